@@ -48,6 +48,7 @@ enum Ending {
 /// Serves until a signal or an order stops it.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let plan = args.plan()?;
+    check_zones(&plan, args)?;
     remove_sockets_on_panic();
     check_addresses(args)?;
     let (tell, ending) = channel();
@@ -150,6 +151,17 @@ fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// NBD knows no zones: its clients would write where such a drive takes nothing.
+fn check_zones(plan: &[plan::Part], args: &ServeArgs) -> Result<(), Failure> {
+    let Some(address) = args.nbd.first() else { return Ok(()) };
+    let zoned = plan.iter().flat_map(|part| &part.drives).find(|drive| drive.has_zones());
+    let Some(drive) = zoned else { return Ok(()) };
+    let name = drive.name();
+    Err(Failure::Input(anyhow::anyhow!(
+        "--nbd {address}: drive {name} has zones, which NBD cannot tell its clients; --vfio-user and --nvme-tcp can"
+    )))
 }
 
 /// Hosts find drives by their NQN: no two of a server may have the same.

@@ -52,6 +52,14 @@ impl PlannedDrive {
         }
     }
 
+    /// Whether it is a model with zones.
+    pub(super) fn has_zones(&self) -> bool {
+        match self {
+            PlannedDrive::Model(spec) => spec.resolve().is_ok_and(|resolved| resolved.zone().is_some()),
+            PlannedDrive::Remote(_) => false,
+        }
+    }
+
     /// Bytes that this process may keep for it.
     pub(super) fn memory(&self) -> u64 {
         match self {

@@ -232,3 +232,20 @@ fn a_reader_that_has_gone_is_no_failure() {
         assert!(output.status.success() && !err.contains("panicked"), "{args:?}: {err}");
     }
 }
+
+/// Workloads write where they like, and NBD has no zones.
+#[test]
+fn what_a_drive_with_zones_does_not_take_is_refused() {
+    let zoned = ["--drive", "wd-zn540", "--set", "capacity=32GiB"];
+    let sim = |more: &[&'static str]| [&["sim"], &zoned[..], more].concat();
+    refuse(
+        &sim(&["--rw", "randwrite"]),
+        &["job \"randwrite\": the drive has zones", "\"read\" and \"randread\" are valid"],
+    );
+    refuse(&sim(&["--rw", "randrw"]), &["the drive has zones"]);
+    let steady = ["--rw", "randread", "--precondition", "steady"];
+    refuse(&sim(&steady), &["precondition steady: drive wd-zn540 has zones", "none and full are valid"]);
+    refuse(&sim(&["--rw", "randread", "--save-state", "zones.state"]), &["cannot be saved"]);
+    let nbd = [&["serve"], &zoned[..], &["--nbd", "unix:zones.sock"]].concat();
+    refuse(&nbd, &["--nbd unix:zones.sock: drive wd-zn540 has zones", "--vfio-user and --nvme-tcp can"]);
+}

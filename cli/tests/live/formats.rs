@@ -66,3 +66,19 @@ fn a_namespace_with_metadata_is_refused_by_hosts_that_do_not_know_of_it() {
         assert!(ended.code == Some(2) && ended.err.contains(&url) && ended.err.contains(told), "{ended:?}");
     }
 }
+
+/// They know of no zones either.
+#[test]
+fn a_drive_with_zones_is_refused_by_hosts_that_do_not_know_of_them() {
+    let zoned = ["--drive", "zoned=wd-zn540", "--set", "capacity=32GiB", "--store", "none", "--no-delay", "--json"];
+    let more = ["--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&zoned[..], &more].concat());
+    let (_, place) = server.url().split_once("nvme-tcp://").unwrap();
+    let place = place.split(' ').next().unwrap();
+    for url in [format!("nvme-tcp://{place}"), format!("vfio-user://{}", server.path("f.sock").display())] {
+        let mut bench = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        bench.args(["bench", "--to", &url, "--rw", "randread", "--io-count", "1"]);
+        let ended = run(bench);
+        assert!(ended.code == Some(2) && ended.err.contains("other command sets than NVM"), "{ended:?}");
+    }
+}

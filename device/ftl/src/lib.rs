@@ -11,6 +11,7 @@
 //! | `page` | the page-mapping FTL |
 //! | `reading` | what the reads of all FTLs have in common |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
+//! | `zone` | the zone FTL, whose zones are written in order |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
 //! | `upkeep` | counters of what it does for them |
 //! | `stored_counters` | counters as bytes, for drives in files |
@@ -29,9 +30,11 @@ mod reading;
 pub mod registry;
 mod stored_counters;
 mod upkeep;
+pub mod zone;
 
 pub use address::Extent;
 pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, SavedPage, WearConfig};
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};
+pub use zone::{ZoneConfig, ZoneFtl};

@@ -4,8 +4,10 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-use nandscape_device_controller::{CommandSet, ControllerConfig, Nvm, NvmSet, NvmSets, NvmSubsystem, NvmeController};
-use nandscape_device_ftl::{OxBlock, PageFtl};
+use nandscape_device_controller::{
+    CommandSet, ControllerConfig, Nvm, NvmSet, NvmSets, NvmSubsystem, NvmeController, Zns,
+};
+use nandscape_device_ftl::{OxBlock, PageFtl, ZoneFtl};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{Group, Media, MediaConfig, SavedMedia, StoreKind, Supply};
 use nandscape_drive::{Controller, Names, Subsystem};
@@ -82,6 +84,7 @@ pub(crate) fn one(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> 
     let front = match &part.ftl {
         AnyFtl::Page(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
         AnyFtl::OxBlock(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
+        AnyFtl::Zone(ftl) => front(sim, Zns::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
     };
     Ok((vec![part], front))
 }
@@ -154,6 +157,7 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
         match &part.ftl {
             AnyFtl::Page(ftl) => NvmSet::page(sim, media, ftl.clone(), &config),
             AnyFtl::OxBlock(ftl) => NvmSet::ox_block(sim, media, ftl.clone(), &config),
+            AnyFtl::Zone(_) => unreachable!("a profile with parts has no zones"),
         }
     };
     let sets = NvmSets::new(parts.iter().zip(profile.parts()).map(set).collect());
@@ -191,9 +195,12 @@ fn in_group(config: MediaConfig, group: Group) -> MediaConfig {
 /// An FTL over its flash.
 fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::Result<Part> {
     let media = Rc::new(media);
-    let ftl = match profile.ox_block() {
-        Some(config) => AnyFtl::OxBlock(OxBlock::open(sim, media.clone(), config)?),
-        None => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
+    let ftl = match (profile.ox_block(), profile.zone()) {
+        (Some(config), _) => AnyFtl::OxBlock(OxBlock::open(sim, media.clone(), config)?),
+        (None, Some(config)) => {
+            AnyFtl::Zone(ZoneFtl::new(sim, media.clone(), config, &*policies::zone_mapping(&profile.keys.ftl.zone)))
+        }
+        (None, None) => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
     };
     let kind = profile.kind();
     Ok(Part { name: name.unwrap_or(&kind).to_owned(), kind, media, ftl })

@@ -25,6 +25,7 @@ builtin![
     "ttflash-256g",
     "mqsim-mlc",
     "samsung-970pro",
+    "wd-zn540",
     "wd-zn540-block",
     "ox-block",
     "two-ftls",

@@ -10,7 +10,7 @@ use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
     Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ShareOrBytes, Shares,
-    Tables, Text, Victim,
+    Tables, Text, Victim, ZoneSpread,
 };
 
 /// What a key means.
@@ -282,8 +282,9 @@ section! {
     /// The flash translation layer.
     FtlKeys at "ftl" {
         /// The kind of FTL: `"page"`; [`"ox_block"`](techniques/ox-block.md), which keeps its tables in flash and recovers
-        /// them; or [`"pblk"` and `"spdk"`](techniques/line-ftls.md), which find their tables again in their data. `allocation`,
-        /// `restart_time`, `ftl.gc` and `ftl.wear` are of the first, `ftl.ox_block` and `ftl.ox` are of the others.
+        /// them; [`"pblk"` and `"spdk"`](techniques/line-ftls.md), which find their tables again in their data; or
+        /// [`"zone"`](techniques/zns.md), zones that the host writes in order (ZNS). `allocation`, `restart_time`, `ftl.gc` and
+        /// `ftl.wear` are of the first, `ftl.zone` is of the last, `ftl.ox_block` and `ftl.ox` are of the others.
         kind: Text<Choice<FtlKind>>,
         /// Flash beyond the capacity, as a share of the capacity: `"12%"`. The reserve that garbage collection needs
         /// comes on top.
@@ -315,6 +316,8 @@ section! {
         ox_block: OxBlockKeys,
         /// The components of OX-Block.
         ox: OxKeys,
+        /// Zones.
+        zone: ZoneKeys,
     }
 }
 
@@ -405,6 +408,34 @@ section! {
         /// The share of garbage from which a block of such a channel is always collected: `"90%"`. The fuller the channel, the
         /// less it takes.
         gc_target: Text<Ratio>,
+    }
+}
+
+section! {
+    /// Zones.
+    ZoneKeys at "ftl.zone" {
+        /// The part of the drive that each zone is spread over: `"superblock"`, all of it; `"plane_group"`, one die of every
+        /// channel; or `"dies"`, as many dies as `width` says. Where the planes of a die work independently, a plane counts
+        /// as a die.
+        mapping: Text<Choice<ZoneSpread>>,
+        /// With `mapping = "dies"`, the dies of a zone: `2`. A divisor of all dies.
+        width: u32,
+        /// Blocks of each plane of a zone, 1 to 64: `1`. With `mapping`, it decides how much a zone holds.
+        depth: u32,
+        /// From the start of a zone to the start of the next, a power of two: `"2GiB"`. What a zone does not hold of it cannot be
+        /// written. Without it, the next power of two after what a zone holds.
+        size: Text<Bytes>,
+        /// Zones that may be active (open or closed) at a time: `14`. Each may keep an incomplete program in the write buffer, which
+        /// must be large enough.
+        max_active: u32,
+        /// Zones that may be open at a time: `14`. Without it, as many as may be active.
+        max_open: u32,
+        /// Firmware work of a reset, before blocks are erased: `"1.7ms"`.
+        reset_time: Text<Span>,
+        /// The same on each mapping unit that was written in the zone: `"40ns"`.
+        reset_unit_time: Text<Span>,
+        /// Whether Finish writes the zone to its end (`true`), or completes only the program that is begun.
+        finish_pads: bool,
     }
 }
 

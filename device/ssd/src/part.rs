@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedPage, Stats, TableSummary,
+    Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedPage, Stats, TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
@@ -21,6 +21,7 @@ pub struct Part {
 pub(crate) enum AnyFtl {
     Page(Rc<PageFtl>),
     OxBlock(Rc<OxBlock>),
+    Zone(Rc<ZoneFtl>),
 }
 
 /// Does the same with an FTL whatever its kind.
@@ -29,6 +30,7 @@ macro_rules! on {
         match &$part.ftl {
             AnyFtl::Page($ftl) => $does,
             AnyFtl::OxBlock($ftl) => $does,
+            AnyFtl::Zone($ftl) => $does,
         }
     };
 }
@@ -52,6 +54,11 @@ impl Part {
     /// The FTL, if it is an OX-Block.
     pub fn ox_block(&self) -> Option<&Rc<OxBlock>> {
         if let AnyFtl::OxBlock(ftl) = &self.ftl { Some(ftl) } else { None }
+    }
+
+    /// The FTL, if it has zones.
+    pub fn zones(&self) -> Option<&Rc<ZoneFtl>> {
+        if let AnyFtl::Zone(ftl) = &self.ftl { Some(ftl) } else { None }
     }
 
     /// What the FTL knows of a block.
@@ -115,6 +122,8 @@ impl Part {
             AnyFtl::Page(ftl) => ftl.come_to_rest().await,
             // An orderly stop, after which all that counts is in the flash.
             AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
+            // Its state cannot be taken: [`crate::Resolved::check_can_be_saved`].
+            AnyFtl::Zone(_) => {}
         }
     }
 
@@ -122,7 +131,7 @@ impl Part {
     pub(crate) fn holds_data(&self) -> bool {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.may_hold_data(),
-            AnyFtl::OxBlock(_) => !self.media.is_blank(),
+            AnyFtl::OxBlock(_) | AnyFtl::Zone(_) => !self.media.is_blank(),
         }
     }
 
@@ -131,6 +140,7 @@ impl Part {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.take_saved().map(Some),
             AnyFtl::OxBlock(_) => Ok(None),
+            AnyFtl::Zone(_) => Err("the state of zones cannot be taken".to_owned()),
         }
     }
 
@@ -160,6 +170,11 @@ impl Part {
     }
 
     pub(crate) fn save(&self) -> Result<(), MediaError> {
-        on!(self, ftl => ftl.save())
+        match &self.ftl {
+            AnyFtl::Page(ftl) => ftl.save(),
+            AnyFtl::OxBlock(ftl) => ftl.save(),
+            // It is in no file.
+            AnyFtl::Zone(_) => Ok(()),
+        }
     }
 }

@@ -8,10 +8,11 @@ use nandscape_device_ftl::Policies;
 use nandscape_device_ftl::policy::{
     AdmissionPolicy, All, AllocationPolicy, CostBenefit, Greedy, OnePerGroup, StripeOrder, Striped, VictimPolicy,
 };
+use nandscape_device_ftl::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
 use nandscape_device_media::Geometry;
 
-use crate::keys::FtlKeys;
-use crate::values::{Admission, Victim};
+use crate::keys::{FtlKeys, ZoneKeys};
+use crate::values::{Admission, Victim, ZoneSpread};
 
 /// `ftl.allocation` of a profile that does not give it.
 pub(crate) const DEFAULT_ALLOCATION: StripeOrder = StripeOrder::ChannelDiePlane;
@@ -48,6 +49,18 @@ fn victim(victim: Victim) -> Box<dyn VictimPolicy> {
     match victim {
         Victim::Greedy => Box::new(Greedy),
         Victim::CostBenefit => Box::new(CostBenefit),
+    }
+}
+
+/// `ftl.zone.mapping` of a profile that does not give it.
+pub(crate) const DEFAULT_ZONE_MAPPING: ZoneSpread = ZoneSpread::Superblock;
+
+/// Which part of the drive a zone is spread over.
+pub(crate) fn zone_mapping(keys: &ZoneKeys) -> Box<dyn ZoneMapping> {
+    match keys.mapping.map_or(DEFAULT_ZONE_MAPPING, |text| text.0.0) {
+        ZoneSpread::Superblock => Box::new(Superblock),
+        ZoneSpread::PlaneGroup => Box::new(PlaneGroup),
+        ZoneSpread::Dies => Box::new(Dies { width: keys.width.unwrap_or(1) }),
     }
 }
 

@@ -187,6 +187,19 @@ pub enum FtlKind {
     Pblk,
     /// Like the FTL of SPDK.
     Spdk,
+    /// Zones, which the host writes in order.
+    Zone,
+}
+
+/// Which part of the drive a zone is spread over.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ZoneSpread {
+    /// All of it.
+    Superblock,
+    /// One die, or plane, of every channel.
+    PlaneGroup,
+    /// Few dies, or planes.
+    Dies,
 }
 
 /// What a group of channels is made of.
@@ -305,6 +318,12 @@ named! {
         ("ox_block", FtlKind::OxBlock),
         ("pblk", FtlKind::Pblk),
         ("spdk", FtlKind::Spdk),
+        ("zone", FtlKind::Zone),
+    ];
+    ZoneSpread => [
+        ("superblock", ZoneSpread::Superblock),
+        ("plane_group", ZoneSpread::PlaneGroup),
+        ("dies", ZoneSpread::Dies),
     ];
     MediaKind => [("nand", MediaKind::Nand), ("ram", MediaKind::Ram)];
     PartStore => [("drive", PartStore::Drive), ("ram", PartStore::Ram)];

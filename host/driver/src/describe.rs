@@ -2,9 +2,24 @@
 
 use nandscape_drive::DriveInfo;
 use nandscape_wire_nvme::identify::{Controller, Namespace, VWC_PRESENT};
+use nandscape_wire_nvme::register::Capabilities;
 
 /// The most bytes of one command: more is not worth its memory.
 const MOST_BYTES: u32 = 32 << 20;
+
+/// Checks by its property CAP that a controller can be enabled with the NVM command set, the only one that is driven here.
+///
+/// # Errors
+/// That it cannot.
+pub(crate) fn has_nvm_commands(capabilities: u64) -> Result<(), String> {
+    match capabilities >> 37 & u64::from(Capabilities::NVM) {
+        0 => {
+            Err("the controller has other command sets than NVM, as drives with zones do, and they are not known here"
+                .to_owned())
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Chooses a namespace among the active ones, which end with a 0 where the list is not full; `None` is the first.
 ///

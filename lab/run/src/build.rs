@@ -109,6 +109,12 @@ pub(crate) fn prepare(
             precondition.name()
         )));
     }
+    if profile.zone().is_some() && plant == Plant::Steady {
+        let name = &profile.name;
+        return Err(DriveError::State(format!(
+            "precondition steady: drive {name} has zones, which are not overwritten at random; none and full are valid"
+        )));
+    }
     ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Phase::Preconditioning, share));
     Ok(())
 }

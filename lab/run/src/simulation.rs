@@ -222,6 +222,7 @@ impl Simulation {
         observer: Option<Rc<dyn Observer>>,
     ) -> Result<Finished, RunError> {
         let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
+        let fits = fits.and_then(|()| self.profile.zone().map_or(Ok(()), |_| self.workload.check_on_zones()));
         fits.map_err(RunError::Workload)?;
         let (created, seed) = (Moment::now(), Seed::new(self.seed));
         let state = if begin.is_restored() { Some(begin.state(self, &progress)?) } else { None };

@@ -1,6 +1,7 @@
 //! NVMe as bytes: what host and device share, and all that they share.
 //!
-//! Sources: "Base" is the NVM Express Base Specification 2.1, "NVM" the NVM Command Set Specification 1.1; figures
+//! Sources: "Base" is the NVM Express Base Specification 2.1, "NVM" the NVM Command Set Specification 1.1, "ZNS" the Zoned
+//! Namespace Command Set Specification 1.2; figures
 //! are named by their subject, section numbers are given at each field. Everything is little-endian, has its size
 //! asserted and holds any bit pattern: an unknown opcode or status is a value, not an error.
 //!
@@ -19,6 +20,7 @@
 //! | `predictable_latency` | Predictable Latency Mode, which no drive here has yet |
 //! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
+//! | `zns` | the Zoned Namespace command set |
 //! | `vendor` | every extension of the source papers, planned once |
 //!
 //! A field that the specification counts from zero ends in `_z`.
@@ -45,6 +47,7 @@ pub mod sgl;
 pub mod status;
 pub mod tcp;
 pub mod vendor;
+pub mod zns;
 
 pub use command::SubmissionEntry;
 pub use completion::CompletionEntry;

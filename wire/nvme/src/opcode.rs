@@ -80,6 +80,12 @@ impl IoOpcode {
     pub const RESERVATION_RELEASE: IoOpcode = IoOpcode(0x15);
     /// NVM 3.3.2.
     pub const COPY: IoOpcode = IoOpcode(0x19);
+    /// ZNS 3.4.3.
+    pub const ZONE_MANAGEMENT_SEND: IoOpcode = IoOpcode(0x79);
+    /// ZNS 3.4.2.
+    pub const ZONE_MANAGEMENT_RECEIVE: IoOpcode = IoOpcode(0x7a);
+    /// ZNS 3.4.1.
+    pub const ZONE_APPEND: IoOpcode = IoOpcode(0x7d);
 }
 
 /// The direction of a command's data, which the low two bits of every opcode give (Base 3.1.2.1.1, "Opcode").

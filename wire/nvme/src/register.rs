@@ -86,6 +86,8 @@ pub struct Capabilities {
     pub max_entries_z: u16,
     /// TO: the longest time from CC.EN to CSTS.RDY, in 500 ms (bits 31:24).
     pub timeout: u8,
+    /// CSS (bits 44:37): the command sets that CC.CSS can select.
+    pub command_sets: u8,
 }
 
 impl Capabilities {
@@ -93,14 +95,16 @@ impl Capabilities {
     const CONTIGUOUS: u64 = 1 << 16;
     /// AMS, bit 17: weighted round robin with an urgent priority class.
     const WEIGHTED: u64 = 1 << 17;
-    /// CSS, bit 37: the NVM command set.
-    const NVM: u64 = 1 << 37;
+    /// CSS, bit 0: the NVM command set.
+    pub const NVM: u8 = 1 << 0;
+    /// CSS, bit 6: the command sets that Identify lists (CC.CSS 110b).
+    pub const LISTED: u8 = 1 << 6;
     /// CRMS, bit 59: ready means ready with media.
     const READY_WITH_MEDIA: u64 = 1 << 59;
 
     /// The value of the property.
     pub const fn bits(self) -> u64 {
-        let fields = self.max_entries_z as u64 | (self.timeout as u64) << 24;
-        fields | Capabilities::CONTIGUOUS | Capabilities::WEIGHTED | Capabilities::NVM | Capabilities::READY_WITH_MEDIA
+        let fields = self.max_entries_z as u64 | (self.timeout as u64) << 24 | (self.command_sets as u64) << 37;
+        fields | Capabilities::CONTIGUOUS | Capabilities::WEIGHTED | Capabilities::READY_WITH_MEDIA
     }
 }

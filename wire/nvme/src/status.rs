@@ -90,7 +90,7 @@ macro_rules! statuses {
 }
 
 // Generic Command Status: Base 4.2.3.1; codes from 80h on: NVM 3.1.2.1. Command Specific: Base 4.2.3.2.
-// Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3. Path Related Status: Base 4.2.3.4.
+// From B6h on: ZNS 3.1. Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3. Path Related Status: Base 4.2.3.4.
 statuses! {
     /// The command succeeded.
     SUCCESS = 0, 0x00, "Successful Completion";
@@ -210,6 +210,24 @@ statuses! {
     READ_ONLY_RANGE = 1, 0x82, "Attempted Write to Read Only Range";
     /// A Dataset Management or Write Zeroes command over its size limit.
     COMMAND_SIZE_LIMIT_EXCEEDED = 1, 0x83, "Command Size Limit Exceeded";
+    /// The action, or the range that it names, is not valid for the zone.
+    INVALID_ZONE_OPERATION = 1, 0xb6, "Invalid Zone Operation Request";
+    /// Blocks of more than one zone, or beyond the capacity of a zone.
+    ZONE_BOUNDARY_ERROR = 1, 0xb8, "Zone Boundary Error";
+    /// The zone is full.
+    ZONE_IS_FULL = 1, 0xb9, "Zone Is Full";
+    /// The zone is read-only.
+    ZONE_IS_READ_ONLY = 1, 0xba, "Zone Is Read Only";
+    /// The zone is offline.
+    ZONE_IS_OFFLINE = 1, 0xbb, "Zone Is Offline";
+    /// The write does not begin at the write pointer.
+    ZONE_INVALID_WRITE = 1, 0xbc, "Zone Invalid Write";
+    /// Too many zones would be active.
+    TOO_MANY_ACTIVE_ZONES = 1, 0xbd, "Too Many Active Zones";
+    /// Too many zones would be open.
+    TOO_MANY_OPEN_ZONES = 1, 0xbe, "Too Many Open Zones";
+    /// The state of the zone does not allow what was asked for.
+    INVALID_ZONE_STATE_TRANSITION = 1, 0xbf, "Invalid Zone State Transition";
     /// Data could not be written.
     WRITE_FAULT = 2, 0x80, "Write Fault";
     /// Data could not be read back.

@@ -9,6 +9,7 @@
 //! | `two_hosts` | two guests on one namespace, with reservations, over both |
 //! | `vanishing` | guests that vanish, and power that is cut, over both |
 //! | `protection` | protection information |
+//! | `zones` | a drive with zones |
 //! | `command` | `nandscape guest` |
 
 mod command;
@@ -19,6 +20,7 @@ mod steps;
 mod transport;
 mod two_hosts;
 mod vanishing;
+mod zones;
 
 use nandscape_lab_guest::Guest;
 

@@ -15,13 +15,10 @@ use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::PAGE;
-use crate::command_set::CommandSet;
+use crate::command_set::{CommandSet, NVM};
 use crate::engine::NvmeController;
 use crate::namespace::{MAX_NAMESPACES, Namespace};
 use crate::refusal::Refusal;
-
-/// Command Set Identifier of the NVM command set, the only one.
-const NVM: u8 = 0;
 
 impl<C: CommandSet> NvmeController<C> {
     /// A data structure other than Identify Controller.
@@ -29,8 +26,10 @@ impl<C: CommandSet> NvmeController<C> {
         let (cns, nsid) = (entry.cdw10.get() as u8, entry.nsid.get());
         // Controller Identifier (CDW10 bits 31:16) and Command Set Identifier (CDW11 bits 31:24).
         let (cntid, csi) = ((entry.cdw10.get() >> 16) as u16, (entry.cdw11.get() >> 24) as u8);
-        let of_set = |cns: u8| if csi == NVM { Ok(cns) } else { Err(Refusal::field(11, 24)) };
         let set = &self.subsystem.set;
+        let own = set.identifier();
+        let of_set = |cns: u8| if [NVM, own].contains(&csi) { Ok(cns) } else { Err(Refusal::field(11, 24)) };
+        let listed = |nsids: Vec<u32>| if csi == own { nsids } else { Vec::new() };
         match cns {
             cns::NAMESPACE => self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| {
                 self.namespace_data(namespace).as_bytes().to_vec()
@@ -42,7 +41,7 @@ impl<C: CommandSet> NvmeController<C> {
             }
             cns::NAMESPACE_DESCRIPTORS => {
                 let namespace = self.namespaces.get(nsid).ok_or(Status::INVALID_NAMESPACE)?;
-                Ok(descriptors(&namespace))
+                Ok(descriptors(&namespace, own))
             }
             cns::INDEPENDENT_NAMESPACE => self.of_namespace(nsid, self.namespaces.get(nsid), true, |namespace| {
                 self.independent(namespace).as_bytes().to_vec()
@@ -59,21 +58,23 @@ impl<C: CommandSet> NvmeController<C> {
             cns::ENDURANCE_GROUPS if self.has_sets() => Ok(self.endurance_groups(entry.cdw11.get() as u16)),
             // Of a controller, where FFFFh is this one. All have the same.
             cns::COMMAND_SETS if cntid == u16::MAX || self.subsystem.controllers().contains(&cntid) => {
-                Ok(command_sets())
+                Ok(command_sets(own))
             }
             cns::COMMAND_SETS => Err(Refusal::field(10, 16)),
-            cns::COMMAND_SET_NAMESPACE => of_set(cns)
-                .and_then(|_| self.of_namespace(nsid, self.namespaces.get(nsid), true, |_| set.identify_specific())),
+            cns::COMMAND_SET_NAMESPACE => of_set(cns).and_then(|_| {
+                let namespace = self.namespaces.get(nsid);
+                self.of_namespace(nsid, namespace, true, |namespace| set.identify_specific(namespace, csi))
+            }),
             cns::COMMAND_SET_ALLOCATED_NAMESPACE => of_set(cns).and_then(|_| {
                 let namespace = self.subsystem.namespaces.get(nsid);
-                self.of_namespace(nsid, namespace, false, |_| set.identify_specific())
+                self.of_namespace(nsid, namespace, false, |namespace| set.identify_specific(namespace, csi))
             }),
-            cns::COMMAND_SET_CONTROLLER => of_set(cns).map(|_| set.identify_controller_specific()),
+            cns::COMMAND_SET_CONTROLLER => of_set(cns).map(|_| set.identify_controller_specific(csi)),
             cns::COMMAND_SET_ACTIVE_NAMESPACES => {
-                of_set(cns).and_then(|_| namespace_list(nsid, |nsid| self.namespaces.above(nsid)))
+                of_set(cns).and_then(|_| namespace_list(nsid, |nsid| listed(self.namespaces.above(nsid))))
             }
             cns::COMMAND_SET_ALLOCATED_NAMESPACES => {
-                of_set(cns).and_then(|_| namespace_list(nsid, |nsid| self.subsystem.namespaces.above(nsid)))
+                of_set(cns).and_then(|_| namespace_list(nsid, |nsid| listed(self.subsystem.namespaces.above(nsid))))
             }
             _ => Err(Refusal::field(10, 0)),
         }
@@ -168,13 +169,13 @@ pub(super) fn identifier_of(set: usize) -> u16 {
 }
 
 /// Namespace Identification Descriptors.
-fn descriptors(namespace: &Namespace) -> Vec<u8> {
+fn descriptors(namespace: &Namespace, set: u8) -> Vec<u8> {
     let identifiers = &namespace.identifiers;
     let list: [(u8, &[u8]); 4] = [
         (nidt::EUI64, &identifiers.eui64),
         (nidt::NGUID, &identifiers.nguid),
         (nidt::UUID, &identifiers.uuid),
-        (nidt::CSI, &[NVM]),
+        (nidt::CSI, &[set]),
     ];
     let mut page = Vec::with_capacity(PAGE);
     for (nidt, identifier) in list {
@@ -202,9 +203,9 @@ fn controller_list(ids: Vec<u16>, first: u16) -> Vec<u8> {
     ControllerList::of(ids.into_iter().filter(|id| *id >= first)).as_bytes().to_vec()
 }
 
-/// I/O Command Set data structure: the first combination is the NVM command set, and there is no other.
-fn command_sets() -> Vec<u8> {
+/// I/O Command Set data structure: the first combination is the one command set of the drive, and there is no other.
+fn command_sets(set: u8) -> Vec<u8> {
     let mut page = vec![0; PAGE];
-    page[0] = 1 << NVM;
+    page[0] = 1 << set;
     page
 }

@@ -6,6 +6,7 @@
 pub mod forward;
 pub mod nvm;
 pub mod sets;
+pub mod zns;
 
 use std::future::Future;
 use std::rc::Rc;
@@ -23,6 +24,9 @@ use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
 
+/// Command Set Identifier of the NVM command set.
+pub(crate) const NVM: u8 = 0;
+
 /// The I/O commands of a controller.
 pub trait CommandSet: 'static {
     /// What it stands on.
@@ -37,9 +41,15 @@ pub trait CommandSet: 'static {
     /// entry is not checked yet.
     fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry);
 
-    /// Whether a host that writes `css` to CC.CSS selects the set (Base 3.1.4.5): 000b is the NVM command set.
+    /// Its Command Set Identifier (Base 3.1.3.2).
+    fn identifier(&self) -> u8 {
+        NVM
+    }
+
+    /// Whether a host that writes `css` to CC.CSS selects the set (Base 3.1.4.5): 000b is the NVM command set, 110b all that
+    /// Identify lists.
     fn is_selected_by(&self, css: u32) -> bool {
-        css == 0
+        css == if self.identifier() == NVM { 0 } else { 0b110 }
     }
 
     /// A command's name in the event trace, and its blocks.
@@ -111,15 +121,16 @@ pub trait CommandSet: 'static {
     /// Identify Namespace (CNS 00h); without a namespace, what all of them have in common.
     fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace;
 
-    /// I/O Command Set specific Identify Namespace (CNS 05h), of one namespace or of all: zeros, as the guard of protection
-    /// information has 16 bits in every format, and there is no storage tag.
-    fn identify_specific(&self) -> Vec<u8> {
+    /// I/O Command Set specific Identify Namespace (CNS 05h), of one namespace or of all, for the NVM command set or the own
+    /// one. Of the NVM command set it is zeros, as the guard of protection information has 16 bits in every format, and there
+    /// is no storage tag.
+    fn identify_specific(&self, _namespace: Option<&Namespace>, _set: u8) -> Vec<u8> {
         vec![0; PAGE]
     }
 
-    /// I/O Command Set specific Identify Controller (CNS 06h): zeros, as Verify, Write Zeroes and Dataset Management have no
-    /// limits beyond those of their fields.
-    fn identify_controller_specific(&self) -> Vec<u8> {
+    /// I/O Command Set specific Identify Controller (CNS 06h). Of the NVM command set it is zeros, as Verify, Write Zeroes and
+    /// Dataset Management have no limits beyond those of their fields.
+    fn identify_controller_specific(&self, _set: u8) -> Vec<u8> {
         vec![0; PAGE]
     }
 

@@ -38,12 +38,13 @@ use nandscape_drive::{
 };
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Cause, Sim};
+use nandscape_wire_nvme::register::Capabilities;
 use nandscape_wire_nvme::register::{self, ControllerConfiguration};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Admin;
 use crate::arbiter::{Arbiter, Priority, WeightedRoundRobin};
-use crate::command_set::{CommandSet, Culprit};
+use crate::command_set::{CommandSet, Culprit, NVM};
 use crate::namespace::{Attached, Registrant};
 use crate::subsystem::NvmSubsystem;
 use asking::Asking;
@@ -103,9 +104,15 @@ impl<C: CommandSet> NvmeController<C> {
         arbiter: Box<dyn Arbiter>,
     ) -> Rc<NvmeController<C>> {
         let (sim, config) = (subsystem.sim.clone(), &subsystem.config);
+        let command_sets = match subsystem.set.identifier() {
+            NVM => Capabilities::NVM,
+            _ => Capabilities::LISTED,
+        };
         let registers = match model {
-            TransportModel::InProcess => Registers::ready(config.max_queue_entries),
-            TransportModel::Memory | TransportModel::Message => Registers::disabled(config.max_queue_entries),
+            TransportModel::InProcess => Registers::ready(config.max_queue_entries, command_sets),
+            TransportModel::Memory | TransportModel::Message => {
+                Registers::disabled(config.max_queue_entries, command_sets)
+            }
         };
         let controller = Rc::new_cyclic(|me: &Weak<NvmeController<C>>| NvmeController {
             id,

@@ -40,16 +40,16 @@ pub(crate) struct Registers {
 
 impl Registers {
     /// Those of a controller that is ready.
-    pub(super) fn ready(max_entries: u32) -> Registers {
+    pub(super) fn ready(max_entries: u32, command_sets: u8) -> Registers {
         // Entries of 64 and of 16 bytes.
         let cc = ControllerConfiguration(CC_EN | 6 << 16 | 4 << 20);
-        Registers { cc, csts: CSTS_RDY, ..Registers::disabled(max_entries) }
+        Registers { cc, csts: CSTS_RDY, ..Registers::disabled(max_entries, command_sets) }
     }
 
     /// Those of a controller that is disabled.
-    pub(super) fn disabled(max_entries: u32) -> Registers {
+    pub(super) fn disabled(max_entries: u32, command_sets: u8) -> Registers {
         let max_entries_z = (max_entries - 1) as u16;
-        let capabilities = Capabilities { max_entries_z, timeout: TIMEOUT }.bits();
+        let capabilities = Capabilities { max_entries_z, timeout: TIMEOUT, command_sets }.bits();
         Registers { capabilities, cc: ControllerConfiguration(0), csts: 0, shutdowns: 0, aqa: 0, asq: 0, acq: 0 }
     }
 

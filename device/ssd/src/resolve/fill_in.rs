@@ -19,6 +19,9 @@ impl Resolved {
         if let Some(config) = &self.ox_block {
             super::ox_block::fill_in(&mut self.keys, config, self.geometry.page_size.into());
         }
+        if let Some(config) = &self.zone {
+            super::zone::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
+        }
     }
 
     fn fill_in_flash(&mut self) {

@@ -5,6 +5,7 @@
 //! | `bounds` | checks that a value is given and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
 //! | `ox_block` | OX-Block |
+//! | `zone` | zones |
 //! | `parts` | several FTLs in one drive |
 //! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
@@ -21,9 +22,11 @@ mod identity;
 pub(crate) mod ox_block;
 mod parts;
 mod smaller;
+pub(crate) mod zone;
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::ox_block::Layout;
+use nandscape_device_ftl::zone::ZoneConfig;
 use nandscape_device_ftl::{FirmwareTimes, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
@@ -53,6 +56,7 @@ pub struct Resolved {
     geometry: Counts,
     ftl: PageFtlConfig,
     ox_block: Option<OxBlockConfig>,
+    zone: Option<ZoneConfig>,
     controller: ControllerConfig,
     parts: Vec<ResolvedPart>,
 }
@@ -94,18 +98,20 @@ impl Profile {
         let (sizing, logical_units) = flash::sizing(self, &given, &timing, has_identifiers)?;
         let Sizing { channels, dies_per_channel, pages_per_block, blocks_per_plane, .. } = sizing;
         let geometry = Counts { channels, dies_per_channel, pages_per_block, blocks_per_plane, ..given };
-        Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
+        let counted = Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
         let page_ftl = ftl::ftl(keys, &geometry, logical_units)?;
+        let controller = controller::controller(keys)?;
         let mut resolved = Resolved {
             name: self.name.clone(),
             keys: keys.clone(),
             sizing,
             notes: smaller::notes(&given, &geometry),
             ox_block: ox_block::ox_block(keys, &geometry, &timing, &page_ftl)?,
+            zone: zone::zone(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
             timing,
             geometry,
             ftl: page_ftl,
-            controller: controller::controller(keys)?,
+            controller,
             parts: Vec::new(),
         };
         identity::check(&keys.identity)?;
@@ -126,7 +132,7 @@ impl Resolved {
     /// Bytes of each namespace that a new drive has, by number.
     pub fn namespaces(&self) -> Vec<u64> {
         match &*self.parts {
-            [] => vec![self.capacity()],
+            [] => vec![self.zoned_bytes().unwrap_or(self.capacity())],
             parts => parts.iter().map(|part| part.drive.capacity()).collect(),
         }
     }
@@ -212,6 +218,10 @@ impl Resolved {
         self.ftl.firmware = FirmwareTimes::default();
         if let Some(ox_block) = &mut self.ox_block {
             ox_block.firmware = FirmwareTimes::default();
+        }
+        if let Some(config) = &mut self.zone {
+            (config.reset, config.check_block) = ((Span::ZERO, Span::ZERO), Span::ZERO);
+            zone::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
         }
         self.controller = controller::controller(&self.keys).expect("no time is a time");
         self.parts = self.parts.into_iter().map(ResolvedPart::without_delay).collect();

@@ -46,6 +46,9 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
     if drive.parts.iter().all(|part| part.store == PartStore::Ram) {
         return wrong("ftl.parts.store", "is \"ram\" for all parts; at least one has \"drive\"");
     }
+    if drive.parts.iter().any(|part| part.drive.zone.is_some()) {
+        return wrong("ftl.parts.ftl.kind", "\"zone\" is for a drive with one FTL; the other kinds are valid");
+    }
     check_names(&drive.parts)?;
     combine(&mut drive, &parts);
     drive.check_faults()?;

@@ -21,7 +21,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::crc;
 use super::identity::Identity;
 use super::target::Target;
-use crate::describe::{choose, drive_info};
+use crate::describe::{choose, drive_info, has_nvm_commands};
 use crate::stream::{connect_tcp, in_words};
 
 /// The longest wait for an answer of the target.
@@ -244,6 +244,7 @@ impl Link {
     /// Enables the controller; the most entries of a queue.
     fn enable(&mut self) -> Result<u16, ConnectError> {
         let capabilities = self.property(Property::get(register::CAP, SIZE_8))?;
+        has_nvm_commands(capabilities).map_err(|problem| unusable(&problem))?;
         // Entries of 64 and of 16 bytes.
         self.property(Property::set(register::CC, register::CC_EN | 6 << 16 | 4 << 20))?;
         // CAP.TO counts in 500 ms.

@@ -22,7 +22,7 @@ use super::doorbells::{Buffers, DOORBELLS, Doorbells};
 use super::memory::{BASE, PAGE, SharedMemory};
 use super::messages::{ANSWER, Messages};
 use super::queue_pair::{COMPLETION, QueuePair, SUBMISSION};
-use crate::describe::{choose, drive_info};
+use crate::describe::{choose, drive_info, has_nvm_commands};
 
 /// Entries of the admin queues: a page of submissions holds more.
 const ADMIN_ENTRIES: u16 = 32;
@@ -222,6 +222,8 @@ impl Function {
 
 /// Enables the controller with its admin queues, and waits until it is ready.
 fn enable(messages: &Messages, submissions: u64, completions: u64) -> Result<(), FunctionError> {
+    let (low, high) = (messages.register(register::CAP)?, messages.register(register::CAP + 4)?);
+    has_nvm_commands(u64::from(high) << 32 | u64::from(low)).map_err(FunctionError::Unusable)?;
     let sizes = u32::from(ADMIN_ENTRIES - 1) << 16 | u32::from(ADMIN_ENTRIES - 1);
     messages.write(region::BAR0, register::AQA.into(), &sizes.to_le_bytes())?;
     messages.write(region::BAR0, register::ASQ.into(), &submissions.to_le_bytes())?;

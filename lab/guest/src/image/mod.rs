@@ -52,7 +52,7 @@ const PROGRAMS: [&str; 24] = [
 const BUSYBOX: &str = "usr/bin/busybox";
 
 /// Kernel modules that are loaded at the start. XFS needs a provider of crc32c that nothing depends on.
-const MODULES: [&str; 6] = ["nvme", "nvme-tcp", "virtio_net", "crc32c_generic", "ext4", "xfs"];
+const MODULES: [&str; 7] = ["nvme", "nvme-tcp", "virtio_net", "crc32c_generic", "ext4", "xfs", "zonefs"];
 
 /// Folders that mounts and programs expect.
 const FOLDERS: [&str; 8] = ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp"];

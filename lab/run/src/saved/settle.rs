@@ -44,6 +44,7 @@ pub(super) fn settle(
 ) -> Result<(SavedDrive, History), RunError> {
     let profile = without_faults(&simulation.profile)?;
     let fits = load.check_on_namespaces(&profile.namespaces(), profile.lba_bytes());
+    let fits = fits.and_then(|()| profile.zone().map_or(Ok(()), |_| load.check_on_zones()));
     fits.map_err(RunError::Workload)?;
     let seed = Seed::new(simulation.seed);
     let drive = RigDrive {

@@ -25,7 +25,8 @@ impl Properties {
     /// # Errors
     /// Invalid Field in Command, for a property that there is not, or of another size.
     pub(super) fn get(&self, property: &Property) -> Result<u64, Status> {
-        let capabilities = Capabilities { max_entries_z: ENTRIES - 1, timeout: TIMEOUT };
+        let capabilities =
+            Capabilities { max_entries_z: ENTRIES - 1, timeout: TIMEOUT, command_sets: Capabilities::NVM };
         match (property.offset.get(), property.attributes & 0b111) {
             (register::CAP, SIZE_8) => Ok(capabilities.bits()),
             (register::VS, SIZE_4) => Ok(VERSION_2_1.into()),

@@ -106,7 +106,7 @@ impl NvmCommand {
 impl Namespace {
     /// No half of a fused operation and no data pointer comes here.
     #[inline(always)]
-    pub(super) fn check_flags(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
+    pub(in crate::command_set) fn check_flags(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
         match entry.flags & (FLAGS_FUSED | FLAGS_PSDT) {
             0 => Ok(()),
             _ => Err(Refusal::flags(entry.flags).final_()),
@@ -114,7 +114,7 @@ impl Namespace {
     }
 
     /// Directive Type (CDW12 bits 23:20): none is supported (Base 8.1.8).
-    pub(super) fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
+    pub(in crate::command_set) fn check_directive(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
         match entry.cdw12.get() >> 20 & 0xf {
             0 => Ok(()),
             _ => Err(DIRECTIVE_TYPE.final_()),
@@ -159,7 +159,7 @@ impl Namespace {
     }
 
     /// Whether blocks are there.
-    pub(super) fn check_range(&self, slba: u64, blocks: u64) -> Result<(), Status> {
+    pub(in crate::command_set) fn check_range(&self, slba: u64, blocks: u64) -> Result<(), Status> {
         match slba.checked_add(blocks).is_some_and(|end| end <= self.blocks) {
             true => Ok(()),
             false => Err(Status::LBA_OUT_OF_RANGE.final_()),

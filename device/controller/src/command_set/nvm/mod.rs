@@ -148,7 +148,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// Counts a command that writes.
-    fn count_write(&self) {
+    pub(super) fn count_write(&self) {
         let counts = self.counts.get();
         self.counts.set(HostCounts { writes: counts.writes + 1, ..counts });
     }

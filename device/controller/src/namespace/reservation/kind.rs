@@ -55,7 +55,7 @@ impl Access {
     /// That of an I/O command.
     pub(crate) fn of(opcode: u8) -> Access {
         match IoOpcode(opcode) {
-            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => Access::Read,
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY | IoOpcode::ZONE_MANAGEMENT_RECEIVE => Access::Read,
             _ => Access::Write,
         }
     }

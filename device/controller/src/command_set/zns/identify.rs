@@ -1,0 +1,71 @@
+//! What Identify and the log of commands say of the Zoned Namespace command set (ZNS 4.1.5).
+
+use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
+use nandscape_wire_nvme::log::{self, CommandsAndEffects};
+use nandscape_wire_nvme::{IoOpcode, zns};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::Zns;
+use crate::admin::PAGE;
+use crate::command_set::CommandSet;
+use crate::namespace::Namespace;
+
+/// The optional commands of the NVM command set that there are not.
+const LEFT_OUT: u16 =
+    identify::ONCS_WRITE_UNCORRECTABLE | identify::ONCS_DSM | identify::ONCS_WRITE_ZEROES | identify::ONCS_COPY;
+/// Their opcodes.
+const LEFT_OUT_OPCODES: [IoOpcode; 4] =
+    [IoOpcode::WRITE_UNCORRECTABLE, IoOpcode::DATASET_MANAGEMENT, IoOpcode::WRITE_ZEROES, IoOpcode::COPY];
+
+impl Zns {
+    pub(super) fn fill_in_controller(&self, data: &mut Controller) {
+        data.oncs = (data.oncs.get() & !LEFT_OUT).into();
+        (data.fuses, data.copy_formats) = (0.into(), 0.into());
+        data.acwu_z = 0.into();
+    }
+
+    /// There is one format: a logical block is a unit of the FTL.
+    pub(super) fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        let mut data = self.nvm.identify_namespace(namespace);
+        let own = usize::from(data.flbas & 0xf);
+        let unit = self.nvm.info().unit_bytes.ilog2() as u8;
+        for (index, format) in data.lbaf.iter_mut().enumerate() {
+            let is_there = namespace.is_none_or(|_| index == own) && format.lbads == unit && format.ms.get() == 0;
+            if !is_there {
+                *format = LbaFormat { ms: 0.into(), lbads: 0, rp: 0 };
+            }
+        }
+        (data.mc, data.dpc) = (0, 0);
+        // A deallocated block is one that was not written.
+        data.dlfeat = identify::DLFEAT_ZEROS;
+        (data.mssrl, data.mcl, data.msrc_z) = (0.into(), 0.into(), 0);
+        data.nacwu_z = 0.into();
+        data
+    }
+
+    /// Identify Namespace of the command set.
+    pub(super) fn specific_data(&self, namespace: Option<&Namespace>, set: u8) -> Vec<u8> {
+        let Some(namespace) = namespace.filter(|_| set == zns::CSI) else { return vec![0; PAGE] };
+        let config = self.nvm.ftl().config();
+        let mut data = zns::IdentifyNamespace::new_zeroed();
+        data.ozcs = zns::OZCS_READ_ACROSS.into();
+        // All zones may be active, or open: no limit.
+        let limit_z = |limit: u32| if limit == config.zones { u32::MAX } else { limit - 1 };
+        (data.mar_z, data.mor_z) = (limit_z(config.max_active).into(), limit_z(config.max_open).into());
+        // No ZRWA.
+        data.numzrwa_z = 0.into();
+        let format = usize::from(namespace.format.flbas() & 0xf);
+        data.lbafe[format].zsze = u64::from(config.size).into();
+        data.as_bytes().to_vec()
+    }
+
+    pub(super) fn fill_in_effects(&self, effects: &mut CommandsAndEffects) {
+        self.nvm.effects(effects);
+        LEFT_OUT_OPCODES.iter().for_each(|opcode| effects.io[usize::from(opcode.0)] = 0.into());
+        let supported = log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE;
+        effects.io[usize::from(IoOpcode::ZONE_MANAGEMENT_RECEIVE.0)] = supported.into();
+        for opcode in [IoOpcode::ZONE_MANAGEMENT_SEND, IoOpcode::ZONE_APPEND] {
+            effects.io[usize::from(opcode.0)] = (supported | log::EFFECT_CONTENT_CHANGE).into();
+        }
+    }
+}

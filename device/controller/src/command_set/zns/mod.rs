@@ -1,0 +1,221 @@
+//! The Zoned Namespace command set over a zone FTL: one namespace of sequential write required zones (ZNS 2.1).
+//!
+//! | file | what |
+//! |---|---|
+//! | `write` | Write and Zone Append |
+//! | `send` | Zone Management Send |
+//! | `report` | Zone Management Receive |
+//! | `identify` | what Identify and the log of commands say |
+//!
+//! Read, Compare, Verify and Flush are those of the NVM command set. Reads may cross zones; what was not written reads as zeros.
+//!
+//! Left out, and not offered: Write Zeroes, Copy, Dataset Management, Write Uncorrectable, zone random write areas, zone
+//! descriptor extensions, the list of changed zones, several namespaces, Format and Sanitize.
+
+mod identify;
+mod report;
+mod send;
+mod write;
+
+use std::rc::Rc;
+
+use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_ftl::zone::table::ZoneError;
+use nandscape_device_ftl::{Ftl, Sanitization, ZoneFtl};
+use nandscape_device_media::Media;
+use nandscape_drive::Breakdown;
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
+use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, zns};
+
+use super::nvm::Nvm;
+use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use crate::config::ControllerConfig;
+use crate::namespace::Namespace;
+
+/// See the file.
+pub struct Zns {
+    sim: Sim,
+    nvm: Nvm<ZoneFtl>,
+}
+
+/// The status that tells why a zone does not take a command (ZNS 3.1).
+fn status_of(error: ZoneError) -> Status {
+    let status = match error {
+        ZoneError::Boundary => Status::ZONE_BOUNDARY_ERROR,
+        ZoneError::Full => Status::ZONE_IS_FULL,
+        ZoneError::ReadOnly => Status::ZONE_IS_READ_ONLY,
+        ZoneError::Offline => Status::ZONE_IS_OFFLINE,
+        ZoneError::InvalidWrite => Status::ZONE_INVALID_WRITE,
+        ZoneError::InvalidTransition => Status::INVALID_ZONE_STATE_TRANSITION,
+        // They may succeed once the host has done something about other zones.
+        ZoneError::TooManyActive => return Status::TOO_MANY_ACTIVE_ZONES,
+        ZoneError::TooManyOpen => return Status::TOO_MANY_OPEN_ZONES,
+    };
+    status.final_()
+}
+
+impl Zns {
+    /// The commands of a drive over `ftl`, which uses `media`. A logical block is a unit of the FTL.
+    ///
+    /// # Panics
+    /// When it is not, or when a command may write more than the buffer always takes.
+    pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<ZoneFtl>, config: &ControllerConfig) -> Zns {
+        assert_eq!(config.lba_bytes, media.geometry().unit_size(), "a logical block is a unit");
+        let most = u64::from(ftl.max_reserve()) * u64::from(SECTOR);
+        assert!(u64::from(config.max_transfer) <= most, "the buffer takes {most} bytes of a command");
+        Zns { sim: sim.clone(), nvm: Nvm::new(sim, media, ftl, config) }
+    }
+
+    fn ftl(&self) -> &Rc<ZoneFtl> {
+        self.nvm.ftl()
+    }
+
+    /// The zone that a logical block is in, and its number there.
+    fn zone_of(&self, slba: u64) -> (u32, u32) {
+        let size = u64::from(self.ftl().config().size);
+        ((slba / size) as u32, (slba % size) as u32)
+    }
+
+    /// Whether the zones of a read can be read. What is wrong with the command otherwise is found where it is served.
+    fn check_readable(&self, command: &Command<'_>) -> Result<(), Status> {
+        let (slba, blocks) = (command.entry.slba(), u64::from(Cdw12::of(command.entry).nlb_z()) + 1);
+        if command.namespace.check_range(slba, blocks).is_err() {
+            return Ok(());
+        }
+        let (first, last) = (self.zone_of(slba).0, self.zone_of(slba + blocks - 1).0);
+        match (first..=last).all(|zone| self.ftl().is_readable(zone)) {
+            true => Ok(()),
+            false => Err(Status::ZONE_IS_OFFLINE.final_()),
+        }
+    }
+}
+
+impl CommandSet for Zns {
+    fn info(&self) -> SetInfo {
+        SetInfo { keeps_metadata: false, sanitizes: false, ..self.nvm.info() }
+    }
+
+    fn identifier(&self) -> u8 {
+        zns::CSI
+    }
+
+    fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
+
+    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
+        let name = match IoOpcode(entry.opcode) {
+            IoOpcode::READ => "read",
+            IoOpcode::WRITE => "write",
+            IoOpcode::ZONE_APPEND => "append",
+            _ => "other",
+        };
+        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
+
+    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        match IoOpcode(command.entry.opcode) {
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => match self.check_readable(command) {
+                Ok(()) => self.nvm.serve(command, breakdown).await,
+                Err(status) => Err(status).into(),
+            },
+            IoOpcode::FLUSH => self.nvm.serve(command, breakdown).await,
+            IoOpcode::WRITE => self.write(command, breakdown).await.into(),
+            IoOpcode::ZONE_APPEND => match self.append(command, breakdown).await {
+                Ok(lba) => Reply { dw1: (lba >> 32) as u32, ..Reply::value(lba as u32) },
+                Err(failure) => Err(failure).into(),
+            },
+            IoOpcode::ZONE_MANAGEMENT_SEND => self.send(command, breakdown).await.into(),
+            IoOpcode::ZONE_MANAGEMENT_RECEIVE => self.report(command, breakdown).await.into(),
+            _ => Err(Status::INVALID_OPCODE.final_()).into(),
+        }
+    }
+
+    fn fuses(&self) -> bool {
+        false
+    }
+
+    /// Never called: the set fuses nothing. Each command would have the answer that fused ones have there.
+    async fn serve_fused(&self, _: [Command<'_>; 2], _: &mut Breakdown) -> [Reply; 2] {
+        [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()]
+    }
+
+    fn administers_namespaces(&self) -> bool {
+        false
+    }
+
+    /// Nothing is dropped: no command that would have it dropped is offered.
+    async fn erase(&self, _: &Namespace) {}
+
+    /// No command asks for it.
+    async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
+        Err(Status::SANITIZE_FAILED)
+    }
+
+    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
+        self.nvm.test(namespace, slba, blocks).await
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        self.nvm.totals()
+    }
+
+    fn restore_totals(&self, totals: &[u64]) {
+        self.nvm.restore_totals(totals);
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.nvm.bytes_written()
+    }
+
+    fn may_hold_data(&self) -> bool {
+        self.nvm.may_hold_data()
+    }
+
+    async fn flush(&self) {
+        self.nvm.flush().await;
+    }
+
+    fn identify_controller(&self, data: &mut IdentifyController) {
+        self.nvm.identify_controller(data);
+        self.fill_in_controller(data);
+    }
+
+    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        self.namespace_data(namespace)
+    }
+
+    fn identify_specific(&self, namespace: Option<&Namespace>, set: u8) -> Vec<u8> {
+        self.specific_data(namespace, set)
+    }
+
+    fn effects(&self, effects: &mut CommandsAndEffects) {
+        self.fill_in_effects(effects);
+    }
+
+    fn smart(&self, smart: &mut Smart) {
+        self.nvm.smart(smart);
+    }
+
+    fn drive_log(&self, log: &mut DriveLog) {
+        self.nvm.drive_log(log);
+    }
+
+    fn warnings(&self) -> u8 {
+        self.nvm.warnings()
+    }
+
+    fn on_power_cut(&self, told: Box<dyn Fn()>) {
+        self.nvm.on_power_cut(told);
+    }
+
+    async fn power_returns(&self) {
+        self.nvm.power_returns().await;
+    }
+
+    async fn restart(&self) {
+        self.nvm.restart().await;
+    }
+}

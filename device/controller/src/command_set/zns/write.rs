@@ -1,0 +1,90 @@
+//! Write and Zone Append (ZNS 3.3.2, 3.4.1).
+//!
+//! A command takes its blocks of the zone when it begins to be served, so that writes are in order as they are fetched. One that
+//! fails later leaves zeros there.
+
+use nandscape_device_ftl::zone::Ticket;
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::io::Cdw12;
+
+use super::{Zns, status_of};
+use crate::command_set::{Command, Failure};
+use crate::refusal::Refusal;
+
+impl Zns {
+    /// Serves a Write.
+    pub(super) async fn write(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
+        let blocks = checked_blocks(command)?;
+        let (zone, at) = self.zone_of(command.entry.slba());
+        self.nvm.count_write();
+        let ticket = self.ftl().begin_write(zone, Some(at), blocks).map_err(status_of)?;
+        self.transfer(command, ticket, blocks, breakdown).await
+    }
+
+    /// Serves a Zone Append. Returns the first block that it wrote.
+    pub(super) async fn append(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<u64, Failure> {
+        let slba = command.entry.slba();
+        let blocks = checked_blocks(command)?;
+        let (zone, 0) = self.zone_of(slba) else { return Err(Refusal::field(10, 0).final_().into()) };
+        self.nvm.count_write();
+        let ticket = self.ftl().begin_write(zone, None, blocks).map_err(status_of)?;
+        let first = slba + u64::from(ticket.first);
+        self.transfer(command, ticket, blocks, breakdown).await?;
+        Ok(first)
+    }
+
+    /// Room in the write buffer, the data over the link, and into the buffer.
+    async fn transfer(
+        &self,
+        command: &Command<'_>,
+        ticket: Ticket,
+        blocks: u32,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let (ftl, begun) = (self.ftl(), self.sim.now());
+        let bytes = u64::from(blocks) * u64::from(command.namespace.lba_bytes);
+        let room = ftl.reserve_units(blocks, breakdown.waits(Stage::Queue));
+        let reservation = match command.stop.or_stopped(room).await {
+            Ok(reservation) => reservation,
+            Err(status) => {
+                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+                ftl.abandon(ticket);
+                return Err(status.into());
+            }
+        };
+        command.link.receive(bytes, breakdown).await;
+        // A guest may have unmapped its memory meanwhile.
+        let mem = command.mem.part(0, bytes as usize);
+        if let Err(status) = command.stop.check().and_then(|()| mem.cover(bytes as usize)) {
+            ftl.abandon(ticket);
+            return Err(status.into());
+        }
+        match ftl.deliver(ticket, Some(&mem), reservation) {
+            true => Ok(()),
+            // The zone was reset meanwhile.
+            false => Err(Status::ZONE_INVALID_WRITE.into()),
+        }
+    }
+}
+
+/// Checks what does not depend on zones: the blocks that are written.
+fn checked_blocks(command: &Command<'_>) -> Result<u32, Refusal> {
+    let (entry, namespace, mem) = (command.entry, command.namespace, command.mem);
+    namespace.check_flags(entry)?;
+    namespace.check_directive(entry)?;
+    let blocks = u32::from(Cdw12::of(entry).nlb_z()) + 1;
+    if blocks > namespace.max_blocks {
+        return Err(Refusal::field(12, 0).final_());
+    }
+    namespace.check_range(entry.slba(), blocks.into())?;
+    let bytes = blocks as usize * namespace.lba_bytes as usize;
+    mem.fits(bytes)?;
+    if namespace.keeps_data && mem.is_none() {
+        return Err(Status::DATA_TRANSFER_ERROR.final_().into());
+    }
+    // Before the zone changes: a host that is asked for its data later has the command served again.
+    mem.part(0, bytes).cover(bytes)?;
+    Ok(blocks)
+}

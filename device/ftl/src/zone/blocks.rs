@@ -1,0 +1,161 @@
+//! The blocks of the flash: which are erased, which are being erased, which are bad, and how often each was erased.
+//!
+//! Left out: which zone a block belongs to.
+
+use nandscape_device_media::{BlockId, Geometry, PlaneId};
+
+/// What a block is to the FTL.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    /// Erased, and part of no zone.
+    Free,
+    /// Part of a zone.
+    InZone,
+    /// Part of no zone any more, and to be erased.
+    Stale,
+    /// Out of use.
+    Bad,
+}
+
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Block {
+    pub(super) used: Use,
+    pub(super) erases: u32,
+    /// A program in it has failed: it becomes bad instead of being erased.
+    pub(super) is_broken: bool,
+    /// It is being erased, or waits for that.
+    is_erasing: bool,
+    /// Reads and programs that are under way in it.
+    pins: u32,
+}
+
+/// See the file.
+pub(super) struct Blocks {
+    geometry: Geometry,
+    all: Vec<Block>,
+    /// The free blocks of each plane.
+    free: Vec<Vec<BlockId>>,
+    /// Stale blocks of each plane.
+    stale: Vec<u32>,
+    /// Good blocks beyond those that zones need, now and when new.
+    spare: (u64, u64),
+    pub(super) retired: u64,
+}
+
+impl Blocks {
+    /// All erased, but for those that `is_bad`. `needed` blocks of each plane are for zones.
+    pub(super) fn new(geometry: &Geometry, needed: u32, is_bad: impl Fn(BlockId) -> bool) -> Blocks {
+        let block = Block { used: Use::Free, erases: 0, is_broken: false, is_erasing: false, pins: 0 };
+        let mut all = vec![block; geometry.blocks() as usize];
+        let mut free = Vec::new();
+        for plane in (0..geometry.planes()).map(PlaneId) {
+            let (bad, good): (Vec<BlockId>, Vec<BlockId>) = geometry.blocks_of(plane).partition(|block| is_bad(*block));
+            bad.iter().for_each(|block| all[block.0 as usize].used = Use::Bad);
+            free.push(good);
+        }
+        let spare = free.iter().map(|free| (free.len() as u64).saturating_sub(needed.into())).sum();
+        let stale = vec![0; free.len()];
+        Blocks { geometry: *geometry, all, free, stale, spare: (spare, spare), retired: 0 }
+    }
+
+    pub(super) fn get(&self, block: BlockId) -> &Block {
+        &self.all[block.0 as usize]
+    }
+
+    pub(super) fn spare(&self) -> (u64, u64) {
+        self.spare
+    }
+
+    /// Takes the free block of a plane that was erased least often, and of those the first.
+    pub(super) fn take(&mut self, plane: PlaneId) -> Option<BlockId> {
+        let free = &self.free[plane.0 as usize];
+        let least = (0..free.len()).min_by_key(|index| (self.all[free[*index].0 as usize].erases, free[*index].0))?;
+        let block = self.free[plane.0 as usize].swap_remove(least);
+        self.all[block.0 as usize].used = Use::InZone;
+        Some(block)
+    }
+
+    /// Gives a block back that was taken and not written.
+    pub(super) fn give_back(&mut self, block: BlockId) {
+        self.all[block.0 as usize].used = Use::Free;
+        self.free[self.geometry.plane_of(block).0 as usize].push(block);
+    }
+
+    /// A zone does not use a block any more.
+    pub(super) fn make_stale(&mut self, block: BlockId) {
+        assert_eq!(self.get(block).used, Use::InZone, "{block:?}");
+        self.all[block.0 as usize].used = Use::Stale;
+        self.stale[self.geometry.plane_of(block).0 as usize] += 1;
+    }
+
+    /// Whether blocks of a plane are to be erased.
+    pub(super) fn has_stale(&self, plane: PlaneId) -> bool {
+        self.stale[plane.0 as usize] > 0
+    }
+
+    /// All blocks to be erased.
+    pub(super) fn stale(&self) -> Vec<BlockId> {
+        let all = self.all.iter().zip(0..).filter(|(block, _)| block.used == Use::Stale);
+        all.map(|(_, number)| BlockId(number)).collect()
+    }
+
+    /// An erase of a stale block begins. Whether none had begun.
+    pub(super) fn begin_erase(&mut self, block: BlockId) -> bool {
+        let of_block = &mut self.all[block.0 as usize];
+        of_block.used == Use::Stale && !std::mem::replace(&mut of_block.is_erasing, true)
+    }
+
+    /// Power was lost during an erase.
+    pub(super) fn not_erased(&mut self, block: BlockId) {
+        self.all[block.0 as usize].is_erasing = false;
+    }
+
+    /// A stale block was erased.
+    pub(super) fn erased(&mut self, block: BlockId) {
+        let plane = self.geometry.plane_of(block).0 as usize;
+        let of_block = &mut self.all[block.0 as usize];
+        *of_block = Block { used: Use::Free, erases: of_block.erases + 1, is_erasing: false, ..*of_block };
+        self.stale[plane] -= 1;
+        self.free[plane].push(block);
+    }
+
+    /// A stale block is used no more.
+    pub(super) fn retire(&mut self, block: BlockId) {
+        self.stale[self.geometry.plane_of(block).0 as usize] -= 1;
+        self.all[block.0 as usize].used = Use::Bad;
+        self.retired += 1;
+        self.spare.0 = self.spare.0.saturating_sub(1);
+    }
+
+    /// A program in a block has failed.
+    pub(super) fn broke(&mut self, block: BlockId) {
+        self.all[block.0 as usize].is_broken = true;
+    }
+
+    pub(super) fn pin(&mut self, block: BlockId) {
+        self.all[block.0 as usize].pins += 1;
+    }
+
+    /// Whether it was the last pin.
+    pub(super) fn unpin(&mut self, block: BlockId) -> bool {
+        let pins = &mut self.all[block.0 as usize].pins;
+        *pins -= 1;
+        *pins == 0
+    }
+
+    pub(super) fn is_pinned(&self, block: BlockId) -> bool {
+        self.get(block).pins > 0
+    }
+
+    /// Free blocks.
+    pub(super) fn free(&self) -> u64 {
+        self.free.iter().map(|free| free.len() as u64).sum()
+    }
+
+    /// Lowest, highest and summed erase count of the blocks in use.
+    pub(super) fn erases(&self) -> (u32, u32, u64) {
+        let of = self.all.iter().filter(|block| block.used != Use::Bad).map(|block| block.erases);
+        let (low, high) = (of.clone().min().unwrap_or(0), of.clone().max().unwrap_or(0));
+        (low, high, of.map(u64::from).sum())
+    }
+}

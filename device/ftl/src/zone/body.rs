@@ -1,0 +1,158 @@
+//! The data of one zone: units that wait in the write buffer, strips under way, and the blocks that hold the rest.
+//!
+//! Left out: the state of the zone, which is the table's.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use nandscape_device_media::store::UnitData;
+use nandscape_device_media::{BlockId, PageId};
+use smallvec::SmallVec;
+
+use super::layout::Layout;
+
+/// A unit in the write buffer.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    /// `None` is zeros, or data of a drive that keeps none.
+    pub(super) data: Option<UnitData>,
+    /// Whether it takes room of the write buffer.
+    pub(super) takes_room: bool,
+    /// It only fills the zone, and holds no data of the host.
+    pub(super) is_padding: bool,
+}
+
+/// Blocks of a column, one of each plane of its group, from a row on.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    pub(super) first_row: u32,
+    pub(super) blocks: SmallVec<[BlockId; 2]>,
+}
+
+/// The blocks of one group.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Column {
+    /// In the order of rows.
+    pub(super) runs: SmallVec<[Run; 1]>,
+    /// A program is under way.
+    pub(super) is_busy: bool,
+    /// A program has failed: the next one goes to new blocks.
+    pub(super) needs_run: bool,
+    /// The strip that is to be programmed again.
+    pub(super) again: Option<u32>,
+}
+
+impl Column {
+    /// The blocks that hold a row.
+    pub(super) fn run(&self, row: u32) -> Option<&Run> {
+        self.runs.iter().rev().find(|run| run.first_row <= row)
+    }
+
+    /// Whether a row that is to be programmed next needs new blocks.
+    pub(super) fn lacks_blocks(&self, row: u32, layout: &Layout) -> bool {
+        self.needs_run || self.runs.last().is_none_or(|run| row >= run.first_row + layout.rows_per_block)
+    }
+}
+
+/// See the file.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// Counts resets: what began before one belongs to a zone that is no more.
+    pub(super) generation: u32,
+    pub(super) columns: Vec<Column>,
+    /// Units from the first that is in no strip on; `None` has not arrived.
+    pub(super) waiting: VecDeque<Option<Slot>>,
+    /// Strips that were begun.
+    pub(super) begun: u32,
+    /// Strips under way, and those that no block takes, with their units.
+    pub(super) strips: BTreeMap<u32, Vec<Slot>>,
+    /// There are no blocks left for it: what it holds in the buffer stays there.
+    pub(super) is_stranded: bool,
+}
+
+/// Where a unit is.
+pub(super) enum Found<'a> {
+    /// Not written.
+    Nowhere,
+    Buffered(&'a Slot),
+    Flash(PageId, u32),
+}
+
+impl Body {
+    pub(super) fn new(layout: &Layout) -> Body {
+        Body {
+            generation: 0,
+            columns: vec![Column::default(); layout.columns() as usize],
+            waiting: VecDeque::new(),
+            begun: 0,
+            strips: BTreeMap::new(),
+            is_stranded: false,
+        }
+    }
+
+    /// Puts a unit into the buffer. It must be in no strip yet.
+    pub(super) fn put(&mut self, unit: u32, slot: Slot, layout: &Layout) {
+        let index = (unit - self.begun * layout.strip_units()) as usize;
+        if self.waiting.len() <= index {
+            self.waiting.resize(index + 1, None);
+        }
+        assert!(self.waiting[index].is_none(), "unit {unit} was written twice");
+        self.waiting[index] = Some(slot);
+    }
+
+    /// Whether all units of the next strip are there.
+    pub(super) fn has_strip(&self, layout: &Layout) -> bool {
+        let units = layout.strip_units() as usize;
+        self.waiting.len() >= units && self.waiting.iter().take(units).all(Option::is_some)
+    }
+
+    /// Takes the units of the next strip.
+    pub(super) fn take_strip(&mut self, layout: &Layout) -> u32 {
+        let units = layout.strip_units() as usize;
+        let slots = self.waiting.drain(..units).map(|slot| slot.expect("all are there")).collect();
+        let strip = self.begun;
+        self.strips.insert(strip, slots);
+        self.begun += 1;
+        strip
+    }
+
+    /// Where a unit of the zone is, as far as the buffer and the blocks tell.
+    pub(super) fn find(&self, unit: u32, layout: &Layout, page_at: impl Fn(BlockId, u32) -> PageId) -> Found<'_> {
+        let strip = unit / layout.strip_units();
+        if strip >= self.begun {
+            let index = (unit - self.begun * layout.strip_units()) as usize;
+            return self.waiting.get(index).and_then(Option::as_ref).map_or(Found::Nowhere, Found::Buffered);
+        }
+        if let Some(slots) = self.strips.get(&strip) {
+            return Found::Buffered(&slots[(unit % layout.strip_units()) as usize]);
+        }
+        let place = layout.place(unit);
+        let run = self.columns[place.column].run(place.row).expect("a programmed strip has blocks");
+        let page = (place.row - run.first_row) * layout.word_line + place.page % layout.word_line;
+        Found::Flash(page_at(run.blocks[(place.page / layout.word_line) as usize], page), place.unit)
+    }
+
+    /// The pages of a strip, which is the next of its column.
+    pub(super) fn pages(
+        &self,
+        strip: u32,
+        layout: &Layout,
+        page_at: impl Fn(BlockId, u32) -> PageId,
+    ) -> SmallVec<[PageId; 4]> {
+        let (column, row) = layout.strip(strip);
+        let run = self.columns[column].run(row).expect("blocks were taken");
+        let first = (row - run.first_row) * layout.word_line;
+        let of_block = |block: &BlockId| (first..first + layout.word_line).map(|page| page_at(*block, page)).collect();
+        run.blocks.iter().flat_map::<SmallVec<[PageId; 4]>, _>(of_block).collect()
+    }
+
+    /// All its blocks.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        self.columns.iter().flat_map(|column| &column.runs).flat_map(|run| run.blocks.iter().copied())
+    }
+
+    /// Gives the room of all that waits back; the data stays.
+    pub(super) fn give_room_back(&mut self) -> usize {
+        let slots = self.waiting.iter_mut().flatten().chain(self.strips.values_mut().flatten());
+        slots.map(|slot| usize::from(std::mem::take(&mut slot.takes_room))).sum()
+    }
+}

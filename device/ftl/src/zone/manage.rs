@@ -1,0 +1,165 @@
+//! What hosts do with zones beside reading and writing them: open, close, finish, reset, offline (ZNS 3.4.3).
+//!
+//! A reset takes effect at once; its command ends when the blocks are erased. Finish makes the zone full at once; its command
+//! ends when the zone is written to its end, as far as the drive does that.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_device_media::{BlockId, MediaError};
+use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
+use nandscape_sim::Wait;
+
+use super::ZoneFtl;
+use super::blocks::Use;
+use super::table::{ZoneAction, ZoneError, ZoneState};
+
+/// What an action is still at work on.
+pub struct ZoneWork {
+    done: Rc<Cell<bool>>,
+}
+
+/// Blocks to be erased when firmware has done its part.
+pub(super) struct Reset {
+    blocks: Vec<BlockId>,
+    units: u32,
+    done: Rc<Cell<bool>>,
+}
+
+/// A zone to be filled, from a unit on.
+pub(super) struct Padding {
+    zone: u32,
+    generation: u32,
+    from: u32,
+    done: Rc<Cell<bool>>,
+}
+
+impl ZoneFtl {
+    /// Does what a host asks of a zone. The state has changed when this returns; what it takes goes on, and
+    /// [`ZoneFtl::ended`] waits for it.
+    ///
+    /// # Errors
+    /// Why the zone does not do it.
+    pub fn act(&self, zone: u32, action: ZoneAction) -> Result<ZoneWork, ZoneError> {
+        let before = self.zone(zone);
+        let has_changed = self.state.borrow_mut().table.act(zone, action)?;
+        let work = ZoneWork { done: Rc::new(Cell::new(false)) };
+        match action {
+            ZoneAction::Reset | ZoneAction::Offline if has_changed => {
+                let (blocks, room) = self.state.borrow_mut().empty(zone);
+                if room > 0 {
+                    self.room.give(room);
+                }
+                let units = if action == ZoneAction::Reset { before.written } else { 0 };
+                self.resets.start(Reset { blocks, units, done: work.done.clone() });
+                self.progress.notify();
+            }
+            ZoneAction::Finish if has_changed && before.written > 0 => {
+                let generation = self.state.borrow().bodies[zone as usize].generation;
+                let done = work.done.clone();
+                self.paddings.start(Padding { zone, generation, from: before.written, done });
+            }
+            _ => work.done.set(true),
+        }
+        Ok(work)
+    }
+
+    /// The zones that an action on all zones is for.
+    ///
+    /// # Errors
+    /// Why it is for none.
+    pub fn selected(&self, action: ZoneAction) -> Result<Vec<u32>, ZoneError> {
+        let state = self.state.borrow();
+        if action == ZoneAction::Open && !state.table.can_open_all() {
+            return Err(ZoneError::TooManyOpen);
+        }
+        let zones = state.table.zones().iter().zip(0..);
+        Ok(zones.filter(|(zone, _)| action.selects(zone.state)).map(|(_, number)| number).collect())
+    }
+
+    /// Waits until an action has done all that it takes.
+    pub async fn ended(&self, work: &ZoneWork) {
+        while !work.done.get() {
+            self.progress.changed().await;
+        }
+    }
+
+    /// Whether a host may read a zone.
+    pub fn is_readable(&self, zone: u32) -> bool {
+        self.zone(zone).state != ZoneState::Offline
+    }
+
+    /// Erases the blocks of a zone that was reset, all at the same time.
+    pub(super) async fn reset_blocks(&self, job: &Reset) {
+        let (of_zone, of_unit) = self.config.reset;
+        self.sim.sleep(of_zone + of_unit * u64::from(job.units)).await;
+        job.blocks.iter().for_each(|block| self.erases.start(*block));
+        while job.blocks.iter().any(|block| self.state.borrow().blocks.get(*block).used == Use::Stale) {
+            self.progress.changed().await;
+        }
+        job.done.set(true);
+        self.progress.notify();
+    }
+
+    /// Erases a stale block once nothing is under way in it. One that cannot be erased, or in which a program has failed, is
+    /// used no more. Where power was lost, the restart begins again.
+    pub(super) async fn erase(&self, block: BlockId) {
+        // The restart may have begun with it, or may have erased it.
+        if !self.state.borrow_mut().blocks.begin_erase(block) {
+            return;
+        }
+        while self.state.borrow().blocks.is_pinned(block) {
+            self.unpinned.changed().await;
+        }
+        let who = self.config.priority.who(cause::HOST_WRITE);
+        let is_broken = self.state.borrow().blocks.get(block).is_broken;
+        let is_written = self.media.pages_programmed(block) > 0;
+        let erased = match is_broken {
+            true => Err(MediaError::Failed),
+            // An erased block that nothing was written to.
+            false if !is_written && self.is_running() => Ok(()),
+            false => self.media.erase(block, who, &mut Breakdown::new()).await,
+        };
+        let needy = {
+            let mut state = self.state.borrow_mut();
+            match erased {
+                Ok(()) => state.blocks.erased(block),
+                Err(MediaError::PowerLost) => return state.blocks.not_erased(block),
+                Err(_) => state.blocks.retire(block),
+            }
+            std::mem::take(&mut state.needy)
+        };
+        self.progress.notify();
+        needy.into_iter().for_each(|zone| self.pump(zone));
+    }
+
+    /// Writes a finished zone to its end. What completes the strip that is begun takes no room: room may be what that strip
+    /// is waited for to give back.
+    pub(super) async fn pad(&self, job: &Padding) {
+        let (strip, end, zone) = (self.layout.strip_units(), self.capacity(), (job.zone, job.generation));
+        let (mut at, mut waited) = (job.from.next_multiple_of(strip), Wait::ZERO);
+        let mut is_wanted = at == job.from || self.put_padding(zone, job.from, at - job.from, false);
+        while is_wanted && self.config.finish_pads && at < end {
+            let mut reservation = self.reserve_units(strip, &mut waited).await;
+            is_wanted = self.put_padding(zone, at, strip, true);
+            if is_wanted {
+                reservation.keep();
+            }
+            at += strip;
+        }
+        while self.is_unfinished(job) {
+            self.progress.changed().await;
+        }
+        job.done.set(true);
+        self.progress.notify();
+    }
+
+    /// Whether data of a finished zone is on its way to flash.
+    fn is_unfinished(&self, job: &Padding) -> bool {
+        let state = self.state.borrow();
+        let body = &state.bodies[job.zone as usize];
+        let is_under_way = !body.strips.is_empty() || !body.waiting.is_empty();
+        body.generation == job.generation && !body.is_stranded && is_under_way
+    }
+}

@@ -1,0 +1,260 @@
+//! The state of each zone: what the host may do with it, and its write pointer (ZNS 2.1.1.2 to 2.1.1.4). Blocks are counted from the start
+//! of the zone.
+//!
+//! Active zones are open or closed; open zones are implicitly or explicitly open. Where too many would be open, the
+//! implicitly opened zone that was opened first is closed.
+//!
+//! Left out: flash; what is done with the data of a zone.
+
+/// The state of a zone, by its number in zone descriptors (ZNS 3.4.2.2.3).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum ZoneState {
+    /// Nothing is written.
+    Empty = 0x1,
+    /// Opened by a write.
+    ImplicitlyOpened = 0x2,
+    /// Opened by the host.
+    ExplicitlyOpened = 0x3,
+    /// Partly written, and not open.
+    Closed = 0x4,
+    /// Its data can be read, and that is all.
+    ReadOnly = 0xd,
+    /// Nothing more can be written.
+    Full = 0xe,
+    /// Out of use.
+    Offline = 0xf,
+}
+
+impl ZoneState {
+    /// Whether it counts as open.
+    pub const fn is_open(self) -> bool {
+        matches!(self, ZoneState::ImplicitlyOpened | ZoneState::ExplicitlyOpened)
+    }
+
+    /// Whether it counts as active.
+    pub const fn is_active(self) -> bool {
+        self.is_open() || matches!(self, ZoneState::Closed)
+    }
+}
+
+/// Why a zone does not take a command.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ZoneError {
+    /// Blocks beyond the capacity, or of several zones.
+    Boundary,
+    /// The zone is full.
+    Full,
+    /// The zone is read-only.
+    ReadOnly,
+    /// The zone is offline.
+    Offline,
+    /// The write does not begin at the write pointer.
+    InvalidWrite,
+    /// Too many zones would be active.
+    TooManyActive,
+    /// Too many zones would be open.
+    TooManyOpen,
+    /// The state does not allow what was asked for.
+    InvalidTransition,
+}
+
+/// What a host asks of a zone (Zone Send Action).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ZoneAction {
+    /// Close Zone.
+    Close,
+    /// Finish Zone.
+    Finish,
+    /// Open Zone.
+    Open,
+    /// Reset Zone.
+    Reset,
+    /// Offline Zone.
+    Offline,
+}
+
+impl ZoneAction {
+    /// Whether the action is for a zone in this state when all zones are selected (ZNS 3.4.3.1).
+    pub const fn selects(self, state: ZoneState) -> bool {
+        match self {
+            ZoneAction::Close => state.is_open(),
+            ZoneAction::Finish => state.is_active(),
+            ZoneAction::Open => matches!(state, ZoneState::Closed),
+            ZoneAction::Reset => state.is_active() || matches!(state, ZoneState::Full),
+            ZoneAction::Offline => matches!(state, ZoneState::ReadOnly),
+        }
+    }
+}
+
+/// The zones of a drive.
+#[derive(Clone, Debug)]
+pub struct ZoneTable {
+    zones: Vec<Zone>,
+    /// Blocks that a zone takes.
+    capacity: u32,
+    max_active: u32,
+    max_open: u32,
+    active: u32,
+    open: u32,
+    /// Counts openings, to tell which zone was opened first.
+    openings: u64,
+}
+
+/// A zone.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// Its state.
+    pub state: ZoneState,
+    /// Blocks written, which is the write pointer. In a full zone that was finished, it is where the host's data ends.
+    pub written: u32,
+    opened: u64,
+}
+
+impl ZoneTable {
+    /// Empty zones of `capacity` blocks. No limit is larger than the number of zones.
+    pub fn new(count: u32, capacity: u32, (max_active, max_open): (u32, u32)) -> ZoneTable {
+        let zone = Zone { state: ZoneState::Empty, written: 0, opened: 0 };
+        let zones = vec![zone; count as usize];
+        ZoneTable { zones, capacity, max_active, max_open, active: 0, open: 0, openings: 0 }
+    }
+
+    /// All zones.
+    pub fn zones(&self) -> &[Zone] {
+        &self.zones
+    }
+
+    /// A zone.
+    pub fn zone(&self, zone: u32) -> &Zone {
+        &self.zones[zone as usize]
+    }
+
+    /// Active zones, and open ones.
+    pub fn counts(&self) -> (u32, u32) {
+        (self.active, self.open)
+    }
+
+    /// Takes blocks of a zone for a write. Where `at` is not given, they are those at the write pointer, and the first of
+    /// them is returned.
+    ///
+    /// # Errors
+    /// Why the zone does not take the write. Nothing has changed then.
+    pub fn write(&mut self, zone: u32, at: Option<u32>, blocks: u32) -> Result<u32, ZoneError> {
+        let Zone { state, written, .. } = *self.zone(zone);
+        match state {
+            ZoneState::Full => return Err(ZoneError::Full),
+            ZoneState::ReadOnly => return Err(ZoneError::ReadOnly),
+            ZoneState::Offline => return Err(ZoneError::Offline),
+            _ => {}
+        }
+        if at.is_some_and(|at| at != written) {
+            return Err(ZoneError::InvalidWrite);
+        }
+        if blocks > self.capacity - written {
+            return Err(ZoneError::Boundary);
+        }
+        if !state.is_open() {
+            self.make_room_for(zone)?;
+            self.enter(zone, ZoneState::ImplicitlyOpened);
+        }
+        self.zones[zone as usize].written += blocks;
+        if written + blocks == self.capacity {
+            self.enter(zone, ZoneState::Full);
+        }
+        Ok(written)
+    }
+
+    /// Does what a host asks of one zone. Whether the state has changed.
+    ///
+    /// # Errors
+    /// Why not. Nothing has changed then.
+    pub fn act(&mut self, zone: u32, action: ZoneAction) -> Result<bool, ZoneError> {
+        let state = self.zone(zone).state;
+        let to = match (action, state) {
+            (ZoneAction::Open, state) if state.is_open() || state == ZoneState::Closed || state == ZoneState::Empty => {
+                ZoneState::ExplicitlyOpened
+            }
+            (ZoneAction::Close, state) if state.is_active() => ZoneState::Closed,
+            (ZoneAction::Finish, state)
+                if state.is_active() || state == ZoneState::Empty || state == ZoneState::Full =>
+            {
+                ZoneState::Full
+            }
+            (ZoneAction::Reset, state)
+                if state.is_active() || state == ZoneState::Empty || state == ZoneState::Full =>
+            {
+                ZoneState::Empty
+            }
+            (ZoneAction::Offline, ZoneState::ReadOnly | ZoneState::Offline) => ZoneState::Offline,
+            _ => return Err(ZoneError::InvalidTransition),
+        };
+        if to == state {
+            return Ok(false);
+        }
+        if to == ZoneState::ExplicitlyOpened && !state.is_open() {
+            self.make_room_for(zone)?;
+        }
+        self.enter(zone, to);
+        Ok(true)
+    }
+
+    /// Whether Open of all closed zones stays within the limit.
+    pub fn can_open_all(&self) -> bool {
+        let closed = self.zones.iter().filter(|zone| zone.state == ZoneState::Closed).count() as u32;
+        self.explicitly_open() + closed <= self.max_open
+    }
+
+    fn explicitly_open(&self) -> u32 {
+        self.zones.iter().filter(|zone| zone.state == ZoneState::ExplicitlyOpened).count() as u32
+    }
+
+    /// Power was lost: open zones are closed.
+    pub fn close_all(&mut self) {
+        for zone in 0..self.zones.len() as u32 {
+            if self.zone(zone).state.is_open() {
+                self.enter(zone, ZoneState::Closed);
+            }
+        }
+    }
+
+    /// The drive cannot write the zone any more.
+    pub fn make_read_only(&mut self, zone: u32) {
+        self.enter(zone, ZoneState::ReadOnly);
+    }
+
+    /// Sets a zone full, as when its data was planted.
+    pub fn plant_full(&mut self, zone: u32) {
+        self.zones[zone as usize].written = self.capacity;
+        self.enter(zone, ZoneState::Full);
+    }
+
+    /// Whether one more zone may be open, and active if this one is not. Closes an implicitly opened zone where that is
+    /// needed and helps.
+    fn make_room_for(&mut self, zone: u32) -> Result<(), ZoneError> {
+        if !self.zone(zone).state.is_active() && self.active == self.max_active {
+            return Err(ZoneError::TooManyActive);
+        }
+        if self.open < self.max_open {
+            return Ok(());
+        }
+        let implicit = self.zones.iter().zip(0..).filter(|(zone, _)| zone.state == ZoneState::ImplicitlyOpened);
+        let (_, oldest) = implicit.min_by_key(|(zone, _)| zone.opened).ok_or(ZoneError::TooManyOpen)?;
+        self.enter(oldest, ZoneState::Closed);
+        Ok(())
+    }
+
+    fn enter(&mut self, number: u32, to: ZoneState) {
+        let zone = &mut self.zones[number as usize];
+        self.active = self.active - u32::from(zone.state.is_active()) + u32::from(to.is_active());
+        self.open = self.open - u32::from(zone.state.is_open()) + u32::from(to.is_open());
+        if to.is_open() && !zone.state.is_open() {
+            self.openings += 1;
+            zone.opened = self.openings;
+        }
+        if to == ZoneState::Empty {
+            zone.written = 0;
+        }
+        zone.state = to;
+        assert!(self.active <= self.max_active && self.open <= self.max_open, "zones are within their limits");
+    }
+}

@@ -1,0 +1,213 @@
+//! From the host into the write buffer, and from the buffer to flash.
+//!
+//! A write takes its blocks of the zone at once, and gets a ticket for them; its data may come later and in any order. A
+//! strip is programmed when all its units are there.
+
+use std::rc::Rc;
+
+use nandscape_device_media::{Broken, MediaError, PageId, PageImage};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_sim::Wait;
+use smallvec::SmallVec;
+
+use super::ZoneFtl;
+use super::body::Slot;
+use super::table::ZoneError;
+
+/// The tag of a unit that holds no data of the host.
+pub(super) const NO_LPN: u32 = u32::MAX;
+
+/// Units of a zone that a write has taken and not delivered yet.
+#[derive(Debug)]
+#[must_use = "the zone waits for the data"]
+pub struct Ticket {
+    zone: u32,
+    generation: u32,
+    /// The first unit, counted from the start of the zone.
+    pub first: u32,
+    units: u32,
+}
+
+/// Room in the write buffer, given back when dropped.
+pub struct Reservation<'a> {
+    ftl: &'a ZoneFtl,
+    units: u32,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if self.units > 0 {
+            self.ftl.room.give(self.units as usize);
+        }
+    }
+}
+
+/// A strip to be programmed.
+pub(super) struct Program {
+    pub(super) zone: u32,
+    pub(super) generation: u32,
+    pub(super) strip: u32,
+    pub(super) pages: SmallVec<[PageId; 4]>,
+}
+
+impl ZoneFtl {
+    /// Takes units of a zone for a write: those from `at` on, or those at the write pointer.
+    ///
+    /// # Errors
+    /// Why the zone does not take the write.
+    pub fn begin_write(&self, zone: u32, at: Option<u32>, units: u32) -> Result<Ticket, ZoneError> {
+        let mut state = self.state.borrow_mut();
+        let first = state.table.write(zone, at, units)?;
+        Ok(Ticket { zone, generation: state.bodies[zone as usize].generation, first, units })
+    }
+
+    /// Waits for room in the write buffer; the time is added to `waited`. Who has a ticket must ask in the order of tickets.
+    pub async fn reserve_units(&self, units: u32, waited: &mut Wait) -> Reservation<'_> {
+        self.room.take(units as usize, waited).await;
+        Reservation { ftl: self, units }
+    }
+
+    /// Takes the data of a write; `None` is zeros. Whether the zone still wants it: it may have been reset.
+    pub fn deliver(&self, ticket: Ticket, data: Option<&HostMem>, mut reservation: Reservation<'_>) -> bool {
+        let unit_bytes = self.unit.bytes() as usize;
+        let keeps = self.media.keeps_data();
+        let is_wanted = self.put(&ticket, |index| {
+            let data = data.filter(|_| keeps).map(|mem| {
+                let mut bytes = vec![0; unit_bytes];
+                mem.read(index as usize * unit_bytes, &mut bytes);
+                Rc::from(bytes)
+            });
+            Slot { data, takes_room: true, is_padding: false }
+        });
+        if is_wanted {
+            reservation.units = 0;
+            self.state.borrow_mut().counters.host_bytes += u64::from(ticket.units) * unit_bytes as u64;
+            self.pump(ticket.zone);
+        }
+        is_wanted
+    }
+
+    /// A write has failed after it had taken its units: they read as zeros, since the zone cannot have a hole.
+    pub fn abandon(&self, ticket: Ticket) {
+        self.put(&ticket, |_| Slot { data: None, takes_room: false, is_padding: false });
+        self.pump(ticket.zone);
+    }
+
+    /// Fills units that nobody writes.
+    pub(super) fn put_padding(&self, (zone, generation): (u32, u32), first: u32, units: u32, takes_room: bool) -> bool {
+        let ticket = Ticket { zone, generation, first, units };
+        let is_wanted = self.put(&ticket, |_| Slot { data: None, takes_room, is_padding: true });
+        if is_wanted {
+            self.pump(zone);
+        }
+        is_wanted
+    }
+
+    fn put(&self, ticket: &Ticket, slot: impl Fn(u32) -> Slot) -> bool {
+        let mut state = self.state.borrow_mut();
+        let body = &mut state.bodies[ticket.zone as usize];
+        let is_wanted = body.generation == ticket.generation;
+        if is_wanted {
+            (0..ticket.units).for_each(|index| body.put(ticket.first + index, slot(index), &self.layout));
+        }
+        is_wanted
+    }
+
+    /// Starts the programs of a zone that can begin. Called whenever that may have changed.
+    pub(super) fn pump(&self, zone: u32) {
+        while self.is_running() {
+            let (program, room) = self.state.borrow_mut().next_program(zone);
+            if room > 0 {
+                self.room.give(room);
+            }
+            let Some(program) = program else {
+                // What waits for the zone may have ended: it is out of blocks.
+                self.progress.notify();
+                return;
+            };
+            self.programs.start(program);
+        }
+    }
+
+    /// Programs a strip: the buffer's data becomes the flash's.
+    pub(super) async fn program(&self, job: &Program) {
+        let image = self.image(job);
+        let who = self.config.priority.who(cause::HOST_WRITE);
+        let ended = self.media.program_together(&job.pages, &image, who, &mut Breakdown::new(), |_| ()).await;
+        let unpinned = {
+            let mut state = self.state.borrow_mut();
+            // Each of them, not only up to the last one of a block.
+            job.pages.iter().fold(false, |any, page| state.unpin(*page) | any)
+        };
+        if unpinned {
+            self.unpinned.notify();
+        }
+        match ended {
+            Ok(()) => self.programmed(job),
+            Err(broken) => self.not_programmed(job, broken),
+        }
+        self.progress.notify();
+        self.pump(job.zone);
+    }
+
+    /// The units of a strip. A zone that was reset meanwhile has none, and its blocks get what is not read any more.
+    fn image(&self, job: &Program) -> PageImage {
+        let (state, mut image) = (self.state.borrow(), PageImage::default());
+        let body = &state.bodies[job.zone as usize];
+        if body.generation == job.generation {
+            let first = job.zone * self.config.size + job.strip * self.layout.strip_units();
+            for (slot, lpn) in body.strips[&job.strip].iter().zip(first..) {
+                image.push(if slot.is_padding { NO_LPN } else { lpn }, slot.data.clone());
+            }
+        }
+        image.pad(job.pages.len() * self.layout.page_units as usize, NO_LPN);
+        image
+    }
+
+    fn programmed(&self, job: &Program) {
+        let mut state = self.state.borrow_mut();
+        let body = &mut state.bodies[job.zone as usize];
+        if body.generation != job.generation {
+            return;
+        }
+        let slots = body.strips.remove(&job.strip).expect("it was under way");
+        body.columns[self.layout.strip(job.strip).0].is_busy = false;
+        let padding = slots.iter().filter(|slot| slot.is_padding).count() as u64;
+        state.counters.padding_units += padding;
+        state.counters.host_units += slots.len() as u64 - padding;
+        drop(state);
+        let room = slots.iter().filter(|slot| slot.takes_room).count();
+        if room > 0 {
+            self.room.give(room);
+        }
+    }
+
+    /// A program has failed: its data is still in the buffer, and goes to other blocks. A page that was not begun, as power was
+    /// off, is still there to be programmed.
+    fn not_programmed(&self, job: &Program, Broken { error, page }: Broken) {
+        assert!(!matches!(error, MediaError::Misuse(_)), "{page:?}: {error:?}");
+        let mut state = self.state.borrow_mut();
+        let geometry = state.geometry;
+        let is_unused =
+            |page: &PageId| self.media.pages_programmed(geometry.block_of(*page)) <= geometry.page_in_block(*page);
+        let is_untouched = job.pages.iter().all(is_unused);
+        if error != MediaError::PowerLost {
+            state.blocks.broke(geometry.block_of(page));
+        }
+        let body = &mut state.bodies[job.zone as usize];
+        if body.generation == job.generation {
+            let column = &mut body.columns[self.layout.strip(job.strip).0];
+            column.is_busy = false;
+            column.again = Some(job.strip);
+            column.needs_run |= !is_untouched;
+        }
+    }
+}
+
+impl Reservation<'_> {
+    /// The room is taken by what was put into the buffer.
+    pub(super) fn keep(&mut self) {
+        self.units = 0;
+    }
+}

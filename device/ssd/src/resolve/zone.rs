@@ -1,0 +1,170 @@
+//! `[ftl.zone]`.
+
+use nandscape_device_controller::BufferMode;
+use nandscape_device_ftl::PageFtlConfig;
+use nandscape_device_ftl::zone::{Layout, ZoneConfig};
+use nandscape_device_media::{Geometry, Timing};
+use nandscape_sim::Span;
+use nandscape_sim::units::Bytes;
+
+use super::bounds::{not_too_long, or, within, wrong};
+use super::{Resolved, Result};
+use crate::keys::{ProfileKeys, ZoneKeys};
+use crate::policies;
+use crate::sizing::Sizing;
+use crate::values::{Choice, FtlKind, Tables, Text};
+
+/// `ftl.zone.max_active` of a profile that does not give it, where there are as many zones.
+const DEFAULT_ACTIVE: u32 = 14;
+/// Blocks of each plane of a zone, at the most.
+const DEEPEST: u64 = 64;
+
+/// Whether a profile asks for zones.
+pub(crate) fn is_chosen(keys: &ProfileKeys) -> bool {
+    keys.ftl.kind.is_some_and(|kind| kind.0.0 == FtlKind::Zone)
+}
+
+/// The configuration, if the profile asks for one.
+pub(super) fn zone(
+    keys: &ProfileKeys,
+    geometry: &Geometry,
+    timing: &Timing,
+    (sizing, page): (&Sizing, &PageFtlConfig),
+    max_transfer: u32,
+) -> Result<Option<ZoneConfig>> {
+    if !is_chosen(keys) {
+        return Ok(None);
+    }
+    check_drive(keys)?;
+    let given = &keys.ftl.zone;
+    let depth = within("ftl.zone.depth", given.depth.unwrap_or(1).into(), 1, DEEPEST)? as u32;
+    let layout = layout(keys, geometry, timing, depth)?;
+    let unit = u64::from(geometry.unit_size());
+    let data = sizing.blocks_per_plane - sizing.bad_per_plane - sizing.reserve_per_plane;
+    let zones = (u64::from(page.logical_units) / layout.zone_units()).min(u64::from(layout.sets() * (data / depth)));
+    if zones == 0 {
+        let least = Bytes(layout.zone_units() * unit);
+        return wrong(
+            "capacity",
+            format!("is less than that of a zone; from {least} on is valid, or a smaller ftl.zone.depth"),
+        );
+    }
+    let zones = zones as u32;
+    let config = ZoneConfig {
+        zones,
+        size: size(given, &layout, unit, zones)?,
+        depth,
+        max_active: within(
+            "ftl.zone.max_active",
+            given.max_active.unwrap_or(DEFAULT_ACTIVE.min(zones)).into(),
+            1,
+            1 << 31,
+        )?
+        .min(zones.into()) as u32,
+        max_open: 0,
+        buffer_units: page.buffer_units,
+        priority: page.priority,
+        reset: (
+            not_too_long("ftl.zone.reset_time", or(&given.reset_time, Span::ZERO))?,
+            not_too_long("ftl.zone.reset_unit_time", or(&given.reset_unit_time, Span::ZERO))?,
+        ),
+        finish_pads: given.finish_pads.unwrap_or(true),
+        check_block: page.firmware.check_block,
+    };
+    let max_open = given.max_open.unwrap_or(config.max_active).min(zones);
+    let max_open = within("ftl.zone.max_open", max_open.into(), 1, config.max_active.into())? as u32;
+    check_buffer(&config, &layout, (unit, max_transfer))?;
+    Ok(Some(ZoneConfig { max_open, ..config }))
+}
+
+/// What a drive with zones cannot have.
+fn check_drive(keys: &ProfileKeys) -> Result<()> {
+    if keys.buffer.mode.is_some_and(|mode| mode.0.0 != BufferMode::Capacitor) {
+        return wrong("buffer.mode", "ftl.kind = \"zone\" needs \"capacitor\"");
+    }
+    let (lba, unit) = (or(&keys.lba_size, Bytes(512)), or(&keys.ftl.mapping_unit, Bytes(4 << 10)));
+    if lba != unit {
+        return wrong(
+            "lba_size",
+            format!("{lba} is not ftl.mapping_unit, {unit}; with ftl.kind = \"zone\" both are \"4KiB\""),
+        );
+    }
+    match keys.ftl.tables {
+        Some(Text(Choice(Tables::Rebuilt))) => {
+            wrong("ftl.tables", "\"rebuilt\" does not go with ftl.kind = \"zone\"; \"saved\" is valid")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn layout(keys: &ProfileKeys, geometry: &Geometry, timing: &Timing, depth: u32) -> Result<Layout> {
+    let groups = Layout::groups_of(geometry, timing).count();
+    let width = keys.ftl.zone.width.unwrap_or(1);
+    if width == 0 || !groups.is_multiple_of(width) {
+        return wrong(
+            "ftl.zone.width",
+            format!("{width} does not divide {groups}, the dies of the drive (planes, where they work independently)"),
+        );
+    }
+    Ok(Layout::new(geometry, timing, &*policies::zone_mapping(&keys.ftl.zone), depth))
+}
+
+/// Units from the start of a zone to the start of the next: the next power of two after the capacity.
+fn size(given: &ZoneKeys, layout: &Layout, unit: u64, zones: u32) -> Result<u32> {
+    let capacity = layout.zone_units() * unit;
+    let size = or(&given.size, Bytes(capacity.next_power_of_two()));
+    if size.0 < capacity || !size.0.is_power_of_two() {
+        let valid = Bytes(capacity.next_power_of_two());
+        return wrong(
+            "ftl.zone.size",
+            format!("{size} is no power of two from {valid} on, as a zone holds {}", Bytes(capacity)),
+        );
+    }
+    let units = size.0 / unit;
+    match units.checked_mul(zones.into()).is_some_and(|all| all < u64::from(u32::MAX)) {
+        true => Ok(units as u32),
+        false => wrong("ftl.zone.size", format!("{size} makes {zones} zones more than addresses reach, 16 TiB")),
+    }
+}
+
+/// Each active zone may keep an incomplete strip in the buffer, and a command must fit beside them.
+fn check_buffer(config: &ZoneConfig, layout: &Layout, (unit, max_transfer): (u64, u32)) -> Result<()> {
+    let kept = u64::from(config.max_active) * u64::from(layout.strip_units() - 1) * unit;
+    let needed = Bytes(kept + u64::from(max_transfer).max(u64::from(layout.strip_units()) * unit));
+    match u64::from(config.buffer_units) * unit >= needed.0 {
+        true => Ok(()),
+        false => wrong(
+            "buffer.size",
+            format!(
+                "{} is too small for ftl.zone.max_active = {} and controller.max_transfer; from {needed} on is valid",
+                Bytes(u64::from(config.buffer_units) * unit),
+                config.max_active
+            ),
+        ),
+    }
+}
+
+impl Resolved {
+    /// The configuration of zones, if the drive has them.
+    pub fn zone(&self) -> Option<ZoneConfig> {
+        self.zone
+    }
+
+    /// Bytes of the namespace of a drive with zones.
+    pub(super) fn zoned_bytes(&self) -> Option<u64> {
+        let config = self.zone?;
+        Some(u64::from(config.zones) * u64::from(config.size) * u64::from(self.geometry.unit_size))
+    }
+}
+
+/// Writes what was decided into the keys.
+pub(super) fn fill_in(keys: &mut ProfileKeys, config: &ZoneConfig, unit: u64) {
+    let zone = &mut keys.ftl.zone;
+    zone.mapping.get_or_insert(Text(Choice(policies::DEFAULT_ZONE_MAPPING)));
+    zone.width.get_or_insert(1);
+    zone.depth = Some(config.depth);
+    zone.size = Some(Text(Bytes(u64::from(config.size) * unit)));
+    (zone.max_active, zone.max_open) = (Some(config.max_active), Some(config.max_open));
+    (zone.reset_time, zone.reset_unit_time) = (Some(Text(config.reset.0)), Some(Text(config.reset.1)));
+    zone.finish_pads = Some(config.finish_pads);
+}

@@ -1,0 +1,9 @@
+//! Drives with zones, by their commands: against a model of the specification, and against measured times.
+
+mod campaign;
+mod figures;
+mod identify;
+mod model;
+mod rig;
+mod several;
+mod statuses;
