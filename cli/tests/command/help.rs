@@ -44,12 +44,15 @@ fn help_gives_examples_that_run() {
     let jobs = folder.path().join("server.fio");
     std::fs::write(&jobs, "[reads]\nrw=randread\n").expect("a job file");
     let (trace, jobs) = (trace.display().to_string(), jobs.display().to_string());
+    // One example saves the state, and the next one takes it.
+    let state = folder.path().join("worn.state").display().to_string();
     for example in examples {
         let example = example
             .replace("mine.toml", &file)
             .replace("results/", &out)
             .replace("server.trace", &trace)
             .replace("server.fio", &jobs)
+            .replace("worn.state", &state)
             .replace('\'', "")
             .replace("=1TiB", "=1GiB");
         let mut args = vec!["sim"];
