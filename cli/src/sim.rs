@@ -63,7 +63,7 @@ pub(crate) struct SimArgs {
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "precondition_workload", "precondition_trace"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "save_state_after", "precondition_workload", "precondition_trace"])]
     pub(crate) replay: Option<PathBuf>,
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -168,8 +168,8 @@ impl SimArgs {
         if let Some(requests) = &self.requests {
             files = files.writes("--requests", requests);
         }
-        if let Some(state) = self.state.saves() {
-            files = files.writes("--save-state", state);
+        for (option, state) in self.state.saves() {
+            files = files.writes(option, state);
         }
         if let Some(trace) = &self.chrome_trace {
             files = files.writes("--chrome-trace", trace);
@@ -244,6 +244,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         true => output::result(&finished.report.to_json()),
         false => output::result(&table::render(&finished.report)),
     }?;
+    finished.saved.map_err(Failure::run)?;
     judge([&finished.report])
 }
 

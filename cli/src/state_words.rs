@@ -28,7 +28,10 @@ pub(crate) struct StateWords {
     /// Save the state that the drive begins in to this file, before the run
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from_state", "find_rate", "fairness"])]
     save_state: Option<PathBuf>,
-    /// Begin in the state of this file, which --save-state has written. Policies, times, buffer and faults may differ from those that
+    /// Save the state that the drive is in after the run to this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["find_rate", "fairness"])]
+    save_state_after: Option<PathBuf>,
+    /// Begin in the state of this file, which --save-state or --save-state-after has written. Policies, times, buffer and faults may differ from those that
     /// it was made with. Without --drive, the profile is that of the file
     #[arg(long, value_name = "FILE", conflicts_with = "precondition")]
     from_state: Option<PathBuf>,
@@ -66,9 +69,11 @@ impl StateWords {
         .into_iter()
     }
 
-    /// The file that the state is saved to.
-    pub(crate) fn saves(&self) -> Option<&Path> {
-        self.save_state.as_deref()
+    /// The files that states are saved to, by option.
+    pub(crate) fn saves(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let after = self.save_state_after.as_deref();
+        let both = [("--save-state", self.save_state.as_deref()), ("--save-state-after", after)];
+        both.into_iter().filter_map(|(option, path)| Some((option, path?)))
     }
 
     /// The name of the file that the state is taken from, for the report.
@@ -112,7 +117,7 @@ impl StateWords {
             (None, None) if self.precondition == Some(StateArg::Load) => Start::Load(Box::new(workload.clone())),
             (None, None) => Start::Simulation,
         };
-        Ok(Begin { start, save: self.save_state.clone() })
+        Ok(Begin { start, save: self.save_state.clone(), save_after: self.save_state_after.clone() })
     }
 
     /// The load that is given by itself.

@@ -39,6 +39,12 @@ fn a_run_from_a_file_is_the_run_that_wrote_it() {
     assert_eq!(changed["precondition"], "steady");
     assert!(changed["initial_state"].as_str().unwrap().ends_with("(seed 1)"), "{}", changed["initial_state"]);
 
+    let after = folder.path().join("after.state");
+    assert_eq!(plain, report(&[&DRIVE, &LOAD, &["--precondition", "steady", "--save-state-after", text(&after)]]));
+    let next = report(&[&LOAD, &["--from-state", text(&after)]]);
+    assert!(next["initial_state"].as_str().unwrap().ends_with(", then randrw with 3000 requests measured"), "{next:#}");
+    refuse(&["sim", "--from-state", file, "--rw", "read", "--save-state-after", file], &["would overwrite"]);
+
     let shown = succeed(&["inspect", file]);
     assert!(shown.contains("state of a drive default, 64MiB, without data"), "{shown}");
     assert!(shown.contains("steady state of uniform random 4KiB overwrites") && shown.contains("seed 1"), "{shown}");

@@ -215,3 +215,21 @@ fn mistakes_are_found_before_anything_runs() {
     .expect("a file");
     wrong(&[file.to_str().expect("UTF-8")], &["x = \"depth\"", "there are iodepth"]);
 }
+
+#[test]
+fn points_fork_the_state_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (state, out) = (folder.path().join("worn.state"), folder.path().join("out"));
+    let (state, out) = (state.to_str().unwrap(), out.to_str().unwrap());
+    let drive = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--precondition", "steady"];
+    succeed(&[&drive[..], &["--rw", "randread", "--io-count", "10", "--save-state", state]].concat());
+    let from = format!("from_state={state}");
+    let sweep = ["sweep", "--set", "rw=randrw", "--set", "io_count=300", "--vary", "ftl.gc.victim=greedy,cost_benefit"];
+    let json = succeed(&[&sweep[..], &["--set", &from, "--out", out, "--json"]].concat());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let points = json["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{json:#}");
+    assert!(points.iter().all(|point| point["report"]["precondition"] == "steady"), "{json:#}");
+    let other = ["--set", "capacity=128MiB", "--set", &from, "--out", out];
+    refuse(&[&sweep[..], &other].concat(), &["from_state", "is of another drive: capacity"]);
+}

@@ -56,8 +56,8 @@ pub struct Rig {
 
 /// A drive in its place.
 pub(crate) struct Placed {
-    given: RigDrive,
-    ssd: Rc<Ssd>,
+    pub(crate) given: RigDrive,
+    pub(crate) ssd: Rc<Ssd>,
     /// Queue pairs that hosts have.
     queues: Cell<u16>,
     /// How its state came about, if it was taken out of another drive.
@@ -230,6 +230,13 @@ impl Placed {
             recorder.begin(sim.now());
         }
         *self.begun.borrow_mut() = Some(Snapshot::of(&self.ssd));
+    }
+
+    /// How the state after a run came about.
+    pub(crate) fn history_after(&self, seed: u64, workload: &str, requests: u64) -> History {
+        let unit_bytes = u64::from(self.ssd.controller().info().unit_bytes);
+        let planted = || History::planted(self.given.precondition, unit_bytes, seed);
+        self.history.clone().unwrap_or_else(planted).after(seed, workload, requests)
     }
 
     /// Whether a recorder is told of what the drive does.

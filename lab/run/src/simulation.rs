@@ -16,7 +16,7 @@ use crate::percentile::Percentile;
 use crate::record::Details;
 use crate::report::Report;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
-use crate::saved::{Begin, StateError};
+use crate::saved::{Begin, StateError, save_after};
 use crate::stack::entries;
 
 /// A phase of a run.
@@ -118,6 +118,8 @@ pub struct Finished {
     pub trace: Option<String>,
     /// The recording beside the figures, if it was requested.
     pub details: Option<Details>,
+    /// Whether the state after the run was saved, if it was to be.
+    pub saved: Result<(), RunError>,
     /// The latencies of the measured phase, in the order of [`Direction::ALL`].
     latencies: [Histogram; Direction::ALL.len()],
 }
@@ -225,6 +227,7 @@ impl Simulation {
         let fits = fits.and_then(|()| self.profile.zone().map_or(Ok(()), |_| self.workload.check_on_zones()));
         fits.map_err(RunError::Workload)?;
         let (created, seed) = (Moment::now(), Seed::new(self.seed));
+        begin.check_save_after(&self.profile)?;
         let state = if begin.is_restored() { Some(begin.state(self, &progress)?) } else { None };
         let wanted = Wanted { trace: self.trace, details };
         let mut rig = Rig::build_in(created, vec![(self.drive(seed), state)], wanted, &*progress)?;
@@ -244,8 +247,11 @@ impl Simulation {
         if self.check {
             rig.check()?;
         }
+        let trace = self.trace.then(|| rig.chrome_json());
+        let save = |path| save_after(&mut rig, path, self.seed, &self.workload.name, outcome.requests());
+        let saved = begin.save_after.as_deref().map_or(Ok(()), save);
         let latencies = outcome.tallies.map(|tally| tally.latency);
-        Ok(Finished { report, trace: self.trace.then(|| rig.chrome_json()), details, latencies })
+        Ok(Finished { report, trace, details, saved, latencies })
     }
 
     fn drive(&self, seed: Seed) -> RigDrive {

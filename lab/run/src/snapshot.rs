@@ -83,7 +83,9 @@ impl About<'_> {
         let elapsed = outcome.elapsed().ns() as f64;
         let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
         let profile = self.profile;
-        let own_state = self.workload.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
+        // After a run, the state is that of the run.
+        let planted = self.workload.filter(|_| self.history.is_none_or(|history| history.runs == 0));
+        let own_state = planted.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
         let standstill = pressure::standstill_note(outcome, &profile.keys);
         let ftl = ended.ftl.since(&begun.ftl);
         // A drive that keeps tables in flash has written some when it was made.

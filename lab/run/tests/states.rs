@@ -75,7 +75,7 @@ fn bytes_of(finished: &Finished) -> (String, String) {
 }
 
 fn run(simulation: &Simulation, start: Start, save: Option<PathBuf>) -> Result<Finished, RunError> {
-    simulation.run_begun(&Begin { start, save }, Rc::new(()), false, None)
+    simulation.run_begun(&Begin { start, save, save_after: None }, Rc::new(()), false, None)
 }
 
 fn open(path: &Path) -> Start {
@@ -249,6 +249,48 @@ fn a_load_that_has_settled_goes_on_with_the_same_write_amplification() {
     assert!((waf / last - 1.0).abs() < 0.04, "{waf} after {:?}", settled.waf);
     assert_eq!(report.precondition, "load");
     assert!(report.initial_state.contains("stood still at"), "{}", report.initial_state);
+}
+
+/// Runs in turn, each from the state after the one before.
+#[test]
+fn the_state_after_a_run_is_one_to_begin_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    let mut rng = Seed::new(seed()).child("after").rng();
+    for case in 0..variable("NANDSCAPE_TEST_CASES", 12).div_ceil(3) {
+        let (changes, job) = (random_changes(&mut rng), random_job(&mut rng));
+        let store = if case % 2 == 0 { StoreKind::Ram } else { StoreKind::None };
+        let what = format!("case {case}: {store:?}, {changes:?}, {job:?}");
+        let simulation = simulation(resolve("default", &changes), Precondition::Steady, store, job, rng.below(1 << 40));
+        let go = |start: Start, save_after: &Path| {
+            let begin = Begin { start, save: None, save_after: Some(save_after.to_owned()) };
+            let finished = simulation.run_begun(&begin, Rc::new(()), false, None);
+            let finished = finished.unwrap_or_else(|error| panic!("{what}: {error}"));
+            finished.saved.as_ref().unwrap_or_else(|error| panic!("{what}: {error}"));
+            finished
+        };
+        let plain = run(&simulation, Start::Simulation, None).unwrap();
+        assert!(bytes_of(&plain) == bytes_of(&go(Start::Simulation, &first)), "{what}: saving changes nothing");
+        let words = |path: &Path| StateFile::open(path).unwrap().history().words.clone();
+        let next = go(open(&first), &second);
+        assert!(next.report.initial_state.contains(", then ") && words(&second).matches(", then ").count() == 2, "{what}");
+        assert!(next.report.notes.iter().all(|note| !note.contains("the drive starts in the")), "{what}");
+    }
+}
+
+#[test]
+fn the_state_of_a_drive_that_takes_no_writes_is_not_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let changes = ["capacity=64MiB".to_owned(), "faults=[\"fail program\"]".to_owned()];
+    let job = JobSpec { rw: "randwrite".parse().unwrap(), ..JobSpec::default() };
+    let mut simulation = simulation(resolve("default", &changes), Precondition::Full, StoreKind::None, job, 1);
+    simulation.workload.limit = Limit::Requests(20_000);
+    let begin = Begin { save_after: Some(path.clone()), ..Begin::default() };
+    let finished = simulation.run_begun(&begin, Rc::new(()), false, None).unwrap();
+    let problem = finished.saved.unwrap_err().to_string();
+    assert!(problem.contains("cannot be saved: the drive takes no writes any more"), "{problem}");
+    assert!(!path.exists() && finished.report.damage.is_some());
 }
 
 #[test]

@@ -18,6 +18,8 @@ struct File {
     description: String,
     drive: Option<String>,
     precondition: Option<String>,
+    precondition_workload: Option<String>,
+    from_state: Option<String>,
     seeds: Option<Spanned<Seeds>>,
     #[serde(default)]
     set: Table,
@@ -102,6 +104,8 @@ impl Sweep {
         let mut set: Vec<(String, Value)> = Vec::new();
         set.extend(file.drive.map(|drive| text_key("drive", drive)));
         set.extend(file.precondition.map(|state| text_key("precondition", state)));
+        set.extend(file.precondition_workload.map(|name| text_key("precondition_workload", name)));
+        set.extend(file.from_state.map(|path| text_key("from_state", path)));
         set.extend(keys_of(&file.set));
         set.iter_mut().for_each(|(key, value)| source.locate(key, value));
         let seeds = file.seeds.map(|seeds| (seeds.span(), seeds.into_inner()));
@@ -145,9 +149,9 @@ impl Source<'_> {
     /// The value of a key that names a file is a path relative to this one.
     fn locate(&self, key: &str, value: &mut Value) {
         match (key, &mut value.0) {
-            ("drive" | "workload", toml::Value::String(name)) => *name = beside(self.origin, std::mem::take(name)),
-            // A trace is always a file.
-            ("trace", toml::Value::String(name)) => {
+            ("drive" | "workload" | "precondition_workload", toml::Value::String(name)) => *name = beside(self.origin, std::mem::take(name)),
+            // These are always files.
+            ("trace" | "from_state", toml::Value::String(name)) => {
                 let folder = Path::new(self.origin).parent().unwrap_or(Path::new(""));
                 *name = folder.join(&*name).to_string_lossy().into_owned();
             }

@@ -1,4 +1,5 @@
-//! The folder of a sweep: `FOLDER/points/DIGEST.json`, a file for each measured point, written whole or not at all.
+//! The folder of a sweep: `FOLDER/points/DIGEST.json`, a file for each measured point, written whole or not at all. While a
+//! run lasts, `FOLDER/states` has states that several points begin in.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -57,6 +58,17 @@ impl Folder {
 
     fn points(&self) -> PathBuf {
         self.0.join("points")
+    }
+
+    /// The folder of the states that several points begin in.
+    pub(crate) fn states(&self) -> PathBuf {
+        self.0.join("states")
+    }
+
+    /// Removes the states, which no point needs any more.
+    pub(crate) fn remove_states(&self) {
+        // A folder that cannot be removed does no harm.
+        let _ = fs::remove_dir_all(self.states());
     }
 
     /// The file of a point.

@@ -16,9 +16,11 @@
 //! | `trace_keys` | a trace as the workload |
 //! | `plan` | the points of a sweep |
 //! | `point` | the inputs of a point, and its measurement |
+//! | `start` | where the drive of a point begins |
 //! | `stored` | the file of a point |
 //! | `folder` | the folder of those files |
 //! | `runner` | who measures points, and the threads of this machine |
+//! | `shared` | the points that threads take from, and states that several of them begin in |
 //! | `session` | a run of a sweep |
 //! | `figures` | the figures of a report by name |
 //!
@@ -34,7 +36,9 @@ mod point;
 mod runner;
 mod session;
 mod settings;
+mod shared;
 mod spec;
+mod start;
 mod stored;
 mod trace_keys;
 mod value;
@@ -48,6 +52,7 @@ pub use point::{Drive, Inputs};
 pub use runner::{Event, Runner, Stopper, Threads, point_of_thread};
 pub use session::{Outcome, Session, State, Watch};
 pub use spec::{Axis, Choice, Figure, Kind, Sweep, WorkloadFrom};
+pub use start::{FromState, Load};
 pub use stored::{Stored, this_program};
 pub use trace_keys::TraceKeys;
 pub use value::{Unit, Value};

@@ -39,6 +39,7 @@ impl Sweep {
             let at = |error: SweepError| SweepError::new(self.label(&choices), error);
             let mut settings = self.settings(&choices).map_err(at)?;
             settings.read_trace().map_err(at)?;
+            settings.check_start().map_err(at)?;
             for seed in &self.seeds {
                 let inputs = settings.inputs(*seed, &mut profiles).map_err(at)?;
                 points.push(Planned { choices: choices.clone(), seed: *seed, inputs });

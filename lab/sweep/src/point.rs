@@ -1,6 +1,7 @@
 //! The inputs of a point: everything its figures depend on, as text, so that it can be measured in another process or on
 //! another machine; and its measurement.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
@@ -10,6 +11,7 @@ use nandscape_lab_workload::parse_table;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::start::{self, FromState, Load};
 use crate::stored::{Stored, this_program};
 use crate::trace_keys::TraceKeys;
 
@@ -32,6 +34,12 @@ pub struct Inputs {
     pub percentiles: Vec<String>,
     /// The state of the drive at the start.
     pub precondition: Precondition,
+    /// The load of `precondition = "load"`; left out, it is the workload or the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precondition_workload: Option<Load>,
+    /// The file with the state at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_state: Option<FromState>,
     /// The seed of all random choices.
     pub seed: u64,
 }
@@ -48,7 +56,7 @@ pub struct Drive {
 }
 
 /// Forwards the progress of a run as one share.
-struct Share<F>(F);
+pub(crate) struct Share<F>(pub(crate) F);
 
 impl<F: Fn(f64)> Progress for Share<F> {
     /// Preconditioning is the first half.
@@ -84,10 +92,21 @@ impl Inputs {
     /// # Errors
     /// Why the run failed.
     pub fn measure(&self, progress: impl Fn(f64) + 'static) -> Result<Stored, String> {
+        let progress: Rc<dyn Progress> = Rc::new(Share(progress));
+        self.measure_from(None, &progress)
+    }
+
+    /// The same, from the file that the state at the start was saved to, if there is one.
+    pub(crate) fn measure_from(&self, made: Option<&Path>, progress: &Rc<dyn Progress>) -> Result<Stored, String> {
         let simulation = self.simulation()?;
         let percentiles = self.percentiles.iter().map(|text| text.parse::<Percentile>());
         let percentiles: Vec<Percentile> = percentiles.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let mut finished = simulation.run(Rc::new(Share(progress))).map_err(|error| error.to_string())?;
+        let begin = start::begin(self, &simulation, made)?;
+        let mut finished = match simulation.run_begun(&begin, progress.clone(), false, None) {
+            // The file is damaged; the point does without.
+            Err(error) if made.is_some() && start::is_of_state(&error) => return self.measure_from(None, progress),
+            finished => finished.map_err(|error| error.to_string())?,
+        };
         finished.choose_percentiles(&percentiles);
         let mut report = finished.report;
         report.inputs.set.clone_from(&self.set);

@@ -4,12 +4,16 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use crate::point::Inputs;
+use nandscape_lab_run::Progress;
+
+use crate::point::{Inputs, Share};
+use crate::shared::{Source, Tasks};
 use crate::stored::Stored;
 
 /// What a runner tells while it works.
@@ -41,12 +45,17 @@ pub trait Runner {
     /// # Errors
     /// When the runner itself cannot go on.
     fn run(&mut self, tasks: Vec<Inputs>, heard: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<(), String>;
+
+    /// States that several points begin in may be made once and kept in this folder. The results are the same without.
+    fn share_states_in(&mut self, _folder: &Path) {}
 }
 
 /// The cores of this machine.
 #[derive(Debug)]
 pub struct Threads {
     jobs: usize,
+    /// The folder of the states that points share.
+    states: Option<PathBuf>,
     tell: Sender<Event>,
     told: Receiver<Event>,
 }
@@ -67,7 +76,7 @@ impl Threads {
     /// Up to `jobs` points at a time.
     pub fn new(jobs: usize) -> Threads {
         let (tell, told) = channel();
-        Threads { jobs: jobs.max(1), tell, told }
+        Threads { jobs: jobs.max(1), states: None, tell, told }
     }
 
     /// What ends its runs.
@@ -76,17 +85,10 @@ impl Threads {
     }
 }
 
-/// The points that threads take from.
-struct Shared {
-    tasks: Vec<Inputs>,
-    next: AtomicUsize,
-    stop: AtomicBool,
-}
-
 impl Runner for Threads {
     fn run(&mut self, tasks: Vec<Inputs>, heard: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<(), String> {
         let mut left = tasks.len();
-        let shared = Arc::new(Shared { next: AtomicUsize::new(0), stop: AtomicBool::new(false), tasks });
+        let shared = Arc::new(Tasks::new(tasks, self.states.as_deref()));
         for number in 0..self.jobs.min(left) {
             let (shared, tell) = (shared.clone(), self.tell.clone());
             let thread = thread::Builder::new().name(format!("point-{number}"));
@@ -96,11 +98,15 @@ impl Runner for Threads {
             let event = self.told.recv().expect("this runner holds a sender itself");
             left -= usize::from(matches!(event, Event::Done { .. }));
             if heard(event).is_break() {
-                shared.stop.store(true, Ordering::Relaxed);
+                shared.stop();
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    fn share_states_in(&mut self, folder: &Path) {
+        self.states = Some(folder.to_owned());
     }
 }
 
@@ -114,20 +120,33 @@ pub fn point_of_thread() -> Option<String> {
     POINT.with_borrow(Clone::clone)
 }
 
-fn work(shared: &Shared, tell: &Sender<Event>) {
-    while !shared.stop.load(Ordering::Relaxed) {
-        let task = shared.next.fetch_add(1, Ordering::Relaxed);
-        let Some(inputs) = shared.tasks.get(task) else { return };
+fn work(tasks: &Tasks, tell: &Sender<Event>) {
+    while let Some((task, source)) = tasks.take() {
+        let inputs = tasks.inputs(task);
         POINT.set(Some(inputs.in_words()));
         let sender = tell.clone();
         // Nobody listens to a run that was ended.
         let progress = move |share| drop(sender.send(Event::Share { task, share }));
-        // A program that is built to end at a panic ends here.
-        let measured = catch_unwind(AssertUnwindSafe(|| inputs.measure(progress)));
-        let result = measured
-            .unwrap_or_else(|_| Err("the simulator stopped at a fault of its own, please report it".to_owned()));
+        let progress: Rc<dyn Progress> = Rc::new(Share(progress));
+        let file = match source {
+            Source::Itself => None,
+            Source::File(file) => Some(file),
+            Source::Make(file) => {
+                let is_there = guarded(|| inputs.make_state(&file, &progress)).is_ok();
+                tasks.made(&file, is_there);
+                is_there.then_some(file)
+            }
+        };
+        let result = guarded(|| inputs.measure_from(file.as_deref(), &progress));
+        tasks.done(task);
         if tell.send(Event::Done { task, result: Box::new(result) }).is_err() {
             return;
         }
     }
+}
+
+/// Does something that may panic. A program that is built to end at a panic ends here.
+fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err("the simulator stopped at a fault of its own, please report it".to_owned()))
 }

@@ -91,6 +91,7 @@ impl Session {
     /// When the folder cannot be used, or the runner cannot go on. A point that fails is not an error of the run.
     pub fn run(&self, plan: Plan, runner: &mut dyn Runner, watch: &mut dyn Watch) -> Result<Outcome, SweepError> {
         let _lock = self.folder.lock()?;
+        runner.share_states_in(&self.folder.states());
         let states = plan.points.iter().map(|point| match &point.inputs {
             Ok(inputs) => self.kept(inputs, watch),
             Err(why) => State::Failed(why.clone()),
@@ -99,7 +100,11 @@ impl Session {
         let tasks = tasks(&plan, &states);
         watch.begun(tasks.len(), plan.points.len());
         self.measure(&plan, tasks, &mut states, runner, watch)?;
-        Ok(Outcome { plan, states })
+        let outcome = Outcome { plan, states };
+        if outcome.missing() == 0 {
+            self.folder.remove_states();
+        }
+        Ok(outcome)
     }
 
     fn kept(&self, inputs: &Inputs, watch: &mut dyn Watch) -> State {
@@ -131,7 +136,8 @@ impl Session {
         let ended = runner.run(inputs, &mut |event| {
             match event {
                 Event::Stop => return ControlFlow::Break(()),
-                Event::Share { task, share } => shares[task] = share,
+                // A point that has to begin again keeps what it has shown.
+                Event::Share { task, share } => shares[task] = share.max(shares[task]),
                 Event::Done { task, result } => {
                     shares[task] = 1.0;
                     let written = result.as_ref().as_ref().map_or(Ok(()), |stored| self.folder.write(stored));

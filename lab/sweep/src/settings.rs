@@ -1,19 +1,22 @@
 //! A drive, a workload and a state at the start, changed key by key, and what they are as the inputs of a point.
 //!
-//! A key is one of `drive`, `precondition`, `no_delay`, `workload`, `percentiles`, `trace` and `trace.KEY`; a word of a workload (`iodepth`), of all its jobs or of
+//! A key is one of `drive`, `precondition`, `precondition_workload`, `from_state`, `no_delay`, `workload`, `percentiles`, `trace` and `trace.KEY`; a word of a workload (`iodepth`), of all its jobs or of
 //! one (`job.NAME.iodepth`); or a key of the drive's profile (`ftl.gc.victim`), faults included (`faults`).
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
 
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{Percentile, Precondition};
+use nandscape_lab_run::{Percentile, Precondition, StateFile};
 use nandscape_lab_workload::parse_table;
 use toml::Table;
 
 use crate::error::SweepError;
 use crate::point::{Drive, Inputs};
 use crate::spec::WorkloadFrom;
+use crate::start::{FromState, Load};
 use crate::trace_keys::{self, TraceKeys};
 use crate::value::Value;
 use crate::workload_table;
@@ -21,10 +24,15 @@ use crate::workload_table;
 /// The settings of a point.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    drive: String,
+    /// The profile; left out, the default one or that of the saved state.
+    drive: Option<String>,
     /// Changes of the profile, `KEY=VALUE` each.
     changes: Vec<String>,
-    precondition: Precondition,
+    precondition: Option<Precondition>,
+    /// The load of `precondition = "load"`.
+    precondition_workload: Option<Load>,
+    /// The saved state that the drive begins in.
+    from_state: Option<Rc<StateFile>>,
     no_delay: bool,
     workload_name: String,
     workload: Table,
@@ -48,9 +56,11 @@ impl Settings {
             None => (String::new(), workload_table::empty()),
         };
         Ok(Settings {
-            drive: "default".to_owned(),
+            drive: None,
             changes: Vec::new(),
-            precondition: Precondition::Full,
+            precondition: None,
+            precondition_workload: None,
+            from_state: None,
             no_delay: false,
             workload_name,
             workload,
@@ -67,11 +77,16 @@ impl Settings {
     pub(crate) fn set(&mut self, key: &str, value: &Value) -> Result<(), SweepError> {
         let wrong = |problem: String| SweepError::new(format!("{key} = {}", value.text()), problem);
         match key {
-            "drive" => self.drive = value.text(),
-            "precondition" => {
-                let text = value.text();
-                let found = Precondition::ALL.iter().find(|(name, _)| *name == text).map(|(_, state)| *state);
-                self.precondition = found.ok_or_else(|| wrong("none, full and steady are valid".to_owned()))?;
+            "drive" => self.drive = Some(value.text()),
+            "precondition" => self.precondition = Some(precondition(&value.text()).map_err(wrong)?),
+            "precondition_workload" | "precondition-workload" => {
+                let (name, table) = workload_table::of(&WorkloadFrom::Named(value.text()))?;
+                let text = toml::to_string(&table).expect("a table of plain values");
+                self.precondition_workload = Some(Load { name, text });
+            }
+            "from_state" | "from-state" => {
+                let file = StateFile::open(Path::new(&value.text()));
+                self.from_state = Some(Rc::new(file.map_err(|error| SweepError::new("from_state", error))?));
             }
             "no_delay" | "no-delay" => {
                 self.no_delay = value.0.as_bool().ok_or_else(|| wrong("true and false are valid".to_owned()))?;
@@ -111,6 +126,35 @@ impl Settings {
         Ok(())
     }
 
+    /// Refuses keys of the state at the start that contradict each other.
+    ///
+    /// # Errors
+    /// Which ones do.
+    pub(crate) fn check_start(&self) -> Result<(), SweepError> {
+        let wrong = |key: &str, problem: &str| Err(SweepError::new(key, problem));
+        match (&self.from_state, self.precondition, &self.precondition_workload) {
+            (Some(_), Some(_), _) => wrong("from_state", "there is precondition besides; choose one"),
+            (_, state, Some(_)) if state != Some(Precondition::Load) => {
+                wrong("precondition_workload", "it is for precondition = \"load\": give that too, or leave it out")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The profile of the drive as it was written, with what was decided when it was saved.
+    fn profile(&self, profiles: &mut Profiles) -> Result<(Profile, Vec<String>), SweepError> {
+        if let (None, Some(file)) = (&self.drive, &self.from_state) {
+            let profile = file.profile().map_err(|error| SweepError::new("from_state", error))?;
+            return Ok((profile, file.notes().to_vec()));
+        }
+        let name = self.drive.as_deref().unwrap_or("default");
+        if !profiles.contains_key(name) {
+            let loaded = Profile::load(name).map_err(|error| SweepError::new(error.origin, error.problem))?;
+            profiles.insert(name.to_owned(), loaded);
+        }
+        Ok((profiles[name].clone(), Vec::new()))
+    }
+
     /// The name of the workload, which is checked.
     fn checked_workload(&self) -> Result<String, SweepError> {
         if let Some(trace) = &self.trace {
@@ -128,11 +172,7 @@ impl Settings {
     /// When a key or a value is none.
     pub(crate) fn inputs(&self, seed: u64, profiles: &mut Profiles) -> Result<Result<Inputs, String>, SweepError> {
         let wrong = |origin: String, problem: String| SweepError { origin, problem };
-        if !profiles.contains_key(&self.drive) {
-            let loaded = Profile::load(&self.drive).map_err(|error| wrong(error.origin, error.problem))?;
-            profiles.insert(self.drive.clone(), loaded);
-        }
-        let mut profile = profiles[&self.drive].clone();
+        let (mut profile, mut notes) = self.profile(profiles)?;
         profile.set_all(&self.changes).map_err(|error| wrong(error.origin, error.problem))?;
         let workload_name = self.checked_workload()?;
         let resolved = match profile.resolve() {
@@ -140,8 +180,12 @@ impl Settings {
             Ok(resolved) => resolved,
             Err(error) => return Ok(Err(error.to_string())),
         };
+        let from_state = self.from_state.as_deref();
+        let fits = from_state.map_or(Ok(()), |file| file.check_fits(&resolved));
+        fits.map_err(|error| SweepError::new("from_state", error))?;
+        notes.extend_from_slice(&resolved.notes);
         Ok(Ok(Inputs {
-            drive: Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes: resolved.notes.clone() },
+            drive: Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes },
             set: self.changes.clone(),
             workload_name,
             workload: match self.trace {
@@ -150,7 +194,12 @@ impl Settings {
             },
             trace: self.trace.clone(),
             percentiles: self.percentiles.iter().map(Percentile::to_string).collect(),
-            precondition: self.precondition,
+            precondition: from_state
+                .map(|file| file.history().precondition)
+                .or(self.precondition)
+                .unwrap_or(Precondition::Full),
+            precondition_workload: self.precondition_workload.clone(),
+            from_state: from_state.map(FromState::of),
             seed,
         }))
     }
@@ -160,6 +209,13 @@ impl Settings {
         let pattern = || self.workload.get("job")?.get(0)?.get("rw")?.as_str();
         if self.workload_name.is_empty() { pattern().unwrap_or("workload") } else { &self.workload_name }
     }
+}
+
+/// A state at the start by its name.
+fn precondition(text: &str) -> Result<Precondition, String> {
+    let states = Precondition::ALL.into_iter().chain([("load", Precondition::Load)]);
+    let found = states.into_iter().find(|(name, _)| *name == text).map(|(_, state)| state);
+    found.ok_or_else(|| "none, full, steady and load are valid".to_owned())
 }
 
 /// Percentiles as a list, or as text with commas.
@@ -254,7 +310,7 @@ mod tests {
         assert!(mistake("iodepth", "0").contains("iodepth = 0 is out of range"));
         assert!(mistake("depth", "1").contains("unknown field"));
         assert!(mistake("drive", "nothing").contains("no such profile"));
-        assert!(mistake("precondition", "worn").contains("none, full and steady"));
+        assert!(mistake("precondition", "worn").contains("none, full, steady and load"));
         assert!(mistake("seed", "3").contains("--seeds"));
         assert!(mistake("fault", "burn").contains("fault = burn"));
         assert!(mistake("no_delay", "3").contains("true and false"));

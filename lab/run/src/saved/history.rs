@@ -21,6 +21,9 @@ pub struct History {
     pub program: String,
     /// The load it was brought about by; null without one.
     pub settled: Option<Settled>,
+    /// Runs since, after each of which the state was saved.
+    #[serde(default)]
+    pub runs: u32,
 }
 
 /// Preconditioning under a load.
@@ -44,7 +47,14 @@ impl History {
     /// Of a state that was planted.
     pub(crate) fn planted(precondition: Precondition, unit_bytes: u64, seed: u64) -> History {
         let words = state::in_words(precondition, unit_bytes);
-        History { precondition, words, seed, program: program(), settled: None }
+        History { precondition, words, seed, program: program(), settled: None, runs: 0 }
+    }
+
+    /// Of the state after a run that began in this one.
+    pub(crate) fn after(self, seed: u64, workload: &str, requests: u64) -> History {
+        let from = if self.seed == seed { String::new() } else { format!(" (seed {})", self.seed) };
+        let words = format!("{}{from}, then {workload} with {requests} requests measured", self.words);
+        History { words, seed, program: program(), runs: self.runs + 1, ..self }
     }
 
     /// Of a state that a load has brought about.
@@ -62,7 +72,7 @@ impl History {
                 )
             }
         };
-        History { precondition: Precondition::Load, words, seed, program: program(), settled: Some(settled) }
+        History { precondition: Precondition::Load, words, seed, program: program(), settled: Some(settled), runs: 0 }
     }
 }
 

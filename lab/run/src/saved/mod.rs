@@ -7,11 +7,13 @@
 //! | `write`, `read` | files |
 //! | `settle` | preconditioning under a load until write amplification stands still |
 //! | `start` | the drive of a run, from whichever state |
+//! | `after` | the state after a run |
 //!
 //! A state is what a drive is at rest, so that nothing needs to be saved of what is under way. A run that saves its state goes on
 //! with that state, taken out of the drive and put into a new one; a run that is preconditioned under a load does so even if nothing
 //! is saved. So a run from a file is the same, byte for byte, as the run that wrote it.
 
+mod after;
 mod directory;
 mod history;
 mod read;
@@ -21,6 +23,7 @@ mod write;
 
 use std::path::PathBuf;
 
+pub(crate) use after::save as save_after;
 pub use history::{History, Settled};
 pub use read::StateFile;
 pub use start::{Begin, Start};

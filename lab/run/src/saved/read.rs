@@ -28,6 +28,8 @@ const THREADS: usize = 8;
 pub struct StateFile {
     path: PathBuf,
     directory: Directory,
+    /// The checksum of the directory, which has that of each chunk.
+    digest: u64,
 }
 
 /// A chunk to be read.
@@ -72,7 +74,7 @@ impl StateFile {
         let directory: Directory = serde_json::from_slice(&bytes).map_err(|error| {
             unusable(format!("its directory does not say what this version of the program expects: {error}"))
         })?;
-        let opened = StateFile { path: path.to_owned(), directory };
+        let opened = StateFile { path: path.to_owned(), directory, digest: head.checksum };
         opened.check_sections(len).map_err(unusable)?;
         Ok(opened)
     }
@@ -93,6 +95,11 @@ impl StateFile {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A digest of the whole content.
+    pub fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// How the state came about.

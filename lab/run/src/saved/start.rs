@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use nandscape_device_ssd::SavedDrive;
+use nandscape_device_ssd::{Resolved, SavedDrive};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::{Executor, Seed};
 
@@ -29,11 +29,13 @@ pub struct Begin {
     pub start: Start,
     /// Where that state is saved before the run.
     pub save: Option<PathBuf>,
+    /// Where the state after the run is saved.
+    pub save_after: Option<PathBuf>,
 }
 
 impl Default for Begin {
     fn default() -> Begin {
-        Begin { start: Start::Simulation, save: None }
+        Begin { start: Start::Simulation, save: None, save_after: None }
     }
 }
 
@@ -62,10 +64,19 @@ impl Begin {
             Start::Load(load) => settle::settle(simulation, load, progress)?,
         };
         if let Some(path) = &self.save {
-            let keeps_data = saved.parts.iter().any(|part| !part.media.data.is_empty());
-            write::write(path, &simulation.profile, keeps_data, &saved, &history)?;
+            write::write(path, &simulation.profile, &saved, &history)?;
         }
         Ok((saved, history))
+    }
+
+    /// Checks before the run that the state after it can be saved.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub(crate) fn check_save_after(&self, profile: &Resolved) -> Result<(), StateError> {
+        let Some(path) = &self.save_after else { return Ok(()) };
+        profile.check_can_be_saved().map_err(StateError::Drive)?;
+        write::check(path)
     }
 }
 

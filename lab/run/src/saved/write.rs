@@ -14,14 +14,19 @@ use super::StateError;
 use super::directory::{ALIGNMENT, CHUNK, Directory, HEAD, Head, PartEntry, Section};
 use super::history::History;
 
+/// Checks that a file can be written.
+pub(super) fn check(path: &Path) -> Result<(), StateError> {
+    Temporary::create(path).map(drop).map_err(|error| StateError::Write { path: path.to_owned(), error })
+}
+
 /// Writes a state.
 pub(super) fn write(
     path: &Path,
     profile: &Resolved,
-    keeps_data: bool,
     saved: &SavedDrive,
     history: &History,
 ) -> Result<(), StateError> {
+    let keeps_data = saved.parts.iter().any(|part| !part.media.data.is_empty());
     let failed = |error: io::Error| StateError::Write { path: path.to_owned(), error };
     let mut file = Temporary::create(path).map_err(failed)?;
     let written = write_to(&mut file.file, profile, keeps_data, saved, history);

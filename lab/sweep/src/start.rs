@@ -1,0 +1,106 @@
+//! Where the drive of a point begins: planted, settled under a load, or in the state of a file.
+//!
+//! Several points may begin in the same state. A runner can have it made once, and have them begin in the file that it was saved to:
+//! their results are the same bytes as without.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use nandscape_lab_run::{Begin, Precondition, Progress, RunError, Simulation, Start, StateFile};
+use nandscape_lab_workload::{Workload, parse_table};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::point::Inputs;
+use crate::stored::this_program;
+
+/// The file with the state that a drive begins in.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FromState {
+    /// The file.
+    pub path: String,
+    /// The digest of its content when the sweep was planned.
+    pub digest: String,
+}
+
+/// The load that a drive is preconditioned under, where it is not the workload itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Load {
+    /// The name of the workload.
+    pub name: String,
+    /// The text of its file.
+    pub text: String,
+}
+
+impl FromState {
+    pub(crate) fn of(file: &StateFile) -> FromState {
+        FromState { path: file.path().display().to_string(), digest: format!("{:016x}", file.digest()) }
+    }
+
+    fn open(&self) -> Result<StateFile, String> {
+        let file = StateFile::open(Path::new(&self.path)).map_err(|error| format!("from_state: {error}"))?;
+        match FromState::of(&file) == *self {
+            true => Ok(file),
+            false => Err(format!("from_state {}: the file has changed since the sweep was planned", self.path)),
+        }
+    }
+}
+
+impl Inputs {
+    /// Where the run of the point begins.
+    pub(crate) fn start(&self, workload: &Workload) -> Result<Start, String> {
+        if let Some(state) = &self.from_state {
+            return Ok(Start::File(Box::new(state.open()?)));
+        }
+        match (&self.precondition_workload, self.precondition) {
+            (Some(Load { name, text }), Precondition::Load) => {
+                let table = text.parse().map_err(|error: toml::de::Error| error.to_string())?;
+                let load = parse_table(name, table).map_err(|error| error.to_string())?;
+                Ok(Start::Load(Box::new(load)))
+            }
+            (_, Precondition::Load) => Ok(Start::Load(Box::new(workload.clone()))),
+            _ => Ok(Start::Simulation),
+        }
+    }
+
+    /// The digest of everything that the state at the start depends on, if it takes long to bring about.
+    pub(crate) fn state_digest(&self) -> Option<String> {
+        let is_slow = matches!(self.precondition, Precondition::Steady | Precondition::Load);
+        if self.from_state.is_some() || !is_slow {
+            return None;
+        }
+        let own = (self.precondition == Precondition::Load).then(|| match &self.precondition_workload {
+            Some(load) => (&load.name, &load.text, None),
+            None => (&self.workload_name, &self.workload, self.trace.as_ref()),
+        });
+        let all = (this_program(), &self.drive, self.precondition, own, self.seed);
+        let text = serde_json::to_string(&all).expect("plain data");
+        Some(format!("{:032x}", xxh3_128(text.as_bytes())))
+    }
+
+    /// Brings a drive into the state that the point begins in, and saves that to a file, unless it is there.
+    pub(crate) fn make_state(&self, path: &Path, progress: &Rc<dyn Progress>) -> Result<(), String> {
+        if StateFile::open(path).is_ok() {
+            return Ok(());
+        }
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| error.to_string())?;
+        let simulation = self.simulation()?;
+        let begin = Begin { start: self.start(&simulation.workload)?, save: Some(path.to_owned()), save_after: None };
+        begin.state(&simulation, progress).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// How the run of a simulation begins: in the state of a file where that was made, or as the point says.
+pub(crate) fn begin(inputs: &Inputs, simulation: &Simulation, made: Option<&Path>) -> Result<Begin, String> {
+    let start = match made.map(StateFile::open) {
+        Some(Ok(file)) => Start::File(Box::new(file)),
+        // A file that is gone is no reason to fail.
+        Some(Err(_)) | None => inputs.start(&simulation.workload)?,
+    };
+    Ok(Begin { start, ..Begin::default() })
+}
+
+/// Whether a run failed only because of the file that its state was to come from.
+pub(crate) fn is_of_state(error: &RunError) -> bool {
+    matches!(error, RunError::State(_))
+}
