@@ -13,6 +13,7 @@
 //! | `price` | cost of the options of NAND timing |
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
 //! | `state` | the set-up of a worn drive, from a saved state and without |
+//! | `sweep` | a sweep on two cores, against one |
 //! | `durability` | OX-Block beside the page FTL under the same load |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
@@ -39,6 +40,7 @@ mod state;
 mod subject;
 mod suite;
 mod summary;
+mod sweep;
 mod target;
 
 use anyhow::{Context as _, bail};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::subject::Subject;
 use super::{
     boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions,
-    state,
+    state, sweep,
 };
 
 /// One benchmark.
@@ -285,6 +285,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "state",
         about: "set-up of a worn drive of 1 TiB: from a saved state, against preconditioning it",
         how: How::Own(state::set_up),
+    },
+    Benchmark {
+        name: "sweep",
+        about: "a sweep of eight points on two cores, against one",
+        how: How::Own(sweep::two_cores),
     },
     Benchmark {
         name: "ring-64",
