@@ -13,7 +13,8 @@ use crate::sim::{SimArgs, StoreArg, prepare_files, write};
 use crate::{output, progress, table};
 
 /// Replays it and prints the report of each drive; as JSON one object, which holds the reports where there are several
-/// drives. Requests that failed in the recorded run fail again, so that failures do not change the exit status.
+/// drives. Requests that failed in the recorded run fail again, so that failures do not change the exit status; an interruption
+/// does.
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let Some(recording) = args.replay.clone() else { unreachable!("either a drive or a recording is given") };
     let what_if = what_if(args)?;
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
     let (trace, check, details) = (args.chrome_trace.is_some(), args.check, args.out.is_some());
     let replay = Replay { recording, trace, check, details, what_if };
-    let replayed = replay.run_observed(&*progress::bar(), observer);
+    let replayed = replay.run_observed(&*progress::interruptible(), observer);
     let written = log.map_or(Ok(()), |log| log.finish());
     let mut replayed = replayed.map_err(|error| match error {
         ReplayError::Inconsistent(_) => Failure::run(error),
@@ -57,7 +58,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         }
         (false, reports) => reports.iter().map(|report| table::render(report)).collect::<Vec<_>>().join("\n"),
     };
-    output::result(&text)
+    output::result(&text)?;
+    match reports.iter().any(|report| report.interrupted) {
+        true => Err(Failure::Run(anyhow!("interrupted; the report is of what was replayed until then"))),
+        false => Ok(()),
+    }
 }
 
 /// The changes, if any are given.

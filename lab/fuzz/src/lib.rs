@@ -14,6 +14,7 @@
 //! | `messages` | parsers of single messages: NVMe/TCP PDUs, vfio-user |
 //! | `served` | sessions with a live drive: NBD, NVMe/TCP, vfio-user (Linux) |
 //! | `traces` | trace files |
+//! | `recordings` | recordings of live drives (Linux) |
 //! | `profiles` | profiles, and the drives that they describe |
 //! | `cases` | inputs at random, made from seeds and from known inputs |
 //!
@@ -28,6 +29,8 @@ mod messages;
 mod pair;
 mod profiles;
 #[cfg(target_os = "linux")]
+mod recordings;
+#[cfg(target_os = "linux")]
 mod served;
 mod traces;
 
@@ -36,6 +39,8 @@ pub use data_pointer::data_pointer;
 pub use input::Input;
 pub use messages::{nvme_tcp_pdu, vfio_user_message};
 pub use profiles::profile;
+#[cfg(target_os = "linux")]
+pub use recordings::recording;
 #[cfg(target_os = "linux")]
 pub use served::{NvmeTcpHost, NvmeTcpTarget, nbd, nbd_client, nvme_tcp, nvme_tcp_host, vfio_user, vfio_user_machine};
 pub use traces::trace;
@@ -57,4 +62,6 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("nvme_tcp", nvme_tcp),
     #[cfg(target_os = "linux")]
     ("vfio_user", vfio_user),
+    #[cfg(target_os = "linux")]
+    ("recording", recording),
 ];

@@ -63,4 +63,5 @@ targets! {
     nbd: 1_000;
     nvme_tcp: 1_000;
     vfio_user: 1_000;
+    recording: 10_000;
 }

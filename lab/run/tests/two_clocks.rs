@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_lab_run::{DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, WhatIf};
 use nandscape_sim::{Rng, Seed};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
@@ -201,8 +201,41 @@ fn the_clocks_agree(mode: &str, poll: PollMode) {
 
 /// The recording gives the same figures again, and the same trace to the byte.
 fn replays(recording: PathBuf, trace: &str, figures: &Figures, what: &str) {
-    let reports = recorded::replay(recording, trace, what);
+    let reports = recorded::replay(recording.clone(), trace, what);
+    is_ended_by_its_user(recording, &reports[0], what);
     figures.exports.iter().zip(&reports).for_each(|(live, again)| figures_agree(live, again, what));
+}
+
+/// Wants the replay to end when it is asked for the second time, if ever.
+#[derive(Default)]
+struct Impatient {
+    asked: std::cell::Cell<u32>,
+    share: std::cell::Cell<f64>,
+}
+
+impl Progress for Impatient {
+    fn at(&self, _: Phase, share: f64) {
+        assert!((self.share.get()..=1.0).contains(&share), "{share} after {}", self.share.get());
+        self.share.set(share);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.asked.get() > 1
+    }
+}
+
+/// A replay that is ended has the figures until then, of an exact one and of a what-if.
+fn is_ended_by_its_user(recording: PathBuf, whole: &nandscape_lab_run::Report, what: &str) {
+    let seed_only = WhatIf { no_delay: true, ..WhatIf::default() };
+    for what_if in [None, Some(seed_only)] {
+        let user = Impatient::default();
+        let replay = Replay { recording: recording.clone(), check: true, what_if, ..Replay::default() };
+        let ended = replay.run(&user).unwrap();
+        let report = &ended.drives[0].report;
+        assert_eq!(report.interrupted, user.asked.get() > 1, "{what}");
+        assert!(!report.interrupted || report.requests < whole.requests, "{what}");
+    }
 }
 
 /// Clients that come and go, more of them than there are queue pairs, a flood of requests without data, and the end in

@@ -20,6 +20,8 @@ pub enum Ending {
     Whole,
     /// Before that: the recording breaks off, as when its writer was killed.
     BrokenOff,
+    /// Before that: the user ended it.
+    Stopped,
 }
 
 /// A replay that has come to its end.
@@ -44,8 +46,26 @@ pub fn replay(
     executor: &mut Executor,
     port: &mut Port,
     recording: &mut Reader,
-    mut on_release: impl FnMut(Released, u64),
+    on_release: impl FnMut(Released, u64),
 ) -> Result<Replayed, RecordingError> {
+    replay_while(executor, port, recording, on_release, |_| true)
+}
+
+/// Records between two questions whether a replay goes on.
+const QUESTION: u64 = 4_096;
+
+/// The same, as long as `goes_on` says so. It is asked now and then, with how far the recording was read.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_while(
+    executor: &mut Executor,
+    port: &mut Port,
+    recording: &mut Reader,
+    mut on_release: impl FnMut(Released, u64),
+    mut goes_on: impl FnMut(&Reader) -> bool,
+) -> Result<Replayed, RecordingError> {
+    let mut played = 0_u64;
     let (mut released, mut to_hosts, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     let mut player = Player {
         outcomes: Rc::default(),
@@ -58,6 +78,10 @@ pub fn replay(
     };
     let mut next = player.read(recording)?;
     while let Some(record) = next {
+        if played.is_multiple_of(QUESTION) && !goes_on(recording) {
+            return Ok(player.ended(Ending::Stopped));
+        }
+        played += 1;
         // The accesses that follow an arrival are its consequences: they have to be known before it happens.
         next = player.read(recording)?;
         while let Some(Record::Access { connection, outcome, .. }) = next {

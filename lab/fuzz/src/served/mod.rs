@@ -18,6 +18,7 @@ use std::io::{Read, Write};
 
 pub use nbd::{nbd, nbd_client};
 pub use nvme_tcp::{NvmeTcpHost, NvmeTcpTarget, nvme_tcp, nvme_tcp_host};
+pub(crate) use server::export;
 pub use vfio_user::{vfio_user, vfio_user_machine};
 
 /// The most bytes that a client sends: fewer than sockets hold, so that a server that waits for its client to read cannot

@@ -83,7 +83,7 @@ impl<L> Server<L> {
         let (tell, told) = channel();
         let reactor = std::thread::spawn(move || {
             let executor = Executor::new();
-            let export = export(&executor);
+            let export = exported(&executor);
             let nqn = export.ssd.subsystem().names().nqn.clone();
             let port = Port::new(&executor.sim(), vec![export]);
             let names = vec!["drive".to_owned()];
@@ -125,7 +125,12 @@ impl<L> Drop for Server<L> {
     }
 }
 
-fn export(executor: &Executor) -> Rc<Exported> {
+/// A drive without clients.
+pub(crate) fn export(executor: &Executor) -> Rc<impl Export + use<>> {
+    exported(executor)
+}
+
+fn exported(executor: &Executor) -> Rc<Exported> {
     let mut profile = Profile::load("default").expect("it is built in");
     let pairs = format!("controller.queue_pairs={PAIRS}");
     let keys = ["capacity=64MiB", "controller.queue_entries=256", "buffer.mode=volatile", &pairs];

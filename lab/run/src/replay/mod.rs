@@ -19,7 +19,7 @@ use nandscape_device_ssd::ProfileError;
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
-use nandscape_transport_reactor::replay::{Ending, replay};
+use nandscape_transport_reactor::replay::{Ending, replay_while};
 use nandscape_transport_reactor::{Export, Port, Released};
 
 pub use report::{Lag, ReplayReport};
@@ -31,7 +31,7 @@ use crate::percentile::Percentile;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::rig::FanOut;
-use crate::simulation::{Observer, Progress};
+use crate::simulation::{Observer, Phase, Progress};
 use crate::snapshot::{About, Snapshot};
 use crate::tap::direction;
 
@@ -174,6 +174,8 @@ impl Watched {
 #[derive(Default)]
 struct Ended {
     broken_off: bool,
+    /// Whether the user ended it.
+    interrupted: bool,
     timing: Option<RunTiming>,
     /// By drive.
     notes: Vec<Vec<String>>,
@@ -218,9 +220,13 @@ impl Replay {
         }
         let on_release = |released: Released, offset| watched[usize::from(released.export)].released(&released, offset);
         let ended = match self.what_if {
-            None => exactly(&mut executor, &drives, reader, on_release)?,
-            Some(_) => self.differently(&mut executor, (&live, &drives), reader, &watched, on_release)?,
+            None => exactly(&mut executor, &drives, reader, on_release, self.goes_on(progress))?,
+            Some(_) => {
+                let goes_on = self.goes_on(progress);
+                self.differently(&mut executor, (&live, &drives), reader, &watched, on_release, goes_on)?
+            }
         };
+        watched.iter().for_each(|drive| drive.outcome.borrow_mut().interrupted = ended.interrupted);
         if self.check {
             drives.iter().try_for_each(|drive| drive.ssd().check()).map_err(ReplayError::Inconsistent)?;
         }
@@ -231,6 +237,15 @@ impl Replay {
         });
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
         Ok(Replayed { drives: finished.collect(), trace, broken_off: ended.broken_off, version: live.version.clone() })
+    }
+
+    /// Tells how far the recording was read, and asks whether the user wants the replay to end.
+    fn goes_on(&self, progress: &dyn Progress) -> impl FnMut(u64) -> bool {
+        let bytes = std::fs::metadata(&self.recording).map_or(0, |file| file.len()).max(1);
+        move |position| {
+            progress.at(Phase::Running, (position as f64 / bytes as f64).min(1.0));
+            !progress.is_stopped()
+        }
     }
 
     /// The drives, with the changes if there are any.
@@ -257,6 +272,7 @@ impl Replay {
         reader: Reader,
         watched: &[Watched],
         on_release: impl FnMut(Released, u64),
+        goes_on: impl FnMut(u64) -> bool,
     ) -> Result<Ended, ReplayError> {
         let failed = |failure| match failure {
             open_loop::Failure::Recording(error) => ReplayError::Recording(error),
@@ -267,7 +283,7 @@ impl Replay {
         let named: Vec<_> = live.drives.iter().map(|spec| spec.name.clone()).zip(drives.iter().cloned()).collect();
         let mut requests = Requests::new(reader);
         let player = open_loop::Player::new(executor, &named).map_err(failed)?;
-        let played = player.play(&mut requests, on_release).map_err(failed)?;
+        let (is_whole, played) = player.play(&mut requests, on_release, goes_on).map_err(failed)?;
         let mut notes = Vec::new();
         for (played, watched) in played.into_iter().zip(watched) {
             watched.outcome.borrow_mut().backlog = played.backlog;
@@ -278,7 +294,7 @@ impl Replay {
             let note = format!("{count} {what} of the recording are left out");
             notes.iter_mut().filter(|_| count > 0).for_each(|notes| notes.push(note.clone()));
         }
-        Ok(Ended { broken_off: requests.is_broken_off(), timing: requests.timing(), notes })
+        Ok(Ended { broken_off: requests.is_broken_off(), interrupted: !is_whole, timing: requests.timing(), notes })
     }
 
     /// The results of one drive.
@@ -323,10 +339,12 @@ fn exactly(
     drives: &[Rc<SsdExport>],
     mut reader: Reader,
     on_release: impl FnMut(Released, u64),
+    mut goes_on: impl FnMut(u64) -> bool,
 ) -> Result<Ended, ReplayError> {
     let exports = drives.iter().map(|drive| drive.clone() as Rc<dyn Export>).collect();
     let mut port = Port::new(&executor.sim(), exports);
-    let replayed = replay(executor, &mut port, &mut reader, on_release)?;
+    let position = |reader: &Reader| goes_on(reader.position());
+    let replayed = replay_while(executor, &mut port, &mut reader, on_release, position)?;
     let mut notes = Vec::new();
     if replayed.without_data > 0 {
         notes.push("the data of writes is not recorded: the replay stores zeros, at the same times".to_owned());
@@ -336,7 +354,9 @@ fn exactly(
         notes.push(format!("{compares} compares are made with data that is not recorded, and may end otherwise"));
     }
     let notes = drives.iter().map(|_| notes.clone()).collect();
-    Ok(Ended { broken_off: replayed.ending == Ending::BrokenOff, timing: replayed.timing, notes })
+    let ending = replayed.ending;
+    let (broken_off, interrupted) = (ending == Ending::BrokenOff, ending == Ending::Stopped);
+    Ok(Ended { broken_off, interrupted, timing: replayed.timing, notes })
 }
 
 fn file_name(path: &Path) -> String {

@@ -15,6 +15,9 @@ use nandscape_transport_reactor::{ConnectionId, Export, Port, Released};
 use super::fit::Fit;
 use crate::live::SsdExport;
 
+/// Requests between two questions whether the replay goes on.
+const QUESTION: u64 = 4_096;
+
 /// Why the requests cannot be played.
 pub(super) enum Failure {
     Recording(RecordingError),
@@ -76,14 +79,21 @@ impl<'a> Player<'a> {
         Ok(Player { executor, port, drives, connections: BTreeMap::new(), time: Time::ZERO })
     }
 
-    /// Plays all. `on_release` is given every completion, and where its command begins in bytes.
+    /// Plays all, as long as `goes_on` says so, which is asked now and then. Whether it was played to the end, and what became of each
+    /// drive. `on_release` is given every completion, and where its command begins in bytes.
     pub(super) fn play(
         mut self,
         requests: &mut Requests,
         mut on_release: impl FnMut(Released, u64),
-    ) -> Result<Vec<Played>, Failure> {
-        let mut released = Vec::new();
+        mut goes_on: impl FnMut(u64) -> bool,
+    ) -> Result<(bool, Vec<Played>), Failure> {
+        let (mut released, mut played, mut is_whole) = (Vec::new(), 0_u64, true);
         while let Some((at, event)) = requests.next()? {
+            is_whole = !played.is_multiple_of(QUESTION) || goes_on(requests.position());
+            if !is_whole {
+                break;
+            }
+            played += 1;
             self.advance(at);
             self.deliver(&mut released, &mut on_release);
             match event {
@@ -102,7 +112,7 @@ impl<'a> Player<'a> {
             self.executor.advance(due, u32::MAX);
             self.deliver(&mut released, &mut on_release);
         }
-        Ok(self.drives.into_iter().map(OfDrive::played).collect())
+        Ok((is_whole, self.drives.into_iter().map(OfDrive::played).collect()))
     }
 
     fn advance(&mut self, at: Time) {

@@ -57,6 +57,11 @@ impl Reader {
         }
     }
 
+    /// Bytes of the file before the chunk that the last record came from.
+    pub fn position(&self) -> u64 {
+        self.chunks.offset()
+    }
+
     /// The header.
     pub fn header(&self) -> &str {
         &self.header

@@ -126,6 +126,11 @@ impl Requests {
         Ok(Some((self.last, event)))
     }
 
+    /// Bytes of the file before the chunk that was read last.
+    pub fn position(&self) -> u64 {
+        self.reader.position()
+    }
+
     /// Whether the recording breaks off; it is known at the end.
     pub fn is_broken_off(&self) -> bool {
         self.ended == Some(false)
