@@ -133,6 +133,7 @@ fn measure(
     unnamed.for_each(|job| job.name = job.rw.to_string());
     let collector = requests.then(|| Rc::new(Collector::new()));
     let observer = collector.clone().map(|collector| collector as Rc<dyn Observer>);
-    let run = simulation.run_observed(Rc::new(Stop(stop)), details, observer);
+    let begin = inputs.begin(&simulation)?;
+    let run = simulation.run_begun(&begin, Rc::new(Stop(stop)), details, observer);
     Ok(run.map(|run| (run, collector.map(|collector| collector.take()))))
 }

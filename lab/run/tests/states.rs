@@ -273,7 +273,10 @@ fn the_state_after_a_run_is_one_to_begin_in() {
         assert!(bytes_of(&plain) == bytes_of(&go(Start::Simulation, &first)), "{what}: saving changes nothing");
         let words = |path: &Path| StateFile::open(path).unwrap().history().words.clone();
         let next = go(open(&first), &second);
-        assert!(next.report.initial_state.contains(", then ") && words(&second).matches(", then ").count() == 2, "{what}");
+        assert!(
+            next.report.initial_state.contains(", then ") && words(&second).matches(", then ").count() == 2,
+            "{what}"
+        );
         assert!(next.report.notes.iter().all(|note| !note.contains("the drive starts in the")), "{what}");
     }
 }

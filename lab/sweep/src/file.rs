@@ -149,7 +149,9 @@ impl Source<'_> {
     /// The value of a key that names a file is a path relative to this one.
     fn locate(&self, key: &str, value: &mut Value) {
         match (key, &mut value.0) {
-            ("drive" | "workload" | "precondition_workload", toml::Value::String(name)) => *name = beside(self.origin, std::mem::take(name)),
+            ("drive" | "workload" | "precondition_workload", toml::Value::String(name)) => {
+                *name = beside(self.origin, std::mem::take(name))
+            }
             // These are always files.
             ("trace" | "from_state", toml::Value::String(name)) => {
                 let folder = Path::new(self.origin).parent().unwrap_or(Path::new(""));

@@ -22,7 +22,13 @@ mod tests {
 
     #[test]
     fn spellings_of_a_key_and_ends_of_a_run_are_rivals() {
-        for (one, other) in [("rate_iops", "rate-iops"), ("fault", "faults"), ("io_count", "runtime"), ("a.b", "a.b"), ("from-state", "precondition")] {
+        for (one, other) in [
+            ("rate_iops", "rate-iops"),
+            ("fault", "faults"),
+            ("io_count", "runtime"),
+            ("a.b", "a.b"),
+            ("from-state", "precondition"),
+        ] {
             assert!(rivals(one, other) && rivals(other, one), "{one} {other}");
         }
         for (one, other) in [("iodepth", "job.reads.iodepth"), ("io_count", "warmup_count"), ("runtime", "rw")] {

@@ -197,7 +197,11 @@ mod tests {
             });
             std::thread::scope(|scope| {
                 let waits = scope.spawn(|| tasks.take());
-                if is_stopped { tasks.stop() } else { tasks.made(&files[1], true) }
+                if is_stopped {
+                    tasks.stop()
+                } else {
+                    tasks.made(&files[1], true)
+                }
                 let expected = (!is_stopped).then(|| (3, Source::File(files[1].clone())));
                 assert_eq!(waits.join().unwrap(), expected);
             });

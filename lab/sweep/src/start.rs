@@ -47,8 +47,16 @@ impl FromState {
 }
 
 impl Inputs {
+    /// How the run of the point begins, whose simulation was made from these inputs.
+    ///
+    /// # Errors
+    /// When its saved state or its load cannot be used.
+    pub fn begin(&self, simulation: &Simulation) -> Result<Begin, String> {
+        Ok(Begin { start: self.start(&simulation.workload)?, ..Begin::default() })
+    }
+
     /// Where the run of the point begins.
-    pub(crate) fn start(&self, workload: &Workload) -> Result<Start, String> {
+    fn start(&self, workload: &Workload) -> Result<Start, String> {
         if let Some(state) = &self.from_state {
             return Ok(Start::File(Box::new(state.open()?)));
         }
@@ -69,10 +77,11 @@ impl Inputs {
         if self.from_state.is_some() || !is_slow {
             return None;
         }
-        let own = (self.precondition == Precondition::Load).then(|| match &self.precondition_workload {
-            Some(load) => (&load.name, &load.text, None),
-            None => (&self.workload_name, &self.workload, self.trace.as_ref()),
-        });
+        let own = match (self.precondition, &self.precondition_workload) {
+            (Precondition::Load, Some(load)) => Some((&load.name, &load.text, None)),
+            (Precondition::Load, None) => Some((&self.workload_name, &self.workload, self.trace.as_ref())),
+            _ => None,
+        };
         let all = (this_program(), &self.drive, self.precondition, own, self.seed);
         let text = serde_json::to_string(&all).expect("plain data");
         Some(format!("{:032x}", xxh3_128(text.as_bytes())))
@@ -85,19 +94,18 @@ impl Inputs {
         }
         path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| error.to_string())?;
         let simulation = self.simulation()?;
-        let begin = Begin { start: self.start(&simulation.workload)?, save: Some(path.to_owned()), save_after: None };
+        let begin = Begin { save: Some(path.to_owned()), ..self.begin(&simulation)? };
         begin.state(&simulation, progress).map(drop).map_err(|error| error.to_string())
     }
 }
 
 /// How the run of a simulation begins: in the state of a file where that was made, or as the point says.
 pub(crate) fn begin(inputs: &Inputs, simulation: &Simulation, made: Option<&Path>) -> Result<Begin, String> {
-    let start = match made.map(StateFile::open) {
-        Some(Ok(file)) => Start::File(Box::new(file)),
+    match made.map(StateFile::open) {
+        Some(Ok(file)) => Ok(Begin { start: Start::File(Box::new(file)), ..Begin::default() }),
         // A file that is gone is no reason to fail.
-        Some(Err(_)) | None => inputs.start(&simulation.workload)?,
-    };
-    Ok(Begin { start, ..Begin::default() })
+        Some(Err(_)) | None => inputs.begin(simulation),
+    }
 }
 
 /// Whether a run failed only because of the file that its state was to come from.

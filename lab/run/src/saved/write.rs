@@ -20,12 +20,7 @@ pub(super) fn check(path: &Path) -> Result<(), StateError> {
 }
 
 /// Writes a state.
-pub(super) fn write(
-    path: &Path,
-    profile: &Resolved,
-    saved: &SavedDrive,
-    history: &History,
-) -> Result<(), StateError> {
+pub(super) fn write(path: &Path, profile: &Resolved, saved: &SavedDrive, history: &History) -> Result<(), StateError> {
     let keeps_data = saved.parts.iter().any(|part| !part.media.data.is_empty());
     let failed = |error: io::Error| StateError::Write { path: path.to_owned(), error };
     let mut file = Temporary::create(path).map_err(failed)?;
