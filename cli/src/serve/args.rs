@@ -83,6 +83,10 @@ pub(crate) struct ServeArgs {
     /// Its profile may differ in policies, times, buffer and faults. May be repeated
     #[arg(long, value_name = "[NAME=]FILE")]
     from_state: Vec<String>,
+    /// Save the state that a drive is in when the server ends to a file, for --from-state; with several drives, say which. May be
+    /// repeated
+    #[arg(long, value_name = "[NAME=]FILE", visible_alias = "save-state-after")]
+    save_state: Vec<String>,
     /// Seed of everything random [default: 1]; a drive that is in a file already keeps its own
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub(super) seed: Option<u64>,
@@ -198,8 +202,9 @@ impl ServeArgs {
         let faults = faults::of_each(&self.fault, &names)?;
         let stores = stores::of_each(&self.store, &names)?;
         self.check_stores(&named, &stores)?;
-        let states = states::of_each(&self.from_state, &names)?;
+        let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
+        let saves = states::of_each("--save-state", &self.save_state, &names)?;
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
             Named::Profile(profile) => {
                 let resolved = resolve_with(profile, &self.set, &faults[number])?;
@@ -215,6 +220,9 @@ impl ServeArgs {
             Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
         };
         let drives = named.into_iter().enumerate().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+        for ((drive, store), save) in drives.iter().zip(&stores).zip(&saves) {
+            save.as_ref().map_or(Ok(()), |path| states::check_save(drive, store.path(), path))?;
+        }
         let in_memory = drives.iter().zip(&stores).filter(|(_, store)| **store == StoreArg::Ram);
         memory::tell_if_too_large(in_memory.map(|(drive, _)| drive.memory()).sum());
         let share = |reactor: usize| reactor * drives.len() / self.reactors;
@@ -331,7 +339,13 @@ impl ServeArgs {
     /// The files that states are taken from.
     pub(super) fn state_files(&self) -> Result<Vec<PathBuf>, Failure> {
         let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
-        Ok(states::of_each(&self.from_state, &names)?.into_iter().flatten().collect())
+        Ok(states::of_each("--from-state", &self.from_state, &names)?.into_iter().flatten().collect())
+    }
+
+    /// The file that the state of each drive is saved to at the end.
+    pub(super) fn saves(&self) -> Result<Vec<Option<PathBuf>>, Failure> {
+        let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
+        states::of_each("--save-state", &self.save_state, &names)
     }
 
     /// A state is for a model in memory, and is its precondition.

@@ -121,6 +121,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     // A store is an input too: a drive that may be there already.
     let files = stores().fold(files, |files, (option, path)| files.reads(option, path));
     let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
+    let files = args.saves()?.iter().flatten().fold(files, |files, path| files.writes("--save-state", path));
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
     let profiles = args.profile_files().into_iter();
     let files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));

@@ -1,5 +1,6 @@
 //! The drives of `nandscape serve` and the reactors that they are spread over: models by profile, and remote drives by URL.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
@@ -148,8 +149,25 @@ impl Served {
         }
     }
 
+    /// Saves the drive's state if it is to be saved, or turns it off. What went wrong with its file.
+    pub(super) fn end(
+        &self,
+        planned: &PlannedDrive,
+        seed: u64,
+        executor: &mut Executor,
+        save: Option<&Path>,
+    ) -> Option<anyhow::Error> {
+        match (self, planned, save) {
+            (Served::Model(export, _), PlannedDrive::Model(spec), Some(path)) => {
+                let error = spec.save(export, seed, executor, path).err()?;
+                Some(anyhow::anyhow!("--save-state {}: {error}", spec.name))
+            }
+            _ => self.close(executor, planned.name()),
+        }
+    }
+
     /// Turns the drive off. What went wrong with its file.
-    pub(super) fn close(&self, executor: &mut Executor, name: &str) -> Option<anyhow::Error> {
+    fn close(&self, executor: &mut Executor, name: &str) -> Option<anyhow::Error> {
         let Served::Model(export, _) = self else { return None };
         // A drive that stands still has no way to write more than it has.
         let _ = executor.block_on(export.ssd().shut_down());

@@ -13,7 +13,7 @@ use nandscape_transport_reactor::{Handle, Port, Reactor, Setup};
 
 use super::ServeArgs;
 use super::notes::Notes;
-use super::plan::{Part, Served};
+use super::plan::{Part, PlannedDrive, Served};
 use crate::failure::Failure;
 use crate::progress;
 
@@ -83,6 +83,8 @@ struct Wishes {
     record_data: Kept,
     trace: bool,
     check: bool,
+    /// Where the state of each drive is saved at the end.
+    saves: Vec<Option<std::path::PathBuf>>,
     notes: Notes,
 }
 
@@ -93,6 +95,7 @@ pub(super) fn start_all(
     notes: &Notes,
     on_end: impl Fn() + Send + Clone + 'static,
 ) -> Result<Running, Failure> {
+    let mut saves = args.saves()?.into_iter();
     let mut running = Running { drives: Vec::new(), handles: Vec::new(), threads: Vec::new() };
     for (core, (part, files)) in plan.into_iter().enumerate() {
         let wishes = Wishes {
@@ -102,6 +105,7 @@ pub(super) fn start_all(
             record_data: args.record_data.into(),
             trace: args.chrome_trace.is_some(),
             check: args.check,
+            saves: saves.by_ref().take(part.drives.len()).collect(),
             notes: notes.clone(),
         };
         let on_end = on_end.clone();
@@ -196,8 +200,10 @@ fn serve(
     let checked = if wishes.check { drives.iter().try_for_each(Served::check) } else { Ok(()) };
     // Before the drives shut down: a recording ends here too, and its replay has the same events.
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
-    let closed =
-        part.names().iter().zip(&drives).filter_map(|(name, drive)| drive.close(&mut executor, name)).collect();
+    let close = |((planned, drive), save): ((&PlannedDrive, &Served), &Option<std::path::PathBuf>)| {
+        drive.end(planned, part.seed, &mut executor, save.as_deref())
+    };
+    let closed = part.drives.iter().zip(&drives).zip(&wishes.saves).filter_map(close).collect();
     Ok(Ended { figures, trace, inconsistency: checked.err(), closed })
 }
 

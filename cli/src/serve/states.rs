@@ -1,14 +1,15 @@
-//! `--from-state` of `nandscape serve`: the files that drives begin in the states of.
+//! `--from-state` and `--save-state` of `nandscape serve`: the files that drives begin in the states of, and are saved to at the end.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use nandscape_lab_run::{DriveSpec, StateFile};
 
+use super::plan::PlannedDrive;
 use crate::failure::Failure;
 
-/// The file of each drive that has one.
-pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<Option<PathBuf>>, Failure> {
+/// The file of each drive that has one, as an option says.
+pub(super) fn of_each(option: &str, words: &[String], names: &[String]) -> Result<Vec<Option<PathBuf>>, Failure> {
     let mut files = vec![None; names.len()];
     for word in words {
         let named = word.split_once('=').and_then(|(name, path)| {
@@ -21,15 +22,26 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<Option<P
             (None, _) => {
                 let names = names.join(", ");
                 return Err(Failure::Input(anyhow!(
-                    "--from-state {word}: of several drives, say which one it is for: NAME={word}, with a name of {names}"
+                    "{option} {word}: of several drives, say which one it is for: NAME={word}, with a name of {names}"
                 )));
             }
         };
         if files[number].replace(PathBuf::from(path)).is_some() {
-            return Err(Failure::Input(anyhow!("--from-state {word}: drive {} has a state already", names[number])));
+            return Err(Failure::Input(anyhow!("{option} {word}: drive {} has a file already", names[number])));
         }
     }
     Ok(files)
+}
+
+/// Checks before anything is served that the state of a drive, which may be in a file of its own, can be saved at the end.
+pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path) -> Result<(), Failure> {
+    let (name, to) = (drive.name(), path.display());
+    let refused = |why: String| Err(Failure::Input(anyhow!("--save-state {name}={to}: {why}")));
+    match (drive, store) {
+        (PlannedDrive::Remote(_), _) => refused("the drive is remote; its state is where it is served".to_owned()),
+        (_, Some(store)) => refused(format!("the drive is in {}, which has its state", store.display())),
+        (PlannedDrive::Model(spec), None) => spec.check_can_be_saved(path).or_else(|error| refused(error.to_string())),
+    }
 }
 
 /// A drive that begins in the state of a file, if there is one: it fits, and is told as what it is.
@@ -55,13 +67,13 @@ mod tests {
     fn a_state_is_for_a_drive_by_its_name() {
         let of = |words: &[&str], names: &[&str]| {
             let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-            of_each(&own(words), &own(names)).map_err(|failure| failure.to_string())
+            of_each("--from-state", &own(words), &own(names)).map_err(|failure| failure.to_string())
         };
         let file = |path: &str| Some(PathBuf::from(path));
         assert_eq!(of(&[], &["a"]), Ok(vec![None]));
         assert_eq!(of(&["x=y"], &["a"]), Ok(vec![file("x=y")]));
         assert_eq!(of(&["b=x"], &["a", "b"]), Ok(vec![None, file("x")]));
         assert!(of(&["x"], &["a", "b"]).unwrap_err().contains("say which one it is for: NAME=x, with a name of a, b"));
-        assert!(of(&["a=x", "a=y"], &["a", "b"]).unwrap_err().contains("has a state already"));
+        assert!(of(&["a=x", "a=y"], &["a", "b"]).unwrap_err().contains("has a file already"));
     }
 }

@@ -18,6 +18,7 @@
 //! | `bench` | workloads of our own on served drives |
 //! | `faults` | what goes wrong on order, as clients meet it |
 //! | `remote` | a drive of one server, served by another |
+//! | `states` | the state in which a server leaves a drive |
 //! | `store` | drives in files, killed and started again |
 //! | `readme` | the README's tour of a drive in a file |
 //! | `recordings` | recorded and replayed, and what is no recording |
@@ -39,5 +40,6 @@ mod recordings;
 mod remote;
 mod server;
 mod sockets;
+mod states;
 mod store;
 mod tools;

@@ -79,7 +79,7 @@ pub use remote::{RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
-pub use saved::{Begin, History, Settled, Start, StateError, StateFile};
+pub use saved::{Begin, History, Settled, Start, StateError, StateFile, check_can_write};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Layer, Stack, StackFinished};
 pub use upkeep::{Recoveries, Upkeep};

@@ -1,7 +1,7 @@
 //! The model behind a live drive: its construction, its connections, its counters, and the orders it takes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nandscape_device_controller::MAX_NAMESPACES;
@@ -10,7 +10,8 @@ use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
-use nandscape_sim::{Seed, Sim};
+use nandscape_sim::units::Bytes;
+use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport};
 use nandscape_wire_nvme::Status;
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::{DriveError, Precondition, build_drive, prepare, restore_drive};
 use crate::damage::Fault;
 use crate::inside;
-use crate::saved::{StateError, StateFile};
+use crate::saved::{self, History, StateError, StateFile};
 use crate::simulation::Progress;
 
 /// Entries of each client's queue pair, unless the controller's limit is lower.
@@ -76,10 +77,12 @@ impl DriveSpec {
     ) -> Result<SsdExport, BuildError> {
         let (profile, seed, precondition) = (self.resolve()?, self.seed_in(seed), self.precondition);
         let store = if self.keeps_data { StoreKind::Ram } else { StoreKind::None };
+        let mut history = None;
         let ssd = match (file, &self.from_state) {
             (None, Some(path)) => {
                 let state = StateFile::open(path)?;
                 state.check_fits(&profile)?;
+                history = Some(state.history().clone());
                 restore_drive(sim, &profile, store, seed, state.load()?)?
             }
             (None, None) => build_drive(sim, &profile, store, precondition, seed, progress)?,
@@ -94,7 +97,33 @@ impl DriveSpec {
                 ssd
             }
         };
-        Ok(SsdExport::new(sim, Rc::new(ssd), profile))
+        Ok(SsdExport::new(sim, Rc::new(ssd), profile, history))
+    }
+
+    /// Checks before the drive is served that its state can be saved to a file at the end.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check_can_be_saved(&self, path: &Path) -> Result<(), StateError> {
+        let resolved = self.resolve().map_err(|error| StateError::Drive(error.to_string()))?;
+        resolved.check_can_be_saved().map_err(StateError::Drive)?;
+        saved::check_can_write(path)
+    }
+
+    /// Saves the state of this drive, which a run with this seed has built, to a file. No host is connected any more. If that succeeds,
+    /// the drive is not to be used any more.
+    ///
+    /// # Errors
+    /// When the drive cannot come to rest, or has other namespaces than its profile, or the file cannot be written.
+    pub fn save(&self, export: &SsdExport, seed: u64, executor: &mut Executor, path: &Path) -> Result<(), StateError> {
+        let SsdExport { ssd, profile, history, .. } = export;
+        export.check_namespaces()?;
+        let unit_bytes = u64::from(ssd.controller().info().unit_bytes);
+        let planted = || History::planted(self.precondition, unit_bytes, seed);
+        let written = Bytes(ssd.ftl_stats().host_bytes);
+        let history = history.clone().unwrap_or_else(planted);
+        let history = history.after(seed, &format!("served to hosts, which wrote {written}"));
+        saved::save(ssd, profile, &history, path, |ssd| executor.block_on(ssd.come_to_rest()))
     }
 
     /// What a new file for the drive of a run with this seed is made from: a store for each of its FTLs.
@@ -160,14 +189,31 @@ pub struct SsdExport {
     queues: QueueExport,
     /// Operations before the service began.
     begun: OpCounts,
+    /// How its state came about, if it was taken from a file.
+    history: Option<History>,
+    /// The namespaces that it was made with.
+    made: Vec<Format>,
+}
+
+/// Number, blocks, bytes of a block and of its metadata.
+type Format = (u32, u64, u32, u32);
+
+fn formats(namespaces: &[DriveInfo]) -> Vec<Format> {
+    namespaces.iter().map(|one| (one.nsid, one.blocks, one.lba_bytes, one.metadata_bytes)).collect()
+}
+
+fn namespaces(ssd: &Ssd) -> Vec<DriveInfo> {
+    let controller = ssd.controller();
+    (1..=MAX_NAMESPACES).filter_map(|nsid| controller.info_of(nsid)).collect()
 }
 
 impl SsdExport {
-    fn new(sim: &Sim, ssd: Rc<Ssd>, profile: Resolved) -> SsdExport {
+    fn new(sim: &Sim, ssd: Rc<Ssd>, profile: Resolved, history: Option<History>) -> SsdExport {
         let entries = ENTRIES.min(profile.max_queue_entries());
         let queues = QueueExport::new(sim, ssd.controller(), profile.max_queue_pairs(), entries);
         let begun = ssd.op_counts();
-        SsdExport { ssd, profile, queues, begun }
+        let made = formats(&namespaces(&ssd));
+        SsdExport { ssd, profile, queues, begun, history, made }
     }
 
     /// The drive.
@@ -179,6 +225,17 @@ impl SsdExport {
     pub fn profile(&self) -> &Resolved {
         &self.profile
     }
+
+    /// Namespaces begin anew in a drive from a state, so that it would lose those that hosts have made or formatted.
+    fn check_namespaces(&self) -> Result<(), StateError> {
+        match formats(&self.namespaces()) == self.made {
+            true => Ok(()),
+            false => Err(StateError::Drive(
+                "the state after the run cannot be saved: hosts have made, deleted or formatted namespaces, which a state does not have"
+                    .to_owned(),
+            )),
+        }
+    }
 }
 
 impl Export for SsdExport {
@@ -187,8 +244,7 @@ impl Export for SsdExport {
     }
 
     fn namespaces(&self) -> Vec<DriveInfo> {
-        let controller = self.ssd.controller();
-        (1..=MAX_NAMESPACES).filter_map(|nsid| controller.info_of(nsid)).collect()
+        namespaces(&self.ssd)
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {

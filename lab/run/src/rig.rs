@@ -236,7 +236,10 @@ impl Placed {
     pub(crate) fn history_after(&self, seed: u64, workload: &str, requests: u64) -> History {
         let unit_bytes = u64::from(self.ssd.controller().info().unit_bytes);
         let planted = || History::planted(self.given.precondition, unit_bytes, seed);
-        self.history.clone().unwrap_or_else(planted).after(seed, workload, requests)
+        self.history
+            .clone()
+            .unwrap_or_else(planted)
+            .after(seed, &format!("{workload} with {requests} requests measured"))
     }
 
     /// Whether a recorder is told of what the drive does.

@@ -16,7 +16,7 @@ use crate::percentile::Percentile;
 use crate::record::Details;
 use crate::report::Report;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
-use crate::saved::{Begin, StateError, save_after};
+use crate::saved::{Begin, StateError, save_run};
 use crate::stack::entries;
 
 /// A phase of a run.
@@ -248,7 +248,7 @@ impl Simulation {
             rig.check()?;
         }
         let trace = self.trace.then(|| rig.chrome_json());
-        let save = |path| save_after(&mut rig, path, self.seed, &self.workload.name, outcome.requests());
+        let save = |path| save_run(&mut rig, path, self.seed, &self.workload.name, outcome.requests());
         let saved = begin.save_after.as_deref().map_or(Ok(()), save);
         let latencies = outcome.tallies.map(|tally| tally.latency);
         Ok(Finished { report, trace, details, saved, latencies })

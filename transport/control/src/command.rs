@@ -100,10 +100,12 @@ pub(crate) fn help() -> Value {
         "help": "this",
         "statistics": "figures of all drives since they began, schema 1",
         "stop": "receive no more requests, complete those in work, flush, and end",
-        "fault": "add a fault rule for a drive's flash, from now on; `drive` may be left out if there is only one",
+        "fault": "add a fault rule for a drive's flash, from now on. `drive`: its name, may be left out if there is only one; `rule`: the \
+            rule, a text such as \"uncorrectable lba=0-7\"",
         "faults": "the rules of all drives, with the operations that each matched and struck",
-        "clear_faults": "remove all rules of a drive; their effects so far remain",
-        "set": "change a setting of a drive, from now on until it is turned off; `drive` may be left out if there is only one",
+        "clear_faults": "remove all rules of a drive; their effects so far remain. `drive`: as for `fault`",
+        "set": "change a setting of a drive, from now on until it is turned off. `drive`: as for `fault`; `key`: a key that `settings` \
+            has; `value`: a number, true, false or a text",
         "settings": "the settings of all drives that can be changed, as they are now",
     })
 }
@@ -158,7 +160,9 @@ mod tests {
     fn lines_said_to_be_right_are_and_help_tells_of_each() {
         for line in valid().as_array().unwrap() {
             assert!(Command::parse(line.to_string().as_bytes()).is_ok(), "{line}");
-            assert!(help()[line["command"].as_str().unwrap()].is_string(), "{line}");
+            let told = help()[line["command"].as_str().unwrap()].as_str().unwrap().to_owned();
+            let fields = line.as_object().unwrap().keys().filter(|key| *key != "command");
+            fields.for_each(|field| assert!(told.contains(&format!("`{field}`")), "{line}: {told}"));
         }
         assert_eq!(help().as_object().unwrap().len(), valid().as_array().unwrap().len());
     }

@@ -51,9 +51,9 @@ impl History {
     }
 
     /// Of the state after a run that began in this one.
-    pub(crate) fn after(self, seed: u64, workload: &str, requests: u64) -> History {
+    pub(crate) fn after(self, seed: u64, run: &str) -> History {
         let from = if self.seed == seed { String::new() } else { format!(" (seed {})", self.seed) };
-        let words = format!("{}{from}, then {workload} with {requests} requests measured", self.words);
+        let words = format!("{}{from}, then {run}", self.words);
         History { words, seed, program: program(), runs: self.runs + 1, ..self }
     }
 

@@ -23,10 +23,11 @@ mod write;
 
 use std::path::PathBuf;
 
-pub(crate) use after::save as save_after;
+pub(crate) use after::{save, save_run};
 pub use history::{History, Settled};
 pub use read::StateFile;
 pub use start::{Begin, Start};
+pub use write::check as check_can_write;
 
 /// Why a state cannot be saved, or taken from a file.
 #[derive(Debug, thiserror::Error)]

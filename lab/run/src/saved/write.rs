@@ -14,8 +14,11 @@ use super::StateError;
 use super::directory::{ALIGNMENT, CHUNK, Directory, HEAD, Head, PartEntry, Section};
 use super::history::History;
 
-/// Checks that a file can be written.
-pub(super) fn check(path: &Path) -> Result<(), StateError> {
+/// Checks that the file of a state can be written. One that is there stays as it is.
+///
+/// # Errors
+/// When it cannot.
+pub fn check(path: &Path) -> Result<(), StateError> {
     Temporary::create(path).map(drop).map_err(|error| StateError::Write { path: path.to_owned(), error })
 }
 

@@ -1,0 +1,49 @@
+//! The state in which a server leaves a drive, saved and served again.
+
+use rustix::process::Signal;
+
+use crate::server::{SMALL, Server, refuse, sim};
+use crate::tools::fio;
+
+const WRITTEN: [&str; 5] = ["--rw=randwrite", "--bs=4k", "--size=16m", "--iodepth=8", "--verify=crc32c"];
+
+#[test]
+fn a_served_drive_is_saved_at_the_end_and_served_again_with_its_data() {
+    let mut server = Server::small(&["--save-state", "used.state"]);
+    fio(&server, &[&WRITTEN[..], &["--do_verify=0"]].concat());
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let folder = std::mem::replace(&mut server.folder, tempfile::tempdir().unwrap());
+
+    let drive = &SMALL[..SMALL.len() - 2];
+    let again = ["--nbd", "unix:n.sock", "--check", "--from-state", "used.state", "--save-state-after", "older.state"];
+    let mut server = Server::start(folder, &[drive, &again].concat());
+    fio(&server, &[&WRITTEN[..], &["--verify_only"]].concat());
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let simulated = ["--from-state", "older.state", "--rw", "randwrite", "--io-count", "500", "--json", "--check"];
+    let report = sim(server.folder.path(), &simulated);
+    assert_eq!(report.code, Some(0), "{report:?}");
+    let report: serde_json::Value = serde_json::from_str(&report.out).unwrap();
+    let state = report["initial_state"].as_str().unwrap();
+    assert!(state.contains("written once, then served to hosts, which wrote 16MiB, then served"), "{state}");
+}
+
+#[test]
+fn states_that_cannot_be_saved_are_refused_before_anything_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |more: &[&'static str]| [&SMALL[..], &["--nbd", "unix:n.sock"], more].concat();
+    for (more, problem) in [
+        (&["--save-state", "nowhere/x.state"][..], "--save-state small=nowhere/x.state: the state cannot be written"),
+        (&["--save-state", "x", "--store", "file:d.nand"], "the drive is in d.nand, which has its state"),
+        (&["--save-state", "x", "--set", "ftl.tables=rebuilt"], "cannot be saved; that of"),
+        (&["--save-state", "x", "--save-state", "y"], "drive small has a file already"),
+        (&["--save-state", "x", "--record", "x"], "--save-state"),
+    ] {
+        let ended = refuse(folder.path(), &words(more));
+        assert!(ended.err.contains(problem), "{more:?}: {}", ended.err);
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+}
