@@ -23,20 +23,28 @@ use crate::{output, progress, table};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape serve --drive default --store none --precondition full --nbd unix:n.sock
-  nandscape bench --to 'nbd+unix:///default?socket=n.sock' --rw randread --iodepth 1 --runtime 10s
+  nandscape serve --drive default --store none --precondition full \\
+      --nbd unix:n.sock
+  nandscape bench --to 'nbd+unix:///default?socket=n.sock' --rw randread \\
+      --iodepth 1 --runtime 10s
 
   nandscape bench --to nbd://127.0.0.1:10809/disk --workload ycsb-a --json
-  nandscape bench --to ring://default --store none --precondition full --rw randread --runtime 5s
-  nandscape bench --to ring://default --no-delay --rw randread --io-count 1000000
+  nandscape bench --to ring://default --store none --precondition full \\
+      --rw randread --runtime 5s
+  nandscape bench --to ring://default --no-delay --rw randread \\
+      --io-count 1000000
 
 Drives:
-  nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH    an export of an NBD server, a connection for each job
-  nvme-tcp://HOST:PORT/NQN[?OPTIONS]                        a namespace of an NVMe/TCP target, a connection for each job;
-                                                            options: namespace=N, queues=N, depth=N, digests=header,data
-  vfio-user://PATH                                          a PCI function behind a vfio-user socket, a queue pair for each
-                                                            job; it is polled, as by a driver in user space
-  ring://PROFILE                                            a drive of this process, over rings between two threads
+  nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH
+        an export of an NBD server, a connection for each job
+  nvme-tcp://HOST:PORT/NQN[?OPTIONS]
+        a namespace of an NVMe/TCP target, a connection for each job;
+        options: namespace=N, queues=N, depth=N, digests=header,data
+  vfio-user://PATH
+        a PCI function behind a vfio-user socket, a queue pair for each
+        job; it is polled, as by a driver in user space
+  ring://PROFILE
+        a drive of this process, over rings between two threads
 
 Exit status: 0 when done, 1 when requests failed or the connection was lost, 2 for bad usage, or a drive that cannot be reached.")]
 pub(crate) struct BenchArgs {

@@ -19,7 +19,9 @@ use crate::sim::write;
 #[command(after_help = "\
 Examples:
   nandscape compare plane/report.json channel/report.json
-  nandscape compare a1.json a2.json a3.json b1.json b2.json b3.json --out compared/   several seeds of two experiments
+  nandscape compare a1.json a2.json a3.json b1.json b2.json b3.json \\
+      --out compared/
+        several seeds of two experiments
 
 A folder stands for the report.json in it. Files are the report.json of `nandscape sim --out`, or the output of `nandscape sim --json`; the latter
 contain no distribution to draw.

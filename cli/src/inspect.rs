@@ -31,8 +31,10 @@ use crate::{inspect_look, inspect_state, output};
 #[command(after_help = "\
 Examples:
   nandscape inspect drive.nand                      the drive in ten lines
-  nandscape inspect drive.nand --blocks             every block: state, pages, current units, erases
-  nandscape inspect drive.nand --page 0/1/0/7/3     a page by channel, die, plane, block and page
+  nandscape inspect drive.nand --blocks
+        every block: state, pages, current units, erases
+  nandscape inspect drive.nand --page 0/1/0/7/3
+        a page by channel, die, plane, block and page
   nandscape inspect drive.nand --lba 4096           where a logical block is
 
 Exit status: 0 when it was shown, 2 if the file is no store, or too damaged to start a drive on it, or a damaged state.")]

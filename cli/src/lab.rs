@@ -22,8 +22,10 @@ use crate::output;
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  nandscape lab list                          every claim, and what results there are
-  nandscape lab list femu-gc-schemes          one claim: parameters, their sources, what the paper leaves open
+  nandscape lab list
+        every claim, and what results there are
+  nandscape lab list femu-gc-schemes
+        one claim: parameters, their sources, what the paper leaves open
   nandscape lab run femu-registers            measure one
   nandscape lab run all --quick               a first look at all
   nandscape lab report > verdicts.md          what is in lab-results, as a page

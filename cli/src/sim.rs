@@ -28,26 +28,38 @@ use crate::{output, progress, table};
 #[command(after_help = "\
 Examples:
   nandscape sim --drive default --rw randread --iodepth 1
-  nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 --precondition steady --json
-  nandscape sim --drive default --set ftl.gc.scheme=channel --workload noisy-neighbour
-  nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 --runtime 2s --out results/
+  nandscape sim --drive ttflash-256g --rw randrw --rwmixread 70 \\
+      --precondition steady --json
+  nandscape sim --drive default --set ftl.gc.scheme=channel \\
+      --workload noisy-neighbour
+  nandscape sim --drive mine.toml --rw randwrite --rate-iops 50000 \\
+      --runtime 2s --out results/
   nandscape sim --drive default --trace server.trace --time-scale 10
   nandscape sim --drive default --rw randread --percentiles 95,99.999
   nandscape sim --drive default --rw randread --find-rate 'read.p99<1ms'
   nandscape sim --drive default server.fio
-  nandscape sim --drive default --rw randwrite --random-distribution zipf:0.9 --precondition load
-  nandscape sim --drive default --precondition steady --rw randread --save-state worn.state
-  nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit --rw randrw
-  nandscape sim --replay run.rec --out results/               a page of a live run
-  nandscape sim --replay run.rec --set ftl.gc.scheme=channel  the requests of a live run on another drive
+  nandscape sim --drive default --rw randwrite --random-distribution zipf:0.9 \\
+      --precondition load
+  nandscape sim --drive default --precondition steady --rw randread \\
+      --save-state worn.state
+  nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit \\
+      --rw randrw
+  nandscape sim --replay run.rec --out results/
+        a page of a live run
+  nandscape sim --replay run.rec --set ftl.gc.scheme=channel
+        the requests of a live run on another drive
 
 Fault rules have the form KIND [read|program|erase] [WORD=VALUE]... (see docs/techniques/faults.md):
-  --fault 'fail program every=500'                    every 500th program fails, and its block is retired
-  --fault 'slow read by=2ms probability=0.1%'         one read in a thousand takes 2 ms longer
-  --fault 'dead channel=1 die=2 from=10ms'            that die stops answering after 10 ms
-  --fault 'uncorrectable lba=4096-4103 count=1'       one read of that data fails
+  --fault 'fail program every=500'
+        every 500th program fails, and its block is retired
+  --fault 'slow read by=2ms probability=0.1%'
+        one read in a thousand takes 2 ms longer
+  --fault 'dead channel=1 die=2 from=10ms'
+        that die stops answering after 10 ms
+  --fault 'uncorrectable lba=4096-4103 count=1'
+        one read of that data fails
   --fault 'power_cut nth=100000' --set buffer.mode=volatile
-                                                      power fails at the 100,000th operation of the flash
+        power fails at the 100,000th operation of the flash
 
 Exit status: 0 when done, also if requests failed because of planned faults; 1 when other requests failed, the run was
 interrupted (the first Ctrl-C ends it with the figures so far, the second at once), or output cannot be written; 2 for bad usage or input.")]

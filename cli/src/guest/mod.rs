@@ -31,12 +31,17 @@ use server::Server;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape guest                                             a shell in a guest with the default drive
-  nandscape guest --drive wd-zn540-block --set capacity=8GiB --transport nvme-tcp
-  nandscape guest --run 'nvme list'                           one command; exit status 0 if it ended with 0, else 1
+  nandscape guest
+        a shell in a guest with the default drive
+  nandscape guest --drive wd-zn540-block --set capacity=8GiB \\
+      --transport nvme-tcp
+  nandscape guest --run 'nvme list'
+        one command; exit status 0 if it ended with 0, else 1
   nandscape guest --file job.fio --run 'fio job.fio'
-  nandscape guest --null-drive 1GiB --run 'nvme list'         beside QEMU's own NVMe drive without data
-  nandscape guest -- --precondition full --control c.sock     more options of `nandscape serve`
+  nandscape guest --null-drive 1GiB --run 'nvme list'
+        beside QEMU's own NVMe drive without data
+  nandscape guest -- --precondition full --control c.sock
+        more options of `nandscape serve`
 
 In the shell: Ctrl-A x ends the guest at once, Ctrl-A c is QEMU's monitor, and leaving the shell powers off.
 

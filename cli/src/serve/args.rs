@@ -27,31 +27,45 @@ use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
 #[command(after_help = "\
 Examples:
   nandscape serve --drive default --set capacity=32GiB --nbd unix:nandscape.sock
-  fio --name=a --ioengine=nbd --uri='nbd+unix:///?socket=nandscape.sock' --rw=randread --iodepth=16 \\
+  fio --name=a --ioengine=nbd --uri='nbd+unix:///?socket=nandscape.sock' \\
+      --rw=randread --iodepth=16 \\
       --runtime=10 --time_based
 
-  nandscape serve --drive fast=default --drive old=mqsim-mlc --set capacity=32GiB --nbd 127.0.0.1:10809
+  nandscape serve --drive fast=default --drive old=mqsim-mlc \\
+      --set capacity=32GiB --nbd 127.0.0.1:10809
   nandscape serve --drive default --set capacity=32GiB --nvme-tcp 127.0.0.1:4420
   nvme discover --transport tcp --traddr 127.0.0.1 --trsvcid 4420
 
   nandscape serve --drive default --set capacity=32GiB --vfio-user n.sock
-  qemu-system-x86_64 -machine q35,memory-backend=m -object memory-backend-memfd,id=m,size=1G,share=on \\
-      -device '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"n.sock\"}}' ...
+  qemu-system-x86_64 ... -machine q35,memory-backend=m \\
+      -object memory-backend-memfd,id=m,size=1G,share=on \\
+   -device '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"n.sock\"}}'
 
-  nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock     another server's drive, over NBD
-  nandscape serve --drive default --set capacity=32GiB --store file:drive.nand --nbd unix:n.sock
-  nandscape serve --store file:drive.nand --nbd unix:n.sock  the same drive again, with the profile that its file keeps
-  nandscape inspect drive.nand                               what it holds; it goes on where it was, even after kill -9
+  nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock
+        another server's drive, over NBD
+  nandscape serve --drive default --set capacity=32GiB --store file:drive.nand \\
+      --nbd unix:n.sock
+  nandscape serve --store file:drive.nand --nbd unix:n.sock
+        the same drive again, with the profile that its file keeps
+  nandscape inspect drive.nand
+        what it holds; it goes on where it was, even after kill -9
 
-  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec
-  nandscape sim --replay run.rec --chrome-trace run.json     the same run again, in virtual time
-  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --record run.rec --record-data none
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
+      --record run.rec
+  nandscape sim --replay run.rec --chrome-trace run.json
+        the same run again, in virtual time
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
+      --record run.rec --record-data none
 
-  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --dashboard 127.0.0.1:8090
-  xdg-open http://127.0.0.1:8090                             the drives at work, live
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
+      --dashboard 127.0.0.1:8090
+  xdg-open http://127.0.0.1:8090
+        the drives at work, live
 
-  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock --control n.control
-  echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' | socat - UNIX-CONNECT:n.control
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
+      --control n.control
+  echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' \\
+      | socat - UNIX-CONNECT:n.control
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is flushed; 1 when a drive or a listener ended by itself, data could not be
 written to a store, or a recording is incomplete; 2 for bad usage or input.")]

@@ -28,9 +28,9 @@ use crate::sweep::words::{Seeds, Setting, Varied};
 /// a run that was interrupted goes on where it stopped, and a point is measured once.
 #[derive(Args)]
 #[command(after_help = "\
-A key is drive, precondition, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of `nandscape sim` that describes the workload (rw, bs, iodepth,
-rate_iops, ...), which applies to all jobs; such an option of one job, job.NAME.iodepth; fault, a fault rule; or any key of the
-profile, see `nandscape drives keys`. A FILE says the same and more, see docs/sweeps.md.
+A key is drive, precondition, from_state, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of
+`nandscape sim` that describes the workload (rw, bs, iodepth, rate_iops, ...), which applies to all jobs; such an option of one job,
+job.NAME.iodepth; fault, a fault rule; or any key of the profile, see `nandscape drives keys`. A FILE says the same and more, see docs/sweeps.md.
 
 Results are in the folder --out: sweep.html, sweep.csv, and points/, with a file for each point. Points that are there and were
 measured by this program are not measured again.
@@ -39,10 +39,13 @@ Exit status: 0 when all points are measured, 1 when a point failed or the run wa
 
 Examples:
   nandscape sweep --set rw=randread --vary iodepth=1,2,4,8,16,32 --seeds 1-3
-  nandscape sweep --set rw=randrw --set precondition=steady --set capacity=8GiB --set io_count=200000 \\
-      --vary ftl.over_provisioning=7%,15%,28% --vary ftl.gc.scheme=plane,channel --seeds 1-5 --out gc
+  nandscape sweep --set rw=randrw --set precondition=steady \\
+      --set capacity=8GiB --set io_count=200000 \\
+      --vary ftl.over_provisioning=7%,15%,28% \\
+      --vary ftl.gc.scheme=plane,channel --seeds 1-5 --out gc
   nandscape sweep suspension.toml --jobs 4
-  nandscape sweep suspension.toml --set capacity=8GiB --vary job.writes.rate_iops=1000,2000 --list")]
+  nandscape sweep suspension.toml --set capacity=8GiB \\
+      --vary job.writes.rate_iops=1000,2000 --list")]
 pub(crate) struct SweepArgs {
     /// A sweep as a TOML file; options add to it, and replace what it says of the same keys
     #[arg(value_name = "FILE", required_unless_present_any = ["vary", "seeds"])]

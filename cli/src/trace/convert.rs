@@ -23,7 +23,8 @@ use crate::output;
 Examples:
   nandscape trace convert server.csv.gz server.trace --to replay
   nandscape trace convert blkparse.txt - --to fio-v3 --action D | head
-  nandscape trace convert volumes.csv one.csv.zst --to alibaba --disk 419 --window 1000s..2000s
+  nandscape trace convert volumes.csv one.csv.zst --to alibaba --disk 419 \\
+      --window 1000s..2000s
 
 Exit status: 0 when written, 1 when the output cannot be written, 2 for bad usage or input that is no trace.")]
 pub(crate) struct ConvertArgs {

@@ -10,6 +10,10 @@ fn every_command_has_help() {
         let help = help_of(&command);
         assert!(help.contains("Usage: nandscape"), "{command:?}: {help}");
         assert!(help.contains("\nExit status: 0 "), "{command:?} does not say its exit status: {help}");
+        // A terminal of 80 columns does not tear a command apart.
+        let examples = help.split_once("\nExamples:\n").map_or("", |(_, rest)| rest);
+        let wide = examples.lines().find(|line| line.starts_with("  ") && line.chars().count() > 80);
+        assert_eq!(wide, None, "{command:?}");
     }
 }
 
@@ -30,7 +34,8 @@ fn commands(above: &[String]) -> Vec<Vec<String>> {
 
 #[test]
 fn help_gives_examples_that_run() {
-    let help = succeed(&["sim", "--help"]);
+    // A long example goes on in the next line.
+    let help = succeed(&["sim", "--help"]).replace(" \\\n", " ");
     let examples = help.lines().filter_map(|line| line.trim().strip_prefix("nandscape sim "));
     // A server makes recordings, and the tests of servers replay them.
     let examples: Vec<&str> = examples.filter(|example| !example.contains("--replay")).collect();
@@ -101,6 +106,7 @@ fn help_says_what_every_flag_of_the_contract_does() {
 #[test]
 fn words_of_the_workload_and_options_are_under_their_own_headings() {
     let help = succeed(&["sim", "--help"]);
+    let (help, _) = help.split_once("\nExamples:\n").expect("examples");
     let (options, workload) = help.split_once("Workload:\n").expect("the heading");
     for flag in ["--drive", "--set", "--precondition", "--seed", "--json", "--out"] {
         assert!(options.contains(&format!("  {flag}")) && !workload.contains(&format!("  {flag} ")), "{flag}: {help}");
