@@ -20,8 +20,10 @@ const ASKED: &str = "NANDSCAPE_COMPLETE";
 #[command(after_help = "\
 Examples, each for the start file of the shell:
   source <(nandscape completions bash)                   ~/.bashrc
-  source <(nandscape completions zsh)                    ~/.zshrc, after compinit
-  nandscape completions fish | source                    ~/.config/fish/config.fish
+  source <(nandscape completions zsh)
+        ~/.zshrc, after compinit
+  nandscape completions fish | source
+        ~/.config/fish/config.fish
   eval (nandscape completions elvish | slurp)            ~/.config/elvish/rc.elv
   nandscape completions powershell | Out-String | Invoke-Expression
                                                          $PROFILE

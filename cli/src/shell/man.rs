@@ -14,7 +14,8 @@ use crate::{Cli, output};
 #[command(after_help = "\
 Examples:
   nandscape man sim | man -l -                         read a page
-  nandscape man --out ~/.local/share/man/man1          install all: `man nandscape-sim` shows one then
+  nandscape man --out ~/.local/share/man/man1
+        install all: `man nandscape-sim` shows one then
 
 Exit status: 0 when done, 1 when a page cannot be written, 2 for a command that does not exist.")]
 pub(crate) struct ManArgs {
