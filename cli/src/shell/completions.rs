@@ -19,14 +19,16 @@ const ASKED: &str = "NANDSCAPE_COMPLETE";
 #[derive(Args)]
 #[command(after_help = "\
 Examples, each for the start file of the shell:
-  source <(nandscape completions bash)                   ~/.bashrc
+  source <(nandscape completions bash)
+        ~/.bashrc
   source <(nandscape completions zsh)
         ~/.zshrc, after compinit
   nandscape completions fish | source
         ~/.config/fish/config.fish
-  eval (nandscape completions elvish | slurp)            ~/.config/elvish/rc.elv
+  eval (nandscape completions elvish | slurp)
+        ~/.config/elvish/rc.elv
   nandscape completions powershell | Out-String | Invoke-Expression
-                                                         $PROFILE
+        $PROFILE
 
 Exit status: 0 when printed, 2 for a shell that is not known.")]
 pub(crate) struct CompletionsArgs {
