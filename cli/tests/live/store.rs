@@ -240,6 +240,13 @@ fn what_was_flushed_outlasts_kills() {
     kills("volatile", count(1), &[]);
 }
 
+/// Through the redo log.
+#[test]
+fn what_was_acknowledged_outlasts_kills_with_syncs() {
+    kills("capacitor", count(1), &["--store-sync"]);
+    kills("capacitor", count(1), &[&OX[..], &["--store-sync"]].concat());
+}
+
 #[test]
 fn what_was_acknowledged_outlasts_kills_without_a_cache() {
     kills("through", count(1), &["--store-sync"]);

@@ -54,7 +54,7 @@ impl Media {
         memory.mend()?;
         let before = memory.before();
         match contents.file().filter(|_| before.in_use) {
-            Some(file) => file.mend(memory.snapshot_epoch(), before.syncs),
+            Some(file) => file.mend(memory.snapshot_epoch()),
             None => Ok(()),
         }
     }
@@ -137,10 +137,7 @@ impl Media {
 
     /// Whether the data of a page was whole once, and is not any more. Without a file nobody can tell.
     pub fn is_damaged(&self, page: PageId) -> bool {
-        let (contents, Some(memory)) = (self.contents.borrow(), &self.durable) else { return false };
-        let before = memory.before();
-        // Of a host that has lost its power, data may be missing whose record is there.
-        !(before.in_use && before.syncs) && contents.file().is_some_and(|file| file.is_damaged(page))
+        self.contents.borrow().file().is_some_and(|file| file.is_damaged(page))
     }
 
     /// An FTL marks a block as bad, for good.

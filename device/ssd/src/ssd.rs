@@ -170,6 +170,16 @@ impl Ssd {
         closed.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
     }
 
+    /// A state is being put into the drive, or was. A file in which that did not end is refused.
+    ///
+    /// # Errors
+    /// Why the file could not be written.
+    pub fn set_filling(&self, is_filling: bool) -> io::Result<()> {
+        let mut memories = self.parts.iter().filter_map(|part| part.media.durable());
+        let told = memories.try_for_each(|memory| memory.set_filling(is_filling));
+        told.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
+    }
+
     /// Why nothing can be written to the file any more that the flash is in, if that is so.
     pub fn store_failure(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.media.durable()?.failure())

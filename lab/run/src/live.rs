@@ -88,11 +88,13 @@ impl DriveSpec {
             (None, None) => build_drive(sim, &profile, store, precondition, seed, progress)?,
             (Some(file), _) => {
                 let is_new = file.before().starts == 0;
-                let ssd = Ssd::open(sim, &profile, file)
-                    .map_err(|error| BuildError::Store { name: self.name.clone(), error })?;
+                let failed = |error| BuildError::Store { name: self.name.clone(), error };
+                let ssd = Ssd::open(sim, &profile, file).map_err(failed)?;
                 // One that was used before goes on.
-                if is_new {
+                if is_new && precondition != Precondition::None {
+                    ssd.set_filling(true).map_err(failed)?;
                     prepare(&ssd, &profile, precondition, seed, progress)?;
+                    ssd.set_filling(false).map_err(failed)?;
                 }
                 ssd
             }

@@ -17,7 +17,7 @@ use super::state::State;
 use super::tables::MapMiss;
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::Mapping;
-use crate::ftl::Settling;
+use crate::ftl::{Refusal, Settling};
 
 /// Sectors that are dealt with in one step.
 const STEP: u32 = 1 << 15;
@@ -118,8 +118,10 @@ pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Br
         ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
         breakdown.spend(Stage::Firmware, time);
     }
-    ftl.state.borrow().sync();
-    Ok(())
+    match ftl.state.borrow().sync() {
+        true => Ok(()),
+        false => Err(MediaError::Store),
+    }
 }
 
 impl PageFtl {
@@ -127,7 +129,11 @@ impl PageFtl {
     /// be loaded before it can go on.
     fn deallocate_step(&self, extent: Extent, deallocation: &mut Deallocation) -> Option<MapMiss> {
         let deallocated = self.state.borrow_mut().deallocate(extent, deallocation);
-        deallocation.watchers.drain(..).for_each(|settling| settling.one_settled(None));
+        let is_safe = deallocation.watchers.is_empty() || self.state.borrow().sync();
+        deallocation.watchers.drain(..).for_each(|settling| match is_safe {
+            true => settling.one_settled(None),
+            false => settling.give_up(1, Refusal::ReadOnly),
+        });
         self.free_slots.give(std::mem::take(&mut deallocation.freed));
         self.start_collectors();
         deallocated.err()

@@ -13,7 +13,8 @@ pub(super) async fn spoil(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdo
     let unit = ftl.state.borrow().unit;
     extent.pieces(unit).for_each(|piece| ftl.state.borrow_mut().spoil(&piece));
     ftl.state.borrow_mut().snapshot_if_due();
-    ftl.state.borrow().sync();
+    // A failure makes the drive read-only, and its caller asks for that.
+    let _ = ftl.state.borrow().sync();
     ftl.check_read_only();
     let time = ftl.config.firmware.deallocate_unit * u64::from(extent.units(unit));
     let who = Who::new(cause::HOST_WRITE, Class::new(0));

@@ -210,8 +210,8 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     let slots = state.buffer.in_use();
     if slots == 0 {
         // What was programmed before may not be safe from a loss of the host's power yet.
-        state.sync();
-        return if ftl.media.store_has_failed() { Some(not_kept(ftl)) } else { None };
+        let is_safe = state.sync();
+        return if !is_safe || ftl.media.store_has_failed() { Some(not_kept(ftl)) } else { None };
     }
     let settling = Settling::new(&ftl.sim, slots, Milestone::Flash, ftl.free_slots.totals());
     if ftl.read_only.get().is_some() {
@@ -275,15 +275,16 @@ impl PageFtl {
             state.programs.holdups.programmed(geometry.plane_of(geometry.block_of(*page)), &breakdown);
         }
         state.host_program_ended(&job.pages);
-        if !watchers.is_empty() {
-            state.sync();
-        }
+        let is_safe = watchers.is_empty() || state.sync();
         let is_awaited = state.pace.is_suspended;
         drop(state);
         if is_awaited {
             self.came_to_rest.notify();
         }
-        watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, &breakdown))));
+        watchers.iter().for_each(|settling| match is_safe {
+            true => settling.one_settled(Some((&issued, &breakdown))),
+            false => settling.give_up(1, Refusal::ReadOnly),
+        });
         self.free_slots.give(job.slots.len());
         self.pump();
     }

@@ -48,6 +48,14 @@ pub trait Backing: Send + Sync {
     /// # Errors
     /// When the file system has no files as long.
     fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Takes room for a later write, where the system can.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn reserve(&self, _at: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Backing for File {
@@ -96,5 +104,15 @@ impl Backing for File {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        match fallocate(self, FallocateFlags::KEEP_SIZE, at, len) {
+            // A full disk is told later then.
+            Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            result => Ok(result?),
+        }
     }
 }

@@ -132,19 +132,19 @@ impl FileCells {
     }
 
     /// Makes both copies alike of the records of blocks that have changed after an epoch. A kill may have left one of the last
-    /// page. Where the host `may_have_lost_power`, those of any page may be missing, and pages without one cannot be read.
-    pub(crate) fn mend(&self, epoch: u32, may_have_lost_power: bool) -> Result<(), MediaError> {
+    /// page.
+    pub(crate) fn mend(&self, epoch: u32) -> Result<(), MediaError> {
         for block in self.changed_after(epoch) {
             let (record, end) = (self.blocks[block.0 as usize], self.recorded[block.0 as usize]);
             self.disk.write_twice(self.disk.layout.blocks, u64::from(block.0) * BLOCK as u64, &record.encode(block))?;
-            for number in if may_have_lost_power { 0 } else { end.saturating_sub(1) }..end {
-                let page = self.geometry.page_at(block, number);
-                let copies = [self.record_in(0, page), self.record_in(1, page)];
-                if copies[0].is_some() && copies[0] == copies[1] {
-                    continue;
-                }
-                let torn = || self.torn_record(record.erases);
-                let record = copies.into_iter().flatten().next().unwrap_or_else(torn);
+            let Some(last) = end.checked_sub(1) else { continue };
+            let page = self.geometry.page_at(block, last);
+            let copies = [self.record_in(0, page), self.record_in(1, page)];
+            if copies[0] == copies[1] {
+                continue;
+            }
+            let [first, second] = copies;
+            if let Some(record) = first.or(second) {
                 self.disk.write_twice(self.disk.layout.pages, self.record_place(page), &record.encode(page))?;
             }
         }
@@ -331,8 +331,6 @@ impl FileCells {
 
     /// Erases a block for the `erases`th time.
     pub(crate) fn erase(&mut self, block: BlockId, erases: u32) -> Result<(), MediaError> {
-        // What was moved out of it must be safe before it is gone.
-        self.disk.sync()?;
         *self.latest.borrow_mut() = None;
         self.blocks[block.0 as usize].erases = erases;
         self.put_block(block)?;

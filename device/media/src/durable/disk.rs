@@ -19,8 +19,6 @@ pub(crate) struct Disk {
     syncs: bool,
     /// Whether something was written since the last sync.
     is_dirty: Cell<bool>,
-    /// How often the file was synced.
-    syncs_done: Cell<u64>,
     failure: OnceCell<String>,
     damage: RefCell<Vec<String>>,
 }
@@ -30,8 +28,8 @@ const SENTENCES: usize = 1_000;
 
 impl Disk {
     pub(crate) fn new(backing: Arc<dyn Backing>, layout: Layout, syncs: bool) -> Disk {
-        let (is_dirty, syncs_done) = (Cell::new(true), Cell::new(0));
-        Disk { backing, layout, syncs, is_dirty, syncs_done, failure: OnceCell::new(), damage: RefCell::default() }
+        let is_dirty = Cell::new(true);
+        Disk { backing, layout, syncs, is_dirty, failure: OnceCell::new(), damage: RefCell::default() }
     }
 
     /// Why nothing can be written any more.
@@ -80,14 +78,7 @@ impl Disk {
             return Ok(());
         }
         self.check_whole()?;
-        self.attempt(|backing| backing.sync())?;
-        self.syncs_done.set(self.syncs_done.get() + 1);
-        Ok(())
-    }
-
-    /// How often the file was synced; `None` where it never is.
-    pub(crate) fn syncs_done(&self) -> Option<u64> {
-        self.syncs.then(|| self.syncs_done.get())
+        self.attempt(|backing| backing.sync())
     }
 
     /// Checks that the file has its length: another process may have cut it short, and writes do not fail then.

@@ -53,9 +53,8 @@ struct Found {
 }
 
 impl Journal {
-    /// The journal whose entries count from `from` on. Where the host `may_have_lost_power`, entries that were not synced may be
-    /// missing.
-    pub(crate) fn open(disk: &Rc<Disk>, start: u64, from: u64, may_have_lost_power: bool) -> io::Result<Journal> {
+    /// The journal whose entries count from `from` on.
+    pub(crate) fn open(disk: &Rc<Disk>, start: u64, from: u64) -> io::Result<Journal> {
         let (next, carried, missing) = (Cell::new(from), Cell::new(0), RefCell::default());
         let journal =
             Journal { disk: disk.clone(), start: start as u32, from: Cell::new(from), next, carried, missing };
@@ -70,19 +69,11 @@ impl Journal {
             }
         })?;
         journal.next.set(end);
-        match may_have_lost_power {
-            // What was not synced may be there behind a gap. It must not be taken for damage later.
-            true => journal.missing.borrow_mut().extend(
-                (end..end + BEYOND).flat_map(|number| [0, 1].map(|copy| (journal.at(number, copy), [0; RECORD]))),
-            ),
-            false => {
-                journal.check_end(end)?;
-                // The last entries may have been under way.
-                for (number, copy, _) in single.iter().filter(|(number, copy, _)| *number < last[*copy]) {
-                    let at = journal.at(*number, *copy);
-                    disk.note_damage(format!("entry {number} of the journal at byte {at}: its other copy is whole"));
-                }
-            }
+        journal.check_end(end)?;
+        // The last entries may have been under way.
+        for (number, copy, _) in single.iter().filter(|(number, copy, _)| *number < last[*copy]) {
+            let at = journal.at(*number, *copy);
+            disk.note_damage(format!("entry {number} of the journal at byte {at}: its other copy is whole"));
         }
         let single = single.into_iter().map(|(number, copy, record)| (journal.at(number, copy), record));
         journal.missing.borrow_mut().extend(single);

@@ -41,10 +41,9 @@ impl DurableMemory {
     pub(crate) fn open(file: StoreFile, geometry: &Geometry) -> io::Result<(DurableMemory, Found)> {
         let (spec, before) = (file.spec().clone(), file.before());
         let disk = Rc::new(file.disk(geometry));
-        let may_have_lost_power = before.in_use && before.syncs;
         let mut missing = Vec::new();
         let snapshot = Snapshot::open(&disk, (geometry.blocks(), payload(&spec)), before.in_use, &mut missing)?;
-        let found = scan(&disk, geometry, snapshot.as_ref(), may_have_lost_power)?;
+        let found = scan(&disk, geometry, snapshot.as_ref())?;
         let (closed, from) = snapshot.as_ref().map_or((0, 0), |snapshot| (snapshot.epoch, snapshot.journal_from));
         // A snapshot that did not end has closed an epoch too.
         let epoch = found.blocks.iter().map(|block| block.epoch).fold(closed, u32::max) + 1;
@@ -52,7 +51,7 @@ impl DurableMemory {
         let memory = DurableMemory {
             file: RefCell::new(file),
             before,
-            journal: Journal::open(&disk, before.starts + 1, from, may_have_lost_power)?,
+            journal: Journal::open(&disk, before.starts + 1, from)?,
             slots: Slots::open(&disk, spec.slots, before.in_use)?,
             notes: notes(disk.layout.notes, "the controller's notes")?,
             counters: notes(disk.layout.counters, "the counters")?,
@@ -332,6 +331,14 @@ impl DurableMemory {
     /// [`MediaError::Store`].
     pub(crate) fn begin_use(&self) -> Result<(), MediaError> {
         self.file.borrow_mut().begin_use(&self.disk)
+    }
+
+    /// A state is being put into the file, or was. A file in which that did not end is refused.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn set_filling(&self, is_filling: bool) -> Result<(), MediaError> {
+        self.file.borrow_mut().set_filling(&self.disk, is_filling)
     }
 
     /// The file is as it is to be found.

@@ -49,7 +49,7 @@ impl MemoryFile {
     }
 
     /// The next `writes` writes succeed. The one after them is cut off after some of its bytes, and everything after it
-    /// fails.
+    /// fails. While syncs are tracked, it may be a sync that comes first: it fails, and what it was for may be missing.
     pub fn cut_off_after(&self, writes: u64) {
         self.state().writes_left = Some(writes);
     }
@@ -228,6 +228,10 @@ impl Backing for MemoryFile {
         if state.is_cut_off {
             return Err(cut_off());
         }
+        if state.on_disk.is_some() && state.writes_left == Some(0) {
+            state.is_cut_off = true;
+            return Err(cut_off());
+        }
         if let Some(on_disk) = &mut state.on_disk {
             let mut written = State { pieces: std::mem::take(&mut on_disk.pieces), ..State::default() };
             for change in on_disk.since.drain(..) {
@@ -259,6 +263,17 @@ impl Backing for MemoryFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.state().len = len;
+        Ok(())
+    }
+
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        let state = &mut *self.state();
+        if !state.has_room(at, len as usize) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        for piece in at / PIECE..(at + len).div_ceil(PIECE) {
+            state.pieces.entry(piece).or_insert_with(|| vec![0; PIECE as usize].into());
+        }
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! | `memory_file` | a file in memory, for drives that forget with the process and for tests of every kind of failure |
 //! | `window` | one of several stores in a file |
 //! | `overlay` | a file that is looked at and never written |
+//! | `redo` | a log under a file that is synced: it changes from one sync to the next at once |
 //! | `layout` | where each region of the file lies |
 //! | `superblock` | what the file is: version, geometry, identity, how often it was started |
 //! | `store_file` | creating, opening, checking and locking it |
@@ -17,7 +18,8 @@
 //! | `memory` | these together |
 //!
 //! The order of writes makes every instant a good one to be killed at: data before the record of its page, the record of a
-//! block before the first page that changes in it, a snapshot before the header that makes it valid.
+//! block before the first page that changes in it, a snapshot before the header that makes it valid. Where the file is synced, its
+//! redo log makes a loss of the host's power the same as a kill.
 //!
 //! Records of pages and blocks, the journal, notes and headers are there twice, in different parts of the file: damage to one
 //! copy loses nothing and is told by `nandscape fsck`. Data is there once, with a checksum. What is damaged in both copies, and
@@ -38,6 +40,7 @@ mod memory_file;
 mod notes;
 mod overlay;
 mod record;
+mod redo;
 mod scan;
 mod slots;
 mod snapshot;

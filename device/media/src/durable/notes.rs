@@ -37,12 +37,15 @@ enum Copy {
 }
 
 impl Notes {
-    /// Those of a pair of regions, which are called `name`. Where a copy may have been under way, it `may_be_torn`.
+    /// Those of a pair of regions, which are called `name`. Where a copy may have been under way, it `may_be_torn`:
+    /// one of the two.
     pub(crate) fn open(disk: &Rc<Disk>, copies: [Region; 2], name: &str, may_be_torn: bool) -> io::Result<Notes> {
         let notes = Notes { disk: disk.clone(), copies, generation: Cell::new(0), missing: RefCell::default() };
         let found = [notes.copy(copies[0])?, notes.copy(copies[1])?];
         let Some((generation, bytes)) = newest(&found) else {
-            if found.contains(&Copy::Broken) && !may_be_torn {
+            // The first write of all is the only one that finds no other copy.
+            let is_torn = may_be_torn && found == [Copy::Broken, Copy::Empty];
+            if found.contains(&Copy::Broken) && !is_torn {
                 let what = format!("both copies of {name} are damaged, at bytes {} and {}", copies[0].at, copies[1].at);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }

@@ -17,17 +17,12 @@ pub(crate) struct Found {
     pub(crate) programmed: Vec<u32>,
 }
 
-/// Looks at all blocks. Where the host `may_have_lost_power`, records that were not synced may be missing.
-pub(crate) fn scan(
-    disk: &Disk,
-    geometry: &Geometry,
-    snapshot: Option<&Snapshot>,
-    may_have_lost_power: bool,
-) -> io::Result<Found> {
+/// Looks at all blocks.
+pub(crate) fn scan(disk: &Disk, geometry: &Geometry, snapshot: Option<&Snapshot>) -> io::Result<Found> {
     let blocks = block_records(disk, geometry)?;
     let epoch = snapshot.map_or(0, |snapshot| snapshot.epoch);
     let mut programmed = Vec::with_capacity(blocks.len());
-    let mut search = Search { disk, geometry, may_have_lost_power, records: Vec::new() };
+    let mut search = Search { disk, geometry, records: Vec::new() };
     for (number, block) in (0..).zip(&blocks) {
         if snapshot.is_some_and(|snapshot| snapshot.erases[number as usize] > block.erases) {
             return Err(damaged(format!("the record of block {number} is older than the snapshot")));
@@ -76,7 +71,6 @@ const BEHIND: u32 = 16;
 struct Search<'a> {
     disk: &'a Disk,
     geometry: &'a Geometry,
-    may_have_lost_power: bool,
     records: Vec<u8>,
 }
 
@@ -95,8 +89,7 @@ impl Search<'_> {
         let holes: Vec<u32> = holes.collect();
         if !holes.is_empty() {
             let second = self.which_are_there(1, block, 0..end, erases)?;
-            let missing = holes.iter().find(|page| !second[**page as usize]);
-            if let Some(page) = missing.filter(|_| !self.may_have_lost_power) {
+            if let Some(page) = holes.iter().find(|page| !second[**page as usize]) {
                 let at = |copy| self.at(copy, block, *page);
                 let what = format!("both records of page {page} of block {} are damaged, at bytes", block.0);
                 return Err(damaged(format!("{what} {} and {}", at(0), at(1))));

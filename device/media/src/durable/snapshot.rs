@@ -135,7 +135,6 @@ impl Draft {
         let (region, payload) = (disk.layout.snapshots[usize::from(snapshot.region)], snapshot.payload());
         disk.write(region.at + HEAD, &index.0)?;
         disk.write(Places::new(region, snapshot.erases.len() as u32, payload).blocks, &blocks.0)?;
-        disk.sync()?;
         let head = head((snapshot.epoch, snapshot.journal_from), payload, &index.0, &blocks.0);
         let mut pages = vec![0; HEAD as usize];
         COPIES.iter().for_each(|at| pages[*at..*at + head.len()].copy_from_slice(&head));

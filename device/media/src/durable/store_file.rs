@@ -10,6 +10,7 @@ use super::disk::Disk;
 use super::layout::Layout;
 use super::memory_file::MemoryFile;
 use super::overlay::Overlay;
+use super::redo::{self, Redo};
 use super::superblock::{BYTES, MAGIC, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
 use super::window::Window;
 use crate::fault::MediaError;
@@ -38,6 +39,15 @@ pub enum StoreError {
     /// Both superblocks are damaged.
     #[error("its superblock is damaged: {0}")]
     Damaged(&'static str),
+    /// A state was being put into it.
+    #[error(
+        "its drive was being brought into a state (--precondition) when the server ended, and is in none; remove the file and \
+         make the drive again"
+    )]
+    Unfinished,
+    /// Another file has the name under which a store is made.
+    #[error("{0} is there and is no store: a store is made under that name before it gets its own. Move the file away")]
+    NameTaken(PathBuf),
     /// It is shorter than its superblock says.
     #[error("it is truncated: {found} bytes of {expected} are there")]
     Truncated {
@@ -101,6 +111,10 @@ impl StoreFile {
     /// When there is no store.
     pub fn create_all(path: &Path, specs: Vec<StoreSpec>, syncs: bool) -> Result<StoreFile, StoreError> {
         let new = with_suffix(path, ".new");
+        // One that is there must be what a server left that was killed while it made a store.
+        if StoreFile::exists(&new)? && !StoreFile::begins(&new) {
+            return Err(StoreError::NameTaken(new));
+        }
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new)?;
         lock(&file)?;
         file.set_len(0)?;
@@ -159,16 +173,19 @@ impl StoreFile {
         specs: Vec<StoreSpec>,
         syncs: bool,
     ) -> Result<StoreFile, StoreError> {
+        let layouts = specs.iter().map(layout_of).collect::<Result<Vec<Layout>, _>>()?;
+        let end = layouts.iter().map(|layout| layout.len().next_multiple_of(BYTES)).sum::<u64>();
+        backing.set_len(end + redo::BYTES)?;
+        let backing = under_use(Redo::recover(backing.clone(), end)?, backing, syncs)?;
         let (mut specs, mut from, mut stores) = (specs.into_iter(), 0, Vec::new());
-        while let Some(spec) = specs.next() {
-            let window: Arc<dyn Backing> = match from {
-                0 => backing.clone(),
-                from => Arc::new(Window::new(backing.clone(), from)),
-            };
+        for layout in layouts {
+            let spec = specs.next().expect("each has its layout");
             let spec = StoreSpec { following: specs.len() as u32, ..spec };
-            let store = StoreFile::create_on(window, spec, syncs)?;
-            from += store.len().next_multiple_of(BYTES);
-            stores.push(store);
+            stores.push(StoreFile::create_one(window(&backing, from), spec, &layout, syncs)?);
+            from += layout.len().next_multiple_of(BYTES);
+        }
+        if syncs {
+            backing.sync()?;
         }
         let mut first = stores.remove(0);
         first.following = stores;
@@ -196,37 +213,55 @@ impl StoreFile {
     /// # Errors
     /// When it cannot be written.
     pub fn create_on(backing: Arc<dyn Backing>, spec: StoreSpec, syncs: bool) -> Result<StoreFile, StoreError> {
-        let geometry = spec.checked_geometry().ok().filter(|_| spec.fits()).ok_or(StoreError::TooLong)?;
-        let layout = Layout::new(&spec, &geometry);
-        backing.set_len(layout.len())?;
+        StoreFile::create_all_on(backing, vec![spec], syncs)
+    }
+
+    fn create_one(
+        backing: Arc<dyn Backing>,
+        spec: StoreSpec,
+        layout: &Layout,
+        syncs: bool,
+    ) -> Result<StoreFile, StoreError> {
         let used = StoreUse { syncs, ..StoreUse::default() };
         let superblock = Superblock { generation: 1, spec, used };
         layout.superblock.iter().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
         Ok(StoreFile { backing, superblock, before: used, damaged: None, syncs, following: Vec::new() })
     }
 
-    /// Opens a store in a file.
+    /// Opens a store in a file. What a loss of the host's power or a kill has left in the redo log is repeated.
     ///
     /// # Errors
     /// When it is not a whole store.
     pub fn open_on(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
+        // Where the redo log lies follows from what never changes in superblocks.
+        let end = StoreFile::open_all(&backing, syncs)?.end();
+        let (found, expected) = (backing.len()?, end + redo::BYTES);
+        if found < expected {
+            return Err(StoreError::Truncated { found, expected });
+        }
+        let backing = under_use(Redo::recover(backing.clone(), end)?, backing, syncs)?;
+        StoreFile::open_all(&backing, syncs)
+    }
+
+    /// Opens all stores of a file as they are in it.
+    fn open_all(backing: &Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
         let mut first = StoreFile::open_one(backing.clone(), syncs)?;
-        let (mut from, following) = (0, first.spec().following);
-        for left in (0..following).rev() {
-            from += first.following.last().unwrap_or(&first).len().next_multiple_of(BYTES);
-            let next =
-                StoreFile::open_one(Arc::new(Window::new(backing.clone(), from)), syncs).map_err(
-                    |error| match error {
-                        StoreError::Foreign => StoreError::Damaged("one of its stores is missing"),
-                        other => other,
-                    },
-                )?;
+        for left in (0..first.spec().following).rev() {
+            let next = StoreFile::open_one(window(backing, first.end()), syncs).map_err(|error| match error {
+                StoreError::Foreign => StoreError::Damaged("one of its stores is missing"),
+                other => other,
+            })?;
             if next.spec().following != left {
                 return Err(StoreError::Damaged("its stores do not belong together"));
             }
             first.following.push(next);
         }
         Ok(first)
+    }
+
+    /// Where the last of the stores that were opened ends.
+    fn end(&self) -> u64 {
+        std::iter::once(self).chain(&self.following).map(|store| store.len().next_multiple_of(BYTES)).sum()
     }
 
     fn open_one(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
@@ -255,11 +290,13 @@ impl StoreFile {
             NoSuperblock::Version(version) => StoreError::OtherFormat(version),
             NoSuperblock::Damaged(what) => StoreError::Damaged(what),
         })?;
-        let geometry =
-            superblock.spec.checked_geometry().map_err(|_| StoreError::Damaged("its geometry is impossible"))?;
-        let expected = Layout::new(&superblock.spec, &geometry).len();
+        let layout = layout_of(&superblock.spec).map_err(|_| StoreError::Damaged("its geometry is impossible"))?;
+        let expected = layout.len();
         if found < expected {
             return Err(StoreError::Truncated { found, expected });
+        }
+        if superblock.used.is_filling {
+            return Err(StoreError::Unfinished);
         }
         if damaged.is_some() {
             // The other copy may have been the newer one: a start that is not in it, and a drive that was not stopped.
@@ -296,7 +333,14 @@ impl StoreFile {
     pub(crate) fn begin_use(&mut self, disk: &Disk) -> Result<(), MediaError> {
         let StoreUse { in_use, starts, unclean, .. } = self.before;
         let unclean = unclean + u64::from(in_use);
-        self.superblock.used = StoreUse { in_use: true, syncs: self.syncs, starts: starts + 1, unclean };
+        let (in_use, syncs, starts) = (true, self.syncs, starts + 1);
+        self.superblock.used = StoreUse { in_use, syncs, is_filling: false, starts, unclean };
+        self.put(disk)
+    }
+
+    /// A state is being put into it, or was. A file in which that did not end is refused.
+    pub(crate) fn set_filling(&mut self, disk: &Disk, is_filling: bool) -> Result<(), MediaError> {
+        self.superblock.used.is_filling = is_filling;
         self.put(disk)
     }
 
@@ -308,10 +352,32 @@ impl StoreFile {
     fn put(&mut self, disk: &Disk) -> Result<(), MediaError> {
         self.superblock.generation += 1;
         let copy = disk.layout.superblock[(self.superblock.generation % 2) as usize];
-        disk.sync()?;
         disk.write(copy.at, &self.superblock.encode())?;
         disk.sync()
     }
+}
+
+/// Where the regions of a store lie.
+fn layout_of(spec: &StoreSpec) -> Result<Layout, StoreError> {
+    let geometry = spec.checked_geometry().ok().filter(|_| spec.fits()).ok_or(StoreError::TooLong)?;
+    Ok(Layout::new(spec, &geometry))
+}
+
+/// A file from an offset on.
+fn window(file: &Arc<dyn Backing>, from: u64) -> Arc<dyn Backing> {
+    match from {
+        0 => file.clone(),
+        from => Arc::new(Window::new(file.clone(), from)),
+    }
+}
+
+/// What stores use of a file whose redo log was looked at: the log, where the file is synced.
+fn under_use(redo: Redo, file: Arc<dyn Backing>, syncs: bool) -> Result<Arc<dyn Backing>, StoreError> {
+    if !syncs {
+        return Ok(file);
+    }
+    redo.reserve_regions()?;
+    Ok(Arc::new(redo))
 }
 
 /// Opens a regular file. Opening a pipe would wait for its other end.

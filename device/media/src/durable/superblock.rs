@@ -8,7 +8,7 @@ pub(crate) const BYTES: u64 = 64 << 10;
 /// What the file begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"NANDFILE";
 /// The format that this program reads and writes.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The most stores of a file: as many as a drive has channels.
 const MOST_STORES: u32 = 256;
 /// Bytes of the fields before the text.
@@ -46,6 +46,8 @@ pub struct StoreUse {
     pub in_use: bool,
     /// Whether writes are made safe from a loss of the host's power.
     pub syncs: bool,
+    /// Whether a state is being put into it, before the drive is served for the first time.
+    pub is_filling: bool,
     /// How often it was opened.
     pub starts: u64,
     /// How often it was opened although it had not been closed.
@@ -109,13 +111,14 @@ impl Superblock {
             text,
             following,
         } = &self.spec;
-        let StoreUse { in_use, syncs, starts, unclean } = self.used;
+        let StoreUse { in_use, syncs, is_filling, starts, unclean } = self.used;
         out.0.extend(MAGIC);
         out.u32(VERSION);
         // The checksum's place.
         out.u32(0);
         out.u64(self.generation);
-        out.u32(u32::from(*keeps_data) | u32::from(in_use) << 1 | u32::from(syncs) << 2);
+        let flags = [*keeps_data, in_use, syncs, is_filling];
+        out.u32(flags.into_iter().zip(0..).fold(0, |all, (flag, bit)| all | u32::from(flag) << bit));
         let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, .. } = *geometry;
         [channels, dies_per_channel, planes_per_die, blocks_per_plane].into_iter().for_each(|count| out.u32(count));
         [geometry.pages_per_block, geometry.page_size, geometry.unit_size].into_iter().for_each(|count| out.u32(count));
@@ -177,7 +180,8 @@ impl Superblock {
             text,
             following,
         };
-        let used = StoreUse { in_use: flags & 2 != 0, syncs: flags & 4 != 0, starts, unclean };
+        let [in_use, syncs, is_filling] = [1, 2, 3].map(|bit| flags >> bit & 1 != 0);
+        let used = StoreUse { in_use, syncs, is_filling, starts, unclean };
         match spec.is_sane() {
             true => Ok(Superblock { generation, spec, used }),
             false => Err(NoSuperblock::Damaged("its geometry is impossible")),
@@ -249,7 +253,7 @@ mod tests {
             text: "a drive, ä".to_owned(),
             following: 3,
         };
-        let used = StoreUse { in_use: true, syncs: false, starts: 4, unclean: 2 };
+        let used = StoreUse { in_use: true, syncs: false, is_filling: true, starts: 4, unclean: 2 };
         Superblock { generation: 7, spec, used }
     }
 

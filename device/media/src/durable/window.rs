@@ -45,4 +45,8 @@ impl Backing for Window {
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.file.set_len(self.from + len)
     }
+
+    fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
+        self.file.reserve(self.from + at, len)
+    }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nandscape_device_media::durable::{MemoryFile, StoreFile};
+use nandscape_device_media::durable::{Backing as _, MemoryFile, StoreFile};
 use nandscape_device_media::{BlockId, identifier::Found};
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::conformance::Host;
@@ -203,10 +203,16 @@ fn identifiers_are_read_at_every_start() {
 fn a_file_that_lacks_a_store_is_refused() {
     let profile = resolved(TWO, &[]);
     let backing = create(&profile);
-    let mut specs = profile.store_specs(true, Seed::new(5));
-    let lone = Arc::new(MemoryFile::new());
-    specs[0].following = 1;
-    drop(StoreFile::create_on(lone.clone(), specs[0].clone(), false).unwrap());
+    let lone = Arc::new(backing.survivor());
+    let begins = |at: &u64| {
+        let mut magic = [0; 8];
+        lone.read_at(*at, &mut magic).unwrap();
+        magic == *b"NANDFILE"
+    };
+    // Each store has two superblocks.
+    let superblocks: Vec<u64> = lone.used().into_iter().filter(begins).collect();
+    assert_eq!(superblocks.len(), 4);
+    superblocks[2..].iter().for_each(|at| lone.write_at(*at, &[0; 8]).unwrap());
     assert!(refusal(&profile, &lone).contains("one of its stores is missing"));
     drop(try_open(&Executor::new().sim(), &profile, &backing).unwrap());
 }

@@ -15,6 +15,8 @@ use crate::model::Model;
 
 const SECTOR: u64 = 512;
 const PIECE: u64 = 4_096;
+/// Bytes of the redo log, at the end of the file.
+const REDO: u64 = 2 << 20;
 
 /// A drive that was stopped or killed, and what it may hold.
 fn left(profile: &Resolved, rng: &mut Rng, is_durable: bool) -> (Arc<MemoryFile>, Model) {
@@ -44,7 +46,7 @@ fn left(profile: &Resolved, rng: &mut Rng, is_durable: bool) -> (Arc<MemoryFile>
 fn damage(backing: &MemoryFile, profile: &Resolved, rng: &mut Rng) -> String {
     let len = backing.len().unwrap();
     let geometry = profile.store_spec(true, Seed::new(5)).checked_geometry().unwrap();
-    let data = len - u64::from(geometry.units()) * u64::from(geometry.unit_size());
+    let data = len - REDO - u64::from(geometry.units()) * u64::from(geometry.unit_size());
     let used = backing.used();
     let tables = used.partition_point(|at| *at < data);
     let piece = match rng.below(16) {

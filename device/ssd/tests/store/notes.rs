@@ -116,6 +116,41 @@ fn life(backing: &Arc<MemoryFile>, uses: impl AsyncFnOnce(&Sim, &Tenant)) -> Arc
     Arc::new(backing.survivor())
 }
 
+/// A kill cuts off one copy of the notes at the most: where both are no notes, the file is damaged, and no drive is started on it
+/// that has forgotten its namespaces.
+#[test]
+fn notes_that_are_damaged_twice_are_refused_after_a_kill() {
+    let killed = life(&new_file(), async |_, one| divide(one).await);
+    // They lie behind the two superblocks, 1 MiB each.
+    let copies = [128 << 10, (128 << 10) + (1 << 20)];
+    let open = |backing: &Arc<MemoryFile>| {
+        let file = StoreFile::open_on(backing.clone(), false).unwrap();
+        Ssd::open(&Executor::new().sim(), &small("capacitor", &[]), file).map(drop)
+    };
+    for copy in copies {
+        let once = Arc::new(killed.survivor());
+        once.flip(copy + 30, 2);
+        open(&once).unwrap();
+    }
+    copies.iter().for_each(|copy| killed.flip(copy + 30, 2));
+    let problem = open(&killed).unwrap_err().to_string();
+    assert!(problem.contains("both copies of the controller's notes are damaged"), "{problem}");
+}
+
+/// A drive that was being brought into a state when it was killed is in none.
+#[test]
+fn a_drive_that_was_being_filled_is_refused() {
+    let backing = new_file();
+    let mut executor = Executor::new();
+    let ssd = open(&executor.sim(), &small("capacitor", &[]), &backing, false);
+    executor.block_on(ssd.in_service()).unwrap();
+    ssd.set_filling(true).unwrap();
+    let error = StoreFile::open_on(Arc::new(backing.survivor()), false).err().expect("it is not filled");
+    assert!(error.to_string().contains("remove the file"), "{error}");
+    ssd.set_filling(false).unwrap();
+    StoreFile::open_on(Arc::new(backing.survivor()), false).map(drop).unwrap();
+}
+
 #[test]
 fn whether_anything_was_written_is_known_after_a_kill() {
     let status = async |one: &Tenant| {

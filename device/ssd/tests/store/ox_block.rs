@@ -48,7 +48,7 @@ fn with_transactions_and_a_map_larger_than_memory_too() {
 
 #[test]
 fn a_loss_of_the_hosts_power_keeps_the_same_with_syncs() {
-    survives_power_loss(kills(4), &ox(&[]));
+    survives_power_loss(kills(16), &ox(&[]));
 }
 
 #[test]

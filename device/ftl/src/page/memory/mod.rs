@@ -181,12 +181,10 @@ impl State {
         }
     }
 
-    /// Makes what was programmed safe from a loss of the host's power, where that is promised.
-    pub(super) fn sync(&self) {
-        if let Some(memory) = &self.memory {
-            // As above.
-            let _ = memory.durable.sync();
-        }
+    /// Makes what was programmed safe from a loss of the host's power, where that is promised. Whether it is.
+    #[must_use]
+    pub(super) fn sync(&self) -> bool {
+        self.memory.as_ref().is_none_or(|memory| memory.durable.sync().is_ok())
     }
 
     /// A block is bad, for good.

@@ -125,22 +125,19 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at the pages of a block that were programmed since the snapshot. Where the host may have lost its power, data
-    /// counts only if it is whole.
+    /// Looks at the pages of a block that were programmed since the snapshot.
     fn look_at_block(&mut self, changed: &Changed) -> io::Result<()> {
         let media = &self.memory.media;
         if media.is_marked_bad(changed.block) {
             return Ok(());
         }
-        let (programmed, before) = (media.pages_programmed(changed.block), self.memory.durable.before());
-        let verifies = before.in_use && before.syncs;
+        let programmed = media.pages_programmed(changed.block);
         let mut pages: Vec<(PageId, PageRecord)> = Vec::new();
         media.page_records(changed.block, changed.first.min(programmed)..programmed, |page, record| {
             if record.status == PageStatus::Programmed {
                 pages.push((page, record.clone()));
             }
         })?;
-        pages.retain(|(page, _)| !verifies || media.check_sound(*page).is_ok());
         let units = self.map.units();
         let known = |record: &PageRecord| record.units.iter().map(|unit| unit.tag).filter(|tag| *tag < units).collect();
         let tags: Vec<Vec<u32>> = pages.iter().map(|(_, record)| known(record)).collect();

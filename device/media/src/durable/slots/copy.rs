@@ -1,16 +1,16 @@
 //! What a copy of a slot says of itself: head, data, and the same head once more in the copy's last sector.
 //!
-//! A kill leaves the first part of what was being written, in front of what the copy held before. A loss of the host's power may
-//! leave any of the pieces written since the last sync. Neither leaves a head that is not whole.
+//! A kill leaves the first part of what was being written, in front of what the copy held before. It leaves no head that is not
+//! whole.
 //!
 //! | head before | head behind | data | the copy |
 //! |---|---|---|---|
 //! | void | any | any | is void |
 //! | whole | any | whole | is whole |
-//! | whole | the same | damaged | is damaged; with syncs it may have been cut off |
+//! | whole | the same | damaged | is damaged |
 //! | whole | damaged | damaged | is damaged |
 //! | whole | another, or none | damaged | may have been cut off |
-//! | none | whole | any | is damaged; with syncs it may have been cut off |
+//! | none | whole | any | is damaged |
 //! | none | none, or damaged | any | is void |
 //! | damaged | whole | any | is damaged, and may have been void |
 //! | damaged | none | any | is void: it was never written |
@@ -71,11 +71,10 @@ pub(super) fn look(slot: u32, bytes: &[u8], numbers: &mut Numbers) -> Found {
             (Some(data), _) => Found::Whole(head, data),
             (None, Place::Damaged) => Found::Damaged(head),
             (None, Place::Zeros) => Found::CutOff(head),
-            (None, Place::Whole(same)) if same == head && !head.is(flags::SYNCED) => Found::Damaged(head),
+            (None, Place::Whole(same)) if same == head => Found::Damaged(head),
             (None, Place::Whole(other)) if other.number > head.number => Found::CutOff(other),
             (None, Place::Whole(_)) => Found::CutOff(head),
         },
-        (Place::Zeros, Place::Whole(head)) if head.is(flags::SYNCED) => Found::CutOff(head),
         (Place::Zeros | Place::Damaged, Place::Whole(head)) => Found::Damaged(head),
         (Place::Damaged, Place::Damaged) => Found::Unknown,
         (Place::Zeros, Place::Zeros | Place::Damaged) | (Place::Damaged, Place::Zeros) => Found::Void,

@@ -12,8 +12,6 @@ pub(super) mod flags {
     pub(crate) const ALONE: u32 = 1;
     /// It holds nothing.
     pub(crate) const VOID: u32 = 2;
-    /// The file was synced. The host's loss of power may have left any of the pieces.
-    pub(crate) const SYNCED: u32 = 4;
 }
 
 /// See the file.

@@ -9,8 +9,8 @@
 //! | `committed` | the number of the last whole write |
 //!
 //! Writes to slots are numbered. Each head, each void one too, says up to which number all writes were whole when it was written.
-//! A broken copy with a higher number may have been cut off; one with a lower number is damaged. While the file is not synced,
-//! only one write is under way at a time: so all writes before it were whole. With syncs, those before the last sync were.
+//! A broken copy with a higher number may have been cut off; one with a lower number is damaged. Only one write is under way at a
+//! time: so all writes before it were whole.
 //!
 //! Left out: damage to both heads of a copy by zeros. The copy looks as if it was never written.
 
@@ -77,8 +77,6 @@ pub(crate) struct Slots {
     committed: Committed,
     /// The number of the last write to a slot.
     number: Cell<u64>,
-    /// With syncs: all writes up to this one were synced, and the syncs at which that was found.
-    synced: Cell<(u64, u64)>,
 }
 
 impl Slots {
@@ -91,7 +89,6 @@ impl Slots {
             buffer: RefCell::default(),
             committed: Committed::open(disk, disk.layout.slots.at, may_be_torn)?,
             number: Cell::new(0),
-            synced: Cell::default(),
         })
     }
 
@@ -100,25 +97,14 @@ impl Slots {
         layout.slots.at + committed::BYTES + (u64::from(slot) * 2 + u64::from(copy)) * layout.slot_stride
     }
 
-    /// All writes to slots up to this number are whole.
-    fn whole(&self) -> u64 {
-        let Some(syncs) = self.disk.syncs_done() else { return self.number.get() };
-        let (mut whole, seen) = self.synced.get();
-        if syncs != seen {
-            whole = self.number.get();
-            self.synced.set((whole, syncs));
-        }
-        whole
-    }
-
     /// Writes a slot. Where it `is_alone`, it is a whole write.
     pub(crate) fn save(&self, record: &SlotRecord, data: Option<&[u8]>, is_alone: bool) -> Result<(), MediaError> {
         let (mut next, data) = (self.next.borrow_mut(), data.unwrap_or_default());
         let copy = &mut next[record.slot as usize];
-        let (whole, behind) = (self.whole(), (self.disk.layout.slot_stride - SECTOR) as usize);
+        let (whole, behind) = (self.number.get(), (self.disk.layout.slot_stride - SECTOR) as usize);
         assert!(HEAD + data.len() <= behind, "{} bytes do not fit into a slot", data.len());
         self.number.set(self.number.get().wrapping_add(1));
-        let flags = if is_alone { flags::ALONE } else { 0 } | self.is_synced();
+        let flags = if is_alone { flags::ALONE } else { 0 };
         let (len, data_sum) = (data.len() as u32, crc32fast::hash(data));
         let bytes = Head { record: *record, len, flags, data_sum, number: self.number.get(), whole }.encode();
         let mut out = self.buffer.take();
@@ -134,13 +120,9 @@ impl Slots {
         written
     }
 
-    fn is_synced(&self) -> u32 {
-        self.disk.syncs_done().map_or(0, |_| flags::SYNCED)
-    }
-
     /// All slots up to a number count from now on.
     pub(crate) fn commit(&self, sequence: u64) -> Result<(), MediaError> {
-        self.committed.write(&self.disk, sequence, self.whole())
+        self.committed.write(&self.disk, sequence, self.number.get())
     }
 
     /// The number that was committed last.
@@ -159,8 +141,8 @@ impl Slots {
 
     fn clear_copy(&self, slot: u32, copy: u8) -> Result<(), MediaError> {
         let record = SlotRecord { slot, lpn: 0, sequence: 0, mask: 0, was_lost: 0 };
-        let (number, whole) = (self.number.get(), self.whole());
-        let head = Head { record, len: 0, flags: flags::VOID | self.is_synced(), data_sum: 0, number, whole };
+        let number = self.number.get();
+        let head = Head { record, len: 0, flags: flags::VOID, data_sum: 0, number, whole: number };
         self.disk.write(self.at(slot, copy), &head.encode())
     }
 
@@ -183,11 +165,10 @@ impl Slots {
         }
         // What is made void here says no more than what was found.
         self.number.set(numbers.whole);
-        self.synced.set((numbers.whole, self.disk.syncs_done().unwrap_or_default()));
         let slots = (0..).zip(found).filter_map(|(slot, copies)| self.choose(slot, copies, numbers.whole)).collect();
         self.number.set(numbers.last);
         // As in `choose`.
-        let _ = self.committed.mend(&self.disk, self.whole());
+        let _ = self.committed.mend(&self.disk, self.number.get());
         Ok(slots)
     }
 
