@@ -1,22 +1,13 @@
 //! `nandscape sim --find-rate`: the highest rate of arrivals at which a latency stays below a bound.
 
 use nandscape_lab_report::format::{count, rounded, us_or_dash};
-use nandscape_lab_run::search::{self, Bound, Search, Trial};
-use nandscape_lab_run::{Begin, Finished, Simulation};
+use nandscape_lab_run::search::{self, Bound, Found, Search};
+use nandscape_lab_run::{Begin, Simulation};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::sim::SimArgs;
 use crate::{output, progress, table};
-
-/// The first rate, if the workload has none.
-const FIRST: f64 = 1_000.0;
-
-/// The result of a search, and the run at the rate of the answer.
-struct Found {
-    search: Search,
-    finished: Option<Finished>,
-}
 
 /// Searches, and prints what was tried and the answer.
 pub(crate) fn run(args: &SimArgs, simulation: &Simulation, begin: &Begin, bound: Bound) -> Result<(), Failure> {
@@ -48,22 +39,17 @@ fn input(bound: Bound, problem: &str) -> Failure {
 }
 
 fn find(simulation: &Simulation, begin: &Begin, bound: Bound) -> Result<Found, Failure> {
-    let first = search::total(&simulation.workload).unwrap_or(FIRST);
     let bar = progress::bar();
-    let mut best: Option<Finished> = None;
-    let search = Search::run(first, |rate| -> Result<Trial, Failure> {
-        let workload = search::at_rate(&simulation.workload, rate).map_err(|problem| input(bound, &problem))?;
-        let trial = Simulation { workload, ..simulation.clone() };
-        let finished = trial.run_begun(begin, bar.clone(), false, None).map_err(crate::sim::failure)?;
-        crate::sim::judge([&finished.report])?;
-        let overloaded = finished.report.arrivals.as_ref().is_some_and(|arrivals| arrivals.overloaded);
-        let shown = bound.probe(rate, finished.latency(bound.direction), overloaded);
-        if matches!(&shown, Trial::Shown(probe) if probe.holds) {
-            best = Some(finished);
-        }
-        Ok(shown)
-    })?;
-    Ok(Found { search, finished: best })
+    search::find(
+        simulation,
+        bound,
+        |problem| input(bound, &problem),
+        |trial| {
+            let finished = trial.run_begun(begin, bar.clone(), false, None).map_err(crate::sim::failure)?;
+            crate::sim::judge([&finished.report])?;
+            Ok(finished)
+        },
+    )
 }
 
 fn text(search: &Search, bound: Bound) -> String {

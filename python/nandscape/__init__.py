@@ -8,28 +8,39 @@ Runs give the same figures as the command `nandscape` with the same keys and see
 repository has examples.
 """
 
+from nandscape._compare import compare
 from nandscape._errors import InputError, Interrupted, NandscapeError, RunError
 from nandscape._lists import Drive, Key, Workload, drive, drives, keys, workloads
+from nandscape._native import BufferFill, Candidate, Plane
+from nandscape._policies import Policies
 from nandscape._result import Requests, Result
 from nandscape._run import run
+from nandscape._search import Search, find_rate
 from nandscape._sweep import SweepResult, sweep
 from nandscape._values import Value, Varied
 
 __all__ = [
+    "BufferFill",
+    "Candidate",
     "Drive",
     "InputError",
     "Interrupted",
     "Key",
     "NandscapeError",
+    "Plane",
+    "Policies",
     "Requests",
     "Result",
     "RunError",
+    "Search",
     "SweepResult",
     "Value",
     "Varied",
     "Workload",
+    "compare",
     "drive",
     "drives",
+    "find_rate",
     "keys",
     "run",
     "sweep",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nandscape import _native
+from nandscape._cluster import distribute
 from nandscape._errors import InputError, Interrupted, NandscapeError
 from nandscape._run import checked_seed, described
 from nandscape._values import Value, Varied, pairs, text
@@ -55,6 +57,7 @@ def sweep(
     out: str | os.PathLike[str],
     jobs: int | None = None,
     fresh: bool = False,
+    client: Any = None,
     **keys: Value,
 ) -> SweepResult:
     """Runs a simulation for every combination of chosen values, each with each seed, on all cores.
@@ -62,7 +65,8 @@ def sweep(
     `file` is a sweep file of `nandscape sweep`; `vary` maps keys to their values, or a name to choices that
     have names and set several keys each: `{"suspension": {"without": {}, "with": {...}}}`. The other keys are those of `run`, and apply to
     all points. Each point is kept in a file of the folder `out` as it ends: a sweep that was interrupted goes on there, and a point
-    is measured once. `fresh` measures existing points again. `jobs` points run at a time, by default one per core.
+    is measured once. `fresh` measures existing points again. `jobs` points run at a time, by default one per core. With `client`, a
+    client of a Dask cluster (`distributed.Client`), its workers measure the points; a point whose worker is lost goes to another one.
 
     Points are the same bytes as those of the command, which may go on where this stopped, and the reverse.
     """
@@ -75,10 +79,13 @@ def sweep(
     workers = (os.cpu_count() or 1) if jobs is None else jobs
     if not 1 <= workers <= 1024:
         raise InputError(f"jobs: {jobs} is out of range; 1 to 1024 are valid", "jobs")
+    if client is not None and jobs is not None:
+        raise InputError("jobs: the workers of the cluster decide; one of jobs and client is valid", "jobs")
     folder = Path(out)
     path = None if file is None else os.fspath(file)
     try:
-        results, interrupt = _native.sweep(path, changes, inline, axes, chosen, folder, workers, fresh)
+        distributed = None if client is None else partial(distribute, client)
+        results, interrupt = _native.sweep(path, changes, inline, axes, chosen, folder, workers, fresh, distributed)
     except NandscapeError as error:
         raise error.about([*changes, *((name, "") for name, _ in axes)])
     result = SweepResult(json.loads(results), folder)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Union
 
 from nandscape._errors import InputError
 
-Value = Union[str, bool, int, float, Sequence[Union[str, bool, int, float]]]
-"""A value of a key: text such as "64MiB" or "40us", a number, a truth value, or a list of those."""
+Value = Union[str, bool, int, float, "os.PathLike[str]", Sequence[Union[str, bool, int, float]]]
+"""A value of a key: text such as "64MiB" or "40us", a number, a truth value, a path, or a list of texts, numbers and truth values."""
 
 Varied = Mapping[str, Union[Iterable[Value], Mapping[str, Mapping[str, Value]]]]
 """Parameters of a sweep: keys with their values, or names with choices that have names and set keys."""
@@ -19,6 +20,8 @@ def text(key: str, value: object) -> str:
     """The value of a key as text."""
     if isinstance(value, str):
         return value
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

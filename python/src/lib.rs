@@ -3,10 +3,13 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `cluster` | points that are measured elsewhere |
+//! | `compare` | reports side by side |
 //! | `error` | failures as Python's exceptions |
 //! | `stop` | work beside the interpreter, which Ctrl-C ends |
 //! | `keys` | keys of Python as those of a sweep |
 //! | `lists` | built-in drives and workloads, and all keys |
+//! | `policies` | policies that are functions of Python |
 //! | `requests` | the requests of a run as columns |
 //! | `simulate` | one run |
 //! | `sweep` | many runs |
@@ -15,9 +18,12 @@
 
 #![cfg(feature = "module")]
 
+mod cluster;
+mod compare;
 mod error;
 mod keys;
 mod lists;
+mod policies;
 mod requests;
 mod simulate;
 mod stop;
@@ -27,9 +33,15 @@ mod sweep;
 #[pyo3::pymodule(name = "_native")]
 mod native {
     #[pymodule_export]
+    use super::cluster::measure;
+    #[pymodule_export]
+    use super::compare::compare;
+    #[pymodule_export]
     use super::lists::{drives, key_list, resolved, workload_list};
     #[pymodule_export]
-    use super::simulate::{Finished, simulate};
+    use super::policies::{BufferFill, Candidate, Plane};
+    #[pymodule_export]
+    use super::simulate::{Finished, find_rate, simulate};
     #[pymodule_export]
     use super::sweep::sweep;
 }

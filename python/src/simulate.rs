@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nandscape_lab_report::Document;
-use nandscape_lab_run::{Finished as Run, Observer, Percentile, Phase, Progress, Quantity, RunError};
+use nandscape_lab_run::search::{self, Bound as LatencyBound, BoundError, Found};
+use nandscape_lab_run::{Begin, Finished as Run, Observer, Percentile, Phase, Progress, Quantity, Simulation};
 use nandscape_lab_sweep::Inputs;
 use nandscape_lab_workload::Direction;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error;
+use crate::error::{self, Failure};
 use crate::keys::{self, Pair};
+use crate::policies::Functions;
 use crate::requests::{Collector, Columns};
 use crate::stop::{Ended, beside};
 
@@ -81,8 +83,30 @@ impl Finished {
     }
 }
 
-/// A run that ended, or its error and whether its input is invalid.
-type Measured = Result<(Run, Option<Columns>), RunError>;
+/// What is asked of a run: `nandscape._run.Options`.
+#[derive(FromPyObject)]
+pub(crate) struct Options {
+    details: bool,
+    requests: bool,
+    percentiles: Vec<String>,
+    save_state: Option<PathBuf>,
+    save_state_after: Option<PathBuf>,
+    policies: Option<Py<PyAny>>,
+}
+
+/// A run, prepared on the thread of the interpreter.
+struct Prepared {
+    inputs: Inputs,
+    /// Whether its jobs have names of their own.
+    has_names: bool,
+    functions: Option<Functions>,
+    save_state: Option<PathBuf>,
+    save_state_after: Option<PathBuf>,
+    stop: Arc<AtomicBool>,
+}
+
+/// A run that ended.
+type Measured = (Run, Option<Columns>);
 
 /// Runs a drive under a workload.
 #[pyfunction]
@@ -92,48 +116,114 @@ pub(crate) fn simulate(
     pairs: Vec<Pair>,
     inline: Option<String>,
     seed: u64,
-    details: bool,
-    requests: bool,
-    percentiles: Vec<String>,
+    options: Options,
 ) -> PyResult<Finished> {
     let bad = |text: String| error::input(py, &text);
-    let chosen = percentiles.iter().map(|text| text.parse::<Percentile>());
+    let mut prepared = Prepared::new(py, &pairs, inline.as_deref(), seed, options.policies.as_ref())?;
+    (prepared.save_state, prepared.save_state_after) = (options.save_state, options.save_state_after);
+    let chosen = prepared.inputs.percentiles.iter().chain(&options.percentiles).map(|text| text.parse::<Percentile>());
     let chosen: Vec<Percentile> =
         chosen.collect::<Result<_, _>>().map_err(|problem| bad(format!("percentiles: {problem}")))?;
-    let inputs = keys::inputs(&pairs, inline.as_deref(), seed).map_err(bad)?;
-    let (set, profile) = (inputs.set.clone(), inputs.drive.keys.clone());
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = stop.clone();
-    // The job of a workload that keys alone describe is named as the command names it.
-    let has_name = inline.is_some() || pairs.iter().any(|(key, _)| key == "workload");
-    let work = move || measure(&inputs, has_name, asked, details, requests);
+    let (set, profile) = (prepared.inputs.set.clone(), prepared.inputs.drive.keys.clone());
+    let (stop, functions) = (prepared.stop.clone(), prepared.functions.clone());
+    let Options { details, requests, .. } = options;
+    let work = move || prepared.measure(details, requests);
     let Ended { value, interrupt } = beside(py, work, || stop.store(true, Ordering::Relaxed))?;
-    let measured = value.map_err(bad)?;
-    let (mut run, columns) = match (measured, &interrupt) {
-        (Ok(done), _) => done,
-        // Nothing was measured, so that there is nothing to keep.
-        (Err(RunError::Interrupted), Some(interrupt)) => return Err(interrupt.clone_ref(py)),
-        (Err(problem), _) if problem.is_input() => return Err(bad(problem.to_string())),
-        (Err(problem), _) => return Err(error::run(py, &problem.to_string())),
+    if let Some(problem) = functions.and_then(|functions| functions.failure()) {
+        return Err(problem);
+    }
+    let (mut run, columns) = match value {
+        Ok(measured) => measured,
+        Err(failure) => return Err(failure.raise(py, interrupt)),
     };
     run.choose_percentiles(&chosen);
     run.report.inputs.set = set;
     Ok(Finished { run, columns, profile, interrupt })
 }
 
-fn measure(
-    inputs: &Inputs,
-    has_name: bool,
-    stop: Arc<AtomicBool>,
-    details: bool,
-    requests: bool,
-) -> Result<Measured, String> {
-    let mut simulation = inputs.simulation()?;
-    let unnamed = simulation.workload.jobs.iter_mut().filter(|_| !has_name);
-    unnamed.for_each(|job| job.name = job.rw.to_string());
-    let collector = requests.then(|| Rc::new(Collector::new()));
-    let observer = collector.clone().map(|collector| collector as Rc<dyn Observer>);
-    let begin = inputs.begin(&simulation)?;
-    let run = simulation.run_begun(&begin, Rc::new(Stop(stop)), details, observer);
-    Ok(run.map(|run| (run, collector.map(|collector| collector.take()))))
+/// The highest rate at which a latency stays below a bound: the search as JSON, and the run at that rate.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "arguments of Python are owned")]
+pub(crate) fn find_rate(
+    py: Python<'_>,
+    bound: &str,
+    pairs: Vec<Pair>,
+    inline: Option<String>,
+    seed: u64,
+) -> PyResult<(String, Option<Finished>)> {
+    let bad = |text: String| error::input(py, &text);
+    let bound: LatencyBound = bound.parse().map_err(|problem: BoundError| bad(format!("bound: {problem}")))?;
+    let prepared = Prepared::new(py, &pairs, inline.as_deref(), seed, None)?;
+    let (set, profile) = (prepared.inputs.set.clone(), prepared.inputs.drive.keys.clone());
+    let stop = prepared.stop.clone();
+    let work = move || prepared.search(bound);
+    let Ended { value, interrupt } = beside(py, work, || stop.store(true, Ordering::Relaxed))?;
+    if let Some(interrupt) = interrupt {
+        return Err(interrupt);
+    }
+    let Found { search, finished } = value.map_err(|failure| failure.raise(py, None))?;
+    let text = serde_json::to_string(&search).expect("a search is plain data");
+    let finished = finished.map(|mut run| {
+        run.report.inputs.set = set;
+        Finished { run, columns: None, profile, interrupt: None }
+    });
+    Ok((text, finished))
+}
+
+impl Prepared {
+    fn new(
+        py: Python<'_>,
+        pairs: &[Pair],
+        inline: Option<&str>,
+        seed: u64,
+        policies: Option<&Py<PyAny>>,
+    ) -> PyResult<Prepared> {
+        let inputs = keys::inputs(pairs, inline, seed).map_err(|text| error::input(py, &text))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let functions = policies.map(|given| Functions::of(given.bind(py), stop.clone())).transpose()?;
+        // The job of a workload that keys alone describe is named as the command names it.
+        let has_names = inline.is_some() || pairs.iter().any(|(key, _)| key == "workload" || key == "trace");
+        Ok(Prepared { inputs, has_names, functions, save_state: None, save_state_after: None, stop })
+    }
+
+    fn simulation(&self) -> Result<Simulation, String> {
+        let mut simulation = self.inputs.simulation()?;
+        let unnamed = simulation.workload.jobs.iter_mut().filter(|_| !self.has_names);
+        unnamed.for_each(|job| job.name = job.rw.to_string());
+        if let Some(functions) = &self.functions {
+            let profile = simulation.profile.with_policies(functions.policies());
+            simulation.profile = profile.map_err(|problem| format!("policies: {problem}"))?;
+        }
+        Ok(simulation)
+    }
+
+    fn progress(&self) -> Rc<dyn Progress> {
+        Rc::new(Stop(self.stop.clone()))
+    }
+
+    fn measure(self, details: bool, requests: bool) -> Result<Measured, Failure> {
+        let simulation = self.simulation().map_err(Failure::Input)?;
+        let collector = requests.then(|| Rc::new(Collector::new()));
+        let observer = collector.clone().map(|collector| collector as Rc<dyn Observer>);
+        let begin = self.inputs.begin(&simulation).map_err(Failure::Input)?;
+        let begin = Begin { save: self.save_state.clone(), save_after: self.save_state_after.clone(), ..begin };
+        let mut run = simulation.run_begun(&begin, self.progress(), details, observer)?;
+        std::mem::replace(&mut run.saved, Ok(()))?;
+        Ok((run, collector.map(|collector| collector.take())))
+    }
+
+    fn search(self, bound: LatencyBound) -> Result<Found, Failure> {
+        let simulation = self.simulation().map_err(Failure::Input)?;
+        let begin = self.inputs.begin(&simulation).map_err(Failure::Input)?;
+        search::find(&simulation, bound, Failure::Input, |trial| {
+            let run = trial.run_begun(&begin, self.progress(), false, None)?;
+            match run.report.failures().1 {
+                0 if run.report.interrupted => Err(Failure::Interrupted),
+                0 => Ok(run),
+                _ => Err(Failure::Run(
+                    "some requests failed at a rate; a search needs a drive that serves them".to_owned(),
+                )),
+            }
+        })
+    }
 }

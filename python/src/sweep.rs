@@ -3,23 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use nandscape_lab_report::SweepReport;
-use nandscape_lab_sweep::{Folder, Session, Sweep, Threads};
+use nandscape_lab_sweep::{Folder, Runner, Session, Sweep, Threads};
 use pyo3::prelude::*;
 
-use crate::error;
+use crate::cluster::Distributed;
+use crate::error::{self, Failure};
 use crate::keys::{self, Choices, Pair};
 use crate::stop::{Ended, beside};
-
-/// Why there is no result: bad input, or a run that failed.
-enum Failure {
-    Input(String),
-    Run(String),
-}
 
 /// A sweep's points as JSON, and the interrupt that ended it.
 type Results = (String, Option<Py<PyAny>>);
 
-/// Runs a sweep: of a file, of keys, or of both.
+/// Runs a sweep: of a file, of keys, or of both. `distribute` measures the points, or else the cores of this machine.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "arguments of Python are owned")]
 pub(crate) fn sweep(
@@ -32,6 +27,7 @@ pub(crate) fn sweep(
     out: PathBuf,
     jobs: usize,
     fresh: bool,
+    distribute: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
     let bad = |text: String| error::input(py, &text);
     let mut sweep = match &file {
@@ -43,24 +39,44 @@ pub(crate) fn sweep(
     if let Some(seeds) = seeds {
         sweep.seeds = seeds;
     }
-    let threads = Threads::new(jobs);
-    let stopper = threads.stopper();
-    let work = move || measure(sweep, &out, threads, fresh);
-    let Ended { value, interrupt } = beside(py, work, || stopper.stop())?;
+    let (value, interrupt) = match distribute {
+        Some(function) => distributed(Distributed::new(function), sweep, &out, fresh)?,
+        None => {
+            let mut threads = Threads::new(jobs);
+            let stopper = threads.stopper();
+            let work = move || measure(sweep, &out, &mut threads, fresh);
+            let Ended { value, interrupt } = beside(py, work, || stopper.stop())?;
+            (value, interrupt)
+        }
+    };
     match value {
         Ok(json) => Ok((json, interrupt.map(|interrupt| interrupt.into_value(py).into_any()))),
-        Err(Failure::Input(text)) => Err(bad(text)),
-        Err(Failure::Run(text)) => Err(error::run(py, &text)),
+        Err(failure) => Err(failure.raise(py, interrupt)),
     }
 }
 
-fn measure(sweep: Sweep, out: &Path, mut threads: Threads, fresh: bool) -> Result<String, Failure> {
+/// Has a function of Python measure the points. Its own exceptions pass.
+fn distributed(
+    mut runner: Distributed<'_>,
+    sweep: Sweep,
+    out: &Path,
+    fresh: bool,
+) -> PyResult<(Result<String, Failure>, Option<PyErr>)> {
+    let value = measure(sweep, out, &mut runner, fresh);
+    let interrupt = runner.interrupt();
+    match runner.ended {
+        Some(problem) => Err(problem),
+        None => Ok((value, interrupt)),
+    }
+}
+
+fn measure(sweep: Sweep, out: &Path, runner: &mut dyn Runner, fresh: bool) -> Result<String, Failure> {
     SweepReport::check(&sweep).map_err(Failure::Input)?;
     let plan = sweep.plan().map_err(|error| Failure::Input(keys::plain(&error)))?;
     let session = Session { folder: Folder::at(out), fresh };
     // A folder that cannot be used is bad input, found before anything runs.
     drop(session.folder.lock().map_err(|error| Failure::Input(error.to_string()))?);
-    let outcome = session.run(plan, &mut threads, &mut ()).map_err(|error| Failure::Run(error.to_string()))?;
+    let outcome = session.run(plan, runner, &mut ()).map_err(|error| Failure::Run(error.to_string()))?;
     let report = SweepReport::new(&outcome).map_err(Failure::Input)?;
     report.write(out, "nandscape.sweep").map_err(|error| Failure::Run(error.to_string()))?;
     Ok(report.to_json())

@@ -40,7 +40,7 @@ def test_the_key_is_named(key: str, value: str | int) -> None:
 def test_what_would_be_valid_is_told() -> None:
     with pytest.raises(nandscape.NandscapeError) as caught:
         nandscape.run(set={**SMALL, "precondition": "worn"})
-    assert caught.value.valid == "none, full and steady are valid"
+    assert caught.value.valid == "none, full, steady and load are valid"
     with pytest.raises(ValueError, match="2\\*\\*64 - 1 are valid"):
         nandscape.run(set=SMALL, seed=-1)
     with pytest.raises(nandscape.InputError, match="finite"):

@@ -11,7 +11,7 @@
 //! | `fuzz` | hostile input found by a fuzzer |
 //! | `bench` | speed and memory, alone or against another revision |
 //! | `release` | the release program, optimised with a profile of training runs |
-//! | `python` | the tests of the Python package |
+//! | `python` | the tests of the Python package, and its wheel |
 //! | `run`, `say`, `files`, `clock` | programs run, lines printed, files found, time taken |
 
 mod bench;
@@ -65,6 +65,8 @@ enum Command {
     Fuzz(fuzz::FuzzArgs),
     /// Measure speed and memory; the results are kept under bench/results
     Bench(bench::BenchArgs),
+    /// Build the wheel of the Python package under target/wheels, and use it in an environment of its own
+    Wheel,
     /// Build the release program, optimised with a profile of training runs
     Release(release::ReleaseArgs),
 }
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Tools => tools::run(),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Wheel => python::wheel(),
         Command::Release(args) => release::run(&args),
     };
     match result {

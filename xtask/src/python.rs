@@ -1,7 +1,5 @@
-//! The tests of the Python package: a virtual environment with pinned packages, the extension module built with the profile of
-//! the tests and installed there, mypy, pytest.
-//!
-//! Left out: wheels of the release profile, which `pip install .` builds.
+//! The Python package. Its tests: a virtual environment with pinned packages, the extension module built with the profile of the
+//! tests and installed there, mypy, pytest. Its wheel: built in the release profile, installed in an environment of its own, and used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use crate::run::{cargo, root, step, target};
+use crate::say;
 use crate::watchdog::step_within;
 
 /// The crate.
@@ -24,16 +23,57 @@ pub(crate) fn test(has_command: bool) -> anyhow::Result<()> {
     let folder = target().join("python");
     environment(&folder)?;
     let wheels = folder.join("wheels");
-    if wheels.exists() {
-        std::fs::remove_dir_all(&wheels).context("old wheels")?;
-    }
+    clear(&wheels)?;
     if !has_command {
         step(command_line())?;
     }
-    step(build(&folder, &wheels))?;
+    step(build(&folder, "dev", &wheels))?;
     let wheel = only_file(&wheels)?;
     step(pip(&folder, &["install", "--quiet", "--no-deps", "--force-reinstall"], &wheel))?;
     checks(&folder).into_iter().try_for_each(|command| step_within(LIMIT, command))
+}
+
+/// A run that shows that a package works.
+const USE: &str = "import nandscape; print(nandscape.run(rw='randread', capacity='64MiB', io_count=1000))";
+
+/// Builds the wheel of a release, and installs and uses it as one who gets it would.
+pub(crate) fn wheel() -> anyhow::Result<()> {
+    let wheel = release()?;
+    say::line(&format!("\nThe wheel is {}", wheel.display()));
+    Ok(())
+}
+
+/// The interpreter of an environment with the package in the release profile.
+pub(crate) fn released() -> anyhow::Result<PathBuf> {
+    release()?;
+    Ok(program(&target().join("python/released"), "python"))
+}
+
+fn release() -> anyhow::Result<PathBuf> {
+    let (tools, fresh, wheels) = (target().join("python"), target().join("python/released"), target().join("wheels"));
+    environment(&tools)?;
+    clear(&wheels)?;
+    step(build(&tools, "release", &wheels))?;
+    let wheel = only_file(&wheels)?;
+    step(virtual_environment(&fresh))?;
+    step(pip(&fresh, &["install", "--quiet"], &wheel))?;
+    let mut used = Command::new(program(&fresh, "python"));
+    used.args(["-c", USE]);
+    step_within(LIMIT, used)?;
+    Ok(wheel)
+}
+
+fn clear(wheels: &Path) -> anyhow::Result<()> {
+    if wheels.exists() {
+        std::fs::remove_dir_all(wheels).context("old wheels")?;
+    }
+    Ok(())
+}
+
+fn virtual_environment(folder: &Path) -> Command {
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv", "--clear"]).arg(folder.join("venv"));
+    venv
 }
 
 /// Makes the virtual environment, unless one with the same packages is there.
@@ -44,9 +84,7 @@ fn environment(folder: &Path) -> anyhow::Result<()> {
     if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    let mut venv = Command::new("python3");
-    venv.args(["-m", "venv", "--clear"]).arg(folder.join("venv"));
-    step(venv)?;
+    step(virtual_environment(folder))?;
     step(pip(folder, &["install", "--quiet", "--requirement"], &list))?;
     std::fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }
@@ -68,9 +106,9 @@ fn command_line() -> Command {
     build
 }
 
-fn build(folder: &Path, wheels: &Path) -> Command {
+fn build(folder: &Path, profile: &str, wheels: &Path) -> Command {
     let mut maturin = Command::new(program(folder, "maturin"));
-    maturin.current_dir(root()).args(["build", "--quiet", "--profile", "dev", "--interpreter"]);
+    maturin.current_dir(root()).args(["build", "--quiet", "--profile", profile, "--interpreter"]);
     maturin.arg(program(folder, "python")).arg("--out").arg(wheels);
     maturin
 }

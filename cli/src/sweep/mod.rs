@@ -9,12 +9,13 @@ mod screen;
 mod words;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_lab_report::SweepReport;
-use nandscape_lab_sweep::{Folder, Outcome, Plan, Session, Sweep, SweepError, Threads};
+use nandscape_lab_sweep::{Folder, Outcome, Plan, Process, Runner, Session, Stopper, Sweep, SweepError, Threads};
 
 use crate::failure::Failure;
 use crate::files::Files;
@@ -69,6 +70,10 @@ pub(crate) struct SweepArgs {
     /// Points that run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     jobs: Option<u16>,
+    /// Measure on the workers of the Dask cluster whose scheduler is at this address, tcp://HOST:PORT. It takes the Python package
+    /// nandscape with Dask, which python3 must find here and on each worker
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
+    dask: Option<String>,
     /// Measure existing points again
     #[arg(long)]
     fresh: bool,
@@ -96,14 +101,28 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let session = Session { folder: Folder::at(&out), fresh: args.fresh };
     // A folder that cannot be used is bad input, found before anything runs.
     drop(session.folder.lock().map_err(Failure::input)?);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut threads = Threads::new(args.jobs.map_or(cores, usize::from));
-    screen::on_interrupt(threads.stopper()).map_err(Failure::Run)?;
+    let (mut runner, stopper) = runner(args);
+    screen::on_interrupt(stopper).map_err(Failure::Run)?;
     screen::name_point_of_a_panic();
     let mut screen = Screen::new();
-    let outcome = session.run(plan, &mut threads, &mut screen).map_err(Failure::run)?;
+    let outcome = session.run(plan, &mut *runner, &mut screen).map_err(Failure::run)?;
     drop(screen);
     finish(args, &outcome, &out)
+}
+
+/// The cores of this machine, or a cluster.
+fn runner(args: &SweepArgs) -> (Box<dyn Runner>, Stopper) {
+    if let Some(address) = &args.dask {
+        let mut python = Command::new("python3");
+        python.args(["-m", "nandscape.cluster", address]);
+        let process = Process::new(python);
+        let stopper = process.stopper();
+        return (Box::new(process), stopper);
+    }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = Threads::new(args.jobs.map_or(cores, usize::from));
+    let stopper = threads.stopper();
+    (Box::new(threads), stopper)
 }
 
 /// The beginning of the name of the folder: sweeps without a file have no name of their own.

@@ -37,6 +37,7 @@ mod values;
 pub use builtin::{BUILTIN, Builtin};
 pub use keys::{KeyDoc, ProfileKeys, key_docs};
 pub use part::Part;
+pub use policies::{MakePolicy, OwnPolicies};
 pub use profile::{Profile, ProfileError};
 pub use resolve::{Resolved, ResolvedPart};
 pub use saved::{SavedDrive, SavedPart};

@@ -1,12 +1,15 @@
 //! Makes policies from their names in a profile. A technique that decides something is a policy: a trait where the decision is
 //! needed, a file that implements it, and its name here.
 
+use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
 use nandscape_device_ftl::Policies;
 use nandscape_device_ftl::policy::{
-    AdmissionPolicy, All, AllocationPolicy, CostBenefit, Greedy, OnePerGroup, StripeOrder, Striped, VictimPolicy,
+    AdmissionPolicy, All, AllocationPolicy, BufferPolicy, CostBenefit, Greedy, OnePerGroup, StripeOrder, Striped,
+    VictimPolicy,
 };
 use nandscape_device_ftl::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
 use nandscape_device_media::Geometry;
@@ -21,17 +24,71 @@ pub(crate) const DEFAULT_VICTIM: Victim = Victim::Greedy;
 /// `ftl.gc.admission` of a profile that does not give it.
 pub(crate) const DEFAULT_ADMISSION: Admission = Admission::All;
 
-/// The policies of an FTL.
-pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry) -> Policies {
-    Policies {
-        allocation: allocation(keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0), geometry),
-        admission: admission(keys.gc.admission.map_or(DEFAULT_ADMISSION, |text| text.0.0), geometry),
-        victim: victim(keys.gc.victim.map_or(DEFAULT_VICTIM, |text| text.0.0)),
+/// Makes a policy for a drive.
+pub type MakePolicy<P> = Arc<dyn Fn(&Geometry) -> Box<P> + Send + Sync>;
+
+/// Policies of the page-mapping FTL that a program brings itself, each in place of the one that the profile names.
+#[derive(Clone, Default)]
+pub struct OwnPolicies {
+    /// Which block is cleaned next.
+    pub victim: Option<MakePolicy<dyn VictimPolicy>>,
+    /// On which planes the host's next pages are written.
+    pub allocation: Option<MakePolicy<dyn AllocationPolicy>>,
+    /// Which planes may collect at the same time.
+    pub admission: Option<MakePolicy<dyn AdmissionPolicy>>,
+    /// When a write is let into the write buffer.
+    pub buffer: Option<MakePolicy<dyn BufferPolicy>>,
+}
+
+impl OwnPolicies {
+    /// What they decide.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let all = [
+            ("victim", self.victim.is_some()),
+            ("allocation", self.allocation.is_some()),
+            ("admission", self.admission.is_some()),
+            ("buffer", self.buffer.is_some()),
+        ];
+        all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
     }
 }
 
-fn allocation(order: StripeOrder, geometry: &Geometry) -> Box<dyn AllocationPolicy> {
-    Box::new(Striped::new(geometry, order))
+impl fmt::Debug for OwnPolicies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl PartialEq for OwnPolicies {
+    fn eq(&self, other: &OwnPolicies) -> bool {
+        fn same<P: ?Sized>(one: Option<&MakePolicy<P>>, other: Option<&MakePolicy<P>>) -> bool {
+            one.zip(other).map_or(one.is_none() && other.is_none(), |(one, other)| Arc::ptr_eq(one, other))
+        }
+        same(self.victim.as_ref(), other.victim.as_ref())
+            && same(self.allocation.as_ref(), other.allocation.as_ref())
+            && same(self.admission.as_ref(), other.admission.as_ref())
+            && same(self.buffer.as_ref(), other.buffer.as_ref())
+    }
+}
+
+/// The policies of an FTL: a program's own, and those that the profile names.
+pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> Policies {
+    let allocation = own.allocation.as_ref().map(|make| make(geometry)).unwrap_or_else(|| {
+        let order = keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0);
+        Box::new(Striped::new(geometry, order))
+    });
+    let admission = own
+        .admission
+        .as_ref()
+        .map(|make| make(geometry))
+        .unwrap_or_else(|| admission(keys.gc.admission.map_or(DEFAULT_ADMISSION, |text| text.0.0), geometry));
+    let named = || victim(keys.gc.victim.map_or(DEFAULT_VICTIM, |text| text.0.0));
+    Policies {
+        allocation,
+        admission,
+        victim: own.victim.as_ref().map_or_else(named, |make| make(geometry)),
+        buffer: own.buffer.as_ref().map(|make| make(geometry)),
+    }
 }
 
 fn admission(admission: Admission, geometry: &Geometry) -> Box<dyn AdmissionPolicy> {

@@ -13,6 +13,7 @@ use nandscape_sim::{Histogram, Span};
 use serde::Serialize;
 
 use crate::percentile::Quantity;
+use crate::simulation::{Finished, Simulation};
 
 /// A latency and its bound: `read.p99.9 < 1ms`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -163,6 +164,43 @@ impl Bound {
         let holds = figure < self.below.as_us() && !overloaded;
         Trial::Shown(Probe { rate_iops, figure_us, samples, overloaded, holds })
     }
+}
+
+/// The first rate, if the workload has none.
+const FIRST: f64 = 1_000.0;
+
+/// The result of a search, and the run at the rate of the answer.
+pub struct Found {
+    /// The search.
+    pub search: Search,
+    /// The run.
+    pub finished: Option<Finished>,
+}
+
+/// The highest rate at which the latency of a simulation stays below a bound. `run` runs it at a rate; `wrong` says why the workload
+/// has no rate to search for.
+///
+/// # Errors
+/// Those of `run` and `wrong`.
+pub fn find<E>(
+    simulation: &Simulation,
+    bound: Bound,
+    wrong: impl Fn(String) -> E,
+    mut run: impl FnMut(&Simulation) -> Result<Finished, E>,
+) -> Result<Found, E> {
+    let first = total(&simulation.workload).unwrap_or(FIRST);
+    let mut best: Option<Finished> = None;
+    let search = Search::run(first, |rate| -> Result<Trial, E> {
+        let workload = at_rate(&simulation.workload, rate).map_err(&wrong)?;
+        let finished = run(&Simulation { workload, ..simulation.clone() })?;
+        let overloaded = finished.report.arrivals.as_ref().is_some_and(|arrivals| arrivals.overloaded);
+        let shown = bound.probe(rate, finished.latency(bound.direction), overloaded);
+        if matches!(&shown, Trial::Shown(probe) if probe.holds) {
+            best = Some(finished);
+        }
+        Ok(shown)
+    })?;
+    Ok(Found { search, finished: best })
 }
 
 /// The workload with this many arrivals a second in all; the rates of several jobs keep their proportions. A single job

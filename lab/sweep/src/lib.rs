@@ -21,6 +21,7 @@
 //! | `folder` | the folder of those files |
 //! | `runner` | who measures points, and the threads of this machine |
 //! | `shared` | the points that threads take from, and states that several of them begin in |
+//! | `process` | a process that measures points, such as the client of a cluster |
 //! | `session` | a run of a sweep |
 //! | `figures` | the figures of a report by name |
 //!
@@ -33,6 +34,7 @@ mod folder;
 mod keys;
 mod plan;
 mod point;
+mod process;
 mod runner;
 mod session;
 mod settings;
@@ -49,6 +51,7 @@ pub use figures::{check_name, figure, names};
 pub use folder::{Folder, Lock};
 pub use plan::{Plan, Planned};
 pub use point::{Drive, Inputs};
+pub use process::Process;
 pub use runner::{Event, Runner, Stopper, Threads, point_of_thread};
 pub use session::{Outcome, Session, State, Watch};
 pub use spec::{Axis, Choice, Figure, Kind, Sweep, WorkloadFrom};

@@ -1,5 +1,5 @@
-//! Runners measure points. [`Threads`] uses the cores of this machine; a cluster's client implements [`Runner`] by sending
-//! [`Inputs`] away and receiving the text of [`Stored`].
+//! Runners measure points. [`Threads`] uses the cores of this machine; [`Process`](crate::Process) and other clients of clusters
+//! send [`Inputs`] away and receive the text of [`Stored`].
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -60,15 +60,18 @@ pub struct Threads {
     told: Receiver<Event>,
 }
 
-/// Ends a run of [`Threads`] from another thread.
-#[derive(Clone, Debug)]
-pub struct Stopper(Sender<Event>);
+/// Ends a run from another thread.
+#[derive(Clone)]
+pub struct Stopper(Arc<dyn Fn() + Send + Sync>);
 
 impl Stopper {
+    pub(crate) fn new(stop: impl Fn() + Send + Sync + 'static) -> Stopper {
+        Stopper(Arc::new(stop))
+    }
+
     /// Ends the run. Points under way are not kept.
     pub fn stop(&self) {
-        // A run that has ended needs no stop.
-        let _ = self.0.send(Event::Stop);
+        (self.0)();
     }
 }
 
@@ -81,7 +84,9 @@ impl Threads {
 
     /// What ends its runs.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.tell.clone())
+        let tell = self.tell.clone();
+        // A run that has ended needs no stop.
+        Stopper::new(move || drop(tell.send(Event::Stop)))
     }
 }
 

@@ -74,6 +74,15 @@ impl Stored {
         Ok(stored)
     }
 
+    /// What was measured in another process, or why that failed.
+    ///
+    /// # Errors
+    /// Why there is no result.
+    pub fn received(result: Result<&str, String>, inputs: &Inputs) -> Result<Stored, String> {
+        let stored = Stored::parse(result?.as_bytes(), inputs);
+        stored.map_err(|wrong| format!("the result {wrong}; the process that measures must be of the same version"))
+    }
+
     /// What a file holds: nothing if there is none.
     ///
     /// # Errors

@@ -14,6 +14,7 @@
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
 //! | `state` | the set-up of a worn drive, from a saved state and without |
 //! | `sweep` | a sweep on two cores, against one |
+//! | `python` | the Python package beside the command, and its policies beside those in Rust |
 //! | `durability` | OX-Block beside the page FTL under the same load |
 //! | `subject` | the program that is measured: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
@@ -32,6 +33,7 @@ mod live;
 mod neighbour;
 mod nvme_tcp;
 mod price;
+mod python;
 mod record;
 mod restart;
 mod served_instructions;

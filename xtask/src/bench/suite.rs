@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use super::{
-    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, restart, served_instructions,
-    state, sweep,
+    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, python, restart,
+    served_instructions, state, sweep,
 };
 
 /// One benchmark.
@@ -290,6 +290,12 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "sweep",
         about: "a sweep of eight points on two cores, against one",
         how: How::Own(sweep::two_cores),
+    },
+    Benchmark { name: "python", about: "a simulation in Python, against the command", how: How::Own(python::overhead) },
+    Benchmark {
+        name: "python-policy",
+        about: "overwrites with a victim policy that is a function of Python, against the same policy in Rust",
+        how: How::Own(python::policy),
     },
     Benchmark {
         name: "ring-64",

@@ -117,7 +117,7 @@ pub(crate) fn faulty_drive(
         firmware: FirmwareTimes { deallocate_unit: DEALLOCATE_UNIT, ..FirmwareTimes::default() },
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All) };
+    let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
     NvmSubsystem::new(sim, set, config, names(), || Box::new(RoundRobin::default())).in_process()

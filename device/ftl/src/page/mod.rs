@@ -75,7 +75,7 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
-use crate::policy::{AdmissionPolicy, AllocationPolicy, GcScheme, OwnerSource, VictimPolicy};
+use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
 use sanitize::PlaneJob;
 use state::State;
@@ -141,6 +141,8 @@ pub struct Policies {
     pub victim: Box<dyn VictimPolicy>,
     /// Which planes may collect at the same time.
     pub admission: Box<dyn AdmissionPolicy>,
+    /// When a write is let into the write buffer; `None` is as soon as there are slots for it.
+    pub buffer: Option<Box<dyn BufferPolicy>>,
 }
 
 /// How wear is evened out.
@@ -173,6 +175,8 @@ pub struct PageFtl {
     gate: Gate,
     /// Slots of the write buffer that nobody holds.
     free_slots: Credits,
+    /// When writes get slots; `None` is as soon as they are free.
+    buffer_policy: Option<Box<dyn BufferPolicy>>,
     /// A read has let go of its block.
     unpinned: Signal,
     /// A plane's collector, which waited, is to go on.
@@ -196,7 +200,8 @@ impl PageFtl {
     ///
     /// # Errors
     /// When the system does not give the memory for the mapping table, or the file is damaged.
-    pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, policies: Policies) -> io::Result<Rc<PageFtl>> {
+    pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
+        let buffer_policy = policies.buffer.take();
         let mut state = State::new(&media, &config, policies)?;
         let kept = memory::start(&mut state, &media, &config)?;
         let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
@@ -207,6 +212,7 @@ impl PageFtl {
             state: RefCell::new(state),
             gate: Gate::new(sim, config.gc.scheme),
             free_slots,
+            buffer_policy,
             unpinned: Signal::new(sim),
             go_on,
             read_only: Cell::new(None),

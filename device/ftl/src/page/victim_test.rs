@@ -57,7 +57,7 @@ pub(super) fn drive_with(
         firmware: FirmwareTimes::default(),
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission }).unwrap();
+    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

@@ -15,6 +15,7 @@ use super::together::Pages;
 use crate::address::{Extent, Location, Piece, SlotId, metadata_of};
 use crate::component::BlockMetadata;
 use crate::ftl::{Milestone, Refusal, Settling};
+use crate::policy::{BufferFill, BufferPolicy};
 
 /// The tag of a padding unit, which holds no data.
 pub(super) const NO_LPN: u32 = u32::MAX;
@@ -145,8 +146,22 @@ impl State {
 /// Waits for slots for the units of an extent.
 pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Reservation<'a> {
     let slots = extent.units(ftl.state.borrow().unit);
-    ftl.free_slots.take(slots as usize, waited).await;
+    let spare = ftl.buffer_policy.as_deref().map_or(0, |policy| spare(ftl, policy, slots));
+    ftl.free_slots.take((slots + spare) as usize, waited).await;
+    if spare > 0 {
+        ftl.free_slots.give(spare as usize);
+    }
     Reservation { ftl, slots }
+}
+
+/// The slots that must be free besides those of a write. At the most, all are that are sure to become free: what is less than a
+/// stripe may stay in the buffer.
+#[cold]
+fn spare(ftl: &PageFtl, policy: &dyn BufferPolicy, wanted: u32) -> u32 {
+    let slots = ftl.config.buffer_units;
+    let free = u32::try_from(ftl.free_slots.free()).map_or(slots, |free| free.min(slots));
+    let sure = slots + 1 - ftl.state.borrow().stripe_units();
+    policy.spare(&BufferFill { slots, free, wanted }).min(sure.saturating_sub(wanted))
 }
 
 /// Takes a write into the buffer. In line, so that writes without metadata do not ask for it.

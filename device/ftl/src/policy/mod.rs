@@ -2,10 +2,12 @@
 
 mod admission;
 mod allocation;
+mod buffer;
 mod gc;
 mod victim;
 
 pub use admission::{AdmissionPolicy, All, OnePerGroup, PlaneSet};
 pub use allocation::{AllocationPolicy, Stripe, StripeOrder, Striped};
+pub use buffer::{BufferFill, BufferPolicy};
 pub use gc::{GcScheme, OwnerSource};
 pub use victim::{Candidate, CostBenefit, Greedy, VictimPolicy};

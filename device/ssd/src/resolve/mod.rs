@@ -36,7 +36,7 @@ use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
 use crate::keys::{LinkKeys, ProfileKeys, TimingKeys};
-use crate::policies;
+use crate::policies::{self, OwnPolicies};
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
 use crate::values::{PartStore, PerPageType, Tables, Text};
@@ -59,6 +59,7 @@ pub struct Resolved {
     zone: Option<ZoneConfig>,
     controller: ControllerConfig,
     parts: Vec<ResolvedPart>,
+    own: OwnPolicies,
 }
 
 /// One of several FTLs of a drive, with its channels.
@@ -113,6 +114,7 @@ impl Profile {
             ftl: page_ftl,
             controller,
             parts: Vec::new(),
+            own: OwnPolicies::default(),
         };
         identity::check(&keys.identity)?;
         features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
@@ -271,7 +273,25 @@ impl Resolved {
     }
 
     pub(crate) fn policies(&self) -> Policies {
-        policies::of_ftl(&self.keys.ftl, &self.geometry())
+        policies::of_ftl(&self.keys.ftl, &self.geometry(), &self.own)
+    }
+
+    /// The drive with policies that a program brings itself. A note says which.
+    ///
+    /// # Errors
+    /// When its FTL takes none.
+    pub fn with_policies(mut self, own: OwnPolicies) -> Result<Resolved> {
+        let names = own.names();
+        if names.is_empty() {
+            return Ok(self);
+        }
+        if self.kind() != "page" || !self.parts.is_empty() {
+            let problem = "a policy of one's own is for a drive with one FTL of the kind \"page\"";
+            return Err(ProfileError::new("ftl.kind", problem.to_owned()));
+        }
+        self.notes.push(format!("policies that no key names decide on: {}", names.join(", ")));
+        self.own = own;
+        Ok(self)
     }
 
     pub(crate) fn controller(&self) -> ControllerConfig {

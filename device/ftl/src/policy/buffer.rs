@@ -1,0 +1,19 @@
+//! When a write is let into the write buffer. Without a policy, as soon as there are slots for it.
+
+/// How full the write buffer is when a write asks for slots. All figures are slots, a mapping unit each.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct BufferFill {
+    /// In all.
+    pub slots: u32,
+    /// Free.
+    pub free: u32,
+    /// That the write needs.
+    pub wanted: u32,
+}
+
+/// Holds writes back. Writes are let in in the order in which they came: one that waits keeps those behind it waiting.
+pub trait BufferPolicy {
+    /// How many slots must be free besides those that the write needs before it is let in. It is asked once for each write.
+    /// A number that the buffer cannot reach with this write means as many as it can.
+    fn spare(&self, fill: &BufferFill) -> u32;
+}
