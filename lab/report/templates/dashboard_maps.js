@@ -55,8 +55,17 @@ const maps = (() => {
 
   function strip(history, d, layout) {
     shown = { history, d, layout };
-    const all = names(layout), high = lane(all.length);
-    const { g, width, height } = canvasOf("strip", all.length * high + BOTTOM);
+    const height = names(layout).length * lane(names(layout).length) + BOTTOM;
+    const { g, width } = canvasOf("strip", height);
+    figures.element("strip").dataset.points = stripOn(g, width, height);
+    const svg = () => exports.picture(figures.element("strip"), width, height, (g) => stripOn(g, width, height));
+    exports.offer(figures.element("strip"), { svg, csv: stripCsv });
+  }
+
+  // Draws it, and tells how many parts it has.
+  function stripOn(g, width, height) {
+    const { history, d, layout } = shown, all = names(layout), high = lane(all.length);
+    g.font = "11px system-ui, sans-serif";
     labels(g, all, high, width);
     const now = history[history.length - 1].wall_s;
     const x = (s) => LEFT + (s - now + 60) / 60 * (width - LEFT);
@@ -86,7 +95,14 @@ const maps = (() => {
       g.textAlign = s === 0 ? "right" : s === -60 ? "left" : "center";
       g.fillText(s === 0 ? "now" : `${-s} s ago`, x(now + s), height - 6);
     }
-    figures.element("strip").dataset.points = drawn;
+    return drawn;
+  }
+
+  function stripCsv() {
+    const { history, d, layout } = shown;
+    const rows = history.filter((frame) => frame.drives[d].dies).flatMap((frame) => names(layout).map((name, row) =>
+      [name, frame.wall_s - frame.interval_s, frame.wall_s, ...KINDS.map(([kind]) => share(frame.drives[d], kind, row, layout.dies.length))]));
+    return exports.csv([["lane", "from_s", "to_s", ...KINDS.map(([kind]) => kind + "_percent")], ...rows]);
   }
 
   point("strip", (px, py, width) => {
@@ -130,19 +146,38 @@ const maps = (() => {
   let worn = null;
   function wear(told, layout) {
     worn = { told, layout };
-    const high = lane(told.dies.length), { g, width } = canvasOf("wear", told.dies.length * high + 4);
-    labels(g, layout.dies, high, width);
-    const least = Math.min(...told.dies.map((die) => die.least)), most = Math.max(...told.dies.map((die) => die.most));
-    told.dies.forEach((die, row) => die.groups.forEach((erases, nth) => {
-      const wide = (width - LEFT) / die.groups.length;
-      const depth = erases === null ? 0 : 10 + 90 * (erases - least) / Math.max(1, most - least);
-      g.fillStyle = erases === null ? charts.css("--ink") : `color-mix(in srgb, ${charts.css("--erase")} ${depth}%, ${charts.css("--panel")})`;
-      g.fillRect(LEFT + nth * wide, row * high, Math.max(wide - 1, 1), high - 1);
-    }));
+    const height = told.dies.length * lane(told.dies.length) + 4, { g, width } = canvasOf("wear", height);
+    const { least, most } = wearOn(g, width);
+    exports.offer(figures.element("wear"), { svg: () => exports.picture(figures.element("wear"), width, height, (g) => wearOn(g, width)), csv: wearCsv });
     figures.element("wear").dataset.points = told.dies.length;
     const bad = told.dies.reduce((sum, die) => sum + die.bad, 0);
     figures.element("wear-text").textContent = `Erases of ${told.blocks_per_group === 1 ? "each block" : `the most worn block of each group of ${told.blocks_per_group} neighbours`}, a line for each die: from ${least} (pale) to ${most} (strong). ${bad === 0 ? "No block is bad." : `${bad} blocks are bad; where no good one is left, it is black, or white on a dark page.`}`;
     figures.table("wear-table", ["erases", "least worn", "mean", "most worn", "bad blocks"], told.dies.map((die, row) => [layout.dies[row], String(die.least), die.mean.toFixed(2), String(die.most), String(die.bad)]));
+  }
+
+  // Draws it, and tells the least and the most erases.
+  function wearOn(g, width) {
+    const { told, layout } = worn, high = lane(told.dies.length);
+    g.font = "11px system-ui, sans-serif";
+    labels(g, layout.dies, high, width);
+    const least = Math.min(...told.dies.map((die) => die.least)), most = Math.max(...told.dies.map((die) => die.most));
+    told.dies.forEach((die, row) => die.groups.forEach((erases, nth) => {
+      const wide = (width - LEFT) / die.groups.length;
+      const block = (color, depth) => {
+        [g.fillStyle, g.globalAlpha] = [charts.css(color), depth];
+        g.fillRect(LEFT + nth * wide, row * high, Math.max(wide - 1, 1), high - 1);
+      };
+      block(erases === null ? "--ink" : "--panel", 1);
+      if (erases !== null) block("--erase", 0.1 + 0.9 * (erases - least) / Math.max(1, most - least));
+    }));
+    g.globalAlpha = 1;
+    return { least, most };
+  }
+
+  function wearCsv() {
+    const { told, layout } = worn;
+    const rows = told.dies.flatMap((die, row) => die.groups.map((erases, nth) => [layout.dies[row], nth * told.blocks_per_group, told.blocks_per_group, erases]));
+    return exports.csv([["die", "first_block", "blocks", "most_erases"], ...rows]);
   }
 
   point("wear", (px, py, width) => {

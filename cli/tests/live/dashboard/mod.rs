@@ -59,6 +59,12 @@ fn the_page_shows_the_drives_at_work_on_every_screen() {
         assert_eq!(browser.value("document.documentElement.scrollWidth > innerWidth"), false, "at {width}");
         let cut = "[...document.querySelectorAll('figure, h2, p, dl')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1).length";
         assert_eq!(browser.value(cut), 0, "at {width}");
+        // Each figure is a picture and a table, too.
+        for id in ["reads-us", "strip", "scope", "wear"] {
+            let forms = format!("document.getElementById('{id}').forms");
+            assert_eq!(browser.value(&format!("{forms}.svg().startsWith('<svg ')")), true, "{id}");
+            assert_eq!(browser.value(&format!("{forms}.csv().split('\\n').length > 3")), true, "{id}");
+        }
         assert!(browser.value("document.querySelector('#latency-table tbody td').textContent") != json!("0"));
         assert_eq!(browser.value("document.getElementById('read-only').hidden"), false);
         if let Some(folder) = std::env::var_os("NANDSCAPE_PICTURES") {
