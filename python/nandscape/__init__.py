@@ -12,7 +12,7 @@ from nandscape._compare import compare
 from nandscape._errors import InputError, Interrupted, NandscapeError, RunError
 from nandscape._lists import Drive, Key, Workload, drive, drives, keys, workloads
 from nandscape._native import BufferFill, Candidate, Plane
-from nandscape._policies import Policies
+from nandscape._policies import Policies, VictimPolicy
 from nandscape._result import Requests, Result
 from nandscape._run import run
 from nandscape._search import Search, find_rate
@@ -36,6 +36,7 @@ __all__ = [
     "SweepResult",
     "Value",
     "Varied",
+    "VictimPolicy",
     "Workload",
     "compare",
     "drive",

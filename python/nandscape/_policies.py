@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from nandscape._native import BufferFill, Candidate, Plane
 
+VictimPolicy = Callable[[Candidate], float]
+"""How much is to be said for cleaning a block."""
+
 
 @dataclass(frozen=True)
 class Policies:
@@ -14,7 +17,7 @@ class Policies:
     exception ends the run and is raised there. A run is repeatable if its functions are.
     """
 
-    victim: Callable[[Candidate], float] | None = None
+    victim: VictimPolicy | None = None
     """Which block is cleaned next: how much is to be said for cleaning a block. The highest is taken, the oldest of equals."""
     allocation: Callable[[list[Plane]], Plane] | None = None
     """On which plane the host's next page is written, one of those that are ready."""
