@@ -1,3 +1,5 @@
+//! Tests of the redo log: what is left after a loss of power at any write or sync, with records of any sizes.
+
 use nandscape_sim::{Rng, Seed};
 
 use super::mistakes::make;
