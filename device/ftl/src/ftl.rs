@@ -463,6 +463,10 @@ impl TableSummary {
     }
 }
 
+/// Units of the host's data that are programmed from one time to the next that the counters of a drive in a file are written. A
+/// kill loses what was counted since.
+pub(crate) const UNITS_COUNTED: u64 = 256;
+
 /// Counters of an FTL. Units are mapping units.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Stats {

@@ -20,12 +20,8 @@ use super::core::Core;
 use super::restart::Kept;
 use crate::address::{SlotId, UnitSize};
 use crate::component::{ChainedLog, NoteRecord};
-use crate::ftl::{ReadOnly, Stats};
+use crate::ftl::{ReadOnly, Stats, UNITS_COUNTED};
 use crate::parts::{JournalEntry, KeptRecords, Record, to_entries};
-
-/// Units of the host's data that are programmed from one time to the next that the counters are written. A kill loses what was
-/// counted since.
-const UNITS_COUNTED: u64 = 256;
 
 /// The write cache of a drive in a file.
 pub(super) struct KeptCache {

@@ -116,8 +116,8 @@ impl State {
         for number in 1..count {
             assert_eq!(get().0, first.0 + number, "a word line is in one block");
         }
-        if self.memory.is_some() && self.geometry.page_in_block(first) == 0 {
-            self.save_counters();
+        if self.memory.is_some() {
+            self.save_counters_if_due();
         }
         self.check_collector(plane);
         self.wake_collector(plane);

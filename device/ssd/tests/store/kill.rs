@@ -138,3 +138,28 @@ pub(crate) fn survives_a_full_disk(count: u64, changes: &[&str]) {
         });
     }
 }
+
+/// What the host has written is counted in the file every 256 units.
+#[test]
+fn counts_of_what_was_written_outlast_a_kill() {
+    counts_outlast_a_kill(&["geometry.pages_per_block=64", "capacity=8MiB"]);
+}
+
+pub(crate) fn counts_outlast_a_kill(changes: &[&str]) {
+    for mode in ["capacitor", "volatile"] {
+        let profile = small(mode, changes);
+        let backing = Arc::new(MemoryFile::new());
+        drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
+        let mut executor = Executor::new();
+        let ssd = open(&executor.sim(), &profile, &backing, false);
+        let mut model = Model::new(profile.capacity() as usize / 512);
+        work(&mut executor, &ssd, &mut model, &mut Seed::new(8).rng(), (250, mode == "capacitor"));
+        let written = ssd.ftl_stats().host_bytes;
+        let left = Arc::new(backing.survivor());
+        let mut executor = Executor::new();
+        let ssd = open(&executor.sim(), &profile, &left, false);
+        executor.block_on(ssd.in_service()).unwrap();
+        let counted = ssd.ftl_stats().host_bytes;
+        assert!(written > 4 << 20 && (written - (2 << 20)..=written).contains(&counted), "{counted} of {written}");
+    }
+}

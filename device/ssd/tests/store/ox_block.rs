@@ -9,7 +9,7 @@ use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_sim::{Executor, Seed, Sim};
 
 use crate::host::{each_seed, open, small, verify, work};
-use crate::kill::{kills, survives, survives_a_full_disk, survives_power_loss};
+use crate::kill::{counts_outlast_a_kill, kills, survives, survives_a_full_disk, survives_power_loss};
 use crate::model::Model;
 
 const OX: [&str; 5] = [
@@ -26,7 +26,7 @@ pub(crate) fn ox(more: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn a_kill_at_any_write_keeps_what_each_mode_promises() {
-    for mode in ["capacitor", "volatile", "register", "through"] {
+    for mode in ["capacitor", "volatile", "register", "programmed", "through"] {
         each_seed(kills(6), |seed| survives(mode, &ox(&[]), seed, false));
     }
     // The file failed while a deallocation waited for the log.
@@ -105,22 +105,7 @@ fn after_an_orderly_stop_only_what_the_checkpoint_has_moved_is_replayed() {
 /// What the host has written is counted in the file every 256 units, not at checkpoints alone.
 #[test]
 fn counts_of_what_was_written_outlast_a_kill() {
-    for mode in ["capacitor", "volatile"] {
-        let profile = small(mode, &ox(&["ftl.ox_block.checkpoint_interval=10s", "ftl.ox_block.checkpoint_log=1MiB"]));
-        let backing = Arc::new(MemoryFile::new());
-        drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
-        let mut executor = Executor::new();
-        let ssd = open(&executor.sim(), &profile, &backing, false);
-        let mut model = Model::new(profile.capacity() as usize / 512);
-        work(&mut executor, &ssd, &mut model, &mut Seed::new(8).rng(), (250, mode == "capacitor"));
-        let written = ssd.ftl_stats().host_bytes;
-        let left = Arc::new(backing.survivor());
-        let mut executor = Executor::new();
-        let ssd = open(&executor.sim(), &profile, &left, false);
-        executor.block_on(ssd.in_service()).unwrap();
-        let counted = ssd.ftl_stats().host_bytes;
-        assert!(written > 4 << 20 && (written - (2 << 20)..=written).contains(&counted), "{counted} of {written}");
-    }
+    counts_outlast_a_kill(&ox(&["ftl.ox_block.checkpoint_interval=10s", "ftl.ox_block.checkpoint_log=1MiB"]));
 }
 
 /// What is shown of a drive agrees with what was written.

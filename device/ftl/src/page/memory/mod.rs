@@ -30,7 +30,7 @@ use nandscape_device_media::{BlockId, Media, MediaError, Oob, OobBytes};
 
 use super::state::State;
 use crate::address::{Location, Lpn, SlotId};
-use crate::ftl::Stats;
+use crate::ftl::{Stats, UNITS_COUNTED};
 use entry::Entry;
 use pace::Pace;
 pub(super) use start::start;
@@ -44,6 +44,8 @@ pub(super) struct Memory {
     sequence: u64,
     /// Whether the write buffer is kept.
     keeps_buffer: bool,
+    /// Units of the host's data up to which the counters were written.
+    counted: u64,
     pace: Pace,
 }
 
@@ -154,8 +156,18 @@ impl State {
         let _ = memory.append(Entry::Found { sequence: memory.sequence + 1, lpn: lpn.0, sectors });
     }
 
-    /// Writes the counters: whenever the host's data begins a block, and at an orderly stop. A kill loses what was counted
-    /// since.
+    /// Writes the counters with every few units of the host's data. A kill loses what was counted since.
+    pub(super) fn save_counters_if_due(&mut self) {
+        let units = self.counters.host_units;
+        if let Some(memory) = &mut self.memory
+            && units.abs_diff(memory.counted) >= UNITS_COUNTED
+        {
+            memory.counted = units;
+            self.save_counters();
+        }
+    }
+
+    /// Writes the counters.
     pub(super) fn save_counters(&self) {
         if let Some(memory) = &self.memory {
             // As above.
@@ -167,6 +179,8 @@ impl State {
     fn recall_counters(&mut self) -> std::io::Result<()> {
         let bytes = self.memory.as_ref().map_or(Ok(None), |memory| memory.durable.counters())?;
         self.counters = bytes.map_or(self.counters, |bytes| Stats::from_bytes(&bytes));
+        let units = self.counters.host_units;
+        self.memory.iter_mut().for_each(|memory| memory.counted = units);
         Ok(())
     }
 

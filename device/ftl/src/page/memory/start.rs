@@ -32,7 +32,7 @@ pub(in super::super) fn start(
     let Some(durable) = media.durable() else { return Ok(None) };
     let keeps_buffer = durable.spec().slots > 0;
     let (media, durable, pace) = (media.clone(), durable.clone(), Pace::new(config.logical_units));
-    let mut memory = Memory { media, durable, sequence: 0, keeps_buffer, pace };
+    let mut memory = Memory { media, durable, sequence: 0, keeps_buffer, counted: 0, pace };
     let Recalled { map, lost, unsettled, kept, damaged, pace, sequence, is_as_snapshot } =
         memory.recall(config.logical_units)?;
     (memory.sequence, memory.pace) = (sequence, pace);
