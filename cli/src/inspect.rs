@@ -226,16 +226,18 @@ fn state_name(state: BlockState) -> &'static str {
         BlockState::Bad => "bad",
         BlockState::Free => "free",
         BlockState::Open(_) => "open",
-        BlockState::Full | BlockState::Collecting => "full",
+        BlockState::Full => "full",
+        // In a drive that has just started: without current data, and to be erased.
+        BlockState::Collecting => "collected",
         BlockState::Retiring => "retiring",
     }
 }
 
-const STATES: [&str; 5] = ["free", "open", "full", "retiring", "bad"];
+const STATES: [&str; 6] = ["free", "open", "full", "collected", "retiring", "bad"];
 
 /// Blocks by state.
-fn counts(view: &View<'_>) -> [u64; 5] {
-    let mut counts = [0; 5];
+fn counts(view: &View<'_>) -> [u64; STATES.len()] {
+    let mut counts = [0; STATES.len()];
     for block in view.blocks() {
         let name = state_name(view.part.block(block).state);
         counts[STATES.iter().position(|state| *state == name).expect("all states are listed")] += 1;
@@ -313,7 +315,8 @@ fn overview(view: &View<'_>) -> String {
     let (geometry, counts) = (view.geometry().counts(), counts(view));
     let (memory, tables, stats) = (part.media().durable().expect("it is in a file"), part.tables(), part.stats());
     let unit = u64::from(geometry.unit_size);
-    let good = u64::from(view.geometry().blocks()) - counts[4];
+    let bad = counts[STATES.len() - 1];
+    let good = u64::from(view.geometry().blocks()) - bad;
     let mean = stats.erases.2 as f64 / good.max(1) as f64;
     let states = STATES.iter().zip(counts).map(|(state, count)| format!("{count} {state}"));
     let (chunks, all) = memory.snapshot_chunks();
