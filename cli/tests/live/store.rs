@@ -185,6 +185,7 @@ fn serve(folder: tempfile::TempDir, more: &[&str]) -> Server {
 
 fn kills(mode: &str, count: u64, more: &[&str]) {
     let (mut rng, mut next) = (Seed::new(1).child(mode).rng(), 0);
+    let is_durable = ["capacitor", "through"].contains(&mode);
     let mode_set = format!("buffer.mode={mode}");
     let args = [&["--set", &mode_set], more].concat();
     let mut model = Model(vec![vec![0]; BLOCKS as usize]);
@@ -201,7 +202,7 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
         // Each write of a drive that syncs waits for the disk.
         let syncs = more.contains(&"--store-sync");
         let after = if syncs { 100 + rng.below(200) } else { 500 + rng.below(6_000) };
-        model.write_until_killed(&server, &mut client, &mut rng, after, (&mut next, mode != "volatile"));
+        model.write_until_killed(&server, &mut client, &mut rng, after, (&mut next, is_durable));
         server.wait();
         load.kill().unwrap();
         patience::wait(&mut load, "fio");
@@ -273,6 +274,12 @@ fn what_was_acknowledged_outlasts_kills_of_ox_block() {
 #[test]
 fn what_was_flushed_outlasts_kills_of_ox_block() {
     kills("volatile", count(2), &OX);
+}
+
+/// OX's own acknowledgement: a write ends when its data is programmed.
+#[test]
+fn what_was_flushed_outlasts_kills_of_ox_block_that_waits_for_programs() {
+    kills("programmed", count(1), &OX);
 }
 
 #[test]

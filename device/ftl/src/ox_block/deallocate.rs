@@ -1,17 +1,21 @@
 //! Units that read as zeros from now on, and sectors that cannot be read. Both change the map alone, with a record of a user
 //! write that names no new data: the thesis has no kind of record for them.
 
+use std::rc::Rc;
+
 use nandscape_device_media::MediaError;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::{Class, Span, Who};
 
 use super::OxBlock;
+use super::cache::Group;
 use super::core::{Core, Phase, Stopped};
 use super::mistakes::{self, Mistake};
 use super::state::Mover;
 use crate::address::{Extent, Lpn, Piece, SlotId};
 use crate::component::{CachedMapping, ChainedLog, Log, Mapping};
+use crate::ftl::{Milestone, Settling};
 use crate::parts::Entry;
 
 /// Sectors that are dealt with in one step.
@@ -83,7 +87,12 @@ pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdo
     }
     if ftl.config.waits_for_log && core.is_writing() {
         // After a power cut the command has no result.
-        let _ = core.log_durable().await;
+        if let Some(settling) = core.watch_versions(&pieces) {
+            let _ = settling.settled().await;
+        }
+        if core.is_writing() {
+            let _ = core.log_durable().await;
+        }
     }
     if ftl.config.keeps_log {
         core.sync();
@@ -159,6 +168,22 @@ impl Core {
                 true
             }
         }
+    }
+
+    /// What ends when the newest versions of units in the cache are on flash, with their records; `None` if the cache has none.
+    /// Sectors that were made unreadable in a version are in the map when that version is.
+    fn watch_versions(&self, pieces: &[Piece]) -> Option<Rc<Settling>> {
+        let mut state = self.state.borrow_mut();
+        let slots: Vec<SlotId> = pieces.iter().filter_map(|piece| state.cache.newest(piece.lpn.0)).collect();
+        if slots.is_empty() || mistakes::is_made(Mistake::SpoilNotAwaited) {
+            return None;
+        }
+        let settling = Settling::new(&self.sim, 1, Milestone::Flash, self.shared.free_slots.totals());
+        let group = Group::new(&settling, slots.len() as u32);
+        slots.iter().for_each(|slot| state.cache.watch(*slot, &group));
+        drop(state);
+        self.pump();
+        Some(settling)
     }
 
     /// Tells the map which sectors of a unit cannot be read, unless it was written or deallocated since.

@@ -47,6 +47,8 @@ pub(super) enum Mistake {
     HoleIgnored,
     /// A collected block is not listed to be erased.
     HoldForgotten,
+    /// Write Uncorrectable does not wait for the slots whose sectors it has marked.
+    SpoilNotAwaited,
 }
 
 #[cfg(test)]

@@ -10,13 +10,12 @@ use nandscape_sim::{Rng, Seed};
 use super::case::Case;
 use super::kinds::KINDS;
 use super::lose::Lose;
+use super::seeds::{EVERY, seeds};
 
 /// Seeds that always run.
 const ALWAYS: RangeInclusive<u64> = 1..=200;
 /// Seeds that have found a mistake, which always run: a flush that waited for a slot that was deallocated while it was filled.
 const FOUND: [u64; 3] = [1_160_174, 1_198_005, 2_050_636];
-/// Seeds after which a long campaign tells how far it has come.
-const EVERY: u64 = 1_000;
 
 /// The run of a seed.
 pub(super) fn drawn(seed: u64) -> Case {
@@ -53,9 +52,9 @@ fn cut(rng: &mut Rng, operations: u64) -> String {
     format!("power_cut nth={} torn={torn}", 1 + rng.below(operations))
 }
 
-fn range(text: &str) -> Option<RangeInclusive<u64>> {
-    let (first, last) = text.split_once('-')?;
-    Some(first.parse().ok()?..=last.parse().ok()?)
+/// The run of a seed on a drive whose writes complete when their data is programmed.
+fn programmed(seed: u64) -> Case {
+    Case { kind: "programmed", depth: 1 + (seed % 7) as u32, ..drawn(seed) }
 }
 
 #[test]
@@ -75,11 +74,13 @@ fn runs_drawn_from_seeds_with_commands_side_by_side_lose_nothing() {
     lose_nothing(side_by_side);
 }
 
+#[test]
+fn runs_drawn_from_seeds_that_wait_for_programs_lose_nothing() {
+    lose_nothing(programmed);
+}
+
 fn lose_nothing(draw: fn(u64) -> Case) {
-    let given = std::env::var("NANDSCAPE_TEST_SEEDS").ok();
-    let seeds = given.as_ref().map_or(ALWAYS, |text| {
-        range(text).unwrap_or_else(|| panic!("NANDSCAPE_TEST_SEEDS is {text:?}; a range such as 1-1000 is valid"))
-    });
+    let seeds = seeds(ALWAYS);
     let (first, last) = (*seeds.start(), *seeds.end());
     let (mut cuts, mut refused) = (0, 0);
     for seed in seeds {

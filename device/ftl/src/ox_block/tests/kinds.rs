@@ -4,6 +4,7 @@ use nandscape_device_media::{Priority, StoreKind};
 use nandscape_device_rig::TestFlash;
 use nandscape_sim::Span;
 
+use crate::ftl::Milestone;
 use crate::ox_block::{CheckpointConfig, Layout, OxGcConfig};
 use crate::registry::{Components, Set};
 use crate::{FirmwareTimes, OxBlockConfig};
@@ -15,6 +16,8 @@ pub(super) struct Setup {
     pub(super) config: OxBlockConfig,
     /// Whether the write cache and the log survive a power cut in memory.
     pub(super) keeps: bool,
+    /// How far a write must have come when it completes.
+    pub(super) completes_at: Option<Milestone>,
 }
 
 /// The names of the kinds without a log.
@@ -24,7 +27,7 @@ pub(super) const LINES: [&str; 4] = ["pblk", "spdk", "pblk_through", "spdk_capac
 pub(super) const KINDS: [&str; 6] = ["plain", "transactions", "capacitors", "through", "paged", "tiny"];
 
 /// The names of kinds that seeds do not draw: what a seed draws stays the same.
-pub(super) const MORE: [&str; 1] = ["channel_lines"];
+pub(super) const MORE: [&str; 2] = ["channel_lines", "programmed"];
 
 impl Setup {
     /// The drive of a kind, if there is one of that name.
@@ -34,6 +37,7 @@ impl Setup {
             "transactions" => Setup::small().transactions(),
             "capacitors" => Setup::small().capacitors(),
             "through" => Setup::small().through(),
+            "programmed" => Setup::small().programmed(),
             "paged" => Setup::paged(),
             "tiny" => Setup::tiny(),
             "channel_lines" => Setup::small().channel_lines(),
@@ -71,7 +75,7 @@ impl Setup {
             layout: Layout::Log,
             components: Components::default(),
         };
-        Setup { flash, config, keeps: false }
+        Setup { flash, config, keeps: false, completes_at: None }
     }
 
     /// A drive of one channel with as few blocks as there may be, for many short runs.
@@ -101,6 +105,12 @@ impl Setup {
     /// On a drive that says it has no volatile cache.
     pub(super) fn through(mut self) -> Setup {
         self.config.waits_for_log = true;
+        self
+    }
+
+    /// A write completes when its data is programmed.
+    pub(super) fn programmed(mut self) -> Setup {
+        self.completes_at = Some(Milestone::Programmed);
         self
     }
 

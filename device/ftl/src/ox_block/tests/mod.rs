@@ -18,6 +18,8 @@
 //! | `lines` | the layouts without a log |
 //! | `transactions` | transactions of several extents beside other writes |
 //! | `visibility` | what readers see while transactions are under way |
+//! | `overlap` | commands under way at the same time on one unit |
+//! | `seeds` | tests that run as many seeds as are asked for |
 //! | `acknowledge` | what the end of a write waits for |
 //! | `idle` | a drive that is left alone; CLEAR |
 //! | `counters` | that programs and recoveries are counted |
@@ -29,7 +31,8 @@
 //! transactions, all units together hold the state after some whole number of writes; the tables agree with each other and
 //! with the flash; and the drive goes on working.
 //!
-//! Not covered: commands under way at the same time that touch one unit, but for reads beside transactions (`visibility`); loss of the last page of the log, which cannot be told from
+//! Not covered: commands under way at the same time that touch one unit, but for writes beside writes and Write Uncorrectable
+//! (`overlap`) and for reads beside transactions (`visibility`); loss of the last page of the log, which cannot be told from
 //! a torn one; loss of one copy of a fixed place when the other has failed before; pages that read differently from time to
 //! time after a power cut, and damage of a cut to earlier pages of a word line.
 #![expect(clippy::print_stdout, reason = "the progress of campaigns and the events of a replay, for --nocapture")]
@@ -50,10 +53,12 @@ mod load;
 mod lose;
 mod mistakes;
 mod model;
+mod overlap;
 mod padding;
 mod replay;
 mod rig;
 mod run;
+mod seeds;
 mod standstill;
 mod transactions;
 mod visibility;

@@ -8,6 +8,8 @@
 
 use std::path::PathBuf;
 
+use nandscape_sim::Sim;
+
 use super::case::Case;
 use super::journal::Journal;
 use crate::ox_block::mistakes::{self, Mistake};
@@ -22,6 +24,15 @@ pub(super) fn command(case: &Case) -> String {
         "to see it again: NANDSCAPE_TEST_CASE='{case}'{mistake} \
          cargo test -p nandscape-device-ftl --lib replays_a_case -- --nocapture"
     )
+}
+
+/// Prints the last lines of a run, and writes its trace to a file.
+pub(super) fn show(sim: &Sim, journal: &Journal) {
+    let path =
+        variable("NANDSCAPE_TEST_TRACE").map_or_else(|| std::env::temp_dir().join("ox_block.json"), PathBuf::from);
+    std::fs::write(&path, sim.trace().to_chrome_json()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    journal.last(LINES).iter().for_each(|line| println!("{line}"));
+    println!("{} events in {}", sim.trace().len(), path.display());
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -46,12 +57,7 @@ fn replays_a_case() {
     let (sim, journal) = kept.expect("the run was begun");
     assert!(!sim.trace().is_empty() && !journal.last(1).is_empty());
     if given.is_some() {
-        let path =
-            variable("NANDSCAPE_TEST_TRACE").map_or_else(|| std::env::temp_dir().join("ox_block.json"), PathBuf::from);
-        std::fs::write(&path, sim.trace().to_chrome_json())
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        journal.last(LINES).iter().for_each(|line| println!("{line}"));
-        println!("{} events in {}", sim.trace().len(), path.display());
+        show(&sim, &journal);
     }
     ended.unwrap_or_else(|wrong| panic!("{case}: {wrong}"));
 }

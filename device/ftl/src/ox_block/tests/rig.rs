@@ -29,6 +29,7 @@ pub(super) struct Rig {
     pub(super) ftl: Rc<OxBlock>,
     reader: OxReader<ToMemory>,
     keeps: bool,
+    completes_at: Option<Milestone>,
     /// Power cuts so far, and a signal of each.
     cuts: Rc<(Cell<u32>, Signal)>,
     /// Epoch and pages of the log when the drive was last in service.
@@ -68,7 +69,8 @@ impl Rig {
         });
         let ftl = OxBlock::new(sim, media.clone(), setup.config);
         let chain = RefCell::new((0, 0..0));
-        Rig { reader: ftl.reader(), media, ftl, keeps: setup.keeps, cuts, chain, journal, sim: sim.clone() }
+        let Setup { keeps, completes_at, .. } = *setup;
+        Rig { reader: ftl.reader(), media, ftl, keeps, completes_at, cuts, chain, journal, sim: sim.clone() }
     }
 
     /// A command, up to its end or the next power cut.
@@ -104,7 +106,7 @@ impl Rig {
             assert!(!self.ftl.is_read_only(), "the drive has become read-only");
             let mem = HostMem::from_bytes(bytes);
             accepted();
-            let watch = forced.then_some(Milestone::Flash);
+            let watch = if forced { Some(Milestone::Flash) } else { self.completes_at };
             match self.ftl.accept(extent, Some(&mem), reservation, watch) {
                 Some(settling) => settling.settled().await.map(|_| ()),
                 None => Ok(()),
@@ -117,7 +119,7 @@ impl Rig {
     pub(super) async fn write_all(&self, extents: &[Extent], bytes: &[u8], forced: bool) -> Result<(), Cut> {
         let work = async {
             let reservation = self.ftl.reserve_all(extents, &mut Wait::default()).await;
-            let watch = forced.then_some(Milestone::Flash);
+            let watch = if forced { Some(Milestone::Flash) } else { self.completes_at };
             match self.ftl.accept_all(extents, Some(&HostMem::from_bytes(bytes)), reservation, watch) {
                 Some(settling) => settling.settled().await.map(|_| ()),
                 None => Ok(()),

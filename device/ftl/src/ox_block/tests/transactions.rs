@@ -14,6 +14,7 @@ use nandscape_sim::{Executor, Rng, Seed};
 use super::cuts::seed;
 use super::kinds::Setup;
 use super::rig::{Cut, Rig, UNIT_SECTORS, units};
+use super::seeds::{Watch, each};
 
 /// Sectors that only transactions write.
 const OWN: u64 = 30 * UNIT_SECTORS as u64;
@@ -146,9 +147,9 @@ async fn step(rig: &Rig, book: &RefCell<Book>, rng: &mut Rng) -> Result<(), Cut>
 }
 
 /// Runs a load that is cut a few times.
-fn run(setup: &Setup, seed: u64) -> Result<u32, String> {
+fn run(setup: &Setup, seed: u64, watch: &Watch) -> Result<u32, String> {
     let mut executor = Executor::new();
-    let rig = Rig::new(&executor.sim(), setup, seed, None);
+    let rig = Rig::new(&executor.sim(), setup, seed, watch.begin(&executor.sim(), setup));
     let mut rng = Seed::new(seed).child("transactions").rng();
     for _ in 0..4 {
         let fault = format!("power_cut nth={}", 1 + rng.below(4_000));
@@ -179,35 +180,32 @@ fn run(setup: &Setup, seed: u64) -> Result<u32, String> {
     executor.block_on(work).map_err(|stalled| format!("stalled: {stalled}"))?
 }
 
-fn kinds() -> [(&'static str, Setup); 5] {
+fn kinds() -> [(&'static str, Setup); 6] {
     [
         ("plain", Setup::small()),
         ("all are transactions", Setup::small().transactions()),
         ("paged", Setup::paged()),
         ("through", Setup::small().through()),
         ("capacitors", Setup::small().capacitors()),
+        ("programmed", Setup::small().programmed()),
     ]
 }
 
 #[test]
 fn of_each_transaction_all_is_there_after_a_cut_or_nothing() {
-    let mut cuts = 0;
-    for (name, setup) in kinds() {
-        for number in 0..4 {
-            let seed = seed() + number;
-            cuts += run(&setup, seed).unwrap_or_else(|wrong| panic!("{name}, seed {seed}: {wrong}"));
-        }
-    }
-    assert!(cuts > 30, "only {cuts} cuts");
+    let cuts = each("of_each_transaction_all_is_there", 1..=4, &kinds(), run);
+    assert!(cuts.iter().all(|cuts| *cuts > 0), "cuts of each kind: {cuts:?}");
 }
 
 #[test]
 fn a_transaction_that_overtakes_older_data_is_noticed() {
     make(Some(Mistake::OlderOvertaken));
-    let noticing = (0..40).map(|number| seed() + number).find(|seed| run(&Setup::small(), *seed).is_err());
+    let noticing =
+        (0..40).map(|number| seed() + number).find(|seed| run(&Setup::small(), *seed, &Watch::default()).is_err());
     make(None);
     let seed = noticing.expect("a run notices it");
-    run(&Setup::small(), seed).unwrap_or_else(|other| panic!("seed {seed}, without the mistake too: {other}"));
+    run(&Setup::small(), seed, &Watch::default())
+        .unwrap_or_else(|other| panic!("seed {seed}, without the mistake too: {other}"));
 }
 
 #[test]
