@@ -54,6 +54,21 @@ fn a_file_that_is_cut_short_in_use_is_a_failure() {
     }
 }
 
+/// A store is made under another name first. What a killed server has left there is replaced, and no other file is.
+#[test]
+fn a_file_with_the_name_of_one_that_is_made_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, new) = (folder.path().join("drive"), folder.path().join("drive.new"));
+    std::fs::write(&new, "my thesis").unwrap();
+    let told = StoreFile::create(&path, spec(), false).err().expect("it is no store").to_string();
+    assert!(told.contains("drive.new is there and is no store"), "{told}");
+    assert!(std::fs::read(&new).unwrap() == b"my thesis" && !path.exists());
+    std::fs::remove_file(&new).unwrap();
+    drop(StoreFile::create(&new, spec(), false).unwrap());
+    drop(StoreFile::create(&path, spec(), false).unwrap());
+    assert!(path.exists() && !new.exists());
+}
+
 #[test]
 fn what_is_no_store_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
