@@ -49,10 +49,10 @@ pub trait Backing: Send + Sync {
     /// When the file system has no files as long.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Takes room for a later write, where the system can.
+    /// Takes room for a later write of one byte at least, where the system can.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or no byte.
     fn reserve(&self, _at: u64, _len: u64) -> io::Result<()> {
         Ok(())
     }

@@ -268,6 +268,10 @@ impl Backing for MemoryFile {
 
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         let state = &mut *self.state();
+        if len == 0 {
+            // As the system says.
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         if !state.has_room(at, len as usize) {
             return Err(io::ErrorKind::StorageFull.into());
         }

@@ -174,6 +174,9 @@ impl Backing for Redo {
     }
 
     fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         // A full disk is told now: what was recorded must find its place.
         self.file.reserve(at, bytes.len() as u64)?;
         let mut parts = (at..).step_by(LONGEST).zip(bytes.chunks(LONGEST));

@@ -159,6 +159,8 @@ fn a_full_disk_is_told_by_the_write() {
     redo.sync().unwrap();
     file.limit(Some(file.stored() + 4_096));
     redo.write_at(8_192, &[2; 4_096]).unwrap();
+    // A write of nothing needs no room.
+    redo.write_at(16_384, &[]).unwrap();
     assert_eq!(redo.write_at(16_384, &[3; 4_096]).unwrap_err().kind(), io::ErrorKind::StorageFull);
     redo.write_at(0, &[4; 4_096]).unwrap();
     redo.sync().unwrap();
