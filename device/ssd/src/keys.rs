@@ -393,6 +393,10 @@ section! {
         /// Whether each write is a transaction: after a power cut all of it is there, or nothing. Up to the size of the write
         /// buffer.
         transactions: bool,
+        /// With `buffer.mode = "programmed"`, whether a transaction completes when its Commit is durable (`true`), or when its data
+        /// is on flash and its Commit in the log's memory (`false`, commit without waiting): a power cut may take it back as a whole
+        /// until a Flush.
+        waits_for_commit: bool,
         /// The time from one checkpoint to the next, if anything has changed: `"10s"`. From `"1us"` to an hour, `"3600s"`.
         checkpoint_interval: Text<Span>,
         /// The size of the log at which a checkpoint is taken, whatever the interval: `"16MiB"`. Without it, two blocks of the

@@ -25,6 +25,8 @@ pub struct OxBlockConfig {
     pub keeps_log: bool,
     /// Whether a deallocation ends only when its records are in flash, as on a drive that says it has no volatile cache.
     pub waits_for_log: bool,
+    /// Whether a transaction whose command waits for its program waits for its Commit to be durable, too.
+    pub waits_for_commit: bool,
     /// Bytes of memory for fragments of the map.
     pub map_memory: u64,
     /// Checkpoints, until [`OxBlock::change`](super::OxBlock::change).

@@ -1,6 +1,7 @@
 //! What reads must not see yet: the units of transactions whose command waits for a durable Commit.
 //!
-//! A transaction whose command completes in the cache is seen from that instant on, as every write is. One whose command waits for
+//! A transaction whose command completes in the cache, or with a Commit that is only appended, is seen from the instant on at which
+//! the cache has it, as every write is. One whose command waits for
 //! the log is seen when its Commit is durable: a power cut could take it back before. Until it has become current, reads pass over
 //! its slots in the cache. From then on until the Commit is durable, they go where the units were before (the before-image). That
 //! flash still holds the data: a block is erased after a checkpoint that began when its data was out of date, and a checkpoint
@@ -104,8 +105,9 @@ impl State {
             return Some(Milestone::Flash);
         }
         match watch {
-            // A transaction is not acknowledged without its Commit.
-            Some(Milestone::Programmed) if is_transaction => Some(Milestone::Flash),
+            // A transaction is not acknowledged without a durable Commit, unless that is wanted (OX 5.1.9): then it is when the Commit
+            // has been appended to the log.
+            Some(Milestone::Programmed) if is_transaction && self.waits_for_commit => Some(Milestone::Flash),
             watch => watch,
         }
     }

@@ -76,6 +76,7 @@ pub(super) fn ox_block(
         transactions: given.transactions.unwrap_or(false),
         keeps_log: mode == Some(BufferMode::Capacitor),
         waits_for_log: mode == Some(BufferMode::Through),
+        waits_for_commit: waits_for_commit(given.waits_for_commit, mode)?,
         map_memory: or(&given.map_memory, DEFAULT_MAP_MEMORY).0,
         checkpoint: CheckpointConfig {
             interval: interval(or(&given.checkpoint_interval, DEFAULT_INTERVAL))?,
@@ -93,6 +94,17 @@ pub(super) fn ox_block(
     let geometry = Geometry::new(*counts).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
     config.check(&geometry).map_err(|problem| ProfileError::new("ftl.kind", format!("\"{kind}\": {problem}")))?;
     Ok(Some(config))
+}
+
+/// Whether transactions wait for a durable Commit: where writes wait for their program, they need not.
+fn waits_for_commit(given: Option<bool>, mode: Option<BufferMode>) -> Result<bool> {
+    match given {
+        Some(false) if mode != Some(BufferMode::Programmed) => wrong(
+            "ftl.ox_block.waits_for_commit",
+            "false is for buffer.mode = \"programmed\"; in the other modes buffer.mode alone says what transactions wait for",
+        ),
+        given => Ok(given.unwrap_or(true)),
+    }
 }
 
 /// The interval of checkpoints: an hour at the most, which stands for never. None at all would be no interval.
@@ -181,6 +193,7 @@ pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig, page_size:
     let ratio = |thousandths: u32| Ratio(f64::from(thousandths) / 1_000.0);
     keys.ftl.ox_block = OxBlockKeys {
         transactions: Some(config.transactions),
+        waits_for_commit: Some(config.waits_for_commit),
         checkpoint_interval: Some(Text(config.checkpoint.interval)),
         checkpoint_log: Some(Text(Bytes(config.checkpoint.log_pages * page_size))),
         map_memory: Some(Text(Bytes(config.map_memory))),

@@ -147,6 +147,8 @@ pub(super) struct State {
     pub(super) next_transaction: u64,
     /// Where units were before transactions that reads do not see yet.
     pub(super) before: BeforeImages,
+    /// Whether transactions wait for a durable Commit where writes wait for their program.
+    pub(super) waits_for_commit: bool,
     /// Slots of the cache and before-images of such transactions.
     pub(super) uncommitted: u32,
     pub(super) counters: Stats,
@@ -222,6 +224,7 @@ impl State {
             waiting: VecDeque::new(),
             next_transaction: 1,
             before: BeforeImages::default(),
+            waits_for_commit: config.waits_for_commit,
             uncommitted: 0,
             counters: Stats::default(),
             checkpoint_records: 0,

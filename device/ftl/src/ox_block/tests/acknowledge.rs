@@ -67,3 +67,26 @@ fn a_write_that_waits_for_its_program_does_not_wait_for_the_log() {
     );
     ended.expect("it ends");
 }
+
+/// OX's commit without waiting: the data is on flash, and the Commit in the log, which no page holds yet.
+#[test]
+fn a_transaction_may_end_before_its_commit_is_durable() {
+    let mut executor = Executor::new();
+    let (sim, setup) = (executor.sim(), Setup::small().appended());
+    let rig = Rig::new(&sim, &setup, seed(), None);
+    let ended = executor.block_on_within(
+        async {
+            rig.ftl.in_service().await;
+            let (appended, pages, is_durable) = write(&rig, &sim, Some(Milestone::Programmed), true).await;
+            assert!(appended > Span::ZERO && pages == 0 && !is_durable, "{appended}, {pages} pages");
+            rig.flush().await.expect("no cut");
+            assert!(log(&rig).1);
+            // Force Unit Access forces the log all the same.
+            let (committed, pages, is_durable) = write(&rig, &sim, Some(Milestone::Flash), true).await;
+            assert!(committed > appended && pages > 0 && is_durable, "{committed}, {pages} pages");
+            rig.ftl.check().expect("sound");
+        },
+        1_000_000,
+    );
+    ended.expect("it ends");
+}

@@ -27,7 +27,7 @@ pub(super) fn every_operation(kind: &'static str, torn: &str) -> u64 {
 
 #[test]
 fn at_every_operation_of_a_short_run() {
-    for kind in ["plain", "transactions", "capacitors", "through", "programmed"] {
+    for kind in ["plain", "transactions", "capacitors", "through", "programmed", "appended"] {
         let cuts = every_operation(kind, "unreadable");
         assert!(cuts > 100, "{kind}: only {cuts} cuts");
     }

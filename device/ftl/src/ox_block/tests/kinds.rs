@@ -27,7 +27,7 @@ pub(super) const LINES: [&str; 4] = ["pblk", "spdk", "pblk_through", "spdk_capac
 pub(super) const KINDS: [&str; 6] = ["plain", "transactions", "capacitors", "through", "paged", "tiny"];
 
 /// The names of kinds that seeds do not draw: what a seed draws stays the same.
-pub(super) const MORE: [&str; 2] = ["channel_lines", "programmed"];
+pub(super) const MORE: [&str; 3] = ["channel_lines", "programmed", "appended"];
 
 impl Setup {
     /// The drive of a kind, if there is one of that name.
@@ -38,6 +38,7 @@ impl Setup {
             "capacitors" => Setup::small().capacitors(),
             "through" => Setup::small().through(),
             "programmed" => Setup::small().programmed(),
+            "appended" => Setup::small().transactions().programmed().appended(),
             "paged" => Setup::paged(),
             "tiny" => Setup::tiny(),
             "channel_lines" => Setup::small().channel_lines(),
@@ -69,6 +70,7 @@ impl Setup {
             transactions: false,
             keeps_log: false,
             waits_for_log: false,
+            waits_for_commit: true,
             map_memory: 0,
             checkpoint: CheckpointConfig { interval: Span::from_ms(40), log_pages: 12 },
             gc: OxGcConfig { slots: 1, threshold: 600, target: 900, batch: 2 },
@@ -111,6 +113,12 @@ impl Setup {
     /// A write completes when its data is programmed.
     pub(super) fn programmed(mut self) -> Setup {
         self.completes_at = Some(Milestone::Programmed);
+        self
+    }
+
+    /// A transaction completes when its Commit is in the log, durable or not.
+    pub(super) fn appended(mut self) -> Setup {
+        self.config.waits_for_commit = false;
         self
     }
 

@@ -180,7 +180,7 @@ fn run(setup: &Setup, seed: u64, watch: &Watch) -> Result<u32, String> {
     executor.block_on(work).map_err(|stalled| format!("stalled: {stalled}"))?
 }
 
-fn kinds() -> [(&'static str, Setup); 6] {
+fn kinds() -> [(&'static str, Setup); 7] {
     [
         ("plain", Setup::small()),
         ("all are transactions", Setup::small().transactions()),
@@ -188,6 +188,7 @@ fn kinds() -> [(&'static str, Setup); 6] {
         ("through", Setup::small().through()),
         ("capacitors", Setup::small().capacitors()),
         ("programmed", Setup::small().programmed()),
+        ("appended", Setup::small().programmed().appended()),
     ]
 }
 
