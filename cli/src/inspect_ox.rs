@@ -9,10 +9,14 @@ pub(crate) fn rows(ftl: &OxBlock) -> [(&'static str, String); 4] {
     let recovered = shown.recovered;
     let blocks = shown.blocks.map(|(name, count)| format!("{count} of {name}"));
     let copies: Vec<String> = shown.checkpoint_blocks.iter().map(|block| block.0.to_string()).collect();
+    let held = match shown.held {
+        0 => String::new(),
+        held => format!("; {held} to be erased after the next checkpoint"),
+    };
     let (on_flash, cached, all) = shown.map_fragments;
     let (chunks, all_chunks) = shown.block_fragments;
     [
-        ("in use", format!("{}; {} are erased after the next checkpoint", blocks.join(", "), shown.held)),
+        ("in use", format!("{}{held}", blocks.join(", "))),
         (
             "log",
             format!(

@@ -43,7 +43,7 @@ impl DurableMemory {
         let disk = Rc::new(file.disk(geometry));
         let mut missing = Vec::new();
         let snapshot = Snapshot::open(&disk, (geometry.blocks(), payload(&spec)), before.in_use, &mut missing)?;
-        let found = scan(&disk, geometry, snapshot.as_ref())?;
+        let found = scan(&disk, geometry, snapshot.as_ref(), before.in_use)?;
         let (closed, from) = snapshot.as_ref().map_or((0, 0), |snapshot| (snapshot.epoch, snapshot.journal_from));
         // A snapshot that did not end has closed an epoch too.
         let epoch = found.blocks.iter().map(|block| block.epoch).fold(closed, u32::max) + 1;

@@ -9,6 +9,7 @@
 //! | `redo` | a log under a file that is synced: it changes from one sync to the next at once |
 //! | `layout` | where each region of the file lies |
 //! | `superblock` | what the file is: version, geometry, identity, how often it was started |
+//! | `making` | the file in which a store is made, under another name |
 //! | `store_file` | creating, opening, checking and locking it |
 //! | `disk` | reads and writes in it, and the first failure of one |
 //! | `record` | what is written of a page and of a block, each with a checksum |
@@ -35,6 +36,7 @@ mod cells;
 mod disk;
 mod journal;
 mod layout;
+mod making;
 mod memory;
 mod memory_file;
 mod notes;

@@ -53,10 +53,11 @@ impl Notes {
         };
         notes.generation.set(generation);
         for (number, copy) in found.iter().enumerate() {
-            if *copy == Copy::Broken && !may_be_torn {
+            let is_whole = matches!(copy, Copy::Whole(other, _) if *other == generation);
+            if !is_whole && !may_be_torn {
                 disk.note_damage(format!("{name} at byte {}: the other copy is whole", copies[number].at));
             }
-            if !matches!(copy, Copy::Whole(other, _) if *other == generation) {
+            if !is_whole {
                 *notes.missing.borrow_mut() = Some((number, encode(generation, &bytes)));
             }
         }

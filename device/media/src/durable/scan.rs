@@ -18,14 +18,27 @@ pub(crate) struct Found {
 }
 
 /// Looks at all blocks.
-pub(crate) fn scan(disk: &Disk, geometry: &Geometry, snapshot: Option<&Snapshot>) -> io::Result<Found> {
-    let blocks = block_records(disk, geometry)?;
+///
+/// After a stop both copies of everything are alike; after a kill one `may_be_torn`.
+pub(crate) fn scan(
+    disk: &Disk,
+    geometry: &Geometry,
+    snapshot: Option<&Snapshot>,
+    may_be_torn: bool,
+) -> io::Result<Found> {
+    let blocks = block_records(disk, geometry, may_be_torn)?;
     let epoch = snapshot.map_or(0, |snapshot| snapshot.epoch);
     let mut programmed = Vec::with_capacity(blocks.len());
     let mut search = Search { disk, geometry, records: Vec::new() };
     for (number, block) in (0..).zip(&blocks) {
         if snapshot.is_some_and(|snapshot| snapshot.erases[number as usize] > block.erases) {
             return Err(damaged(format!("the record of block {number} is older than the snapshot")));
+        }
+        if *block == BlockRecord::default() && snapshot.is_some_and(|snapshot| snapshot.programmed[number as usize] > 0)
+        {
+            let at = disk.layout.blocks.map(|region| region.at + u64::from(number) * BLOCK as u64);
+            let what = format!("block {number} has no record at bytes {} and {}", at[0], at[1]);
+            return Err(damaged(format!("{what}, and the snapshot knows pages of it")));
         }
         programmed.push(match snapshot {
             _ if block.epoch > epoch => search.pages_of(BlockId(number), block.erases)?,
@@ -45,7 +58,7 @@ fn damaged(what: String) -> io::Error {
 }
 
 /// The records of all blocks. Of two copies that differ the later one counts: a kill may have come between the two.
-fn block_records(disk: &Disk, geometry: &Geometry) -> io::Result<Vec<BlockRecord>> {
+fn block_records(disk: &Disk, geometry: &Geometry, may_be_torn: bool) -> io::Result<Vec<BlockRecord>> {
     let mut copies = [(); 2].map(|()| vec![0; geometry.blocks() as usize * BLOCK]);
     for (bytes, region) in copies.iter_mut().zip(disk.layout.blocks) {
         disk.read(region.at, bytes)?;
@@ -59,6 +72,13 @@ fn block_records(disk: &Disk, geometry: &Geometry) -> io::Result<Vec<BlockRecord
             disk.note_damage(format!("the record of block {} at byte {}", block.0, place(copy)));
         }
         let newest = copies.into_iter().flatten().max_by_key(|record| (record.erases, record.epoch, record.marks));
+        for copy in (0..2).filter(|copy| !may_be_torn && copies[*copy].is_ok_and(|record| Some(record) != newest)) {
+            disk.note_damage(format!(
+                "the record of block {} at byte {} is older than its other copy",
+                block.0,
+                place(copy)
+            ));
+        }
         let what = || format!("both records of block {} are damaged, at bytes {} and {}", block.0, place(0), place(1));
         newest.ok_or_else(|| damaged(what()))
     });
@@ -90,12 +110,29 @@ impl Search<'_> {
         if !holes.is_empty() {
             let second = self.which_are_there(1, block, 0..end, erases)?;
             if let Some(page) = holes.iter().find(|page| !second[**page as usize]) {
-                let at = |copy| self.at(copy, block, *page);
-                let what = format!("both records of page {page} of block {} are damaged, at bytes", block.0);
-                return Err(damaged(format!("{what} {} and {}", at(0), at(1))));
+                return Err(self.lost(block, *page));
             }
         }
+        // A kill cuts off one copy at the most.
+        if end < pages && self.is_damaged(0, block, end)? && self.is_damaged(1, block, end)? {
+            return Err(self.lost(block, end));
+        }
         Ok(end)
+    }
+
+    /// Both records of a page are damaged.
+    fn lost(&self, block: BlockId, page: u32) -> io::Error {
+        let at = |copy| self.at(copy, block, page);
+        let what = format!("both records of page {page} of block {} are damaged", block.0);
+        damaged(format!("{what}, at bytes {} and {}", at(0), at(1)))
+    }
+
+    /// Whether bytes are in the place of a record that are none, of this erase or an earlier one.
+    fn is_damaged(&mut self, copy: usize, block: BlockId, page: u32) -> io::Result<bool> {
+        self.records.resize(self.disk.layout.page_stride as usize, 0);
+        self.disk.read(self.at(copy, block, page), &mut self.records)?;
+        let is_record = PageRecord::decode(self.geometry.page_at(block, page), &self.records).is_some();
+        Ok(!is_record && self.records.iter().any(|byte| *byte != 0))
     }
 
     fn at(&self, copy: usize, block: BlockId, page: u32) -> u64 {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::backing::Backing;
 use super::disk::Disk;
 use super::layout::Layout;
+use super::making;
 use super::memory_file::MemoryFile;
 use super::overlay::Overlay;
 use super::redo::{self, Redo};
@@ -46,7 +47,10 @@ pub enum StoreError {
     )]
     Unfinished,
     /// Another file has the name under which a store is made.
-    #[error("{0} is there and is no store: a store is made under that name before it gets its own. Move the file away")]
+    #[error(
+        "{0} is there, and no server has left it while it made a store: a store is made under that name before it gets its own. \
+         Move the file away"
+    )]
     NameTaken(PathBuf),
     /// It is shorter than its superblock says.
     #[error("it is truncated: {found} bytes of {expected} are there")]
@@ -86,6 +90,11 @@ impl StoreFile {
         }
     }
 
+    /// Whether it was never used since it was made.
+    pub(super) fn is_unused(backing: &dyn Backing) -> io::Result<bool> {
+        Ok(superblocks(backing)?.latest.is_some_and(|superblock| superblock.used.starts == 0))
+    }
+
     /// Whether a regular file begins as a store does. A file that cannot be read does not.
     pub fn begins(path: &Path) -> bool {
         let mut magic = [0; MAGIC.len()];
@@ -110,15 +119,11 @@ impl StoreFile {
     /// # Panics
     /// When there is no store.
     pub fn create_all(path: &Path, specs: Vec<StoreSpec>, syncs: bool) -> Result<StoreFile, StoreError> {
-        let new = with_suffix(path, ".new");
-        // One that is there must be what a server left that was killed while it made a store.
-        if StoreFile::exists(&new)? && !StoreFile::begins(&new) {
-            return Err(StoreError::NameTaken(new));
-        }
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new)?;
-        lock(&file)?;
-        file.set_len(0)?;
-        let store = StoreFile::create_all_on(Arc::new(file), specs, syncs)?;
+        let (file, new) = making::begin(path)?;
+        let store = StoreFile::create_all_on(file, specs, syncs).inspect_err(|_| {
+            // It is of no use, and takes room. What remains is taken over later.
+            let _ = std::fs::remove_file(&new);
+        })?;
         store.backing.sync()?;
         std::fs::rename(&new, path)?;
         if let Some(folder) = path.parent().filter(|_| syncs) {
@@ -224,7 +229,8 @@ impl StoreFile {
     ) -> Result<StoreFile, StoreError> {
         let used = StoreUse { syncs, ..StoreUse::default() };
         let superblock = Superblock { generation: 1, spec, used };
-        layout.superblock.iter().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
+        // The second copy first: a store whose first copy a kill has cut off is still known as one that was being made.
+        layout.superblock.iter().rev().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
         Ok(StoreFile { backing, superblock, before: used, damaged: None, syncs, following: Vec::new() })
     }
 
@@ -240,7 +246,10 @@ impl StoreFile {
             return Err(StoreError::Truncated { found, expected });
         }
         let backing = under_use(Redo::recover(backing.clone(), end)?, backing, syncs)?;
-        StoreFile::open_all(&backing, syncs)
+        let store = StoreFile::open_all(&backing, syncs)?;
+        // The redo log may have been what said that the state is whole.
+        let is_filling = std::iter::once(&store).chain(&store.following).any(|store| store.before.is_filling);
+        if is_filling { Err(StoreError::Unfinished) } else { Ok(store) }
     }
 
     /// Opens all stores of a file as they are in it.
@@ -266,25 +275,7 @@ impl StoreFile {
 
     fn open_one(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
         let found = backing.len()?;
-        let mut latest: Option<Superblock> = None;
-        let (mut problem, mut damaged) = (NoSuperblock::Foreign, None);
-        for copy in 0..2 {
-            let len = found.saturating_sub(copy * BYTES).min(BYTES);
-            let mut bytes = vec![0; len as usize];
-            backing.read_at(copy * BYTES, &mut bytes)?;
-            match Superblock::decode(&bytes) {
-                Ok(superblock) if latest.as_ref().is_none_or(|other| superblock.generation > other.generation) => {
-                    latest = Some(superblock);
-                }
-                Ok(_) => {}
-                Err(other) => {
-                    damaged = Some(copy * BYTES);
-                    if other != NoSuperblock::Foreign {
-                        problem = other;
-                    }
-                }
-            }
-        }
+        let Copies { latest, problem, damaged } = superblocks(&*backing)?;
         let mut superblock = latest.ok_or(match problem {
             NoSuperblock::Foreign => StoreError::Foreign,
             NoSuperblock::Version(version) => StoreError::OtherFormat(version),
@@ -294,9 +285,6 @@ impl StoreFile {
         let expected = layout.len();
         if found < expected {
             return Err(StoreError::Truncated { found, expected });
-        }
-        if superblock.used.is_filling {
-            return Err(StoreError::Unfinished);
         }
         if damaged.is_some() {
             // The other copy may have been the newer one: a start that is not in it, and a drive that was not stopped.
@@ -338,9 +326,11 @@ impl StoreFile {
         self.put(disk)
     }
 
-    /// A state is being put into it, or was. A file in which that did not end is refused.
+    /// A state is being put into it, or was. A file in which that did not end is refused. Both copies say so: the older one counts
+    /// where the newer one is damaged.
     pub(crate) fn set_filling(&mut self, disk: &Disk, is_filling: bool) -> Result<(), MediaError> {
         self.superblock.used.is_filling = is_filling;
+        self.put(disk)?;
         self.put(disk)
     }
 
@@ -355,6 +345,39 @@ impl StoreFile {
         disk.write(copy.at, &self.superblock.encode())?;
         disk.sync()
     }
+}
+
+/// What the copies of a superblock hold.
+struct Copies {
+    latest: Option<Superblock>,
+    /// Why there is none.
+    problem: NoSuperblock,
+    /// Where a copy lies that is none.
+    damaged: Option<u64>,
+}
+
+fn superblocks(backing: &dyn Backing) -> io::Result<Copies> {
+    let found = backing.len()?;
+    let mut copies = Copies { latest: None, problem: NoSuperblock::Foreign, damaged: None };
+    for at in [0, BYTES] {
+        let mut bytes = vec![0; found.saturating_sub(at).min(BYTES) as usize];
+        backing.read_at(at, &mut bytes)?;
+        match Superblock::decode(&bytes) {
+            Ok(superblock) => {
+                let is_newer = |other: &Superblock| superblock.generation > other.generation;
+                if copies.latest.as_ref().is_none_or(is_newer) {
+                    copies.latest = Some(superblock);
+                }
+            }
+            Err(problem) => {
+                copies.damaged = Some(at);
+                if problem != NoSuperblock::Foreign {
+                    copies.problem = problem;
+                }
+            }
+        }
+    }
+    Ok(copies)
 }
 
 /// Where the regions of a store lie.
@@ -388,16 +411,10 @@ fn open(options: &OpenOptions, path: &Path) -> Result<File, StoreError> {
     }
 }
 
-fn lock(file: &File) -> Result<(), StoreError> {
+pub(super) fn lock(file: &File) -> Result<(), StoreError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(StoreError::InUse),
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }

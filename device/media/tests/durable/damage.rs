@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use nandscape_device_media::durable::{Backing as _, MemoryFile, SlotRecord, StoreError, StoreFile};
-use nandscape_device_media::{PageId, UnitId};
+use nandscape_device_media::{BlockId, PageId, UnitId};
 use nandscape_device_rig::UNIT;
 use nandscape_drive::Breakdown;
 use nandscape_sim::Executor;
 
-use crate::rig::{BLOCKS, Model, PAGES, UNITS, each_seed, open, spec, who, work};
+use crate::rig::{BLOCKS, Model, PAGES, UNITS, each_seed, image, open, spec, who, work};
 
 /// A store that was used, its drive killed or closed.
 fn used(seed: nandscape_sim::Seed) -> Arc<MemoryFile> {
@@ -112,6 +112,55 @@ fn damage_to_slots_is_no_write_that_was_cut_off() {
                 match slot.data {
                     Some(data) => assert!(data.iter().all(|byte| u64::from(*byte) == slot.record.sequence)),
                     None => assert!(told, "{size} bytes of {fill:#x} at {at}"),
+                }
+            }
+        }
+    }
+}
+
+fn bytes_of(backing: &MemoryFile) -> Vec<u8> {
+    let mut bytes = vec![0; backing.len().unwrap() as usize];
+    backing.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+/// Where the two copies lie of what one program has written beside its data.
+fn copies(before: &[u8], after: &[u8]) -> [usize; 2] {
+    let mut pieces: Vec<usize> = Vec::new();
+    for at in (0..before.len()).filter(|at| before[*at] != after[*at]) {
+        if pieces.last().is_none_or(|last| last / 4_096 != at / 4_096) {
+            pieces.push(at);
+        }
+    }
+    [pieces[0], pieces[1]]
+}
+
+/// The last page of a block that is being written has nothing behind it that would tell of it: where neither of its records is
+/// whole, it was programmed all the same, since a kill cuts off one of them.
+#[test]
+fn the_last_page_of_a_block_is_not_forgotten_for_two_damaged_records() {
+    let backing = Arc::new(MemoryFile::new());
+    drop(StoreFile::create_on(backing.clone(), spec(), false).unwrap());
+    let mut executor = Executor::new();
+    let media = open(&executor, &backing, false).unwrap();
+    for number in 0..2 {
+        let before = bytes_of(&backing);
+        let breakdown = &mut Breakdown::new();
+        executor.block_on(media.program(PageId(number), image(number), who(), breakdown)).unwrap().unwrap();
+        if number == 0 {
+            continue;
+        }
+        let copies = copies(&before, &bytes_of(&backing));
+        let damaged = Arc::new(backing.survivor());
+        for (copy, is_whole) in copies.into_iter().zip([true, false]) {
+            damaged.flip(copy as u64, 3);
+            let opened = open(&Executor::new(), &Arc::new(damaged.survivor()), false);
+            match is_whole {
+                // The next page counts as torn after a kill.
+                true => assert_eq!(opened.unwrap().pages_programmed(BlockId(0)), 3),
+                false => {
+                    let problem = opened.err().expect("it was opened").to_string();
+                    assert!(problem.contains("both records of page 1 of block 0 are damaged"), "{problem}");
                 }
             }
         }

@@ -59,14 +59,39 @@ fn a_file_that_is_cut_short_in_use_is_a_failure() {
 fn a_file_with_the_name_of_one_that_is_made_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (path, new) = (folder.path().join("drive"), folder.path().join("drive.new"));
-    std::fs::write(&new, "my thesis").unwrap();
-    let told = StoreFile::create(&path, spec(), false).err().expect("it is no store").to_string();
-    assert!(told.contains("drive.new is there and is no store"), "{told}");
-    assert!(std::fs::read(&new).unwrap() == b"my thesis" && !path.exists());
-    std::fs::remove_file(&new).unwrap();
-    drop(StoreFile::create(&new, spec(), false).unwrap());
-    drop(StoreFile::create(&path, spec(), false).unwrap());
-    assert!(path.exists() && !new.exists());
+    let refused = || {
+        let before = std::fs::read(&new).unwrap();
+        let told = StoreFile::create(&path, spec(), false).err().expect("the name is taken").to_string();
+        assert!(told.contains("drive.new is there"), "{told}");
+        assert!(std::fs::read(&new).unwrap() == before && !path.exists());
+        std::fs::remove_file(&new).unwrap();
+    };
+    let taken_over = || {
+        drop(StoreFile::create(&path, spec(), false).unwrap());
+        assert!(path.exists() && !new.exists());
+        std::fs::remove_file(&path).unwrap();
+    };
+    for other in ["my thesis", "NAND", "NANDFILE of another kind"] {
+        std::fs::write(&new, other).unwrap();
+        refused();
+    }
+    std::fs::write(&new, vec![0; 200_000]).unwrap();
+    refused();
+    // Another drive, which happens to have the name.
+    let file = StoreFile::create(&new, spec(), false).unwrap();
+    let media = Media::open(&Executor::new().sim(), flash().config(), file).unwrap();
+    media.durable().unwrap().set_notes(b"notes").unwrap();
+    drop(media);
+    refused();
+    // What kills leave: an empty file, one without a superblock, and a store that was never used.
+    std::fs::write(&new, b"").unwrap();
+    taken_over();
+    let mut begun = b"NANDMAKE".to_vec();
+    begun.resize(300_000, 0);
+    std::fs::write(&new, begun).unwrap();
+    taken_over();
+    drop(StoreFile::create(&new, spec(), true).unwrap());
+    taken_over();
 }
 
 #[test]

@@ -137,18 +137,58 @@ fn notes_that_are_damaged_twice_are_refused_after_a_kill() {
     assert!(problem.contains("both copies of the controller's notes are damaged"), "{problem}");
 }
 
-/// A drive that was being brought into a state when it was killed is in none.
+/// Whether a file can be opened; where it cannot, its drive was being brought into a state.
+fn is_whole(backing: MemoryFile) -> bool {
+    match StoreFile::open_on(Arc::new(backing), false) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(error.to_string().contains("remove the file"), "{error}");
+            false
+        }
+    }
+}
+
+/// A drive that was being brought into a state when it was killed is in none. One damaged superblock does not change that.
 #[test]
 fn a_drive_that_was_being_filled_is_refused() {
     let backing = new_file();
     let mut executor = Executor::new();
     let ssd = open(&executor.sim(), &small("capacitor", &[]), &backing, false);
     executor.block_on(ssd.in_service()).unwrap();
-    ssd.set_filling(true).unwrap();
-    let error = StoreFile::open_on(Arc::new(backing.survivor()), false).err().expect("it is not filled");
-    assert!(error.to_string().contains("remove the file"), "{error}");
-    ssd.set_filling(false).unwrap();
-    StoreFile::open_on(Arc::new(backing.survivor()), false).map(drop).unwrap();
+    for is_filling in [true, false] {
+        ssd.set_filling(is_filling).unwrap();
+        assert_eq!(is_whole(backing.survivor()), !is_filling);
+        for copy in [0, 64 << 10] {
+            let damaged = backing.survivor();
+            damaged.flip(copy + 40, 1);
+            assert_eq!(is_whole(damaged), !is_filling, "the copy at byte {copy} is damaged");
+        }
+    }
+}
+
+/// The redo log is repeated before the file is asked whether its drive is in a state.
+#[test]
+fn a_loss_of_power_after_a_drive_was_filled_leaves_it_filled() {
+    let outcomes = (0..12).map(|writes| {
+        let backing = Arc::new(MemoryFile::new());
+        let spec = small("capacitor", &[]).store_spec(true, Seed::new(5));
+        drop(StoreFile::create_on(backing.clone(), spec, true).unwrap());
+        backing.track_syncs();
+        let mut executor = Executor::new();
+        let ssd = open(&executor.sim(), &small("capacitor", &[]), &backing, true);
+        executor.block_on(ssd.in_service()).unwrap();
+        ssd.set_filling(true).unwrap();
+        backing.cut_off_after(writes);
+        let is_told = ssd.set_filling(false).is_ok();
+        (is_told, is_whole(backing.survivor()), is_whole(backing.after_power_loss(Seed::new(writes))))
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    assert!(
+        outcomes.iter().all(|(is_told, killed, without_power)| !is_told || *killed && *without_power),
+        "{outcomes:?}"
+    );
+    assert!(outcomes.contains(&(false, true, true)), "no cut came between the record and its places: {outcomes:?}");
+    assert!(outcomes.iter().any(|(_, _, without_power)| !without_power), "no cut came before the record: {outcomes:?}");
 }
 
 #[test]

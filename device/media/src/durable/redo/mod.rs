@@ -12,7 +12,8 @@
 //!
 //! Whoever opens the file repeats what the regions hold. A record that is not whole was never acknowledged.
 //!
-//! Left out: damage to a record, which looks like one that was cut off. It only counts for a store that was not stopped.
+//! Left out: damage to a record, which looks like one that was cut off. It only counts for a store that was not stopped. Then what the
+//! other region holds is repeated, over newer writes in the same places where the damaged record had reached them.
 
 mod mistakes;
 mod record;

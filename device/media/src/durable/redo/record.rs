@@ -100,7 +100,12 @@ impl Record {
         let Some(len) = length(&bytes).filter(|len| HEAD as u64 + len <= longest) else { return Ok(None) };
         bytes.resize(HEAD + len as usize, 0);
         file.read_at(at + HEAD as u64, &mut bytes[HEAD..])?;
-        Ok(Record::decode(&bytes).filter(|record| record.changes.iter().all(|change| change.is_before(end))))
+        Ok(Record::decode(&bytes).filter(|record| record.is_possible(end)))
+    }
+
+    /// Whether it can have been written: another follows it, and its changes have bytes and lie before `end`.
+    fn is_possible(&self, end: u64) -> bool {
+        self.number < u64::MAX && self.changes.iter().all(|change| change.is_before(end))
     }
 
     /// The record in bytes of its length.
@@ -135,7 +140,7 @@ impl Change {
             Change::Write(at, bytes) => (*at, bytes.len() as u64),
             Change::Punch(at, len) => (*at, *len),
         };
-        at.checked_add(len).is_some_and(|last| last <= end)
+        len > 0 && at.checked_add(len).is_some_and(|last| last <= end)
     }
 }
 

@@ -182,3 +182,16 @@ fn a_record_that_cannot_be_written_is_the_last_one() {
     assert_eq!(contents(&redo)[0], 1);
     assert_eq!(contents(&over(&Arc::new(file.survivor())))[0], 0);
 }
+
+/// Bytes with a fitting checksum that no store has written are no record.
+#[test]
+fn impossible_records_are_not_repeated() {
+    let changes = [Change::Write(0, [7; 10].into()), Change::Punch(0, 0), Change::Punch(STORES - 1, 2)];
+    for (number, change) in [(u64::MAX, 0), (3, 1), (3, 2)] {
+        let file = file();
+        let mut record = Record::new(number);
+        record.add(changes[change].clone());
+        file.write_at(STORES, &record.encode()).unwrap();
+        assert_eq!(contents(&over(&file)), vec![0; STORES as usize], "{number}, {:?}", changes[change]);
+    }
+}

@@ -1,0 +1,48 @@
+//! The file in which a store is made. It has the store's name with `.new` behind it until the store is whole, so that a kill never leaves
+//! half a store under the name that was asked for.
+//!
+//! What a killed server has left under that name is taken over: a file that says that a store is being made in it, or a store that was
+//! never used. Any other file is refused, since it may be somebody's.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::backing::Backing as _;
+use super::store_file::{StoreError, StoreFile, lock};
+
+/// What the file begins with before it has a superblock.
+const MAKING: [u8; 8] = *b"NANDMAKE";
+
+/// An empty file for a store that is to be at `path`, and the name that it has until then.
+///
+/// # Errors
+/// When it cannot be created, or another file has its name.
+pub(super) fn begin(path: &Path) -> Result<(Arc<File>, PathBuf), StoreError> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    if new.try_exists()? && !new.metadata()?.is_file() {
+        return Err(StoreError::NameTaken(new));
+    }
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new)?;
+    lock(&file)?;
+    if !is_left_over(&file)? {
+        return Err(StoreError::NameTaken(new));
+    }
+    file.set_len(0)?;
+    file.write_at(0, &MAKING)?;
+    Ok((Arc::new(file), new))
+}
+
+fn is_left_over(file: &File) -> Result<bool, StoreError> {
+    let mut magic = [0; MAKING.len()];
+    Ok(match file.len()? {
+        0 => true,
+        len if len < magic.len() as u64 => false,
+        _ => {
+            file.read_at(0, &mut magic)?;
+            magic == MAKING || StoreFile::is_unused(file)?
+        }
+    })
+}
