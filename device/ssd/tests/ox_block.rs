@@ -31,6 +31,8 @@ const SMALL: [&str; 11] = [
     "ftl.ox_block.checkpoint_interval=50ms",
 ];
 
+const DEAD_PLANE: &str = "dead channel=0 die=0 plane=0";
+
 fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
 }
@@ -122,10 +124,11 @@ fn a_drive_goes_on_when_a_plane_dies() {
         let ssd = ssd(&sim, &[&provisioning, "ftl.over_provisioning=200%", "buffer.mode=volatile", "lba_size=4KiB"]);
         let (drive, issuer) = (QueueDrive::new(&sim, ssd.controller(), QueueId(1), 17).unwrap(), Issuer::new(&sim));
         let mut rng = Seed::new(seed()).rng();
+        let (spare, blocks) = (ssd.ftl_stats().spare_blocks, ssd.media().geometry().blocks_per_plane());
         let written = executor.block_on(async {
             for number in 0..20_000 {
                 if number == 5_000 {
-                    ssd.media().faults().add("dead channel=0 die=0 plane=0".parse().expect("a rule"));
+                    ssd.media().faults().add(DEAD_PLANE.parse().expect("a rule"));
                 }
                 let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, rng.below(2_000), 1);
                 let status = issuer.execute(&*drive, write, HostMem::zeroed(4_096)).await.status;
@@ -135,8 +138,37 @@ fn a_drive_goes_on_when_a_plane_dies() {
         written.expect("the writes end");
         let stats = ssd.ftl_stats();
         assert!(stats.planes_out_of_use == 1 && stats.gc_blocks > 0 && !ssd.is_read_only(), "{provisioning}");
+        assert_eq!(
+            stats.spare_blocks,
+            (spare.0 - u64::from(blocks), spare.1),
+            "{provisioning}: its blocks are no spare ones"
+        );
         ssd.check().unwrap_or_else(|wrong| panic!("{provisioning}: {wrong}"));
     }
+}
+
+/// With too few blocks on the other planes, all of it can be read, and nothing written.
+#[test]
+fn a_drive_without_spare_blocks_for_a_dead_plane_becomes_read_only() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = ssd(&sim, &["ftl.over_provisioning=20%", "buffer.mode=volatile", "lba_size=4KiB"]);
+    let (drive, issuer) = (QueueDrive::new(&sim, ssd.controller(), QueueId(1), 17).unwrap(), Issuer::new(&sim));
+    let refused = executor.block_on(async {
+        ssd.media().faults().add(DEAD_PLANE.parse().expect("a rule"));
+        for block in (0..2_000).cycle().take(20_000) {
+            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, block, 1);
+            let status = issuer.execute(&*drive, write, HostMem::zeroed(4_096)).await.status;
+            if status != Status::SUCCESS {
+                return Some(status);
+            }
+        }
+        None
+    });
+    assert!(refused.expect("the writes end").is_some(), "a dead plane is not noticed");
+    assert_eq!(ssd.ftl_stats().spare_blocks.0, 0);
+    let why = ssd.read_only().expect("it is read-only");
+    assert!(why.contains("blocks"), "{why}");
 }
 
 #[test]

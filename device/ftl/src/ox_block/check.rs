@@ -47,6 +47,7 @@ impl State {
         self.check_collected()?;
         self.cache.check()?;
         self.check_ready()?;
+        self.check_lost()?;
         (0..self.geometry.planes()).try_for_each(|plane| self.check_plane(PlaneId(plane)))
     }
 

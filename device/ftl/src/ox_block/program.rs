@@ -176,6 +176,7 @@ impl Core {
         match ended {
             Ok(()) => self.end_block(block),
             Err(MediaError::Store) => self.give_up_writing(ReadOnly::Store),
+            Err(MediaError::NoAnswer) => self.check_read_only(),
             Err(_) => {}
         }
     }

@@ -60,9 +60,12 @@ impl State {
         self.count_ready();
     }
 
-    /// A plane does not answer.
+    /// A plane does not answer: its blocks are lost.
     pub(in crate::ox_block) fn plane_died(&mut self, plane: PlaneId) {
-        self.dead[plane.0 as usize] = true;
+        if std::mem::replace(&mut self.dead[plane.0 as usize], true) {
+            return;
+        }
+        self.lost_blocks += self.geometry.blocks_of(plane).filter(|block| !self.bad.is_bad(*block)).count() as u64;
         self.count_ready();
         self.provisioning.plane_died(plane);
     }

@@ -13,15 +13,28 @@ impl State {
         (self.pending.len() + self.in_flight.len()) * size_of::<u32>() + self.dead.len()
     }
 
-    /// Whether there are fewer good blocks than are needed.
+    /// Whether there are fewer usable blocks than are needed.
     pub(in crate::ox_block) fn has_lost_too_much(&self) -> bool {
-        self.new_blocks - self.retired < self.needed
+        self.new_blocks - self.lost_blocks < self.needed
     }
 
-    /// Good blocks beyond those that are needed: now, and when the drive was new.
+    /// Usable blocks beyond those that are needed: now, and when the drive was new. Those of planes that do not answer are none.
     pub(in crate::ox_block) fn spare(&self) -> (u64, u64) {
         let new = self.new_blocks - self.needed;
-        (new.saturating_sub(self.retired), new)
+        (new.saturating_sub(self.lost_blocks), new)
+    }
+
+    /// Checks the count of blocks that are lost.
+    pub(in crate::ox_block) fn check_lost(&self) -> Result<(), String> {
+        let is_dead = |block: BlockId| self.dead[self.geometry.plane_of(block).0 as usize];
+        let blocks = (0..self.geometry.blocks()).map(BlockId);
+        let usable = blocks.filter(|block| !self.bad.is_bad(*block) && !is_dead(*block)).count() as u64;
+        match usable == self.new_blocks - self.lost_blocks {
+            true => Ok(()),
+            false => {
+                Err(format!("{usable} of {} blocks are usable, {} recorded as lost", self.new_blocks, self.lost_blocks))
+            }
+        }
     }
 
     /// The counters, with what the log counts.

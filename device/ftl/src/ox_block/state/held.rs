@@ -57,7 +57,8 @@ impl State {
         self.chunks.set_state(block, BlockState::Bad);
         self.bad.retire(block);
         self.bad_changed.insert(self.channel_of(block));
-        self.retired += 1;
+        // The blocks of a plane that does not answer are lost already.
+        self.lost_blocks += u64::from(!self.dead[self.geometry.plane_of(block).0 as usize]);
         self.counters.retired_blocks += 1;
     }
 }

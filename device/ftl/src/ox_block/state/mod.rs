@@ -163,7 +163,8 @@ pub(super) struct State {
     /// Good blocks that are needed, and good blocks when the drive was new.
     needed: u64,
     new_blocks: u64,
-    retired: u64,
+    /// How many of those are bad, or on a plane that does not answer.
+    lost_blocks: u64,
 }
 
 impl State {
@@ -233,7 +234,7 @@ impl State {
             no_room_since: None,
             needed: (data + reserve).min(good.saturating_sub(1)),
             new_blocks: good,
-            retired: good - count(&|block| bad.is_bad(block)),
+            lost_blocks: good - count(&|block| bad.is_bad(block)),
             unit: UnitSize::of_bytes(geometry.unit_size()),
             geometry,
             bad,
