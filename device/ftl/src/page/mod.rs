@@ -26,6 +26,7 @@
 //! | `memory` | tables that are found again in a file |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
+//! | `mistakes` | what tests have it do wrong, to see that they notice |
 
 mod broken;
 mod buffer;
@@ -38,6 +39,7 @@ mod gate;
 mod holdup;
 mod load;
 mod memory;
+mod mistakes;
 mod moves;
 mod pace;
 mod plant;

@@ -28,6 +28,7 @@ use std::rc::Rc;
 use nandscape_device_media::durable::{DurableMemory, SlotRecord};
 use nandscape_device_media::{BlockId, Media, MediaError, Oob, OobBytes};
 
+use super::mistakes::{self, Mistake};
 use super::state::State;
 use crate::address::{Location, Lpn, SlotId};
 use crate::ftl::{Stats, UNITS_COUNTED};
@@ -35,6 +36,9 @@ use entry::Entry;
 use pace::Pace;
 pub(super) use start::start;
 pub(super) use tables::snapshot_bytes;
+
+#[cfg(test)]
+mod tests;
 
 /// See the module.
 pub(super) struct Memory {
@@ -130,6 +134,9 @@ impl State {
     pub(super) fn remember_trim(&mut self, lpn: Lpn, count: u32) -> Result<(), MediaError> {
         let Some(memory) = &mut self.memory else { return Ok(()) };
         let sequence = memory.next();
+        if mistakes::is_made(Mistake::TrimNotNoted) {
+            return Ok(());
+        }
         memory.append(Entry::Trim { sequence, lpn: lpn.0, count })
     }
 

@@ -7,6 +7,7 @@
 use nandscape_device_media::MediaError;
 use nandscape_device_media::durable::{DurableMemory, SNAPSHOT_CHUNK};
 
+use super::super::mistakes::{self, Mistake};
 use super::super::state::State;
 use super::tables::Parts;
 use crate::address::Lpn;
@@ -51,7 +52,7 @@ impl Pace {
     /// An entry of the map changes.
     #[inline]
     pub(super) fn map_changes(&mut self, lpn: Lpn) {
-        self.changed[(lpn.0 / UNITS) as usize] = true;
+        self.changed[(lpn.0 / UNITS) as usize] |= !mistakes::is_made(Mistake::ChangeNotMarked);
     }
 
     /// All of the map is new.

@@ -10,6 +10,7 @@ use nandscape_device_media::durable::{FoundSlot, PageRecord, PageStatus};
 use nandscape_device_media::{Changed, PageId, UnitId};
 use nandscape_sim::table::Table;
 
+use super::super::mistakes::{self, Mistake};
 use super::super::tables::{Map, sure};
 use super::entry::Entry;
 use super::pace::Pace;
@@ -74,7 +75,8 @@ impl Memory {
         if !changed.is_empty() {
             search.numbers = Some(Table::new(logical_units as usize * 2)?);
             search.drop_erased(&changed);
-            changed.iter().try_for_each(|block| search.look_at_block(block))?;
+            let looked_at = if mistakes::is_made(Mistake::SinceIgnored) { &[][..] } else { &changed };
+            looked_at.iter().try_for_each(|block| search.look_at_block(block))?;
         }
         let entries = self.read_journal()?;
         search.highest = entries.iter().map(|entry| entry.sequence()).fold(search.highest, u64::max);
@@ -113,7 +115,7 @@ impl Search<'_> {
         for Changed { block, was_erased, .. } in changed {
             erased[block.0 as usize] = *was_erased || self.memory.media.is_marked_bad(*block);
         }
-        if !erased.contains(&true) {
+        if !erased.contains(&true) || mistakes::is_made(Mistake::ErasedIgnored) {
             return;
         }
         for lpn in (0..self.map.units()).map(Lpn) {
@@ -156,7 +158,8 @@ impl Search<'_> {
     /// A copy of a unit. Of two with the same number, which hold the same, the later one stays.
     fn consider(&mut self, lpn: Lpn, place: UnitId, sequence: u64) {
         self.highest = self.highest.max(sequence);
-        if self.number(lpn).is_none_or(|other| sequence >= other) {
+        let is_newest = self.number(lpn).is_none_or(|other| sequence >= other);
+        if is_newest || mistakes::is_made(Mistake::NewestIgnored) {
             self.set(lpn, Location::Flash(place));
             self.set_number(lpn, sequence);
         }
@@ -196,6 +199,7 @@ impl Search<'_> {
         let range = |lpn: u32, count: u32| lpn.min(units)..lpn.saturating_add(count).min(units);
         for entry in entries {
             match *entry {
+                Entry::Trim { .. } if mistakes::is_made(Mistake::TrimsIgnored) => {}
                 Entry::Trim { sequence, lpn, count } => trims.since.add(range(lpn, count), sequence),
                 Entry::Void { sequence, lpn, count } => trims.before.add(range(lpn, count), sequence),
                 Entry::Lost { .. } | Entry::Found { .. } => {}
@@ -206,7 +210,7 @@ impl Search<'_> {
         }
         for (range, sequence) in trims.since.ranges() {
             for lpn in range.map(Lpn) {
-                match self.is_of_snapshot(lpn) {
+                match self.is_of_snapshot(lpn) || mistakes::is_made(Mistake::TrimsOverNewer) {
                     true => self.forget(lpn),
                     false => self.void_below(lpn, sequence),
                 }
@@ -245,7 +249,9 @@ impl Search<'_> {
             let sequence = record.sequence;
             self.highest = self.highest.max(sequence);
             let is_known = record.lpn < self.map.units();
-            let is_newer = is_known && self.number(Lpn(record.lpn)).is_none_or(|number| sequence > number);
+            let is_newer = is_known
+                && (mistakes::is_made(Mistake::SlotsOverNewer)
+                    || self.number(Lpn(record.lpn)).is_none_or(|number| sequence > number));
             let is_newest = newest.get(&record.lpn).is_none_or(|other| sequence > other.sequence);
             let is_void =
                 [trims.since.of(record.lpn), trims.before.of(record.lpn)].iter().any(|trim| Some(sequence) < *trim);
@@ -276,7 +282,7 @@ impl Search<'_> {
                 }
                 Entry::Found { sequence, lpn, sectors } if lpn < self.map.units() => {
                     let number = in_buffer.get(&Lpn(lpn)).copied().max(self.number(Lpn(lpn)));
-                    if number >= Some(sequence) {
+                    if number >= Some(sequence) && !mistakes::is_made(Mistake::FoundIgnored) {
                         lost.entry(Lpn(lpn)).and_modify(|lost| *lost &= !sectors);
                     }
                 }

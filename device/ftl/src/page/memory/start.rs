@@ -11,6 +11,7 @@ use std::rc::Rc;
 use nandscape_device_media::{BlockId, Media, PlaneId};
 
 use super::super::PageFtlConfig;
+use super::super::mistakes::{self, Mistake};
 use super::super::state::State;
 use super::pace::Pace;
 use super::recall::Recalled;
@@ -35,6 +36,7 @@ pub(in super::super) fn start(
     let mut memory = Memory { media, durable, sequence: 0, keeps_buffer, counted: 0, pace };
     let Recalled { map, lost, unsettled, kept, damaged, pace, sequence, is_as_snapshot } =
         memory.recall(config.logical_units)?;
+    let sequence = if mistakes::is_made(Mistake::NumbersAgain) { 0 } else { sequence };
     (memory.sequence, memory.pace) = (sequence, pace);
     state.memory = Some(memory);
     unsettled.iter().for_each(|(lpn, sectors)| state.remember_lost(*lpn, *sectors));

@@ -15,6 +15,7 @@ use std::io;
 use nandscape_device_media::durable::{JOURNAL_ENTRY, SNAPSHOT_CHUNK};
 use nandscape_device_media::{BlockId, Geometry, MediaError};
 
+use super::super::mistakes::{self, Mistake};
 use super::super::state::State;
 use super::super::tables::Map;
 use super::Memory;
@@ -98,7 +99,8 @@ impl State {
             }
         }
         // After what slots have found again: the host may have declared it unreadable since.
-        carried.extend(self.damage.lost().map(|(lpn, sectors)| Entry::Lost { sequence: 0, lpn: lpn.0, sectors }));
+        let lost = self.damage.lost().filter(|_| !mistakes::is_made(Mistake::LostForgotten));
+        carried.extend(lost.map(|(lpn, sectors)| Entry::Lost { sequence: 0, lpn: lpn.0, sectors }));
         let mut lately = Trims::default();
         // Where the journal cannot be read, the snapshot cannot be written.
         let _ = memory.durable.entries(|entry| {
