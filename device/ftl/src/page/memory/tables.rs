@@ -88,14 +88,14 @@ impl State {
         for id in self.buffer.occupied() {
             let slot = self.buffer.slot(id);
             let (lpn, sectors, sequence) = (slot.lpn.0, slot.was_lost, slot.sequence);
-            if sectors != 0 {
-                // They are lost unless the slot comes to flash.
-                carried.extend([Entry::Lost { sequence: 0, lpn, sectors }, Entry::Found { sequence, lpn, sectors }]);
-            }
             let newest = self.tables.location(slot.lpn);
             let is_before = |newest: SlotId| self.buffer.slot(newest).previous == Location::Buffered(id);
             if newest != Location::Buffered(id) && !matches!(newest, Location::Buffered(newest) if is_before(newest)) {
+                // What the slot has found again was deallocated with it.
                 carried.push(Entry::Void { sequence: sequence + 1, lpn, count: 1 });
+            } else if sectors != 0 {
+                // They are lost unless the slot comes to flash.
+                carried.extend([Entry::Lost { sequence: 0, lpn, sectors }, Entry::Found { sequence, lpn, sectors }]);
             }
         }
         // After what slots have found again: the host may have declared it unreadable since.

@@ -12,6 +12,8 @@ use super::drive::{Drive, Failed, Mode, SECTORS, UNIT_SECTORS, create};
 use super::model::{Content, Model};
 use crate::{Extent, Ftl};
 
+/// Runs that have found a mistake: a slot whose unit was deallocated, under way when a snapshot began, had its lost sectors come back.
+const FOUND: [(Mode, u64); 1] = [(Mode::Capacitor, 1_145)];
 const LIVES: u32 = 5;
 const STEPS: u32 = 250;
 /// The most writes of the file before a kill.
@@ -111,6 +113,13 @@ async fn step(drive: &Drive, mode: Mode, model: &mut Model, rng: &mut Rng) -> Re
         Err(Failed) => model.may(range, content),
     }
     ended
+}
+
+#[test]
+fn seeds_that_have_found_a_mistake_find_none() {
+    for (mode, seed) in FOUND {
+        run(mode, seed).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
 }
 
 #[test]
