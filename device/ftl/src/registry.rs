@@ -10,8 +10,8 @@ use nandscape_device_media::{BlockId, Geometry};
 
 use crate::component::{BadBlocks, BlockMetadata, Checkpoint, Fragments, GarbageCollection, LogStart, WriteCaching};
 use crate::parts::{
-    BadBlockList, BadBlockTable, BlocksPart, ByMerit, ChunkTable, Eager, FragmentTable, HalfFull, KeyedEntries,
-    LineOrder, Lines, LogBuffer, LogPart, MapPart, Oldest, PagedMap, Part, ProvisioningPart, StreamLine,
+    BadBlockList, BadBlockTable, BlocksPart, ByAddress, ByMerit, ChunkTable, Eager, FragmentTable, HalfFull,
+    KeyedEntries, LineOrder, Lines, LogBuffer, LogPart, MapPart, Oldest, PagedMap, Part, ProvisioningPart, StreamLine,
 };
 use crate::policy::{CostBenefit, Greedy};
 
@@ -235,6 +235,11 @@ pub static BUILT_IN: &[Component] = &[
     Component::GarbageCollection(Choice::new("oldest", "the block that became full longest ago", |_| {
         Box::new(ByMerit(Oldest))
     })),
+    Component::GarbageCollection(Choice::new(
+        "by_address",
+        "the block with the most garbage; its units are moved in the order of their addresses",
+        |_| Box::new(ByAddress(ByMerit(Greedy))),
+    )),
     Component::WriteCache(Choice::new("eager", "data is programmed as soon as it fills a page", |_| Box::new(Eager))),
     Component::WriteCache(Choice::new("half_full", "data is programmed when half of the cache is in use", |_| {
         Box::new(HalfFull)

@@ -464,7 +464,8 @@ section! {
         log: String,
         /// P7-REC, checkpoints: `"keyed"`.
         checkpoint: String,
-        /// P8-GC, which block is collected next: `"most_garbage"`, `"cost_benefit"` or `"oldest"`.
+        /// P8-GC, which block is collected next: `"most_garbage"`, `"cost_benefit"` or `"oldest"`; or `"by_address"`, the first with the
+        /// units of a block moved in the order of their addresses.
         gc: String,
         /// P9-WCA, when data in the write cache is programmed: `"eager"`, as soon as it fills a page; or `"half_full"`, when half
         /// of the cache is in use.

@@ -1,18 +1,69 @@
-//! P8-GC (OX table 5.9): which block is recycled next.
+//! P8-GC (OX table 5.9): which block is recycled next, and how its data is moved.
 //!
 //! | OX | here |
 //! |---|---|
 //! | INIT, EXIT | the construction of the component and the drop of it |
 //! | TARGET | [`GarbageCollection::target`] |
-//! | RECYCLE | a process of the FTL: it reads, programs, and updates P5 and P2 |
+//! | RECYCLE | [`GarbageCollection::recycle`], a process over [`Recycling`] |
+//!
+//! The FTL keeps what must hold whatever a component does. It closes the block before RECYCLE. A copy becomes current only if the
+//! unit is still where it was read, so that the host's writes win (the optimistic lock of OX 5.1.8). PUT follows when nothing in the
+//! block is current; a block in which a component has left something is not erased.
 
-use nandscape_device_media::BlockId;
+use std::mem;
 
+use nandscape_device_media::{BlockId, UnitId};
+
+use super::process::Process;
+use crate::address::Lpn;
 use crate::policy::Candidate;
 
-/// Chooses blocks to recycle.
+/// Chooses blocks to recycle, and recycles them.
 pub trait GarbageCollection {
     /// TARGET: one of the blocks, all of which have garbage enough; `None` leaves them as they are for now. The blocks come in
     /// the order of their numbers.
     fn target(&self, blocks: &mut dyn Iterator<Item = (BlockId, Candidate)>) -> Option<BlockId>;
+
+    /// RECYCLE: moves what is current out of a block of the host's data. As it is given, page by page in the order in which they were
+    /// written.
+    ///
+    /// # Errors
+    /// When the FTL ends the process.
+    fn recycle<'a>(&'a self, block: &'a dyn Recycling) -> Process<'a> {
+        Box::pin(async move {
+            let mut next = Vec::new();
+            for page in 0..block.pages() {
+                for unit in block.read(page).await? {
+                    next.push(unit);
+                    if next.len() == block.units_per_page() {
+                        block.program(mem::take(&mut next)).await?;
+                    }
+                }
+            }
+            block.program(next).await
+        })
+    }
+}
+
+/// A unit in the block that is recycled: what the host calls it, and where it is.
+pub type RecycledUnit = (Lpn, UnitId);
+
+/// A block that is recycled.
+pub trait Recycling {
+    /// Its pages.
+    fn pages(&self) -> u32;
+
+    /// Mapping units of a page.
+    fn units_per_page(&self) -> usize;
+
+    /// Reads a page. Gives its units that are current; none if it cannot be read, or its data is damaged. Pages without current units
+    /// take no time.
+    fn read(&self, page: u32) -> Process<'_, Vec<RecycledUnit>>;
+
+    /// Programs units that were read into a page of the stream for cold data, in the block's channel, and has the copies become
+    /// current. Waits only while too many programs are under way. No units take no program.
+    ///
+    /// # Panics
+    /// With more units than a page has, and with units of another block.
+    fn program(&self, units: Vec<RecycledUnit>) -> Process<'_>;
 }

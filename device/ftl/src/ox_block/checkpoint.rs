@@ -8,12 +8,14 @@
 use nandscape_device_media::BlockId;
 
 use super::chores::Chore;
-use super::core::{Core, Latch, Mark, Phase, Stopped};
+use super::core::{Core, Latch, Mark, Phase};
 use super::lines::Layout;
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::state::{Mover, State};
-use crate::component::{CachedMapping, Checkpoint, Key, LineProvisioning, Log, LogHead, LogPosition, StoredBlocks};
+use crate::component::{
+    CachedMapping, Checkpoint, Key, LineProvisioning, Log, LogHead, LogPosition, Stopped, StoredBlocks,
+};
 use crate::ftl::ReadOnly;
 use crate::parts::{KeyedEntries, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
 

@@ -2,10 +2,11 @@
 
 use nandscape_device_media::{BlockId, PageImage, PlaneId, UnitId};
 
-use super::core::{Core, Held, Stopped};
+use super::core::{Core, Held};
 use super::pages::Kind;
 use super::state::Mover;
 use crate::address::{Lpn, SlotId};
+use crate::component::Stopped;
 
 /// A task.
 pub(super) enum Chore {

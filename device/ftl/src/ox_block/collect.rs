@@ -4,26 +4,24 @@
 //! it have ended. The more of it is in use, the less garbage a block must have to be collected. A unit that was moved becomes
 //! current only if the map still says what it said when it was read: the host's writes win.
 
-use std::rc::Rc;
-
-use nandscape_device_media::{BlockId, PageId, PageImage, PlaneId, UnitId};
-use nandscape_drive::Breakdown;
+use nandscape_device_media::{BlockId, PlaneId, UnitId};
 use nandscape_drive::breakdown::cause;
 
 use super::chores::{Chore, Move};
-use super::core::{Core, Latch, Stopped};
-use super::lines::{Layout, LineLayout, Stamp};
+use super::core::{Core, Latch};
+use super::lines::Layout;
 use super::mistakes::{self, Mistake};
 use super::pages::{self, NO_LPN};
+use super::recycle::Recycled;
 use super::state::{Mover, State};
 use super::streams::{COLD, HOT, LOG, META};
 use crate::address::Lpn;
-use crate::component::{BlockMetadata, BlockState, CachedMapping, Channels, LineProvisioning, Mapping, StoredBlocks};
+use crate::component::{
+    BlockMetadata, BlockState, CachedMapping, Channels, LineProvisioning, Mapping, Stopped, StoredBlocks,
+};
 use crate::parts::Entry;
 use crate::policy::Candidate;
 
-/// Pages of a block that are moved at the same time, at the most.
-const MOVES: usize = 8;
 /// Rates are in thousandths.
 const WHOLE: u32 = 1_000;
 
@@ -181,7 +179,7 @@ impl Core {
         open > 1
     }
 
-    /// RECYCLE: moves what is current out of a block.
+    /// Has P8 recycle a block, and takes it back.
     pub(super) async fn collect_block(&self, block: BlockId, channel: u32) -> Result<(), Stopped> {
         let (stream, garbage, is_retiring) = {
             let mut state = self.state.borrow_mut();
@@ -196,7 +194,10 @@ impl Core {
         let latch = Latch::new(&self.sim);
         match stream {
             META => self.move_fragments(block).await?,
-            _ => self.move_units(block, channel, &latch).await?,
+            _ => {
+                let gc = self.state.borrow().gc.clone();
+                gc.recycle(&Recycled { core: self, block, channel, moves: latch.clone() }).await?;
+            }
         }
         latch.below(1).await;
         self.still_running()?;
@@ -223,65 +224,6 @@ impl Core {
         }
         self.log_grew();
         Ok(())
-    }
-
-    async fn move_units(&self, block: BlockId, channel: u32, latch: &Rc<Latch>) -> Result<(), Stopped> {
-        let geometry = *self.media.geometry();
-        let per_page = geometry.units_per_page() as usize;
-        let mut batch = Move { units: Vec::new(), image: PageImage::default(), channel };
-        for page in (0..geometry.pages_per_block()).map(|page| geometry.page_at(block, page)) {
-            let Some(units) = self.read_current(page).await? else { continue };
-            if self.media.check_sound(page).is_err() {
-                continue;
-            }
-            for unit in units {
-                batch.units.push((Lpn(self.media.tag(unit)), unit));
-                self.copy_to(&mut batch.image, unit);
-                if batch.units.len() == per_page {
-                    let full =
-                        std::mem::replace(&mut batch, Move { units: Vec::new(), image: PageImage::default(), channel });
-                    self.start_move(full, latch).await;
-                }
-            }
-        }
-        if !batch.units.is_empty() {
-            self.start_move(batch, latch).await;
-        }
-        Ok(())
-    }
-
-    /// Adds a copy of a unit to an image. A stamp keeps its number, and says in whose line the copy is.
-    fn copy_to(&self, image: &mut PageImage, unit: UnitId) {
-        let Layout::Lines(LineLayout { shared, .. }) = self.config.layout else {
-            return self.media.copy_to(image, unit);
-        };
-        let area = self.media.oob(unit);
-        let stream = if shared { HOT } else { COLD };
-        let area = Stamp::of(&area).map_or(area, |stamp| Stamp { stream, ..stamp }.area(area.tag));
-        image.push_with_oob(area, self.media.data(unit));
-    }
-
-    async fn start_move(&self, batch: Move, latch: &Rc<Latch>) {
-        latch.below(MOVES).await;
-        self.chores.start(Chore::Move { units: batch, _held: latch.begin() });
-    }
-
-    /// Reads what is current of a page; `None` if nothing is, or it cannot be read.
-    async fn read_current(&self, page: PageId) -> Result<Option<Vec<UnitId>>, Stopped> {
-        let current = || {
-            let (state, geometry) = (self.state.borrow(), self.media.geometry());
-            let units = (0..geometry.units_per_page()).map(|unit| geometry.unit_at(page, unit));
-            units.filter(|unit| state.chunks.is_valid(*unit)).collect::<Vec<UnitId>>()
-        };
-        let units = current();
-        if units.is_empty() {
-            return Ok(None);
-        }
-        let bytes = units.len() as u32 * self.media.geometry().unit_size();
-        let who = self.config.priority.who(cause::GC);
-        let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
-        self.still_running()?;
-        Ok(read.is_ok().then(current))
     }
 
     /// Programs units elsewhere, and makes those copies current that may be.

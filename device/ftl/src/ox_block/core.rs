@@ -23,13 +23,9 @@ use super::program::ProgramJob;
 use super::recovery::Recovered;
 use super::state::{self, State};
 use super::{CheckpointConfig, OxBlockConfig, OxGcConfig};
-use crate::component::LogHead;
+use crate::component::{LogHead, Stopped};
 use crate::ftl::{ReadOnly, Refusal};
 use crate::parts::Record;
-
-/// Power was cut: a process ends.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct Stopped;
 
 /// How far a start has come.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -7,11 +7,11 @@ use nandscape_device_media::{MediaError, PageId};
 use nandscape_drive::Breakdown;
 use nandscape_sim::account::Totals;
 
-use super::core::{Core, Stopped};
+use super::core::Core;
 use super::mistakes::{self, Mistake};
 use super::state::{Mover, State};
 use crate::address::{Lpn, SlotId};
-use crate::component::{CachedMapping, FragmentMiss, Log, LogPosition};
+use crate::component::{CachedMapping, FragmentMiss, Log, LogPosition, Stopped};
 use crate::ftl::{Milestone, Settling};
 use crate::parts::{Entry, Record};
 

@@ -10,11 +10,11 @@ use nandscape_sim::{Class, Span, Who};
 
 use super::OxBlock;
 use super::cache::Group;
-use super::core::{Core, Phase, Stopped};
+use super::core::{Core, Phase};
 use super::mistakes::{self, Mistake};
 use super::state::Mover;
 use crate::address::{Extent, Lpn, Piece, SlotId};
-use crate::component::{CachedMapping, ChainedLog, Log, Mapping};
+use crate::component::{CachedMapping, ChainedLog, Log, Mapping, Stopped};
 use crate::ftl::{Milestone, Settling};
 use crate::parts::Entry;
 

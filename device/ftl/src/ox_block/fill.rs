@@ -3,9 +3,9 @@
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 
-use super::core::{Core, Stopped};
+use super::core::Core;
 use crate::address::{Lpn, SlotId};
-use crate::component::{BlockMetadata, Log};
+use crate::component::{BlockMetadata, Log, Stopped};
 use crate::parts::Entry;
 
 impl Core {

@@ -8,9 +8,10 @@ use nandscape_device_media::{BlockId, Media, MediaError, Misuse, PlaneId};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 
-use super::core::{Core, Stopped};
+use super::core::Core;
 use super::mistakes::{self, Mistake};
 use super::pages::{self, Kind};
+use crate::component::Stopped;
 use crate::ftl::ReadOnly;
 use crate::parts::{FixedPage, FixedRecord, Reassembly};
 

@@ -3,10 +3,10 @@
 use nandscape_drive::breakdown::cause;
 
 use super::chores::Chore;
-use super::core::{Core, Mark, Phase, Stopped};
+use super::core::{Core, Mark, Phase};
 use super::pages::{self, Kind};
 use super::streams::LOG;
-use crate::component::{ChainedLog, Log, LogPosition, POINTERS};
+use crate::component::{ChainedLog, Log, LogPosition, POINTERS, Stopped};
 
 impl Core {
     /// Starts writing the log, if a page of it is due and none is being written.

@@ -4,12 +4,12 @@ use nandscape_device_media::PageId;
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 
-use super::core::{Core, Stopped};
+use super::core::Core;
 use super::pages::{self, Kind};
 use super::state::Mover;
 use super::streams::META;
 use crate::address::Lpn;
-use crate::component::{CachedMapping, ChainedLog, Eviction, FragmentMiss, Mapping, Miss};
+use crate::component::{CachedMapping, ChainedLog, Eviction, FragmentMiss, Mapping, Miss, Stopped};
 use crate::parts::{Entry, numbers_of_bytes};
 
 impl Core {

@@ -21,6 +21,7 @@
 //! | `state` | the tables together: what changes several of them, synchronous |
 //! | `chores` | what goes on beside the host's commands |
 //! | `program` | programs of pages, of all streams |
+//! | `recycle` | a block that P8 recycles |
 //! | `pages` | pages of tables and logs |
 //! | `read` | reads |
 //! | `age` | checkpoints by age |
@@ -66,6 +67,7 @@ mod program;
 mod pump;
 mod read;
 mod recovery;
+mod recycle;
 mod release;
 mod rest;
 mod restart;

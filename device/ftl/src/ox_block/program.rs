@@ -9,10 +9,10 @@ use nandscape_sim::executor::TaskId;
 use nandscape_sim::{Cause, Sim};
 use smallvec::SmallVec;
 
-use super::core::{Core, Phase, Stopped};
+use super::core::{Core, Phase};
 use super::streams::META;
 use crate::address::SlotId;
-use crate::component::Stream;
+use crate::component::{Stopped, Stream};
 use crate::ftl::ReadOnly;
 
 /// A page that is to be programmed.

@@ -7,9 +7,9 @@ use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
 
 use super::chores::Chore;
-use super::core::{Core, Phase, Stopped};
+use super::core::{Core, Phase};
 use super::state::State;
-use crate::component::{BadBlocks, BlockMetadata, LineProvisioning};
+use crate::component::{BadBlocks, BlockMetadata, LineProvisioning, Stopped};
 use crate::ftl::ReadOnly;
 use crate::parts::numbers_to_bytes;
 

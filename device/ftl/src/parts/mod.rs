@@ -3,6 +3,7 @@
 mod bad_block_list;
 mod bad_block_table;
 mod block_table;
+mod by_address;
 mod channel_table;
 mod chunk_table;
 mod entry;
@@ -27,6 +28,7 @@ mod targets;
 pub use bad_block_list::BadBlockList;
 pub use bad_block_table::BadBlockTable;
 pub use block_table::BlockTable;
+pub use by_address::ByAddress;
 pub use channel_table::ChannelTable;
 pub use chunk_table::{ChunkTable, FIXED};
 pub use entry::{Entry, page_from_raw, page_to_raw};

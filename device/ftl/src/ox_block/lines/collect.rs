@@ -4,9 +4,9 @@ use nandscape_device_media::{BlockId, PlaneId};
 
 use super::LineLayout;
 use super::limit::ALL;
-use crate::component::{BlockMetadata, BlockState, LineProvisioning};
+use crate::component::{BlockMetadata, BlockState, LineProvisioning, Stopped};
 use crate::ox_block::chores::Chore;
-use crate::ox_block::core::{Core, Stopped};
+use crate::ox_block::core::Core;
 use crate::ox_block::state::{PROGRAMS_PER_PLANE, State};
 use crate::ox_block::streams::{COLD, HOT};
 use crate::policy::Candidate;

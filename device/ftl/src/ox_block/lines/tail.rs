@@ -5,9 +5,9 @@ use nandscape_device_media::{BlockId, Oob, PageId};
 use nandscape_drive::breakdown::cause;
 
 use super::{Layout, Stamp, tail_pages};
-use crate::component::{BlockMetadata, BlockState};
+use crate::component::{BlockMetadata, BlockState, Stopped};
 use crate::ox_block::chores::Chore;
-use crate::ox_block::core::{Core, Stopped};
+use crate::ox_block::core::Core;
 use crate::ox_block::pages::{self, Kind};
 
 impl Core {

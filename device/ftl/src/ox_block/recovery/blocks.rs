@@ -12,14 +12,14 @@ use nandscape_drive::breakdown::cause;
 
 use super::super::checkpoint::Restored;
 use super::super::chores::Chore;
-use super::super::core::{Core, Latch, Stopped};
+use super::super::core::{Core, Latch};
 use super::super::lines::Layout;
 use super::super::mistakes::{self, Mistake};
 use super::super::state::State;
 use super::super::streams::{COLD, HOT, LOG, LOG_WIDTH, META};
 use super::Ended;
 use super::replay::Replay;
-use crate::component::{BlockMetadata, BlockState, CachedMapping, LineProvisioning, LogStart, StoredBlocks};
+use crate::component::{BlockMetadata, BlockState, CachedMapping, LineProvisioning, LogStart, Stopped, StoredBlocks};
 use crate::ftl::ReadOnly;
 use crate::parts::FIXED;
 

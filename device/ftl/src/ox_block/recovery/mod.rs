@@ -25,14 +25,14 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Span, Time};
 
 use self::replay::Replay;
-use super::core::{Core, Phase, Stopped};
+use super::core::{Core, Phase};
 use super::durable;
 use super::lines::Layout;
 use super::pages::{self, Kind};
 use super::release::Formatted;
 use super::state::{self, State};
 use crate::Recoveries;
-use crate::component::{BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Log, StoredBlocks};
+use crate::component::{BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Log, Stopped, StoredBlocks};
 use crate::ftl::ReadOnly;
 use crate::parts::{FixedRecord, Record, numbers_of_bytes, page_from_raw};
 

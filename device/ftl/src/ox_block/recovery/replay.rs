@@ -7,13 +7,13 @@ use nandscape_device_media::{BlockId, PageId};
 use nandscape_drive::Breakdown;
 
 use super::super::checkpoint::Restored;
-use super::super::core::{Core, Stopped};
+use super::super::core::Core;
 use super::super::mistakes::{self, Mistake};
 use super::super::pages::{self, Kind};
 use super::super::streams::{COLD, HOT};
 use super::{Ended, Recovered};
 use crate::address::Lpn;
-use crate::component::{LogHead, Mapping, Stream};
+use crate::component::{LogHead, Mapping, Stopped, Stream};
 use crate::parts::{LogPage, Record, Remap};
 
 /// A replay under way.

@@ -95,7 +95,7 @@ pub(super) struct State {
     /// P6.
     pub(super) log: LogPart,
     /// P8.
-    pub(super) gc: Box<dyn GarbageCollection>,
+    pub(super) gc: Rc<dyn GarbageCollection>,
     /// P9: when data is programmed.
     pub(super) caching: Box<dyn WriteCaching>,
     /// P9.
@@ -197,7 +197,7 @@ impl State {
                 Layout::Log => (components.log.make)(&log),
                 Layout::Lines(_) => Part::Other(Box::<NoLog>::default()),
             },
-            gc: (components.gc.make)(&needs),
+            gc: (components.gc.make)(&needs).into(),
             caching: (components.write_cache.make)(&needs),
             components,
             cache: WriteCache::new(config.buffer_units, UnitSize::of_bytes(geometry.unit_size()), media.keeps_data()),

@@ -27,7 +27,7 @@ pub(super) const LINES: [&str; 4] = ["pblk", "spdk", "pblk_through", "spdk_capac
 pub(super) const KINDS: [&str; 6] = ["plain", "transactions", "capacitors", "through", "paged", "tiny"];
 
 /// The names of kinds that seeds do not draw: what a seed draws stays the same.
-pub(super) const MORE: [&str; 3] = ["channel_lines", "programmed", "appended"];
+pub(super) const MORE: [&str; 4] = ["channel_lines", "programmed", "appended", "by_address"];
 
 impl Setup {
     /// The drive of a kind, if there is one of that name.
@@ -41,7 +41,8 @@ impl Setup {
             "appended" => Setup::small().transactions().programmed().appended(),
             "paged" => Setup::paged(),
             "tiny" => Setup::tiny(),
-            "channel_lines" => Setup::small().channel_lines(),
+            "channel_lines" => Setup::small().component(Set::Provisioning, "channel_lines"),
+            "by_address" => Setup::small().component(Set::GarbageCollection, "by_address"),
             "pblk" => Setup::small().layout(Layout::PBLK),
             "spdk" => Setup::small().layout(Layout::SPDK),
             "pblk_through" => Setup::small().layout(Layout::PBLK).through(),
@@ -128,10 +129,9 @@ impl Setup {
         self
     }
 
-    /// With a line of blocks for each channel.
-    fn channel_lines(mut self) -> Setup {
-        let name = |set| (set == Set::Provisioning).then_some("channel_lines");
-        self.config.components = Components::named(name).expect("they are built in");
+    /// With another component of a set.
+    fn component(mut self, set: Set, name: &'static str) -> Setup {
+        self.config.components = Components::named(|other| (other == set).then_some(name)).expect("it is built in");
         self
     }
 

@@ -12,7 +12,7 @@
 //! | `standstill` | what is under way on a drive that does not go on |
 //! | `cuts` | power cuts at every operation of short runs and of recoveries |
 //! | `campaign` | runs drawn from seeds, as many as are asked for |
-//! | `channel_lines` | a line for each channel |
+//! | `other_components` | components beside the first of each set |
 //! | `damage` | flash that is damaged at random |
 //! | `data` | loads without cuts |
 //! | `lines` | the layouts without a log |
@@ -40,7 +40,6 @@
 mod acknowledge;
 mod campaign;
 mod case;
-mod channel_lines;
 mod counters;
 mod cuts;
 mod damage;
@@ -53,6 +52,7 @@ mod load;
 mod lose;
 mod mistakes;
 mod model;
+mod other_components;
 mod overlap;
 mod padding;
 mod replay;
