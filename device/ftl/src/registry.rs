@@ -10,8 +10,9 @@ use nandscape_device_media::{BlockId, Geometry};
 
 use crate::component::{BadBlocks, BlockMetadata, Checkpoint, Fragments, GarbageCollection, LogStart, WriteCaching};
 use crate::parts::{
-    BadBlockList, BadBlockTable, BlocksPart, ByAddress, ByMerit, ChunkTable, Eager, FragmentTable, HalfFull,
-    KeyedEntries, LineOrder, Lines, LogBuffer, LogPart, MapPart, Oldest, PagedMap, Part, ProvisioningPart, StreamLine,
+    BadBlockList, BadBlockTable, BlocksPart, ByAddress, ByMerit, ChunkTable, Eager, FlushedFirst, FragmentTable,
+    HalfFull, KeyedEntries, LineOrder, Lines, LogBuffer, LogPart, MapPart, Oldest, PagedMap, Part, ProvisioningPart,
+    StreamLine,
 };
 use crate::policy::{CostBenefit, Greedy};
 
@@ -224,6 +225,11 @@ pub static BUILT_IN: &[Component] = &[
         Part::BuiltIn(LogBuffer::new(start))
     })),
     Component::Checkpoint(Choice::new("keyed", "values under keys", || Box::new(KeyedEntries::default()))),
+    Component::Checkpoint(Choice::new(
+        "flushed_first",
+        "values under keys; tables are written before the head of the log is taken, and again after it",
+        || Box::new(FlushedFirst::default()),
+    )),
     Component::GarbageCollection(Choice::new("most_garbage", "the block with the most garbage", |_| {
         Box::new(ByMerit(Greedy))
     })),

@@ -462,7 +462,8 @@ section! {
         mapping: String,
         /// P6-LOG, the log: `"chain"`.
         log: String,
-        /// P7-REC, checkpoints: `"keyed"`.
+        /// P7-REC, checkpoints and replay: `"keyed"`; or `"flushed_first"`, which writes the tables before it takes the head of the log and
+        /// again after it, so that there is less to replay.
         checkpoint: String,
         /// P8-GC, which block is collected next: `"most_garbage"`, `"cost_benefit"` or `"oldest"`; or `"by_address"`, the first with the
         /// units of a block moved in the order of their addresses.

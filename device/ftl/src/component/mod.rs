@@ -24,7 +24,7 @@ pub use bad_blocks::BadBlocks;
 pub(crate) use bad_blocks::NoneBad;
 pub use blocks::{BlockInfo, BlockMetadata, BlockState, StoredBlocks};
 pub use channels::Channels;
-pub use checkpoint::{Checkpoint, Key};
+pub use checkpoint::{Checkpoint, Checkpointing, Key, Progress, ReplayEnded, Replayed, Replaying};
 pub use garbage_collection::{GarbageCollection, RecycledUnit, Recycling};
 pub use log::{ChainedLog, Log, LogHead, LogPosition, LogStart, NoteRecord, Outgoing, POINTERS};
 pub use mapping::{CachedMapping, Eviction, FragmentMiss, Mapping, Miss};

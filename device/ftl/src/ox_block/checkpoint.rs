@@ -1,9 +1,8 @@
-//! P7-REC: the fuzzy checkpoint (OX 6.1.7.1).
+//! Checkpoints: what they say, and the steps of which P7 makes one.
 //!
-//! The head of the log is taken first. What changes after that is in the log behind the head, so the tables can be written while
-//! they change. Before the checkpoint itself is written, the log is written up to the last change that a table on flash
-//! may have: the thesis lacks this, and without it a table could be ahead of the log. Blocks that were collected before the head
-//! was taken are erased when all copies of the checkpoint are on flash.
+//! Blocks that were collected before the head of the log was taken are erased when all copies of the checkpoint are on flash.
+
+use std::cell::Cell;
 
 use nandscape_device_media::BlockId;
 
@@ -14,7 +13,8 @@ use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::state::{Mover, State};
 use crate::component::{
-    CachedMapping, Checkpoint, Key, LineProvisioning, Log, LogHead, LogPosition, Stopped, StoredBlocks,
+    CachedMapping, Checkpoint, Checkpointing, Key, LineProvisioning, Log, LogHead, LogPosition, Process, Progress,
+    Stopped, StoredBlocks,
 };
 use crate::ftl::ReadOnly;
 use crate::parts::{KeyedEntries, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
@@ -47,12 +47,11 @@ pub(super) struct Restored {
 }
 
 impl State {
-    pub(super) fn checkpoint(&self, head: &LogHead, written: u64, mapped: LogPosition) -> Box<dyn Checkpoint> {
-        let mut entries = (self.components.checkpoint.make)();
+    /// SET of all that a checkpoint says, as of now.
+    pub(super) fn put_entries(&self, into: &mut dyn Checkpoint, head: &LogHead, written: u64, mapped: LogPosition) {
         let tables = [self.chunk_small.encode(), self.map.tiny().encode()];
         let numbers = [self.log.last().0, mapped.0, written, self.next_transaction];
-        set_all(&mut *entries, tables, head, self.provisioning.turns(), numbers);
-        entries
+        set_all(into, tables, head, self.provisioning.turns(), numbers);
     }
 
     /// RECOVER: takes over what a checkpoint says; `None` if it does not fit the drive.
@@ -100,6 +99,101 @@ pub(super) fn size_of(tables: [u64; 2], turns: usize) -> u64 {
     entries.encode().len() as u64
 }
 
+/// A checkpoint that P7 takes.
+struct Steps<'a> {
+    core: &'a Core,
+    reached: Cell<Reached>,
+}
+
+/// How far it has come.
+#[derive(Copy, Clone, Debug)]
+enum Reached {
+    Nothing,
+    Head(Mark),
+    /// The tables are written, up to a position of the log.
+    Tables(Mark, LogPosition),
+    /// The entries were given, at a position of the log.
+    Entries(Mark, LogPosition),
+    Log(Mark),
+    Flash(Mark),
+}
+
+impl Steps<'_> {
+    #[track_caller]
+    fn must_follow(&self, what: &str, before: &str) -> ! {
+        panic!("P7 component: {what} has to come after {before}, and came after {:?}", self.reached.get())
+    }
+}
+
+impl Checkpointing for Steps<'_> {
+    fn begin(&self) -> Process<'_> {
+        Box::pin(async move {
+            self.reached.set(Reached::Head(self.core.next_mark().await?));
+            Ok(())
+        })
+    }
+
+    fn write_tables(&self) -> Process<'_, Progress> {
+        Box::pin(async move {
+            let Some(mapped) = self.core.write_tables().await? else { return Ok(Progress::Over) };
+            if let Reached::Head(mut mark) | Reached::Tables(mut mark, _) = self.reached.get() {
+                if mistakes::is_made(Mistake::LateHead) {
+                    mark = self.core.next_mark().await?;
+                }
+                self.reached.set(Reached::Tables(mark, mapped));
+            }
+            Ok(Progress::Done)
+        })
+    }
+
+    fn put_entries(&self, into: &mut dyn Checkpoint) {
+        let Reached::Tables(mark, mapped) = self.reached.get() else { self.must_follow("entries", "tables") };
+        let state = self.core.state.borrow();
+        // What they say is of this instant, and the records up to it are written before them.
+        state.put_entries(into, &mark.head, mark.written, mapped);
+        self.reached.set(Reached::Entries(mark, state.log.last()));
+    }
+
+    fn force_log(&self) -> Process<'_, Progress> {
+        let Reached::Entries(mark, last) = self.reached.get() else { self.must_follow("the log", "entries") };
+        Box::pin(async move {
+            if !mistakes::is_made(Mistake::NoFence) && !self.core.log_written(last, mark.breaks).await? {
+                // The chain that begins at the head is broken: another head is needed.
+                let is_over = self.core.phase.get() == Phase::ReadOnly;
+                return Ok(if is_over { Progress::Over } else { Progress::Again });
+            }
+            self.reached.set(Reached::Log(mark));
+            Ok(Progress::Done)
+        })
+    }
+
+    fn persist(&self, bytes: Vec<u8>) -> Process<'_, Progress> {
+        let Reached::Log(mark) = self.reached.get() else { self.must_follow("a checkpoint", "the log") };
+        Box::pin(async move {
+            let place = self.core.state.borrow().places.checkpoint();
+            if !mistakes::is_made(Mistake::NoCheckpoint) || self.core.phase.get() == Phase::Starting {
+                self.core.write_fixed(place, bytes).await?;
+            }
+            if self.core.media.store_has_failed() {
+                return Ok(Progress::Over);
+            }
+            self.reached.set(Reached::Flash(mark));
+            Ok(Progress::Done)
+        })
+    }
+
+    fn end(&self) {
+        let Reached::Flash(Mark { head, mut held, changes, .. }) = self.reached.replace(Reached::Nothing) else {
+            self.must_follow("the end", "a checkpoint on flash")
+        };
+        if mistakes::is_made(Mistake::HeldTooShort) {
+            held = self.core.state.borrow().held.len();
+        }
+        self.core.flags.covered.set(changes);
+        self.core.checkpoint_ended(&head, held);
+    }
+}
+
 impl Core {
     /// A checkpoint is to be taken, one more if one is being taken.
     pub(super) fn request_checkpoint(&self) {
@@ -129,40 +223,10 @@ impl Core {
         Ok(())
     }
 
-    /// CHECKPOINT.
+    /// Has P7 take a checkpoint.
     pub(super) async fn checkpoint(&self) -> Result<(), Stopped> {
-        loop {
-            let mut mark = self.next_mark().await?;
-            let Some(mapped) = self.write_tables().await? else { return Ok(()) };
-            if mistakes::is_made(Mistake::LateHead) {
-                mark = self.next_mark().await?;
-            }
-            let Mark { head, mut held, breaks, written, changes } = mark;
-            // What it says is of this instant, and the records up to it are written before it.
-            let (last, place, bytes) = {
-                let state = self.state.borrow();
-                (state.log.last(), state.places.checkpoint(), state.checkpoint(&head, written, mapped).encode())
-            };
-            if !mistakes::is_made(Mistake::NoFence) && !self.log_written(last, breaks).await? {
-                // The chain that begins at the head is broken: another head is needed.
-                if self.phase.get() == Phase::ReadOnly {
-                    return Ok(());
-                }
-                continue;
-            }
-            if !mistakes::is_made(Mistake::NoCheckpoint) || self.phase.get() == Phase::Starting {
-                self.write_fixed(place, bytes).await?;
-            }
-            if self.media.store_has_failed() {
-                return Ok(());
-            }
-            if mistakes::is_made(Mistake::HeldTooShort) {
-                held = self.state.borrow().held.len();
-            }
-            self.flags.covered.set(changes);
-            self.checkpoint_ended(&head, held);
-            return Ok(());
-        }
+        let mut component = (self.config.components.checkpoint.make)();
+        component.checkpoint(&Steps { core: self, reached: Cell::new(Reached::Nothing) }).await
     }
 
     /// Writes the changed fragments of all tables: of the map, of the table of its fragments as that is at one instant, and of the

@@ -188,7 +188,9 @@ impl Planting<'_> {
             self.put(page, Kind::Chunks, index, &bytes);
         }
         let head = LogHead { pages: [None; POINTERS], number: 1, epoch: 1 };
-        let checkpoint = self.state.checkpoint(&head, 0, LogPosition(0)).encode();
+        let mut checkpoint = (self.state.components.checkpoint.make)();
+        self.state.put_entries(&mut *checkpoint, &head, 0, LogPosition(0));
+        let checkpoint = checkpoint.encode();
         self.state.places.plant(self.media, self.state.places.checkpoint(), checkpoint);
         for channel in 0..self.media.geometry().channels() {
             let table = release::bad_table(&self.state, channel, Formatted::Ended);

@@ -35,7 +35,6 @@ impl<G: GarbageCollection> GarbageCollection for ByAddress<G> {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::future::Future as _;
     use std::task::{Context, Poll, Waker};
 
     use nandscape_device_media::UnitId;

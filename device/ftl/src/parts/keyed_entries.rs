@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::component::{Checkpoint, Key};
+use super::fuzzy::{fuzzy_checkpoint, replay_in_order};
+use crate::component::{Checkpoint, Checkpointing, Key, Process, ReplayEnded, Replayed, Replaying};
 
 /// Entries by key.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -47,6 +48,14 @@ impl Checkpoint for KeyedEntries {
         let is_whole = entries.is_some();
         entries.into_iter().for_each(|entries| *self = entries);
         is_whole
+    }
+
+    fn checkpoint<'a>(&'a mut self, ftl: &'a dyn Checkpointing) -> Process<'a> {
+        Box::pin(fuzzy_checkpoint(self, ftl))
+    }
+
+    fn replay<'a>(&'a self, ftl: &'a dyn Replaying) -> Process<'a, Replayed, ReplayEnded> {
+        Box::pin(replay_in_order(ftl))
     }
 }
 

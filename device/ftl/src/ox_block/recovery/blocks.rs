@@ -17,9 +17,10 @@ use super::super::lines::Layout;
 use super::super::mistakes::{self, Mistake};
 use super::super::state::State;
 use super::super::streams::{COLD, HOT, LOG, LOG_WIDTH, META};
-use super::Ended;
 use super::replay::Replay;
-use crate::component::{BlockMetadata, BlockState, CachedMapping, LineProvisioning, LogStart, Stopped, StoredBlocks};
+use crate::component::{
+    BlockMetadata, BlockState, CachedMapping, LineProvisioning, LogStart, ReplayEnded, Stopped, StoredBlocks,
+};
 use crate::ftl::ReadOnly;
 use crate::parts::FIXED;
 
@@ -63,7 +64,7 @@ impl Core {
     /// checkpoint does not need: those of the host's data whose data is out of date, and those of older logs. Power that is cut
     /// again and again would use up all blocks otherwise. Only the first `known` blocks that are held may be erased: tables and
     /// log alone say that they are full, and will again when they are not.
-    pub(super) async fn make_room_to_end(&self, replay: &Replay, known: usize) -> Result<(), Stopped> {
+    pub(super) async fn make_room_to_end(&self, replay: &Replay<'_>, known: usize) -> Result<(), Stopped> {
         for known in (0..=known).rev() {
             let Some(block) = self.state.borrow_mut().take_spare(replay, known) else { break };
             let who = self.config.priority.who(cause::METADATA);
@@ -120,7 +121,7 @@ impl Core {
 
 impl State {
     /// Decides what becomes of blocks that need not be looked at.
-    pub(super) fn sort_blocks(&mut self) -> Result<(), Ended> {
+    pub(super) fn sort_blocks(&mut self) -> Result<(), ReplayEnded> {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let (info, stream) = (*self.chunks.get(block), self.chunks.stream(block));
             match info.state {
@@ -128,7 +129,7 @@ impl State {
                 BlockState::Bad if !self.bad.is_bad(block) => self.retire(block),
                 BlockState::Bad | BlockState::Free | BlockState::Open(FIXED) => {}
                 // No record and no table names current data in a block of the log.
-                _ if stream == LOG && info.valid > 0 => return Err(Ended::Damaged),
+                _ if stream == LOG && info.valid > 0 => return Err(ReplayEnded::Damaged),
                 _ if stream == LOG => self.hold_again(block),
                 BlockState::Full | BlockState::Collecting if info.valid == 0 => self.hold_again(block),
                 BlockState::Collecting => self.chunks.set_state(block, BlockState::Full),
@@ -139,7 +140,7 @@ impl State {
     }
 
     /// Takes a block from the first `known` that wait for a checkpoint, if there are fewer free ones than that may need.
-    fn take_spare(&mut self, replay: &Replay, known: usize) -> Option<BlockId> {
+    fn take_spare(&mut self, replay: &Replay<'_>, known: usize) -> Option<BlockId> {
         let planes = (0..self.geometry.planes()).map(PlaneId);
         let free: u32 = planes.map(|plane| self.provisioning.free_blocks(plane)).sum();
         let fragments = self.map.unwritten().len() as u32 + self.map.tiny().len() + self.chunk_small.len();

@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `replay` | the chain of the log, and its records in order |
+//! | `replay` | what P7 replays: the chain of the log, and its records |
 //! | `redo` | what each record changes |
 //! | `blocks` | what becomes of open, free and superfluous blocks |
 //!
@@ -32,7 +32,9 @@ use super::pages::{self, Kind};
 use super::release::Formatted;
 use super::state::{self, State};
 use crate::Recoveries;
-use crate::component::{BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Log, Stopped, StoredBlocks};
+use crate::component::{
+    BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Log, ReplayEnded, Stopped, StoredBlocks,
+};
 use crate::ftl::ReadOnly;
 use crate::parts::{FixedRecord, Record, numbers_of_bytes, page_from_raw};
 
@@ -49,21 +51,6 @@ pub struct Recovered {
     pub committed: u64,
     /// Transactions that were not.
     pub aborted: u64,
-}
-
-/// Why a recovery does not go on.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Ended {
-    /// Power was cut.
-    Stopped,
-    /// What is in flash cannot be read, or is not what an OX-Block of this drive leaves.
-    Damaged,
-}
-
-impl From<Stopped> for Ended {
-    fn from(Stopped: Stopped) -> Ended {
-        Ended::Stopped
-    }
 }
 
 impl Core {
@@ -88,7 +75,7 @@ impl Core {
                 self.check_read_only();
                 self.write_changed_bad_tables();
             }
-            Err(Ended::Damaged | Ended::Stopped) => {
+            Err(ReplayEnded::Damaged | ReplayEnded::Stopped) => {
                 self.phase.set(Phase::Failed);
                 self.shared.read_only.set(self.shared.read_only.get().or(Some(ReadOnly::Unreadable)));
                 self.shared.free_slots.give_up();
@@ -110,7 +97,7 @@ impl Core {
         started
     }
 
-    async fn bring_up(&self) -> Result<(), Ended> {
+    async fn bring_up(&self) -> Result<(), ReplayEnded> {
         let begun = self.sim.now();
         let mut bad = state::factory_bad(&self.media, &self.config);
         let (mut formatted, mut missing) = (None, Vec::new());
@@ -123,12 +110,12 @@ impl Core {
         if let (Layout::Lines(layout), Some(Formatted::Ended)) = (self.config.layout, formatted) {
             let is_up = self.recover_lines(bad, layout).await;
             self.count_recovery(begun);
-            return if is_up? { Ok(()) } else { Err(Ended::Damaged) };
+            return if is_up? { Ok(()) } else { Err(ReplayEnded::Damaged) };
         }
         let place = self.state.borrow().places.checkpoint();
         match (formatted, self.read_fixed(place).await?) {
             (Some(Formatted::Begun), _) | (None, None) => self.format(bad).await,
-            (Some(Formatted::Ended), None) => Err(Ended::Damaged),
+            (Some(Formatted::Ended), None) => Err(ReplayEnded::Damaged),
             // The table of blocks knows the bad ones as well.
             (_, Some(checkpoint)) => {
                 let is_up = self.recover(bad, &checkpoint).await;
@@ -175,7 +162,7 @@ impl Core {
 
     /// CREATE: the tables of an empty drive. What an interrupted formatting has left is erased; that costs no time on flash
     /// as the maker delivers it.
-    async fn format(&self, bad: Box<dyn BadBlocks>) -> Result<(), Ended> {
+    async fn format(&self, bad: Box<dyn BadBlocks>) -> Result<(), ReplayEnded> {
         self.begin_state(bad, 1);
         for block in (0..self.media.geometry().blocks()).map(BlockId) {
             let is_free = self.state.borrow().chunks.get(block).state == BlockState::Free;
@@ -196,7 +183,7 @@ impl Core {
             self.checkpoint().await?;
         }
         if self.phase.get() == Phase::ReadOnly {
-            return Err(Ended::Damaged);
+            return Err(ReplayEnded::Damaged);
         }
         for channel in 0..self.media.geometry().channels() {
             self.write_bad_table(channel, Formatted::Ended).await?;
@@ -205,32 +192,30 @@ impl Core {
     }
 
     /// RECOVER and REPLAY.
-    async fn recover(&self, bad: Box<dyn BadBlocks>, checkpoint: &FixedRecord) -> Result<(), Ended> {
+    async fn recover(&self, bad: Box<dyn BadBlocks>, checkpoint: &FixedRecord) -> Result<(), ReplayEnded> {
         self.begin_state(bad, 0);
-        let mut entries = (self.config.components.checkpoint.make)();
-        let is_whole = entries.recover(&checkpoint.bytes);
-        let restored = if is_whole { self.state.borrow_mut().restore(&*entries) } else { None };
-        let restored = restored.ok_or(Ended::Damaged)?;
-        self.load_tables().await?;
-        let mut replay = Replay::new(restored);
-        let number = self.replay_chain(&mut replay).await?;
-        self.replay_kept(&mut replay).await?;
-        self.recovered.set(replay.ended());
+        let mut component = (self.config.components.checkpoint.make)();
+        let is_whole = component.recover(&checkpoint.bytes);
+        let restored = if is_whole { self.state.borrow_mut().restore(&*component) } else { None };
+        let restored = restored.ok_or(ReplayEnded::Damaged)?;
+        let replay = Replay::new(self, restored);
+        let replayed = component.replay(&replay).await?;
+        self.recovered.set(replay.ended(replayed));
         self.state.borrow_mut().sort_blocks()?;
         let known = self.state.borrow().held.len();
         self.probe().await?;
         let last = replay.last().max(restored.last);
-        let found = self.state.borrow_mut().begin_service(&restored, number, last);
+        let found = self.state.borrow_mut().begin_service(&restored, replay.next_number(), last);
         for (page, pages) in found {
             self.state.borrow_mut().log.append(Record::AbortWrite { page, pages });
         }
         self.make_room_to_end(&replay, known).await?;
         self.checkpoint().await?;
-        if self.phase.get() == Phase::Failed { Err(Ended::Damaged) } else { Ok(()) }
+        if self.phase.get() == Phase::Failed { Err(ReplayEnded::Damaged) } else { Ok(()) }
     }
 
     /// Loads what is in memory as a whole: where the fragments of the map are, and the table of blocks.
-    async fn load_tables(&self) -> Result<(), Ended> {
+    async fn load_tables(&self) -> Result<(), ReplayEnded> {
         let (small, chunks) = {
             let state = self.state.borrow();
             (state.map.tiny().len(), state.chunk_small.len())
@@ -242,7 +227,7 @@ impl Core {
             let read = self.read_page(page).await?;
             let contents = read.ok().and_then(|()| pages::contents(&self.media, page));
             let contents = contents.filter(|found| (found.0, found.1) == (kind, index));
-            let (_, _, bytes) = contents.ok_or(Ended::Damaged)?;
+            let (_, _, bytes) = contents.ok_or(ReplayEnded::Damaged)?;
             let mut state = self.state.borrow_mut();
             match kind {
                 Kind::MapSmall => {

@@ -7,29 +7,28 @@ use super::super::mistakes::{self, Mistake};
 use super::super::pages::Kind;
 use super::super::state::State;
 use super::super::streams::{LOG, META, STREAMS};
-use super::Ended;
-use crate::component::{BlockMetadata, BlockState, CachedMapping, Mapping, StoredBlocks, Stream};
+use crate::component::{BlockMetadata, BlockState, CachedMapping, Mapping, ReplayEnded, StoredBlocks, Stream};
 use crate::parts::{Entry, FIXED, Moved, Record, Remap};
 
 impl State {
     /// Whether the drive has a page.
-    pub(super) fn check_page(&self, page: PageId) -> Result<(), Ended> {
-        if page.0 < self.geometry.units() / self.geometry.units_per_page() { Ok(()) } else { Err(Ended::Damaged) }
+    pub(super) fn check_page(&self, page: PageId) -> Result<(), ReplayEnded> {
+        if page.0 < self.geometry.units() / self.geometry.units_per_page() { Ok(()) } else { Err(ReplayEnded::Damaged) }
     }
 
     /// Whether the table of blocks can be that of this drive.
-    pub(super) fn check_blocks(&self) -> Result<(), Ended> {
+    pub(super) fn check_blocks(&self) -> Result<(), ReplayEnded> {
         let is_right = |block: BlockId| {
             let info = self.chunks.get(block);
             let is_stream = |stream: Stream| stream == FIXED || stream.index() < STREAMS;
             let is_open_right = if let BlockState::Open(stream) = info.state { is_stream(stream) } else { true };
             is_open_right && info.allocated <= self.geometry.pages_per_block()
         };
-        if (0..self.geometry.blocks()).map(BlockId).all(is_right) { Ok(()) } else { Err(Ended::Damaged) }
+        if (0..self.geometry.blocks()).map(BlockId).all(is_right) { Ok(()) } else { Err(ReplayEnded::Damaged) }
     }
 
     /// Whether the drive has all that a record names.
-    pub(super) fn check_record(&self, record: &Record) -> Result<(), Ended> {
+    pub(super) fn check_record(&self, record: &Record) -> Result<(), ReplayEnded> {
         let has_unit = |entry: Entry| entry.unit().is_none_or(|unit: UnitId| unit.0 < self.geometry.units());
         let has_page = |page: &PageId| self.check_page(*page).is_ok();
         let has_pages = |moved: &Moved, len: u32| moved.index < len && moved.old.iter().chain(&moved.new).all(has_page);
@@ -48,7 +47,7 @@ impl State {
             Record::RecycleChunk(block) => block.0 < self.geometry.blocks(),
             Record::Padding | Record::Commit { .. } => true,
         };
-        if is_right { Ok(()) } else { Err(Ended::Damaged) }
+        if is_right { Ok(()) } else { Err(ReplayEnded::Damaged) }
     }
 
     /// A page of the log was found in a block.

@@ -1,7 +1,8 @@
-//! REPLAY: the chain of the log from the checkpoint's head on, and its records in order.
+//! A replay under way: the chain of the log from the checkpoint's head on, and what its records do.
 
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use nandscape_device_media::{BlockId, PageId};
 use nandscape_drive::Breakdown;
@@ -11,48 +12,124 @@ use super::super::core::Core;
 use super::super::mistakes::{self, Mistake};
 use super::super::pages::{self, Kind};
 use super::super::streams::{COLD, HOT};
-use super::{Ended, Recovered};
+use super::Recovered;
 use crate::address::Lpn;
-use crate::component::{LogHead, Mapping, Stopped, Stream};
+use crate::component::{LogHead, Mapping, Process, ReplayEnded, Replayed, Replaying, Stopped, Stream};
 use crate::parts::{LogPage, Record, Remap};
 
-/// A replay under way.
-pub(super) struct Replay {
+/// See the file.
+pub(super) struct Replay<'a> {
+    core: &'a Core,
     /// The checkpoint that it begins at.
     restored: Restored,
-    /// Records of transactions whose end was not met yet.
-    open: BTreeMap<u64, Vec<Remap>>,
+    /// Where the next page of the chain may be.
+    head: Cell<LogHead>,
     /// The timestamp of the last record; before the first, of the one before the head of the log.
-    last: u64,
+    last: Cell<u64>,
     /// Blocks where pages of the chain are, or may be.
-    chain: BTreeSet<BlockId>,
-    done: Recovered,
+    chain: RefCell<BTreeSet<BlockId>>,
+    pages: Cell<u64>,
+    records: Cell<u64>,
 }
 
-impl Replay {
-    pub(super) fn new(restored: Restored) -> Replay {
+impl Replay<'_> {
+    pub(super) fn new(core: &Core, restored: Restored) -> Replay<'_> {
         Replay {
+            core,
             restored,
-            open: BTreeMap::new(),
-            last: restored.written,
-            chain: BTreeSet::new(),
-            done: Recovered::default(),
+            head: Cell::new(restored.head),
+            last: Cell::new(restored.written),
+            chain: RefCell::default(),
+            pages: Cell::new(0),
+            records: Cell::new(0),
         }
     }
 
     /// The timestamp of the last record.
     pub(super) fn last(&self) -> u64 {
-        self.last
+        self.last.get()
+    }
+
+    /// The number of the page that would come next in the chain.
+    pub(super) fn next_number(&self) -> u64 {
+        self.head.get().number
     }
 
     /// Whether a replay from the same checkpoint needs a block of the log.
     pub(super) fn needs(&self, block: BlockId) -> bool {
-        self.chain.contains(&block)
+        self.chain.borrow().contains(&block)
     }
 
-    /// What was replayed, when the log has ended.
-    pub(super) fn ended(&self) -> Recovered {
-        Recovered { aborted: self.open.len() as u64, ..self.done }
+    /// What was replayed.
+    pub(super) fn ended(&self, replayed: Replayed) -> Recovered {
+        let Replayed { committed, aborted } = replayed;
+        Recovered { pages: self.pages.get(), records: self.records.get(), committed, aborted, ..Recovered::default() }
+    }
+
+    /// Takes over records that come after the last one.
+    fn take(&self, records: Vec<(u64, Record)>) -> Result<Vec<(u64, Record)>, ReplayEnded> {
+        let state = self.core.state.borrow();
+        records.iter().try_for_each(|(_, record)| state.check_record(record))?;
+        self.records.set(self.records.get() + records.len() as u64);
+        let last = records.iter().map(|(timestamp, _)| *timestamp).max();
+        self.last.set(last.map_or(self.last.get(), |last| last.max(self.last.get())));
+        Ok(records)
+    }
+}
+
+impl Replaying for Replay<'_> {
+    fn load_tables(&self) -> Process<'_, (), ReplayEnded> {
+        Box::pin(self.core.load_tables())
+    }
+
+    fn next_page(&self) -> Process<'_, Option<Vec<(u64, Record)>>, ReplayEnded> {
+        Box::pin(async move {
+            let (core, head) = (self.core, self.head.get());
+            let geometry = core.media.geometry();
+            self.chain.borrow_mut().extend(head.pages.into_iter().flatten().map(|page| geometry.block_of(page)));
+            let (page, mut found) = match core.next_log_page(&head).await? {
+                Next::Page(page, found) => (page, found),
+                Next::End => return Ok(None),
+                Next::Later => return Err(ReplayEnded::Damaged),
+            };
+            core.state.borrow_mut().found_log_page(page);
+            self.pages.set(self.pages.get() + 1);
+            self.head.set(LogHead { pages: found.next, number: head.number + 1, ..head });
+            if mistakes::is_made(Mistake::CommitIgnored) {
+                found.records.iter_mut().for_each(|(_, record)| {
+                    if let Record::UserWrite(remap) = record {
+                        remap.transaction = 0;
+                    }
+                });
+            }
+            self.take(found.records).map(Some)
+        })
+    }
+
+    fn kept(&self) -> Result<Vec<(u64, Record)>, ReplayEnded> {
+        let mut last = self.last.get();
+        let mut kept = self.core.kept_records.borrow().clone();
+        kept.retain(|(timestamp, _)| {
+            let is_new = *timestamp > last;
+            last = last.max(*timestamp);
+            is_new
+        });
+        self.take(kept)
+    }
+
+    fn redo(&self, timestamp: u64, record: Record) -> Process<'_, (), ReplayEnded> {
+        Box::pin(async move {
+            match record {
+                Record::UserWrite(remap) => self.core.remap_again(&remap, HOT).await?,
+                Record::GcWrite(remap) => self.core.remap_again(&remap, COLD).await?,
+                other => self.core.state.borrow_mut().redo(timestamp, &other, &self.restored),
+            }
+            Ok(())
+        })
+    }
+
+    fn reach(&self, remap: &Remap) {
+        self.core.state.borrow_mut().reach_unit(remap, HOT);
     }
 }
 
@@ -66,30 +143,9 @@ enum Next {
 }
 
 impl Core {
-    /// Applies the records of the chain. Returns the number of the page that would come next.
-    pub(super) async fn replay_chain(&self, replay: &mut Replay) -> Result<u64, Ended> {
-        let mut head = replay.restored.head;
-        loop {
-            let geometry = self.media.geometry();
-            replay.chain.extend(head.pages.into_iter().flatten().map(|page| geometry.block_of(page)));
-            let (page, found) = match self.next_log_page(&head).await? {
-                Next::Page(page, found) => (page, found),
-                Next::End => return Ok(head.number),
-                Next::Later => return Err(Ended::Damaged),
-            };
-            self.state.borrow_mut().found_log_page(page);
-            replay.done.pages += 1;
-            for (timestamp, record) in found.records {
-                self.replay(timestamp, record, replay).await?;
-                replay.last = timestamp.max(replay.last);
-            }
-            head = LogHead { pages: found.next, number: head.number + 1, ..head };
-        }
-    }
-
     /// The page of a chain that is in one of three places, if it is. Pages are written one after the other: where a later
     /// one is, the page that is looked for was written, and is lost.
-    async fn next_log_page(&self, head: &LogHead) -> Result<Next, Ended> {
+    async fn next_log_page(&self, head: &LogHead) -> Result<Next, ReplayEnded> {
         let mut next = Next::End;
         for page in head.pages.into_iter().flatten() {
             self.state.borrow().check_page(page)?;
@@ -99,7 +155,7 @@ impl Core {
             let contents = pages::contents(&self.media, page);
             // Of flash alone a page that is not whole may be torn. A file tells that it was whole once.
             if contents.is_none() && self.media.is_damaged(page) {
-                return Err(Ended::Damaged);
+                return Err(ReplayEnded::Damaged);
             }
             let contents = contents.filter(|(kind, _, _)| *kind == Kind::Log);
             let found = contents.and_then(|(_, _, bytes)| LogPage::decode(&bytes));
@@ -111,40 +167,6 @@ impl Core {
             }
         }
         Ok(next)
-    }
-
-    /// Applies the records that have survived in memory, and are neither in the chain nor before its head.
-    pub(super) async fn replay_kept(&self, replay: &mut Replay) -> Result<(), Ended> {
-        let kept = self.kept_records.borrow().clone();
-        for (timestamp, record) in kept {
-            if timestamp > replay.last {
-                self.replay(timestamp, record, replay).await?;
-                replay.last = timestamp;
-            }
-        }
-        Ok(())
-    }
-
-    async fn replay(&self, timestamp: u64, record: Record, replay: &mut Replay) -> Result<(), Ended> {
-        self.state.borrow().check_record(&record)?;
-        replay.done.records += 1;
-        match record {
-            Record::UserWrite(remap) if remap.transaction != 0 && !mistakes::is_made(Mistake::CommitIgnored) => {
-                self.state.borrow_mut().reach_unit(&remap, HOT);
-                replay.open.entry(remap.transaction).or_default().push(remap);
-            }
-            Record::UserWrite(remap) => self.remap_again(&remap, HOT).await?,
-            Record::GcWrite(remap) => self.remap_again(&remap, COLD).await?,
-            Record::Commit { transaction, records } => {
-                let whole = replay.open.remove(&transaction).filter(|open| open.len() as u64 == records);
-                replay.done.committed += u64::from(whole.is_some());
-                for remap in whole.unwrap_or_default() {
-                    self.remap_again(&remap, HOT).await?;
-                }
-            }
-            other => self.state.borrow_mut().redo(timestamp, &other, &replay.restored),
-        }
-        Ok(())
     }
 
     async fn remap_again(&self, remap: &Remap, stream: Stream) -> Result<(), Stopped> {

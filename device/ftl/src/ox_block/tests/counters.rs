@@ -3,8 +3,9 @@
 
 use std::cell::RefCell;
 
-use crate::component::{LogHead, LogPosition};
+use crate::component::{Checkpoint as _, LogHead, LogPosition};
 use crate::ox_block::Sizes;
+use crate::parts::KeyedEntries;
 use crate::{Ftl, Stats};
 use nandscape_sim::{Executor, Seed, Span};
 
@@ -84,7 +85,9 @@ fn a_checkpoint_has_the_size_that_is_told() {
     let core = rig.ftl.core();
     let state = core.state.borrow();
     let head = LogHead { pages: [None; 3], number: 1, epoch: 1 };
-    let encoded = state.checkpoint(&head, 0, LogPosition(0)).encode();
+    let mut entries = KeyedEntries::default();
+    state.put_entries(&mut entries, &head, 0, LogPosition(0));
+    let encoded = entries.encode();
     let sizes = Sizes::of(rig.media.geometry(), setup.config.logical_units);
     assert_eq!(encoded.len() as u64, sizes.checkpoint);
 }

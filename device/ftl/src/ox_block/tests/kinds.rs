@@ -27,7 +27,7 @@ pub(super) const LINES: [&str; 4] = ["pblk", "spdk", "pblk_through", "spdk_capac
 pub(super) const KINDS: [&str; 6] = ["plain", "transactions", "capacitors", "through", "paged", "tiny"];
 
 /// The names of kinds that seeds do not draw: what a seed draws stays the same.
-pub(super) const MORE: [&str; 4] = ["channel_lines", "programmed", "appended", "by_address"];
+pub(super) const MORE: [&str; 5] = ["channel_lines", "programmed", "appended", "by_address", "flushed_first"];
 
 impl Setup {
     /// The drive of a kind, if there is one of that name.
@@ -42,6 +42,7 @@ impl Setup {
             "paged" => Setup::paged(),
             "tiny" => Setup::tiny(),
             "channel_lines" => Setup::small().component(Set::Provisioning, "channel_lines"),
+            "flushed_first" => Setup::small().component(Set::Checkpoint, "flushed_first"),
             "by_address" => Setup::small().component(Set::GarbageCollection, "by_address"),
             "pblk" => Setup::small().layout(Layout::PBLK),
             "spdk" => Setup::small().layout(Layout::SPDK),

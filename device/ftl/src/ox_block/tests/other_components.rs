@@ -5,7 +5,7 @@ use super::case::Case;
 use super::cuts::{every_operation, seed};
 
 /// Kinds of drives with another component each.
-const KINDS: [&str; 2] = ["channel_lines", "by_address"];
+const KINDS: [&str; 3] = ["channel_lines", "by_address", "flushed_first"];
 
 #[test]
 fn at_every_operation_of_a_short_run() {
