@@ -31,4 +31,4 @@ pub use mapping::{CachedMapping, Eviction, FragmentMiss, Mapping, Miss};
 pub use persistent_mapping::Fragments;
 pub use process::{Process, Stopped};
 pub use provisioning::{LineProvisioning, NextBlock, Provisioning, Stream, StreamRule};
-pub use write_caching::{CacheFill, WriteCaching};
+pub use write_caching::{CacheFill, CachedWrites, EndedProgram, InLine, Room, Submission, WriteCaching};

@@ -1,12 +1,22 @@
-//! P9-WCA (OX table 5.10): when the data that waits in the write cache is programmed.
+//! P9-WCA (OX table 5.10): which data in the write cache is programmed next, and when.
 //!
 //! | OX | here |
 //! |---|---|
 //! | INIT, EXIT | the construction of the component and the drop of it; the FTL empties the cache |
-//! | SUBMIT | [`Ftl::accept`](crate::Ftl::accept): the FTL puts units into slots, and asks [`WriteCaching::is_due`] |
-//! | CALLBACK | the FTL's own, when a program has ended |
+//! | SUBMIT | [`WriteCaching::submit`]: the FTL puts units into slots ([`Ftl::accept`](crate::Ftl::accept)) and asks what is to be programmed |
+//! | CALLBACK | [`WriteCaching::callback`]: a program has ended |
+//!
+//! The FTL keeps what must hold whatever a component does: versions of a unit are programmed in their order, data whose program has
+//! failed is in line again, and commands complete when their data is where it has to be (`buffer.mode`). If commands wait at the end for
+//! data that a component never submits, the program ends with a message.
 
-/// How full a write cache is. All figures are mapping units.
+use std::ops::ControlFlow;
+
+use smallvec::SmallVec;
+
+use crate::address::SlotId;
+
+/// How full a write cache is, and what is wanted of it. All counts are mapping units.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CacheFill {
     /// In line to be programmed.
@@ -17,11 +27,71 @@ pub struct CacheFill {
     pub slots: u32,
     /// In a page.
     pub page: u32,
+    /// A command waits for data that is in line: a flush, or a write that completes when it is programmed.
+    pub is_awaited: bool,
+    /// What writes that have no room wait for.
+    pub room: Room,
+    /// Whether another slot may be filled.
+    pub may_fill: bool,
+}
+
+/// What is known of room in the cache.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Room {
+    /// No write waits for any.
+    Enough,
+    /// One waits, and programs or writes under way will make some.
+    Soon,
+    /// One waits, and nothing but another program will make some.
+    Never,
+}
+
+/// A slot in line.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct InLine {
+    /// The slot.
+    pub slot: SlotId,
+    /// Whether it has all sectors of its unit. Otherwise the others are read from flash before it is programmed.
+    pub is_whole: bool,
+    /// Whether a command waits for it.
+    pub is_awaited: bool,
+}
+
+/// The data that can be programmed now.
+pub trait CachedWrites {
+    /// How full the cache is.
+    fn fill(&self) -> CacheFill;
+
+    /// Shows the slots in line, the oldest first, until `each` breaks. Those whose unit has an older version in the cache are left out.
+    fn visit(&self, each: &mut dyn FnMut(InLine) -> ControlFlow<()>);
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Submission {
+    /// Nothing yet. SUBMIT is asked again when there is more data, when room is wanted, and when a program has ended.
+    Wait,
+    /// The sectors that a slot lacks are read. SUBMIT is asked again at once.
+    Fill(SlotId),
+    /// Whole slots are programmed together, at the most a page of them; the rest of the page is padding. SUBMIT is asked again at
+    /// once.
+    Program(SmallVec<[SlotId; 8]>),
+}
+
+/// A program that has ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct EndedProgram {
+    /// Units of data in it.
+    pub units: u32,
+    /// Whether it succeeded. Otherwise its data is in line again.
+    pub is_programmed: bool,
 }
 
 /// Decides when data is programmed.
 pub trait WriteCaching {
-    /// SUBMIT: whether a page of data is programmed now. It is asked when there is data for a page; data that a host waits for
-    /// is programmed without asking.
-    fn is_due(&self, fill: &CacheFill) -> bool;
+    /// SUBMIT: what is to be done with the data in line.
+    fn submit(&self, cache: &dyn CachedWrites) -> Submission;
+
+    /// CALLBACK: a program has ended. Does nothing, as it is given.
+    fn callback(&self, _ended: EndedProgram) {}
 }

@@ -7,6 +7,8 @@
 //! `p` slots are in line, or `n` are free. Transactions are an exception, whose slots are free together: the end of the oldest one
 //! is programmed at once while a write waits for room.
 
+use std::ops::ControlFlow;
+
 use nandscape_device_media::{PageId, PageImage};
 use nandscape_drive::breakdown::cause;
 use smallvec::SmallVec;
@@ -19,7 +21,7 @@ use super::program::{ProgramJob, Then};
 use super::state::State;
 use super::streams::HOT;
 use crate::address::SlotId;
-use crate::component::CacheFill;
+use crate::component::{CacheFill, CachedWrites, EndedProgram, InLine, Room, Submission};
 
 /// What the cache is to do next.
 enum Step {
@@ -31,68 +33,69 @@ enum Step {
     NoRoom,
 }
 
-/// What writes wait for.
-#[derive(Copy, Clone)]
-struct Wanted {
-    /// One waits for room in the cache.
-    room: bool,
-    /// And nothing but another program will make any.
-    room_now: bool,
+/// The data in line, as P9 sees it.
+struct Waiting<'a> {
+    state: &'a State,
+    room: Room,
 }
 
-impl State {
-    /// The next fill or program, if one is due.
-    fn next_step(&mut self, wanted: Wanted, layout: Layout) -> Step {
-        let want = self.geometry.units_per_page();
-        let is_due = || self.cache.queued() >= want && (wanted.room || self.is_due(want));
-        if self.cache.queued() == 0 || !(wanted.room_now || self.cache.is_urgent() || is_due()) {
-            return Step::Wait;
+impl CachedWrites for Waiting<'_> {
+    fn fill(&self) -> CacheFill {
+        let State { cache, geometry, .. } = self.state;
+        CacheFill {
+            queued: cache.queued(),
+            used: cache.used(),
+            slots: cache.slots(),
+            page: geometry.units_per_page(),
+            is_awaited: cache.is_urgent(),
+            room: self.room,
+            may_fill: cache.fills < 2 * geometry.planes(),
         }
-        let are_busy = self.are_planes_busy();
-        if are_busy && !self.cache.has_parts() {
-            return Step::Wait;
-        }
-        let mut whole: SmallVec<[SlotId; 8]> = SmallVec::new();
-        for slot in self.cache.line() {
-            // A version becomes current after the one before it.
-            if self.cache.slot(slot).transaction == 0 && !self.cache.is_oldest(slot) {
-                continue;
-            }
-            if self.cache.is_whole(slot) {
-                whole.push(slot);
-            } else if self.cache.fills < 2 * self.geometry.planes() {
-                return Step::Fill(slot);
-            }
-            if whole.len() == want as usize {
+    }
+
+    fn visit(&self, each: &mut dyn FnMut(InLine) -> ControlFlow<()>) {
+        let cache = &self.state.cache;
+        for slot in cache.line().filter(|slot| self.state.is_next(*slot)) {
+            let next = InLine { slot, is_whole: cache.is_whole(slot), is_awaited: cache.is_awaited(slot) };
+            if each(next).is_break() {
                 break;
             }
         }
-        let fills_page = whole.len() == want as usize;
-        if whole.is_empty() || !(fills_page || wanted.room_now || whole.iter().any(|slot| self.cache.is_awaited(*slot)))
-        {
+    }
+}
+
+impl State {
+    /// The next fill or program, if P9 wants one.
+    fn next_step(&mut self, room: Room, layout: Layout) -> Step {
+        let are_busy = self.are_planes_busy();
+        if self.cache.queued() == 0 || are_busy && !self.cache.has_parts() {
             return Step::Wait;
         }
+        let slots = match self.caching.submit(&Waiting { state: self, room }) {
+            Submission::Wait => return Step::Wait,
+            Submission::Fill(slot) => return Step::Fill(slot),
+            Submission::Program(slots) => slots,
+        };
+        let (count, page) = (slots.len(), self.geometry.units_per_page() as usize);
+        assert!((1..=page).contains(&count), "P9 component: {count} slots are not for a page of {page}");
         match self.host_page() {
-            Some(page) => Step::Program(self.host_program(page, whole, layout)),
+            Some(page) => Step::Program(self.host_program(page, slots, layout)),
             None if are_busy => Step::Wait,
             None => Step::NoRoom,
         }
     }
 
-    /// Whether P9 wants a page of data programmed now; no command waits for it.
-    fn is_due(&self, page: u32) -> bool {
-        self.caching.is_due(&CacheFill {
-            queued: self.cache.queued(),
-            used: self.cache.used(),
-            slots: self.cache.slots(),
-            page,
-        })
+    /// Whether a slot may be programmed: a version of a unit becomes current after the one before it.
+    fn is_next(&self, slot: SlotId) -> bool {
+        self.cache.slot(slot).transaction != 0 || self.cache.is_oldest(slot)
     }
 
     fn host_program(&mut self, page: PageId, slots: SmallVec<[SlotId; 8]>, layout: Layout) -> ProgramJob {
         let units = self.geometry.units_per_page() as usize;
         let mut image = PageImage::default();
         for slot in &slots {
+            let is_ready = self.cache.is_whole(*slot) && self.is_next(*slot);
+            assert!(is_ready, "P9 component: {slot:?} cannot be programmed yet");
             self.cache.start_program(*slot);
             let (lpn, data) = (self.cache.slot(*slot).lpn, self.cache.data(*slot).cloned());
             match layout {
@@ -115,6 +118,7 @@ impl State {
     /// Slots were programmed, or their program has failed: they are in line again then. Whether they were.
     pub(super) fn placed(&mut self, page: PageId, slots: &[SlotId], is_programmed: bool) -> bool {
         let geometry = self.geometry;
+        self.caching.callback(EndedProgram { units: slots.len() as u32, is_programmed });
         if !is_programmed {
             self.end_pending(geometry.block_of(page), slots.len());
             slots.iter().rev().for_each(|slot| self.cache.requeue(*slot));
@@ -153,8 +157,12 @@ impl Core {
         let mut uses_pages = false;
         loop {
             let mut state = self.state.borrow_mut();
-            let wanted = Wanted { room, room_now: room && !self.brings_room(&state) };
-            match state.next_step(wanted, self.config.layout) {
+            let room = match room {
+                false => Room::Enough,
+                true if self.brings_room(&state) => Room::Soon,
+                true => Room::Never,
+            };
+            match state.next_step(room, self.config.layout) {
                 Step::Wait => return uses_pages,
                 Step::NoRoom => return true,
                 Step::Program(job) => {

@@ -33,7 +33,7 @@ pub use by_address::ByAddress;
 pub use channel_table::ChannelTable;
 pub use chunk_table::{ChunkTable, FIXED};
 pub use entry::{Entry, page_from_raw, page_to_raw};
-pub use filling::{Eager, HalfFull};
+pub use filling::{Eager, HalfFull, submit_in_order};
 pub use fixed_record::{FixedPage, FixedRecord, Reassembly};
 pub use flat_map::FlatMap;
 pub use fragment_table::FragmentTable;
