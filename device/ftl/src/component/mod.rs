@@ -2,8 +2,9 @@
 //! of table 5.11, each a trait, so that one can be replaced without the others noticing.
 //!
 //! Calls are synchronous. A component that would have to read flash says what must be read; one that is kept in flash gives its
-//! bytes and takes them back. The FTL reads and programs. So no trait names a device: a component can run on a host too, over
-//! flash that is not its own.
+//! bytes and takes them back. The FTL reads and programs. What takes time by itself (CHECKPOINT, REPLAY, RECYCLE) is a process over a
+//! context, through which the FTL does the same ([`Process`]). So no trait names a device: a component can run on a host too,
+//! over flash that is not its own.
 //!
 //! Each file has a table of OX's functions and where they are here. [`registry`](crate::registry) makes components by name.
 

@@ -73,7 +73,11 @@ impl State {
         }
         let slots = match self.caching.submit(&Waiting { state: self, room }) {
             Submission::Wait => return Step::Wait,
-            Submission::Fill(slot) => return Step::Fill(slot),
+            Submission::Fill(slot) => {
+                let lacks_sectors = self.cache.is_in_line(slot) && !self.cache.is_whole(slot);
+                assert!(lacks_sectors, "P9 component: {slot:?} cannot be filled");
+                return Step::Fill(slot);
+            }
             Submission::Program(slots) => slots,
         };
         let (count, page) = (slots.len(), self.geometry.units_per_page() as usize);
@@ -94,7 +98,7 @@ impl State {
         let units = self.geometry.units_per_page() as usize;
         let mut image = PageImage::default();
         for slot in &slots {
-            let is_ready = self.cache.is_whole(*slot) && self.is_next(*slot);
+            let is_ready = self.cache.is_in_line(*slot) && self.cache.is_whole(*slot) && self.is_next(*slot);
             assert!(is_ready, "P9 component: {slot:?} cannot be programmed yet");
             self.cache.start_program(*slot);
             let (lpn, data) = (self.cache.slot(*slot).lpn, self.cache.data(*slot).cloned());

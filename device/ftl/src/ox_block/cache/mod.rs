@@ -173,6 +173,11 @@ impl WriteCache {
         self.versions.is_oldest(id)
     }
 
+    /// Whether a slot is there, and in line.
+    pub(super) fn is_in_line(&self, id: SlotId) -> bool {
+        self.slots.get(id.0 as usize).is_some_and(|slot| slot.state == SlotState::Queued)
+    }
+
     /// Whether slots in line lack sectors.
     pub(super) fn has_parts(&self) -> bool {
         self.parts > 0
