@@ -440,6 +440,15 @@ section! {
         reset_unit_time: Text<Span>,
         /// Whether Finish writes the zone to its end (`true`), or completes only the program that is begun.
         finish_pads: bool,
+        /// Size of a zone random write area (ZRWA): `"1MiB"`. It is kept in the write buffer. `"0"`: there are none.
+        zrwa_size: Text<Bytes>,
+        /// The least that is committed of a random write area: `"16KiB"`. It divides `zrwa_size` and what a zone holds. Without it, a
+        /// mapping unit.
+        zrwa_granularity: Text<Bytes>,
+        /// Zones that may have a random write area at a time: `4`. Without it, as many as may be active.
+        zrwa_zones: u32,
+        /// Size of zone descriptor extensions, a multiple of 64 bytes: `"64B"`. `"0"`: there are none.
+        descriptor_extension: Text<Bytes>,
     }
 }
 

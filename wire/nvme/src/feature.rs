@@ -150,6 +150,8 @@ pub const ATOMICITY_NORMAL_DISABLED: u32 = 1 << 0;
 pub const EVENT_NAMESPACE_CHANGED: u32 = 1 << 8;
 /// Asynchronous Event Configuration: Telemetry Log Notices (bit 10).
 pub const EVENT_TELEMETRY: u32 = 1 << 10;
+/// Asynchronous Event Configuration: Zone Descriptor Changed Notices (bit 27, ZNS 4.1.2.1).
+pub const EVENT_ZONE_CHANGED: u32 = 1 << 27;
 /// EXHID, bit 0 of CDW11 of Host Identifier: 128 bits instead of 64.
 pub const EXTENDED_HOST_ID: u32 = 1 << 0;
 /// Bytes of Host Behavior Support.

@@ -514,6 +514,8 @@ pub const ONCS_RESERVATIONS: u16 = 1 << 5;
 pub const CTRATT_GRANULARITY: u32 = 1 << 7;
 /// OAES: Namespace Attribute Notices (bit 8).
 pub const OAES_NAMESPACE: u32 = 1 << 8;
+/// OAES bit 27: Zone Descriptor Changed Notices (ZNS 4.1.5.2).
+pub const OAES_ZONE_CHANGED: u32 = 1 << 27;
 /// FNA: Cryptographic Erase is supported (bit 2).
 pub const FNA_CRYPTO: u8 = 1 << 2;
 /// SANICAP: crypto erase (bit 0).

@@ -21,6 +21,8 @@ pub const CHANGED_NAMESPACES: u8 = 0x04;
 pub const COMMANDS_AND_EFFECTS: u8 = 0x05;
 /// Device Self-test (Base 5.1.12.1.7).
 pub const SELF_TEST: u8 = 0x06;
+/// Changed Zone List (ZNS 4.1.4.1).
+pub const CHANGED_ZONES: u8 = 0xbf;
 /// Reservation Notification (Base 5.1.12.1.32).
 pub const RESERVATION_NOTIFICATION: u8 = 0x80;
 /// Sanitize Status (Base 5.1.12.1.33).

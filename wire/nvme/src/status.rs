@@ -212,6 +212,8 @@ statuses! {
     COMMAND_SIZE_LIMIT_EXCEEDED = 1, 0x83, "Command Size Limit Exceeded";
     /// The action, or the range that it names, is not valid for the zone.
     INVALID_ZONE_OPERATION = 1, 0xb6, "Invalid Zone Operation Request";
+    /// All zone random write areas are in use.
+    ZRWA_RESOURCES_UNAVAILABLE = 1, 0xb7, "Zone Random Write Area Resources Unavailable";
     /// Blocks of more than one zone, or beyond the capacity of a zone.
     ZONE_BOUNDARY_ERROR = 1, 0xb8, "Zone Boundary Error";
     /// The zone is full.

@@ -12,6 +12,19 @@ pub const SEQUENTIAL_WRITE_REQUIRED: u8 = 0x2;
 /// OZCS bit 0: reads may cross the boundaries of zones.
 pub const OZCS_READ_ACROSS: u16 = 1 << 0;
 
+/// OZCS bit 1: zone random write areas.
+pub const OZCS_ZRWA: u16 = 1 << 1;
+/// ZRWACAP bit 0: a host may flush a range of an area.
+pub const ZRWACAP_EXPLICIT_FLUSH: u8 = 1 << 0;
+/// Zone Attributes bit 3: the zone has a random write area.
+pub const ZRWA_VALID: u8 = 1 << 3;
+/// Zone Attributes bit 7: the zone descriptor extension was set.
+pub const EXTENSION_VALID: u8 = 1 << 7;
+/// Zones of the Changed Zone List.
+pub const CHANGED_MAX: usize = 511;
+/// Number of Zone Identifiers where more zones have changed than the list holds.
+pub const CHANGED_TOO_MANY: u16 = 0xffff;
+
 /// Identify Namespace of the command set (CNS 05h, ZNS 4.1.5.1).
 #[derive(Clone, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]

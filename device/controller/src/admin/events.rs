@@ -44,6 +44,9 @@ impl Event {
     /// The drive has taken a telemetry snapshot.
     pub(crate) const TELEMETRY: Event = Event { kind: NOTICE, information: 2, log: log::TELEMETRY_CONTROLLER };
 
+    /// The drive itself has changed a zone (Zone Descriptor Changed, ZNS 3.1.1).
+    pub(crate) const ZONE_CHANGED: Event = Event { kind: NOTICE, information: 0xef, log: log::CHANGED_ZONES };
+
     /// There is a page of the Reservation Notification log.
     pub(crate) const RESERVATION: Event =
         Event { kind: COMMAND_SET, information: 0, log: log::RESERVATION_NOTIFICATION };
@@ -60,6 +63,7 @@ impl Event {
         match self.kind {
             // Notices of information 0 to 7 have the bits from 8 on.
             NOTICE if self.information < 8 => configuration & feature::EVENT_NAMESPACE_CHANGED << self.information != 0,
+            NOTICE if self == Event::ZONE_CHANGED => configuration & feature::EVENT_ZONE_CHANGED != 0,
             _ => true,
         }
     }

@@ -4,7 +4,7 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::ascii;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, EnduranceGroup, FirmwareSlot, Identifiers, LogPart, Smart};
 use nandscape_wire_nvme::vendor::{self, DriveLog};
-use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEntry, zns};
 use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
@@ -51,6 +51,7 @@ impl<C: CommandSet> NvmeController<C> {
     fn log_was_read(&self, lid: u8) {
         match lid {
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.clear(),
+            log::CHANGED_ZONES => self.admin.changed_zones.clear(),
             log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.was_read(),
             // The host knows of warnings that it was not told of by an event.
             log::SMART => self.raise_warnings(),
@@ -74,11 +75,8 @@ impl<C: CommandSet> NvmeController<C> {
         if !offset.is_multiple_of(4) {
             return Err(OFFSET);
         }
-        // All log pages are of the subsystem or of the controller (Base 5.1.12.1); SMART of a namespace is not offered.
-        if ![0, NSID_ALL].contains(&entry.nsid.get()) {
-            return Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID));
-        }
         let lid = entry.cdw10.get() as u8;
+        self.check_log_namespace(lid, entry.nsid.get())?;
         let sanitizing = self.subsystem.sanitizing.refuses();
         if let Some(status) = sanitizing
             && !DURING_SANITIZE.contains(&lid)
@@ -104,6 +102,7 @@ impl<C: CommandSet> NvmeController<C> {
                 self.subsystem.sanitize_status().as_bytes().to_vec()
             }
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.page(),
+            log::CHANGED_ZONES if self.has_zones() => self.admin.changed_zones.page(),
             log::RESERVATION_NOTIFICATION => self.admin.notifications.page().as_bytes().to_vec(),
             log::COMMANDS_AND_EFFECTS => self.commands_and_effects().as_bytes().to_vec(),
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
@@ -119,6 +118,21 @@ impl<C: CommandSet> NvmeController<C> {
         }
         // What is asked for beyond the end reads as zeros.
         Ok(Answer::padded(log.get(offset as usize..).unwrap_or_default().to_vec(), bytes as usize))
+    }
+
+    /// Log pages are of the subsystem or of the controller (Base 5.1.12.1), and SMART of a namespace is not offered; but the zones that
+    /// have changed are those of a namespace.
+    fn check_log_namespace(&self, lid: u8, nsid: u32) -> Result<(), Refusal> {
+        match lid {
+            log::CHANGED_ZONES if self.namespaces.get(nsid).is_some() => Ok(()),
+            log::CHANGED_ZONES if self.has_zones() => Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::NSID)),
+            _ if [0, NSID_ALL].contains(&nsid) => Ok(()),
+            _ => Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID)),
+        }
+    }
+
+    fn has_zones(&self) -> bool {
+        self.subsystem.set.identifier() == zns::CSI
     }
 
     fn smart(&self) -> Smart {
@@ -208,6 +222,9 @@ impl<C: CommandSet> NvmeController<C> {
         let mut logs = supported_log_pages();
         if !self.subsystem.set.administers_namespaces() {
             logs.ids[usize::from(log::SANITIZE_STATUS)] = 0.into();
+        }
+        if self.has_zones() {
+            logs.ids[usize::from(log::CHANGED_ZONES)] = log::LOG_SUPPORTED.into();
         }
         if self.has_sets() {
             logs.ids[usize::from(log::ENDURANCE_GROUP)] = log::LOG_SUPPORTED.into();

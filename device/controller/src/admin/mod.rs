@@ -12,6 +12,7 @@ mod namespaces;
 mod queues;
 mod reservations;
 mod telemetry;
+mod zones;
 
 use std::cell::{Cell, RefCell};
 
@@ -38,6 +39,7 @@ pub(crate) use keep_alive::watch as watch_keep_alive;
 use namespaces::ChangedNamespaces;
 use reservations::Notifications;
 pub(crate) use telemetry::Telemetry;
+use zones::ChangedZones;
 
 /// Asynchronous Event Request Limit: how many may be outstanding.
 pub(crate) const EVENT_REQUESTS: u8 = 4;
@@ -80,6 +82,7 @@ pub(crate) struct Admin {
     pub(crate) events: Events,
     pub(crate) errors: RefCell<ErrorLog>,
     pub(crate) changed_namespaces: ChangedNamespaces,
+    pub(crate) changed_zones: ChangedZones,
     pub(crate) notifications: Notifications,
 }
 
@@ -93,6 +96,7 @@ impl Admin {
             events: Events::default(),
             errors: RefCell::default(),
             changed_namespaces: ChangedNamespaces::default(),
+            changed_zones: ChangedZones::default(),
             notifications: Notifications::default(),
         }
     }
@@ -107,6 +111,7 @@ impl Admin {
         self.settings.reset(saved, host, now);
         self.events.reset();
         self.changed_namespaces.clear();
+        self.changed_zones.clear();
         self.notifications.clear();
     }
 }

@@ -155,6 +155,9 @@ pub trait CommandSet: 'static {
     /// Has `told` called whenever power is cut, in the middle of any operation: it may only start a task.
     fn on_power_cut(&self, told: Box<dyn Fn()>);
 
+    /// Has `told` called, with the first block of a zone, whenever the drive itself has changed the zone.
+    fn on_zone_change(&self, _told: Box<dyn Fn(u64)>) {}
+
     /// Waits until power is back after a cut.
     fn power_returns(&self) -> impl Future<Output = ()>;
 

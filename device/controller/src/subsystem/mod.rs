@@ -119,6 +119,12 @@ impl<C: CommandSet> NvmSubsystem<C> {
                 subsystem.power_cut();
             }
         }));
+        let weak = Rc::downgrade(&subsystem);
+        subsystem.set.on_zone_change(Box::new(move |zslba| {
+            if let Some(subsystem) = weak.upgrade() {
+                subsystem.controllers.all().iter().for_each(|controller| controller.zone_changed(zslba));
+            }
+        }));
         subsystem
     }
 

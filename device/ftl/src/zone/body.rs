@@ -21,6 +21,15 @@ pub(super) struct Slot {
     pub(super) is_padding: bool,
 }
 
+/// A unit that is in no strip yet.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Waiting {
+    /// `None` has not arrived, or was not written.
+    slot: Option<Slot>,
+    /// Writes into a random write area whose data has not arrived.
+    writes: u16,
+}
+
 /// Blocks of a column, one of each plane of its group, from a row on.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
@@ -59,8 +68,8 @@ pub(super) struct Body {
     /// Counts resets: what began before one belongs to a zone that is no more.
     pub(super) generation: u32,
     pub(super) columns: Vec<Column>,
-    /// Units from the first that is in no strip on; `None` has not arrived.
-    pub(super) waiting: VecDeque<Option<Slot>>,
+    /// Units from the first that is in no strip on.
+    waiting: VecDeque<Waiting>,
     /// Strips that were begun.
     pub(super) begun: u32,
     /// Strips under way, and those that no block takes, with their units.
@@ -89,26 +98,73 @@ impl Body {
         }
     }
 
-    /// Puts a unit into the buffer. It must be in no strip yet.
-    pub(super) fn put(&mut self, unit: u32, slot: Slot, layout: &Layout) {
-        let index = (unit - self.begun * layout.strip_units()) as usize;
-        if self.waiting.len() <= index {
-            self.waiting.resize(index + 1, None);
-        }
-        assert!(self.waiting[index].is_none(), "unit {unit} was written twice");
-        self.waiting[index] = Some(slot);
+    /// All data is gone.
+    pub(super) fn reset(&mut self, layout: &Layout) {
+        *self = Body { generation: self.generation + 1, ..Body::new(layout) };
     }
 
-    /// Whether all units of the next strip are there.
-    pub(super) fn has_strip(&self, layout: &Layout) -> bool {
+    /// Puts a unit into the buffer. It must be in no strip yet. Whether it replaces one that took room.
+    pub(super) fn put(&mut self, unit: u32, slot: Slot, layout: &Layout) -> bool {
+        let waiting = self.waiting_at(unit, layout);
+        match waiting.writes {
+            0 => assert!(waiting.slot.is_none(), "unit {unit} was written twice"),
+            _ => waiting.writes -= 1,
+        }
+        waiting.slot.replace(slot).is_some_and(|old| old.takes_room)
+    }
+
+    /// A write into a random write area has begun.
+    pub(super) fn expect(&mut self, unit: u32, layout: &Layout) {
+        self.waiting_at(unit, layout).writes += 1;
+    }
+
+    /// A write into a random write area brings no data: what was there stays.
+    pub(super) fn give_up(&mut self, unit: u32, layout: &Layout) {
+        self.waiting_at(unit, layout).writes -= 1;
+    }
+
+    fn waiting_at(&mut self, unit: u32, layout: &Layout) -> &mut Waiting {
+        let index = (unit - self.begun * layout.strip_units()) as usize;
+        if self.waiting.len() <= index {
+            self.waiting.resize(index + 1, Waiting::default());
+        }
+        &mut self.waiting[index]
+    }
+
+    /// The units that wait and are there.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Slot> {
+        self.waiting.iter().filter_map(|waiting| waiting.slot.as_ref())
+    }
+
+    /// The end of what is written, or being written.
+    pub(super) fn end(&self, layout: &Layout) -> u32 {
+        let is_used = |waiting: &Waiting| waiting.slot.is_some() || waiting.writes > 0;
+        self.begun * layout.strip_units() + self.waiting.iter().rposition(is_used).map_or(0, |last| last as u32 + 1)
+    }
+
+    /// Units before `end` that were not written, and that no write is under way to, hold no data.
+    pub(super) fn fill_holes(&mut self, end: u32, layout: &Layout) {
+        let count = end.saturating_sub(self.begun * layout.strip_units()) as usize;
+        if self.waiting.len() < count {
+            self.waiting.resize(count, Waiting::default());
+        }
+        for waiting in self.waiting.iter_mut().take(count).filter(|waiting| waiting.writes == 0) {
+            waiting.slot.get_or_insert(Slot { data: None, takes_room: false, is_padding: true });
+        }
+    }
+
+    /// Whether all units of the next strip are there, before `committed`, and none of them is being written.
+    pub(super) fn has_strip(&self, layout: &Layout, committed: u32) -> bool {
         let units = layout.strip_units() as usize;
-        self.waiting.len() >= units && self.waiting.iter().take(units).all(Option::is_some)
+        let is_there = |waiting: &Waiting| waiting.slot.is_some() && waiting.writes == 0;
+        let end = (u64::from(self.begun) + 1) * units as u64;
+        end <= committed.into() && self.waiting.len() >= units && self.waiting.iter().take(units).all(is_there)
     }
 
     /// Takes the units of the next strip.
     pub(super) fn take_strip(&mut self, layout: &Layout) -> u32 {
         let units = layout.strip_units() as usize;
-        let slots = self.waiting.drain(..units).map(|slot| slot.expect("all are there")).collect();
+        let slots = self.waiting.drain(..units).map(|unit| unit.slot.expect("all are there")).collect();
         let strip = self.begun;
         self.strips.insert(strip, slots);
         self.begun += 1;
@@ -120,7 +176,7 @@ impl Body {
         let strip = unit / layout.strip_units();
         if strip >= self.begun {
             let index = (unit - self.begun * layout.strip_units()) as usize;
-            return self.waiting.get(index).and_then(Option::as_ref).map_or(Found::Nowhere, Found::Buffered);
+            return self.waiting.get(index).and_then(|unit| unit.slot.as_ref()).map_or(Found::Nowhere, Found::Buffered);
         }
         if let Some(slots) = self.strips.get(&strip) {
             return Found::Buffered(&slots[(unit % layout.strip_units()) as usize]);
@@ -145,6 +201,11 @@ impl Body {
         run.blocks.iter().flat_map::<SmallVec<[PageId; 4]>, _>(of_block).collect()
     }
 
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// All its blocks.
     pub(super) fn blocks(&self) -> impl Iterator<Item = BlockId> {
         self.columns.iter().flat_map(|column| &column.runs).flat_map(|run| run.blocks.iter().copied())
@@ -152,7 +213,8 @@ impl Body {
 
     /// Gives the room of all that waits back; the data stays.
     pub(super) fn give_room_back(&mut self) -> usize {
-        let slots = self.waiting.iter_mut().flatten().chain(self.strips.values_mut().flatten());
+        let waiting = self.waiting.iter_mut().filter_map(|unit| unit.slot.as_mut());
+        let slots = waiting.chain(self.strips.values_mut().flatten());
         slots.map(|slot| usize::from(std::mem::take(&mut slot.takes_room))).sum()
     }
 }

@@ -36,6 +36,10 @@ impl State {
     fn check_counts(&self, config: &ZoneConfig) -> Result<(), String> {
         let count = |is: fn(ZoneState) -> bool| self.table.zones().iter().filter(|zone| is(zone.state)).count() as u32;
         let counted = (count(ZoneState::is_active), count(ZoneState::is_open));
+        let with_zrwa = self.table.zones().iter().filter(|zone| zone.has_zrwa).count() as u32;
+        if with_zrwa != self.table.with_zrwa() || with_zrwa > config.zrwa.zones {
+            return Err(format!("{with_zrwa} zones have a random write area, {} were counted", self.table.with_zrwa()));
+        }
         match counted == self.table.counts() && counted.0 <= config.max_active && counted.1 <= config.max_open {
             true => Ok(()),
             false => Err(format!("{counted:?} zones are active and open, {:?} were counted", self.table.counts())),
@@ -44,8 +48,11 @@ impl State {
 
     fn check_zone(&self, zone: u32, config: &ZoneConfig, media: &Media) -> Result<(), String> {
         let (of_zone, body) = (self.table.zone(zone), &self.bodies[zone as usize]);
-        if of_zone.state == ZoneState::Empty && (of_zone.written > 0 || body.begun > 0 || !body.waiting.is_empty()) {
+        if of_zone.state == ZoneState::Empty && (of_zone.written > 0 || body.begun > 0 || !body.is_empty()) {
             return Err(format!("zone {zone} is empty and has data"));
+        }
+        if of_zone.has_zrwa && body.end(&self.layout) > of_zone.written + config.zrwa.size {
+            return Err(format!("zone {zone} has data beyond its random write area"));
         }
         // The first and the last unit of each strip tell whether the strip is where it belongs.
         let strip = self.layout.strip_units() as usize;

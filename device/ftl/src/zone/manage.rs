@@ -42,6 +42,9 @@ impl ZoneFtl {
     /// # Errors
     /// Why the zone does not do it.
     pub fn act(&self, zone: u32, action: ZoneAction) -> Result<ZoneWork, ZoneError> {
+        if action == ZoneAction::Finish {
+            self.state.borrow_mut().commit_all(zone);
+        }
         let before = self.zone(zone);
         let has_changed = self.state.borrow_mut().table.act(zone, action)?;
         let work = ZoneWork { done: Rc::new(Cell::new(false)) };
@@ -59,6 +62,8 @@ impl ZoneFtl {
                 let generation = self.state.borrow().bodies[zone as usize].generation;
                 let done = work.done.clone();
                 self.paddings.start(Padding { zone, generation, from: before.written, done });
+                // What was in a random write area is programmed now.
+                self.pump(zone);
             }
             _ => work.done.set(true),
         }
@@ -159,7 +164,7 @@ impl ZoneFtl {
     fn is_unfinished(&self, job: &Padding) -> bool {
         let state = self.state.borrow();
         let body = &state.bodies[job.zone as usize];
-        let is_under_way = !body.strips.is_empty() || !body.waiting.is_empty();
+        let is_under_way = !body.strips.is_empty() || !body.is_empty();
         body.generation == job.generation && !body.is_stranded && is_under_way
     }
 }

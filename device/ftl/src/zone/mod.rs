@@ -14,6 +14,8 @@
 //! | `manage` | reset, finish and the other actions of hosts on zones |
 //! | `restart` | after a power cut |
 //! | `plant` | a full drive without writing it |
+//! | `extension` | zone descriptor extensions |
+//! | `zrwa` | zone random write areas |
 //! | `check` | the invariants |
 //!
 //! The table of zones and the write buffer survive a power cut, in memory with capacitors. A strip whose program fails is
@@ -24,6 +26,7 @@
 mod blocks;
 mod body;
 mod check;
+mod extension;
 mod layout;
 mod manage;
 pub mod mapping;
@@ -33,6 +36,7 @@ mod restart;
 mod state;
 pub mod table;
 mod write;
+mod zrwa;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -60,6 +64,7 @@ use state::State;
 use table::{Zone, ZoneTable};
 use write::Program;
 pub use write::{Reservation, Ticket};
+pub use zrwa::Zrwa;
 
 /// The configuration of a zone FTL.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -74,6 +79,10 @@ pub struct ZoneConfig {
     pub max_active: u32,
     /// Zones that may be open at a time.
     pub max_open: u32,
+    /// Random write areas.
+    pub zrwa: Zrwa,
+    /// Bytes of a zone descriptor extension, a multiple of 64; 0 where there are none.
+    pub extension: u32,
     /// Units of the write buffer.
     pub buffer_units: u32,
     /// The order in which planes and channels serve.
@@ -103,6 +112,8 @@ pub struct ZoneFtl {
     unpinned: Signal,
     /// Notified when a program or an erase has ended.
     progress: Signal,
+    /// Told of zones that the drive itself has changed.
+    on_change: RefCell<Box<dyn Fn(u32)>>,
     /// The power cuts after the last of which the FTL has started again.
     restarted_after: Cell<u32>,
 }
@@ -118,7 +129,8 @@ impl ZoneFtl {
         let needed = config.zones.div_ceil(layout.sets()) * config.depth;
         let blocks = Blocks::new(&geometry, needed, |block| media.is_factory_bad(block));
         assert!(layout.zone_units() <= u64::from(config.size), "the capacity of a zone is within its size");
-        let table = ZoneTable::new(config.zones, layout.zone_units() as u32, (config.max_active, config.max_open));
+        let table =
+            ZoneTable::new(config.zones, layout.zone_units() as u32, (config.max_active, config.max_open), config.zrwa);
         let state = State {
             geometry,
             layout: layout.clone(),
@@ -141,6 +153,7 @@ impl ZoneFtl {
             paddings: workers(sim, weak, async |ftl: &ZoneFtl, job: &Padding| ftl.pad(job).await),
             unpinned: Signal::new(sim),
             progress: Signal::new(sim),
+            on_change: RefCell::new(Box::new(|_| ())),
             restarted_after: Cell::new(media.power_cuts()),
             media,
         })
@@ -179,6 +192,11 @@ impl ZoneFtl {
         }
     }
 
+    /// Has `told` called, with the zone, whenever the drive itself has changed a zone: when it becomes read-only.
+    pub fn on_change(&self, told: Box<dyn Fn(u32)>) {
+        *self.on_change.borrow_mut() = told;
+    }
+
     /// Whether operations of the flash may be started.
     fn is_running(&self) -> bool {
         self.media.is_powered() && self.restarted_after.get() == self.media.power_cuts()
@@ -208,9 +226,11 @@ impl Ftl for ZoneFtl {
         self.unit
     }
 
-    /// What is free for a write whatever else is under way: an active zone may keep an incomplete strip in the buffer.
+    /// What is free for a write whatever else is under way: an active zone may keep an incomplete strip in the buffer, and a random
+    /// write area all that it holds.
     fn max_reserve(&self) -> u32 {
-        let kept = self.config.max_active * (self.layout.strip_units() - 1);
+        let Zrwa { size, zones, .. } = self.config.zrwa;
+        let kept = self.config.max_active * (self.layout.strip_units() - 1) + zones * size;
         (self.config.buffer_units - kept.min(self.config.buffer_units - 1)) * self.unit.sectors()
     }
 

@@ -37,7 +37,8 @@ enum Supply {
 impl State {
     /// Where a unit of a zone is.
     pub(super) fn find(&self, zone: u32, unit: u32) -> Found<'_> {
-        if unit >= self.table.zone(zone).written || self.table.zone(zone).state == ZoneState::Offline {
+        let of_zone = self.table.zone(zone);
+        if unit >= of_zone.written && !of_zone.has_zrwa || of_zone.state == ZoneState::Offline {
             return Found::Nowhere;
         }
         let page_at = |block, page| self.geometry.page_at(block, page);
@@ -54,10 +55,11 @@ impl State {
         if body.is_stranded {
             return (None, self.bodies[zone as usize].give_room_back());
         }
+        let committed = self.committed(zone);
         let again = body.columns.iter().find_map(|column| column.again.filter(|_| !column.is_busy));
         let strip = again.or_else(|| {
             let column = &body.columns[self.layout.strip(body.begun).0];
-            let is_next = body.has_strip(&self.layout) && !column.is_busy && column.again.is_none();
+            let is_next = body.has_strip(&self.layout, committed) && !column.is_busy && column.again.is_none();
             is_next.then_some(body.begun)
         });
         let Some(strip) = strip else { return (None, 0) };
@@ -106,6 +108,7 @@ impl State {
     /// A zone is out of blocks. Returns the room that its data had in the buffer.
     fn strand(&mut self, zone: u32) -> usize {
         if self.table.zone(zone).state != ZoneState::Full {
+            self.commit_all(zone);
             self.table.make_read_only(zone);
         }
         let body = &mut self.bodies[zone as usize];
@@ -118,7 +121,7 @@ impl State {
         let body = &mut self.bodies[zone as usize];
         let room = body.give_room_back();
         let blocks: Vec<BlockId> = body.blocks().collect();
-        *body = Body { generation: body.generation + 1, ..Body::new(&self.layout) };
+        body.reset(&self.layout);
         blocks.iter().for_each(|block| self.blocks.make_stale(*block));
         self.needy.remove(&zone);
         (blocks, room)
@@ -133,7 +136,7 @@ impl State {
     pub(super) fn summary(&self) -> TableSummary {
         let mut summary = TableSummary::default();
         for (body, zone) in self.bodies.iter().zip(self.table.zones()) {
-            let waiting = body.waiting.iter().flatten().filter(|slot| !slot.is_padding).count() as u64;
+            let waiting = body.waiting().filter(|slot| !slot.is_padding).count() as u64;
             let in_strips = body.strips.values().flatten().filter(|slot| !slot.is_padding).count() as u64;
             let begun = u64::from(body.begun) * u64::from(self.layout.strip_units());
             summary.in_buffer += waiting + in_strips;

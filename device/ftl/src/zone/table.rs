@@ -4,7 +4,12 @@
 //! Active zones are open or closed; open zones are implicitly or explicitly open. Where too many would be open, the
 //! implicitly opened zone that was opened first is closed.
 //!
-//! Left out: flash; what is done with the data of a zone.
+//! Left out: flash; what is done with the data of a zone; zone random write areas, which are in `zrwa`.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::zrwa::Zrwa;
 
 /// The state of a zone, by its number in zone descriptors (ZNS 3.4.2.2.3).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -57,6 +62,12 @@ pub enum ZoneError {
     TooManyOpen,
     /// The state does not allow what was asked for.
     InvalidTransition,
+    /// What was asked for does not go with the random write area of the zone, or needs one.
+    InvalidOperation,
+    /// Too many zones would have a random write area.
+    NoZrwa,
+    /// A flush of a random write area that is no multiple of its granularity.
+    Unaligned,
 }
 
 /// What a host asks of a zone (Zone Send Action).
@@ -99,6 +110,11 @@ pub struct ZoneTable {
     open: u32,
     /// Counts openings, to tell which zone was opened first.
     openings: u64,
+    pub(super) zrwa: Zrwa,
+    /// Zones that have a random write area.
+    with_zrwa: u32,
+    /// Of the zones whose descriptor extension was set.
+    pub(super) extensions: BTreeMap<u32, Rc<[u8]>>,
 }
 
 /// A zone.
@@ -108,15 +124,33 @@ pub struct Zone {
     pub state: ZoneState,
     /// Blocks written, which is the write pointer. In a full zone that was finished, it is where the host's data ends.
     pub written: u32,
+    /// Whether it has a random write area, which begins at the write pointer.
+    pub has_zrwa: bool,
     opened: u64,
 }
 
 impl ZoneTable {
     /// Empty zones of `capacity` blocks. No limit is larger than the number of zones.
-    pub fn new(count: u32, capacity: u32, (max_active, max_open): (u32, u32)) -> ZoneTable {
-        let zone = Zone { state: ZoneState::Empty, written: 0, opened: 0 };
+    pub fn new(count: u32, capacity: u32, (max_active, max_open): (u32, u32), zrwa: Zrwa) -> ZoneTable {
+        let zone = Zone { state: ZoneState::Empty, written: 0, has_zrwa: false, opened: 0 };
         let zones = vec![zone; count as usize];
-        ZoneTable { zones, capacity, max_active, max_open, active: 0, open: 0, openings: 0 }
+        ZoneTable {
+            zones,
+            capacity,
+            max_active,
+            max_open,
+            active: 0,
+            open: 0,
+            openings: 0,
+            zrwa,
+            with_zrwa: 0,
+            extensions: BTreeMap::new(),
+        }
+    }
+
+    /// Blocks that a zone takes.
+    pub fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// All zones.
@@ -134,34 +168,67 @@ impl ZoneTable {
         (self.active, self.open)
     }
 
+    /// Zones that have a random write area.
+    pub fn with_zrwa(&self) -> u32 {
+        self.with_zrwa
+    }
+
     /// Takes blocks of a zone for a write. Where `at` is not given, they are those at the write pointer, and the first of
     /// them is returned.
     ///
     /// # Errors
     /// Why the zone does not take the write. Nothing has changed then.
     pub fn write(&mut self, zone: u32, at: Option<u32>, blocks: u32) -> Result<u32, ZoneError> {
-        let Zone { state, written, .. } = *self.zone(zone);
+        let (first, written) = self.check_write(zone, at, blocks)?;
+        self.open_for_write(zone)?;
+        self.advance(zone, written);
+        Ok(first)
+    }
+
+    /// What [`ZoneTable::write`] would do, but for opening the zone: the first block, and the write pointer afterwards.
+    ///
+    /// # Errors
+    /// Why the zone does not take the write.
+    pub fn check_write(&self, zone: u32, at: Option<u32>, blocks: u32) -> Result<(u32, u32), ZoneError> {
+        let Zone { state, written, has_zrwa, .. } = *self.zone(zone);
         match state {
             ZoneState::Full => return Err(ZoneError::Full),
             ZoneState::ReadOnly => return Err(ZoneError::ReadOnly),
             ZoneState::Offline => return Err(ZoneError::Offline),
             _ => {}
         }
+        if has_zrwa {
+            return self.check_random_write(written, at, blocks);
+        }
         if at.is_some_and(|at| at != written) {
             return Err(ZoneError::InvalidWrite);
         }
-        if blocks > self.capacity - written {
-            return Err(ZoneError::Boundary);
+        match blocks > self.capacity - written {
+            true => Err(ZoneError::Boundary),
+            false => Ok((written, written + blocks)),
         }
-        if !state.is_open() {
+    }
+
+    /// Opens a zone that is written, unless it is open.
+    pub(super) fn open_for_write(&mut self, zone: u32) -> Result<(), ZoneError> {
+        if !self.zone(zone).state.is_open() {
             self.make_room_for(zone)?;
             self.enter(zone, ZoneState::ImplicitlyOpened);
         }
-        self.zones[zone as usize].written += blocks;
-        if written + blocks == self.capacity {
+        Ok(())
+    }
+
+    /// Moves the write pointer of an open zone, which is full at its capacity.
+    pub(super) fn advance(&mut self, zone: u32, written: u32) {
+        self.zones[zone as usize].written = written;
+        if written == self.capacity {
             self.enter(zone, ZoneState::Full);
         }
-        Ok(written)
+    }
+
+    /// Moves the write pointer of a zone that is about to become full, or read-only.
+    pub(super) fn end_at(&mut self, zone: u32, written: u32) {
+        self.zones[zone as usize].written = written;
     }
 
     /// Does what a host asks of one zone. Whether the state has changed.
@@ -230,10 +297,8 @@ impl ZoneTable {
 
     /// Whether one more zone may be open, and active if this one is not. Closes an implicitly opened zone where that is
     /// needed and helps.
-    fn make_room_for(&mut self, zone: u32) -> Result<(), ZoneError> {
-        if !self.zone(zone).state.is_active() && self.active == self.max_active {
-            return Err(ZoneError::TooManyActive);
-        }
+    pub(super) fn make_room_for(&mut self, zone: u32) -> Result<(), ZoneError> {
+        self.check_active(zone)?;
         if self.open < self.max_open {
             return Ok(());
         }
@@ -243,8 +308,26 @@ impl ZoneTable {
         Ok(())
     }
 
-    fn enter(&mut self, number: u32, to: ZoneState) {
+    /// Whether the zone may be active.
+    pub(super) fn check_active(&self, zone: u32) -> Result<(), ZoneError> {
+        match !self.zone(zone).state.is_active() && self.active == self.max_active {
+            true => Err(ZoneError::TooManyActive),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives a zone a random write area.
+    pub(super) fn give_zrwa(&mut self, zone: u32) {
+        self.zones[zone as usize].has_zrwa = true;
+        self.with_zrwa += 1;
+    }
+
+    pub(super) fn enter(&mut self, number: u32, to: ZoneState) {
         let zone = &mut self.zones[number as usize];
+        if zone.has_zrwa && !to.is_active() {
+            zone.has_zrwa = false;
+            self.with_zrwa -= 1;
+        }
         self.active = self.active - u32::from(zone.state.is_active()) + u32::from(to.is_active());
         self.open = self.open - u32::from(zone.state.is_open()) + u32::from(to.is_open());
         if to.is_open() && !zone.state.is_open() {
@@ -253,6 +336,7 @@ impl ZoneTable {
         }
         if to == ZoneState::Empty {
             zone.written = 0;
+            self.extensions.remove(&number);
         }
         zone.state = to;
         assert!(self.active <= self.max_active && self.open <= self.max_open, "zones are within their limits");

@@ -27,6 +27,8 @@ pub struct Ticket {
     /// The first unit, counted from the start of the zone.
     pub first: u32,
     units: u32,
+    /// In a random write area, units may have been written before.
+    is_random: bool,
 }
 
 /// Room in the write buffer, given back when dropped.
@@ -58,8 +60,24 @@ impl ZoneFtl {
     /// Why the zone does not take the write.
     pub fn begin_write(&self, zone: u32, at: Option<u32>, units: u32) -> Result<Ticket, ZoneError> {
         let mut state = self.state.borrow_mut();
+        let is_random = state.table.zone(zone).has_zrwa;
         let first = state.table.write(zone, at, units)?;
-        Ok(Ticket { zone, generation: state.bodies[zone as usize].generation, first, units })
+        let generation = state.bodies[zone as usize].generation;
+        if is_random {
+            (first..first + units).for_each(|unit| state.bodies[zone as usize].expect(unit, &self.layout));
+            state.commit(zone);
+            drop(state);
+            self.pump(zone);
+        }
+        Ok(Ticket { zone, generation, first, units, is_random })
+    }
+
+    /// Whether a zone would take a write now, as far as the zone itself goes.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_write(&self, zone: u32, at: u32, units: u32) -> Result<(), ZoneError> {
+        self.state.borrow().table.check_write(zone, Some(at), units).map(drop)
     }
 
     /// Waits for room in the write buffer; the time is added to `waited`. Who has a ticket must ask in the order of tickets.
@@ -72,7 +90,7 @@ impl ZoneFtl {
     pub fn deliver(&self, ticket: Ticket, data: Option<&HostMem>, mut reservation: Reservation<'_>) -> bool {
         let unit_bytes = self.unit.bytes() as usize;
         let keeps = self.media.keeps_data();
-        let is_wanted = self.put(&ticket, |index| {
+        let put = self.put(&ticket, |index| {
             let data = data.filter(|_| keeps).map(|mem| {
                 let mut bytes = vec![0; unit_bytes];
                 mem.read(index as usize * unit_bytes, &mut bytes);
@@ -80,44 +98,63 @@ impl ZoneFtl {
             });
             Slot { data, takes_room: true, is_padding: false }
         });
-        if is_wanted {
-            reservation.units = 0;
+        if let Some(replaced) = put {
+            // What was there before gives its room back.
+            reservation.units = replaced;
             self.state.borrow_mut().counters.host_bytes += u64::from(ticket.units) * unit_bytes as u64;
             self.pump(ticket.zone);
         }
-        is_wanted
+        put.is_some()
     }
 
-    /// A write has failed after it had taken its units: they read as zeros, since the zone cannot have a hole.
+    /// A write has failed after it had taken its units: they read as zeros, since the zone cannot have a hole. In a random write area
+    /// they stay as they were.
     pub fn abandon(&self, ticket: Ticket) {
-        self.put(&ticket, |_| Slot { data: None, takes_room: false, is_padding: false });
+        match ticket.is_random {
+            true => self.give_up(&ticket),
+            false => _ = self.put(&ticket, |_| Slot { data: None, takes_room: false, is_padding: false }),
+        }
         self.pump(ticket.zone);
+    }
+
+    fn give_up(&self, ticket: &Ticket) {
+        let mut state = self.state.borrow_mut();
+        let body = &mut state.bodies[ticket.zone as usize];
+        if body.generation == ticket.generation {
+            (0..ticket.units).for_each(|index| body.give_up(ticket.first + index, &self.layout));
+            state.commit(ticket.zone);
+        }
     }
 
     /// Fills units that nobody writes.
     pub(super) fn put_padding(&self, (zone, generation): (u32, u32), first: u32, units: u32, takes_room: bool) -> bool {
-        let ticket = Ticket { zone, generation, first, units };
-        let is_wanted = self.put(&ticket, |_| Slot { data: None, takes_room, is_padding: true });
+        let ticket = Ticket { zone, generation, first, units, is_random: false };
+        let is_wanted = self.put(&ticket, |_| Slot { data: None, takes_room, is_padding: true }).is_some();
         if is_wanted {
             self.pump(zone);
         }
         is_wanted
     }
 
-    fn put(&self, ticket: &Ticket, slot: impl Fn(u32) -> Slot) -> bool {
+    /// The number of units replaced that took room; `None` if the zone does not want the data any more.
+    fn put(&self, ticket: &Ticket, slot: impl Fn(u32) -> Slot) -> Option<u32> {
         let mut state = self.state.borrow_mut();
         let body = &mut state.bodies[ticket.zone as usize];
-        let is_wanted = body.generation == ticket.generation;
-        if is_wanted {
-            (0..ticket.units).for_each(|index| body.put(ticket.first + index, slot(index), &self.layout));
+        if body.generation != ticket.generation {
+            return None;
         }
-        is_wanted
+        let replaces = |index: u32| u32::from(body.put(ticket.first + index, slot(index), &self.layout));
+        Some((0..ticket.units).map(replaces).sum())
     }
 
     /// Starts the programs of a zone that can begin. Called whenever that may have changed.
     pub(super) fn pump(&self, zone: u32) {
         while self.is_running() {
+            let before = self.zone(zone).state;
             let (program, room) = self.state.borrow_mut().next_program(zone);
+            if self.zone(zone).state != before {
+                (self.on_change.borrow())(zone);
+            }
             if room > 0 {
                 self.room.give(room);
             }

@@ -2,7 +2,7 @@
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::PageFtlConfig;
-use nandscape_device_ftl::zone::{Layout, ZoneConfig};
+use nandscape_device_ftl::zone::{Layout, ZoneConfig, Zrwa};
 use nandscape_device_media::{Geometry, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -18,6 +18,8 @@ use crate::values::{Choice, FtlKind, Tables, Text};
 const DEFAULT_ACTIVE: u32 = 14;
 /// Blocks of each plane of a zone, at the most.
 const DEEPEST: u64 = 64;
+/// Bytes in which zone descriptor extensions are counted (ZDES).
+const EXTENSION_UNIT: u64 = 64;
 
 /// Whether a profile asks for zones.
 pub(crate) fn is_chosen(keys: &ProfileKeys) -> bool {
@@ -62,6 +64,8 @@ pub(super) fn zone(
         )?
         .min(zones.into()) as u32,
         max_open: 0,
+        zrwa: Zrwa::default(),
+        extension: extension(given)?,
         buffer_units: page.buffer_units,
         priority: page.priority,
         reset: (
@@ -73,8 +77,52 @@ pub(super) fn zone(
     };
     let max_open = given.max_open.unwrap_or(config.max_active).min(zones);
     let max_open = within("ftl.zone.max_open", max_open.into(), 1, config.max_active.into())? as u32;
+    let config = ZoneConfig { max_open, zrwa: zrwa(given, &layout, unit, config.max_active)?, ..config };
     check_buffer(&config, &layout, (unit, max_transfer))?;
-    Ok(Some(ZoneConfig { max_open, ..config }))
+    Ok(Some(config))
+}
+
+/// Random write areas, where the profile asks for them.
+fn zrwa(given: &ZoneKeys, layout: &Layout, unit: u64, max_active: u32) -> Result<Zrwa> {
+    let size = or(&given.zrwa_size, Bytes(0)).0;
+    if size == 0 {
+        return Ok(Zrwa::default());
+    }
+    let capacity = layout.zone_units() * unit;
+    let granularity = or(&given.zrwa_granularity, Bytes(unit)).0;
+    if granularity == 0 || !granularity.is_multiple_of(unit) || !capacity.is_multiple_of(granularity) {
+        return wrong(
+            "ftl.zone.zrwa_granularity",
+            format!(
+                "{} is no multiple of {} that divides what a zone holds, {}",
+                Bytes(granularity),
+                Bytes(unit),
+                Bytes(capacity)
+            ),
+        );
+    }
+    let largest = capacity.min(u64::from(u16::MAX) * unit);
+    if !size.is_multiple_of(granularity) || size > largest {
+        return wrong(
+            "ftl.zone.zrwa_size",
+            format!("{} is no multiple of {} up to {}", Bytes(size), Bytes(granularity), Bytes(largest)),
+        );
+    }
+    let zones = given.zrwa_zones.unwrap_or(max_active);
+    let zones = within("ftl.zone.zrwa_zones", zones.into(), 1, max_active.into())? as u32;
+    Ok(Zrwa { size: (size / unit) as u32, granularity: (granularity / unit) as u32, zones })
+}
+
+/// Bytes of zone descriptor extensions.
+fn extension(given: &ZoneKeys) -> Result<u32> {
+    let extension = or(&given.descriptor_extension, Bytes(0));
+    match extension.0.is_multiple_of(EXTENSION_UNIT) && extension.0 <= EXTENSION_UNIT * u64::from(u8::MAX) {
+        true => Ok(extension.0 as u32),
+        false => wrong(
+            "ftl.zone.descriptor_extension",
+            format!("{extension} is no multiple of 64 bytes up to {}", Bytes(EXTENSION_UNIT * u64::from(u8::MAX))),
+        ),
+    }
 }
 
 /// What a drive with zones cannot have.
@@ -127,18 +175,20 @@ fn size(given: &ZoneKeys, layout: &Layout, unit: u64, zones: u32) -> Result<u32>
     }
 }
 
-/// Each active zone may keep an incomplete strip in the buffer, and a command must fit beside them.
+/// Each active zone may keep an incomplete strip in the buffer, and each random write area all it has; a command must fit beside them.
 fn check_buffer(config: &ZoneConfig, layout: &Layout, (unit, max_transfer): (u64, u32)) -> Result<()> {
     let kept = u64::from(config.max_active) * u64::from(layout.strip_units() - 1) * unit;
+    let kept = kept + u64::from(config.zrwa.zones) * u64::from(config.zrwa.size) * unit;
     let needed = Bytes(kept + u64::from(max_transfer).max(u64::from(layout.strip_units()) * unit));
     match u64::from(config.buffer_units) * unit >= needed.0 {
         true => Ok(()),
         false => wrong(
             "buffer.size",
             format!(
-                "{} is too small for ftl.zone.max_active = {} and controller.max_transfer; from {needed} on is valid",
+                "{} is too small for ftl.zone.max_active = {}{} and controller.max_transfer; from {needed} on is valid",
                 Bytes(u64::from(config.buffer_units) * unit),
-                config.max_active
+                config.max_active,
+                if config.zrwa.size > 0 { ", random write areas" } else { "" }
             ),
         ),
     }
@@ -167,4 +217,10 @@ pub(super) fn fill_in(keys: &mut ProfileKeys, config: &ZoneConfig, unit: u64) {
     (zone.max_active, zone.max_open) = (Some(config.max_active), Some(config.max_open));
     (zone.reset_time, zone.reset_unit_time) = (Some(Text(config.reset.0)), Some(Text(config.reset.1)));
     zone.finish_pads = Some(config.finish_pads);
+    zone.zrwa_size = Some(Text(Bytes(u64::from(config.zrwa.size) * unit)));
+    if config.zrwa.size > 0 {
+        zone.zrwa_granularity = Some(Text(Bytes(u64::from(config.zrwa.granularity) * unit)));
+        zone.zrwa_zones = Some(config.zrwa.zones);
+    }
+    zone.descriptor_extension = Some(Text(Bytes(config.extension.into())));
 }

@@ -6,7 +6,7 @@ use nandscape_wire_nvme::identify::{Controller, Namespace, cns};
 use nandscape_wire_nvme::{Status, SubmissionEntry, zns};
 use zerocopy::FromBytes;
 
-use crate::rig::{ACTIVE, OPEN, Queue, Rig, SIZE, ZONES};
+use crate::rig::{ACTIVE, AREA, AREAS, GRANULARITY, OPEN, Queue, Rig, SIZE, ZONES};
 
 async fn page(admin: &Queue, cns: u8, csi: u8) -> Result<Vec<u8>, Status> {
     let nsid = if [cns::CONTROLLER, cns::COMMAND_SET_CONTROLLER].contains(&cns) { 0 } else { 1 };
@@ -31,7 +31,11 @@ fn identify_tells_the_command_set_and_its_limits() {
         let data = zns::IdentifyNamespace::read_from_bytes(&data).unwrap();
         assert_eq!((data.mar_z.get() as usize, data.mor_z.get() as usize), (ACTIVE - 1, OPEN - 1));
         assert_eq!(data.lbafe[usize::from(namespace.flbas)].zsze.get(), SIZE);
-        assert_eq!((data.ozcs.get(), data.zoc.get()), (zns::OZCS_READ_ACROSS, 0));
+        assert_eq!(data.lbafe[usize::from(namespace.flbas)].zdes, 1);
+        assert_eq!((data.ozcs.get(), data.zoc.get()), (zns::OZCS_READ_ACROSS | zns::OZCS_ZRWA, 0));
+        assert_eq!((data.numzrwa_z.get() as usize, data.zrwacap), (AREAS - 1, zns::ZRWACAP_EXPLICIT_FLUSH));
+        assert_eq!((u64::from(data.zrwasz.get()), u64::from(data.zrwafg.get())), (AREA, GRANULARITY));
+        assert_eq!((namespace.mssrl.get(), namespace.mcl.get()), (16, 16), "a Copy writes as much as a Write");
         // Of the NVM command set there is nothing to say, and no namespace is of it; others are unknown.
         assert_eq!(page(&admin, cns::COMMAND_SET_NAMESPACE, 0).await, Ok(vec![0; 4_096]));
         assert_eq!(page(&admin, cns::COMMAND_SET_NAMESPACE, 1).await, Err(Status::INVALID_FIELD));
@@ -41,8 +45,9 @@ fn identify_tells_the_command_set_and_its_limits() {
         assert_eq!(listed(page(&admin, cns::COMMAND_SET_ACTIVE_NAMESPACES, 0).await.unwrap()), 0);
         assert_eq!(page(&admin, cns::COMMAND_SETS, 0).await.unwrap_err(), Status::INVALID_FIELD, "of controller 0");
         let controller = Controller::read_from_bytes(&page(&admin, cns::CONTROLLER, 0).await.unwrap()).unwrap();
-        let left_out = nandscape_wire_nvme::identify::ONCS_COPY | nandscape_wire_nvme::identify::ONCS_DSM;
-        assert_eq!((controller.oncs.get() & left_out, controller.fuses.get()), (0, 0));
+        let (copy, left_out) = (nandscape_wire_nvme::identify::ONCS_COPY, nandscape_wire_nvme::identify::ONCS_DSM);
+        assert_eq!((controller.oncs.get() & (copy | left_out), controller.fuses.get()), (copy, 0));
+        assert_ne!(controller.oaes.get() & nandscape_wire_nvme::identify::OAES_ZONE_CHANGED, 0);
         // CSI in the descriptors of the namespace.
         let described = page(&admin, cns::NAMESPACE_DESCRIPTORS, 0).await.unwrap();
         assert!(described.windows(5).any(|bytes| bytes == [4, 1, 0, 0, zns::CSI]));

@@ -4,6 +4,7 @@ mod campaign;
 mod figures;
 mod identify;
 mod model;
+mod random;
 mod rig;
 mod several;
 mod statuses;

@@ -3,7 +3,7 @@
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::zns::send;
 
-use crate::rig::{ACTIVE, CAPACITY, OPEN, SIZE, ZONES};
+use crate::rig::{ACTIVE, AREA, AREAS, CAPACITY, GRANULARITY, OPEN, SIZE, ZONES};
 
 pub(crate) const EMPTY: u8 = 0x1;
 pub(crate) const IMPLICIT: u8 = 0x2;
@@ -11,12 +11,36 @@ pub(crate) const EXPLICIT: u8 = 0x3;
 pub(crate) const CLOSED: u8 = 0x4;
 pub(crate) const FULL: u8 = 0xe;
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Zone {
     pub(crate) state: u8,
-    /// The stamps of the blocks written.
+    /// The stamps of all blocks, 0 where nothing was written.
     pub(crate) data: Vec<u64>,
+    pub(crate) pointer: u64,
+    /// Whether it has a random write area.
+    pub(crate) is_random: bool,
+    /// The byte of its descriptor extension, if it was set.
+    pub(crate) extension: Option<u8>,
     opened: u64,
+}
+
+impl Zone {
+    fn new() -> Zone {
+        let data = vec![0; CAPACITY as usize];
+        Zone { state: EMPTY, data, pointer: 0, is_random: false, extension: None, opened: 0 }
+    }
+
+    /// The write pointer has moved.
+    fn advance(&mut self, to: u64) {
+        self.pointer = to;
+        if to == CAPACITY {
+            self.fill();
+        }
+    }
+
+    fn fill(&mut self) {
+        (self.state, self.is_random) = (FULL, false);
+    }
 }
 
 pub(crate) struct Model {
@@ -26,8 +50,7 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new() -> Model {
-        let zone = Zone { state: EMPTY, ..Zone::default() };
-        Model { zones: vec![zone; ZONES as usize], clock: 0 }
+        Model { zones: vec![Zone::new(); ZONES as usize], clock: 0 }
     }
 
     fn count(&self, states: &[u8]) -> usize {
@@ -61,25 +84,90 @@ impl Model {
         if append && at != 0 {
             return Err(Status::INVALID_FIELD);
         }
-        let written = self.zones[number].data.len() as u64;
+        let (pointer, is_random) = (self.zones[number].pointer, self.zones[number].is_random);
         if self.zones[number].state == FULL {
             return Err(Status::ZONE_IS_FULL);
         }
-        if !append && at != written {
-            return Err(Status::ZONE_INVALID_WRITE);
-        }
-        if written + stamps.len() as u64 > CAPACITY {
-            return Err(Status::ZONE_BOUNDARY_ERROR);
+        let at = if append { pointer } else { at };
+        let end = at + stamps.len() as u64;
+        let is_wrong = if is_random { at < pointer || end > pointer + 2 * AREA } else { at != pointer };
+        match (is_random && append, is_wrong) {
+            (true, _) => return Err(Status::INVALID_ZONE_OPERATION),
+            (_, true) => return Err(Status::ZONE_INVALID_WRITE),
+            _ if end > CAPACITY => return Err(Status::ZONE_BOUNDARY_ERROR),
+            _ => {}
         }
         if self.zones[number].state != EXPLICIT {
             self.open(number, IMPLICIT)?;
         }
         let zone = &mut self.zones[number];
-        zone.data.extend(stamps);
-        if zone.data.len() as u64 == CAPACITY {
-            zone.state = FULL;
+        zone.data[at as usize..end as usize].copy_from_slice(stamps);
+        zone.advance(match is_random {
+            // By as many whole granules as the write goes beyond the area.
+            true => (pointer..).step_by(GRANULARITY as usize).find(|begin| end <= begin + AREA).expect("some do"),
+            false => end,
+        });
+        Ok(number as u64 * SIZE + at)
+    }
+
+    /// Copies blocks: all are read before any is written.
+    pub(crate) fn copy(&mut self, sources: &[(u64, u64)], to: u64) -> Result<(), Status> {
+        let mut stamps = Vec::new();
+        for (slba, blocks) in sources {
+            stamps.extend(self.read(*slba, *blocks)?);
         }
-        Ok(number as u64 * SIZE + written)
+        self.write(to, &stamps, false).map(drop)
+    }
+
+    /// Commits a range of a random write area up to a block.
+    pub(crate) fn flush(&mut self, last: u64) -> Result<(), Status> {
+        if last >= ZONES * SIZE {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        let (number, last) = ((last / SIZE) as usize, last % SIZE);
+        let (pointer, is_random) = (self.zones[number].pointer, self.zones[number].is_random);
+        if !is_random || !(pointer..CAPACITY.min(pointer + AREA)).contains(&last) {
+            return Err(Status::INVALID_ZONE_OPERATION);
+        }
+        if !(last + 1 - pointer).is_multiple_of(GRANULARITY) {
+            return Err(Status::INVALID_FIELD);
+        }
+        if self.zones[number].state == CLOSED {
+            self.open(number, IMPLICIT)?;
+        }
+        self.zones[number].advance(last + 1);
+        Ok(())
+    }
+
+    /// Opens a zone with a random write area.
+    pub(crate) fn open_random(&mut self, zone: u64) -> Result<(), Status> {
+        let number = zone as usize;
+        let of_zone = &self.zones[number];
+        match (of_zone.state, of_zone.is_random) {
+            (FULL, _) => return Err(Status::INVALID_ZONE_STATE_TRANSITION),
+            (EMPTY, _) | (_, true) => {}
+            _ => return Err(Status::INVALID_ZONE_OPERATION),
+        }
+        let areas = self.zones.iter().filter(|zone| zone.is_random).count();
+        if !of_zone.is_random && areas == AREAS {
+            return Err(Status::ZRWA_RESOURCES_UNAVAILABLE);
+        }
+        self.open(number, EXPLICIT)?;
+        self.zones[number].is_random = true;
+        Ok(())
+    }
+
+    /// Sets the descriptor extension of a zone.
+    pub(crate) fn set_extension(&mut self, zone: u64, byte: u8) -> Result<(), Status> {
+        if self.zones[zone as usize].state != EMPTY {
+            return Err(Status::INVALID_ZONE_STATE_TRANSITION);
+        }
+        if self.count(&[IMPLICIT, EXPLICIT, CLOSED]) == ACTIVE {
+            return Err(Status::TOO_MANY_ACTIVE_ZONES);
+        }
+        let zone = &mut self.zones[zone as usize];
+        (zone.state, zone.extension) = (CLOSED, Some(byte));
+        Ok(())
     }
 
     pub(crate) fn read(&self, slba: u64, blocks: u64) -> Result<Vec<u64>, Status> {
@@ -117,9 +205,9 @@ impl Model {
         let state = self.zones[zone].state;
         match action {
             send::CLOSE if [IMPLICIT, EXPLICIT, CLOSED].contains(&state) => self.zones[zone].state = CLOSED,
-            send::FINISH => self.zones[zone].state = FULL,
+            send::FINISH => self.zones[zone].fill(),
             send::OPEN if state != FULL => self.open(zone, EXPLICIT)?,
-            send::RESET => self.zones[zone] = Zone { state: EMPTY, ..Zone::default() },
+            send::RESET => self.zones[zone] = Zone::new(),
             _ => return Err(Status::INVALID_ZONE_STATE_TRANSITION),
         }
         Ok(())

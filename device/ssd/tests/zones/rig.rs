@@ -7,9 +7,10 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Completion, HostMem, Issuer, QueueDrive, QueueId};
 use nandscape_sim::{Seed, Sim};
-use nandscape_wire_nvme::zns::{REPORT_HEAD, ZoneDescriptor};
+use nandscape_wire_nvme::io::CopyRange;
+use nandscape_wire_nvme::zns::{REPORT_HEAD, ZoneDescriptor, send as action};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Bytes of a block.
 pub(crate) const BLOCK: usize = 4_096;
@@ -19,6 +20,14 @@ pub(crate) const CAPACITY: u64 = 96;
 pub(crate) const ZONES: u64 = 16;
 pub(crate) const ACTIVE: usize = 4;
 pub(crate) const OPEN: usize = 3;
+/// Blocks of a random write area, blocks of which it is committed in multiples, and the zones that may have one.
+pub(crate) const AREA: u64 = 12;
+pub(crate) const GRANULARITY: u64 = 4;
+pub(crate) const AREAS: usize = 2;
+/// Bytes of a zone descriptor extension.
+pub(crate) const EXTENSION: usize = 64;
+/// A drive without them.
+pub(crate) const PLAIN: [&str; 2] = ["ftl.zone.zrwa_size=0", "ftl.zone.descriptor_extension=0"];
 
 const DRIVE: &str = r#"version = 1
 base = "default"
@@ -33,7 +42,7 @@ page_size = "4KiB"
 [timing]
 program_unit = "word_line"
 [buffer]
-size = "128KiB"
+size = "192KiB"
 [controller]
 max_transfer = "64KiB"
 [ftl]
@@ -42,6 +51,10 @@ over_provisioning = "50%"
 [ftl.zone]
 max_active = 4
 max_open = 3
+zrwa_size = "48KiB"
+zrwa_granularity = "16KiB"
+zrwa_zones = 2
+descriptor_extension = "64B"
 "#;
 
 pub(crate) fn profile(changes: &[&str]) -> Resolved {
@@ -108,6 +121,36 @@ impl Rig {
 
     pub(crate) async fn send(&self, slba: u64, action: u8, all: bool) -> Result<u64, Status> {
         self.run(send(slba, u32::from(action) | u32::from(all) << 8), HostMem::none()).await
+    }
+
+    /// Opens a zone with a random write area.
+    pub(crate) async fn open_random(&self, slba: u64) -> Result<u64, Status> {
+        self.run(send(slba, u32::from(action::OPEN) | 1 << 9), HostMem::none()).await
+    }
+
+    /// Sets a zone descriptor extension of equal bytes.
+    pub(crate) async fn set_extension(&self, slba: u64, byte: u8) -> Result<u64, Status> {
+        self.run(send(slba, action::SET_EXTENSION.into()), HostMem::from_bytes(&[byte; EXTENSION])).await
+    }
+
+    /// Copies blocks.
+    pub(crate) async fn copy(&self, sources: &[(u64, u64)], to: u64) -> Result<u64, Status> {
+        let range = |(slba, blocks): &(u64, u64)| CopyRange {
+            slba: (*slba).into(),
+            nlb_z: (*blocks as u16 - 1).into(),
+            ..CopyRange::default()
+        };
+        let list: Vec<u8> = sources.iter().flat_map(|source| range(source).as_bytes().to_vec()).collect();
+        self.run(SubmissionEntry::copy(1, to, sources.len() as u32, 0), HostMem::from_bytes(&list)).await
+    }
+
+    /// The first byte of each zone's descriptor extension, in order.
+    pub(crate) async fn extensions(&self) -> Vec<u8> {
+        let bytes = REPORT_HEAD + ZONES as usize * (64 + EXTENSION);
+        let mem = HostMem::zeroed(bytes);
+        let entry = receive(0, bytes as u32, u32::from(nandscape_wire_nvme::zns::receive::EXTENDED_REPORT));
+        self.run(entry, mem.clone()).await.expect("a report");
+        mem.to_vec()[REPORT_HEAD..].chunks_exact(64 + EXTENSION).map(|zone| zone[64]).collect()
     }
 
     /// The descriptors of zones from that of `slba` on, and the number that the head tells.

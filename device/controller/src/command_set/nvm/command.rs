@@ -153,7 +153,7 @@ impl Namespace {
     }
 
     /// Where blocks lie, in a row or not.
-    pub(super) fn checked_extents(&self, slba: u64, blocks: u64) -> Result<Vec<Extent>, Status> {
+    pub(in crate::command_set) fn checked_extents(&self, slba: u64, blocks: u64) -> Result<Vec<Extent>, Status> {
         self.check_range(slba, blocks)?;
         Ok(self.extents_of(slba..slba + blocks).collect())
     }

@@ -11,20 +11,21 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::Nvm;
 use super::command::{DIRECTIVE_TYPE, NvmCommand};
+use super::memory::Held;
 use crate::command_set::{Command, Failure};
 use crate::namespace::Namespace;
 use crate::refusal::Refusal;
 
 /// Source ranges of one command (MSRC).
-pub(super) const MAX_RANGES: u32 = 128;
+pub(in crate::command_set) const MAX_RANGES: u32 = 128;
 /// Logical blocks of one command (MCL), as a multiple of what one command may transfer.
 const MAX_TRANSFERS: u32 = 8;
 /// Descriptor formats 0h and 1h, a bit each.
-pub(super) const FORMATS: u16 = 0b11;
+pub(in crate::command_set) const FORMATS: u16 = 0b11;
 
 impl Namespace {
     /// The most blocks of one source range (MSSRL).
-    pub(super) fn max_source(&self) -> u16 {
+    pub(in crate::command_set) fn max_source(&self) -> u16 {
         self.max_blocks.min(u16::MAX.into()) as u16
     }
 
@@ -45,7 +46,11 @@ impl Namespace {
     }
 
     /// The list of a Copy command, whose blocks need not be there.
-    pub(super) fn copy_list(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<CopyList, Refusal> {
+    pub(in crate::command_set) fn copy_list(
+        &self,
+        entry: &SubmissionEntry,
+        mem: &HostMem,
+    ) -> Result<CopyList, Refusal> {
         let fields = CopyCdw12(entry.cdw12.get());
         let range_bytes = match fields.format() {
             0 => size_of::<CopyRange>(),
@@ -76,24 +81,31 @@ impl Namespace {
     }
 }
 
+/// What the sources of a Copy held, and the memory for it, held until this is dropped.
+pub(in crate::command_set) struct Gathered<'a> {
+    /// None where no data is kept.
+    pub(in crate::command_set) data: HostMem,
+    _memory: Held<'a>,
+}
+
 /// The source ranges of a Copy command.
-pub(super) struct CopyList {
-    pub(super) ranges: Vec<SourceRange>,
+pub(in crate::command_set) struct CopyList {
+    pub(in crate::command_set) ranges: Vec<SourceRange>,
     /// Bytes of the list.
-    pub(super) bytes: u16,
+    pub(in crate::command_set) bytes: u16,
 }
 
 impl CopyList {
     /// Blocks of all ranges.
-    pub(super) fn blocks(&self) -> u64 {
+    pub(in crate::command_set) fn blocks(&self) -> u64 {
         self.ranges.iter().map(|range| range.blocks).sum()
     }
 }
 
 /// Blocks to copy, and what is expected of their protection information.
-pub(super) struct SourceRange {
-    pub(super) slba: u64,
-    pub(super) blocks: u64,
+pub(in crate::command_set) struct SourceRange {
+    pub(in crate::command_set) slba: u64,
+    pub(in crate::command_set) blocks: u64,
     pub(super) reference: u32,
     pub(super) application: u16,
     pub(super) mask: u16,
@@ -139,9 +151,26 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failure> {
         command.link.receive(bytes.into(), breakdown).await;
         self.check_writable()?;
-        let bytes = to.iter().copied().map(Extent::bytes).sum::<u64>() as usize;
+        let Gathered { data, .. } = &self.gather(command, sources, breakdown).await?;
+        let mut at = 0;
+        for extent in to {
+            let part = data.part(at, extent.bytes() as usize);
+            self.write_inside(command, *extent, &part, fua, breakdown).await?;
+            at += extent.bytes() as usize;
+        }
+        Ok(())
+    }
+
+    /// Waits for memory, and reads the sources of a Copy into it.
+    pub(in crate::command_set) async fn gather(
+        &self,
+        command: &Command<'_>,
+        sources: &[Extent],
+        breakdown: &mut Breakdown,
+    ) -> Result<Gathered<'_>, Failure> {
+        let bytes = sources.iter().copied().map(Extent::bytes).sum::<u64>() as usize;
         let bytes = if command.namespace.keeps_data { bytes } else { 0 };
-        let _memory = self.copy_memory(command, bytes, breakdown).await?;
+        let memory = self.copy_memory(command, bytes, breakdown).await?;
         let data = if bytes > 0 { HostMem::zeroed(bytes) } else { HostMem::none() };
         let mut at = 0;
         for (number, source) in sources.iter().enumerate() {
@@ -150,12 +179,6 @@ impl<F: Ftl> Nvm<F> {
             self.read_inside(command, *source, &part, breakdown).await?;
             at += source.bytes() as usize;
         }
-        let mut at = 0;
-        for extent in to {
-            let part = data.part(at, extent.bytes() as usize);
-            self.write_inside(command, *extent, &part, fua, breakdown).await?;
-            at += extent.bytes() as usize;
-        }
-        Ok(())
+        Ok(Gathered { data, _memory: memory })
     }
 }

@@ -11,17 +11,17 @@ use crate::command_set::CommandSet;
 use crate::namespace::Namespace;
 
 /// The optional commands of the NVM command set that there are not.
-const LEFT_OUT: u16 =
-    identify::ONCS_WRITE_UNCORRECTABLE | identify::ONCS_DSM | identify::ONCS_WRITE_ZEROES | identify::ONCS_COPY;
+const LEFT_OUT: u16 = identify::ONCS_WRITE_UNCORRECTABLE | identify::ONCS_DSM | identify::ONCS_WRITE_ZEROES;
 /// Their opcodes.
-const LEFT_OUT_OPCODES: [IoOpcode; 4] =
-    [IoOpcode::WRITE_UNCORRECTABLE, IoOpcode::DATASET_MANAGEMENT, IoOpcode::WRITE_ZEROES, IoOpcode::COPY];
+const LEFT_OUT_OPCODES: [IoOpcode; 3] =
+    [IoOpcode::WRITE_UNCORRECTABLE, IoOpcode::DATASET_MANAGEMENT, IoOpcode::WRITE_ZEROES];
 
 impl Zns {
     pub(super) fn fill_in_controller(&self, data: &mut Controller) {
         data.oncs = (data.oncs.get() & !LEFT_OUT).into();
-        (data.fuses, data.copy_formats) = (0.into(), 0.into());
+        data.fuses = 0.into();
         data.acwu_z = 0.into();
+        data.oaes = (data.oaes.get() | identify::OAES_ZONE_CHANGED).into();
     }
 
     /// There is one format: a logical block is a unit of the FTL.
@@ -38,7 +38,8 @@ impl Zns {
         (data.mc, data.dpc) = (0, 0);
         // A deallocated block is one that was not written.
         data.dlfeat = identify::DLFEAT_ZEROS;
-        (data.mssrl, data.mcl, data.msrc_z) = (0.into(), 0.into(), 0);
+        // A Copy is written as by one Write.
+        data.mcl = namespace.map_or(0, |namespace| namespace.max_blocks).into();
         data.nacwu_z = 0.into();
         data
     }
@@ -48,14 +49,19 @@ impl Zns {
         let Some(namespace) = namespace.filter(|_| set == zns::CSI) else { return vec![0; PAGE] };
         let config = self.nvm.ftl().config();
         let mut data = zns::IdentifyNamespace::new_zeroed();
-        data.ozcs = zns::OZCS_READ_ACROSS.into();
+        let zrwa = config.zrwa;
+        data.ozcs = (zns::OZCS_READ_ACROSS | if zrwa.size > 0 { zns::OZCS_ZRWA } else { 0 }).into();
         // All zones may be active, or open: no limit.
         let limit_z = |limit: u32| if limit == config.zones { u32::MAX } else { limit - 1 };
         (data.mar_z, data.mor_z) = (limit_z(config.max_active).into(), limit_z(config.max_open).into());
-        // No ZRWA.
-        data.numzrwa_z = 0.into();
+        if zrwa.size > 0 {
+            data.numzrwa_z = (zrwa.zones - 1).into();
+            (data.zrwasz, data.zrwafg) = ((zrwa.size as u16).into(), (zrwa.granularity as u16).into());
+            data.zrwacap = zns::ZRWACAP_EXPLICIT_FLUSH;
+        }
         let format = usize::from(namespace.format.flbas() & 0xf);
         data.lbafe[format].zsze = u64::from(config.size).into();
+        data.lbafe[format].zdes = (config.extension / 64) as u8;
         data.as_bytes().to_vec()
     }
 

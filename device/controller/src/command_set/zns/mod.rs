@@ -3,15 +3,16 @@
 //! | file | what |
 //! |---|---|
 //! | `write` | Write and Zone Append |
+//! | `copy` | Copy |
 //! | `send` | Zone Management Send |
 //! | `report` | Zone Management Receive |
 //! | `identify` | what Identify and the log of commands say |
 //!
 //! Read, Compare, Verify and Flush are those of the NVM command set. Reads may cross zones; what was not written reads as zeros.
 //!
-//! Left out, and not offered: Write Zeroes, Copy, Dataset Management, Write Uncorrectable, zone random write areas, zone
-//! descriptor extensions, the list of changed zones, several namespaces, Format and Sanitize.
+//! Left out, and not offered: Write Zeroes, Dataset Management, Write Uncorrectable, several namespaces, Format and Sanitize.
 
+mod copy;
 mod identify;
 mod report;
 mod send;
@@ -51,9 +52,12 @@ fn status_of(error: ZoneError) -> Status {
         ZoneError::Offline => Status::ZONE_IS_OFFLINE,
         ZoneError::InvalidWrite => Status::ZONE_INVALID_WRITE,
         ZoneError::InvalidTransition => Status::INVALID_ZONE_STATE_TRANSITION,
+        ZoneError::InvalidOperation => Status::INVALID_ZONE_OPERATION,
+        ZoneError::Unaligned => Status::INVALID_FIELD,
         // They may succeed once the host has done something about other zones.
         ZoneError::TooManyActive => return Status::TOO_MANY_ACTIVE_ZONES,
         ZoneError::TooManyOpen => return Status::TOO_MANY_OPEN_ZONES,
+        ZoneError::NoZrwa => return Status::ZRWA_RESOURCES_UNAVAILABLE,
     };
     status.final_()
 }
@@ -86,6 +90,11 @@ impl Zns {
         if command.namespace.check_range(slba, blocks).is_err() {
             return Ok(());
         }
+        self.check_zones_readable(slba, blocks)
+    }
+
+    /// Whether the zones of blocks, which are there, can be read.
+    fn check_zones_readable(&self, slba: u64, blocks: u64) -> Result<(), Status> {
         let (first, last) = (self.zone_of(slba).0, self.zone_of(slba + blocks - 1).0);
         match (first..=last).all(|zone| self.ftl().is_readable(zone)) {
             true => Ok(()),
@@ -127,6 +136,7 @@ impl CommandSet for Zns {
                 Ok(lba) => Reply { dw1: (lba >> 32) as u32, ..Reply::value(lba as u32) },
                 Err(failure) => Err(failure).into(),
             },
+            IoOpcode::COPY => self.copy(command, breakdown).await.into(),
             IoOpcode::ZONE_MANAGEMENT_SEND => self.send(command, breakdown).await.into(),
             IoOpcode::ZONE_MANAGEMENT_RECEIVE => self.report(command, breakdown).await.into(),
             _ => Err(Status::INVALID_OPCODE.final_()).into(),
@@ -209,6 +219,11 @@ impl CommandSet for Zns {
 
     fn on_power_cut(&self, told: Box<dyn Fn()>) {
         self.nvm.on_power_cut(told);
+    }
+
+    fn on_zone_change(&self, told: Box<dyn Fn(u64)>) {
+        let size = u64::from(self.ftl().config().size);
+        self.ftl().on_change(Box::new(move |zone| told(u64::from(zone) * size)));
     }
 
     async fn power_returns(&self) {

@@ -3,9 +3,9 @@
 //! A command takes its blocks of the zone when it begins to be served, so that writes are in order as they are fetched. One that
 //! fails later leaves zeros there.
 
-use nandscape_device_ftl::zone::Ticket;
+use nandscape_device_ftl::zone::{Reservation, Ticket};
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, Stage};
+use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::io::Cdw12;
 
@@ -43,25 +43,52 @@ impl Zns {
         blocks: u32,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let (ftl, begun) = (self.ftl(), self.sim.now());
         let bytes = u64::from(blocks) * u64::from(command.namespace.lba_bytes);
-        let room = ftl.reserve_units(blocks, breakdown.waits(Stage::Queue));
-        let reservation = match command.stop.or_stopped(room).await {
-            Ok(reservation) => reservation,
-            Err(status) => {
-                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
-                ftl.abandon(ticket);
-                return Err(status.into());
-            }
-        };
+        let (ticket, reservation) = self.room(command, ticket, blocks, breakdown).await?;
         command.link.receive(bytes, breakdown).await;
         // A guest may have unmapped its memory meanwhile.
         let mem = command.mem.part(0, bytes as usize);
         if let Err(status) = command.stop.check().and_then(|()| mem.cover(bytes as usize)) {
-            ftl.abandon(ticket);
+            self.ftl().abandon(ticket);
             return Err(status.into());
         }
-        match ftl.deliver(ticket, Some(&mem), reservation) {
+        self.deliver(ticket, &mem, reservation)
+    }
+
+    /// Room in the write buffer, and data that is in the drive into it.
+    pub(super) async fn store(
+        &self,
+        command: &Command<'_>,
+        (ticket, blocks): (Ticket, u32),
+        data: &HostMem,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let (ticket, reservation) = self.room(command, ticket, blocks, breakdown).await?;
+        self.deliver(ticket, data, reservation)
+    }
+
+    /// Waits for room in the write buffer. A command that is to end early gives its blocks up.
+    async fn room(
+        &self,
+        command: &Command<'_>,
+        ticket: Ticket,
+        blocks: u32,
+        breakdown: &mut Breakdown,
+    ) -> Result<(Ticket, Reservation<'_>), Status> {
+        let begun = self.sim.now();
+        let room = self.ftl().reserve_units(blocks, breakdown.waits(Stage::Queue));
+        match command.stop.or_stopped(room).await {
+            Ok(reservation) => Ok((ticket, reservation)),
+            Err(status) => {
+                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+                self.ftl().abandon(ticket);
+                Err(status)
+            }
+        }
+    }
+
+    fn deliver(&self, ticket: Ticket, data: &HostMem, reservation: Reservation<'_>) -> Result<(), Failure> {
+        match self.ftl().deliver(ticket, Some(data), reservation) {
             true => Ok(()),
             // The zone was reset meanwhile.
             false => Err(Status::ZONE_INVALID_WRITE.into()),
