@@ -11,7 +11,8 @@ use nandscape_transport_reactor::PollMode;
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::serve::PollArg;
-use crate::sim::{PreconditionArg, StoreArg, resolve, tell_if_unseen};
+use crate::sim::{StoreArg, resolve, tell_if_unseen};
+use crate::state_words::live_state;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
 use crate::{output, progress, table};
@@ -55,8 +56,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// State of a ring:// drive at the start [default: none]
-    #[arg(long, value_enum)]
-    precondition: Option<PreconditionArg>,
+    #[arg(long, value_name = "none|full|steady", value_parser = live_state)]
+    precondition: Option<Precondition>,
     /// Where a ring:// drive keeps data [default: none]
     #[arg(long, value_enum)]
     store: Option<StoreArg>,
@@ -142,7 +143,7 @@ fn in_process(args: &BenchArgs) -> Result<Option<InProcess>, Failure> {
         profile_name: resolved.name.clone(),
         profile: resolved.to_toml(),
         keeps_data: store == StoreKind::Ram,
-        precondition: args.precondition.map_or(Precondition::None, Precondition::from),
+        precondition: args.precondition.unwrap_or(Precondition::None),
         from_state: None,
     };
     let drives = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: args.seed, drives: vec![drive] };

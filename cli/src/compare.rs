@@ -31,6 +31,9 @@ pub(crate) struct CompareArgs {
     /// Reports, or folders with one, two or more
     #[arg(value_name = "REPORT", num_args = 2.., required = true)]
     files: Vec<PathBuf>,
+    /// Refused: the runs in reports have begun already
+    #[arg(long, value_name = "FILE", hide = true, value_parser = no_state)]
+    from_state: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -61,6 +64,15 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         true => output::result(&comparison.to_json()),
         false => output::result(&table(&comparison)),
     }
+}
+
+/// Why there is no comparison that begins in a state, and the ways to one.
+fn no_state(file: &str) -> Result<PathBuf, String> {
+    Err(format!(
+        "reports are compared, and their runs have begun already. Begin each run in the state, with \
+         `nandscape sim --from-state {file} ... --out A`, and compare the folders; or vary a key over it, with \
+         `nandscape sweep --set from_state={file} --vary KEY=A,B`"
+    ))
 }
 
 /// The report in a folder that `nandscape sim --out` has written, or the file itself.

@@ -10,7 +10,7 @@ use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_report::{Document, RequestLog};
 use nandscape_lab_run::search::Bound;
-use nandscape_lab_run::{Finished, Observer, Percentile, Precondition, Report, RunError, Simulation};
+use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation};
 use nandscape_lab_workload::{FioJobs, Workload, load_fio};
 
 use crate::failure::Failure;
@@ -129,14 +129,6 @@ pub(crate) struct SimArgs {
     trace_words: TraceWords,
 }
 
-/// The state of a drive that is made, as a word.
-#[derive(Copy, Clone, ValueEnum)]
-pub(crate) enum PreconditionArg {
-    None,
-    Full,
-    Steady,
-}
-
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StoreArg {
     None,
@@ -148,16 +140,6 @@ impl From<StoreArg> for StoreKind {
         match word {
             StoreArg::None => StoreKind::None,
             StoreArg::Ram => StoreKind::Ram,
-        }
-    }
-}
-
-impl From<PreconditionArg> for Precondition {
-    fn from(word: PreconditionArg) -> Precondition {
-        match word {
-            PreconditionArg::None => Precondition::None,
-            PreconditionArg::Full => Precondition::Full,
-            PreconditionArg::Steady => Precondition::Steady,
         }
     }
 }

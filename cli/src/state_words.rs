@@ -1,4 +1,5 @@
-//! The options of `nandscape sim` for the state that a drive begins in, and for saving it.
+//! The options of `nandscape sim` for the state that a drive begins in, and for saving it; and the states that a live drive begins in,
+//! as words.
 
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,21 @@ impl From<StateArg> for Precondition {
             StateArg::Load => Precondition::Load,
         }
     }
+}
+
+/// The state that a live drive begins in, as a word: one that takes no drive time.
+///
+/// # Errors
+/// When it is none of these: what is valid, and the way to one that a load brings about.
+pub(crate) fn live_state(word: &str) -> Result<Precondition, String> {
+    let known = Precondition::ALL.into_iter().find(|(name, _)| *name == word);
+    known.map(|(_, state)| state).ok_or_else(|| match word {
+        "load" => "a load takes drive time, and a live drive begins at once. Save the state first, with \
+                   `nandscape sim --drive P --rw RW --precondition load --save-state FILE`, then serve it with \
+                   `nandscape serve --drive P --from-state FILE`; none, full and steady are valid here"
+            .to_owned(),
+        _ => "none, full and steady are valid".to_owned(),
+    })
 }
 
 impl StateWords {

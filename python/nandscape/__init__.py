@@ -10,22 +10,27 @@ repository has examples.
 
 from nandscape._compare import compare
 from nandscape._errors import InputError, Interrupted, NandscapeError, RunError
+from nandscape._lab import Claim, claims, measure
 from nandscape._lists import Drive, Key, Workload, drive, drives, keys, workloads
+from nandscape._live import Live, serve
 from nandscape._native import BufferFill, Candidate, Plane
 from nandscape._policies import Policies, VictimPolicy
 from nandscape._result import Requests, Result
 from nandscape._run import run
 from nandscape._search import Search, find_rate
 from nandscape._sweep import SweepResult, sweep
+from nandscape._traces import convert_trace
 from nandscape._values import Value, Varied
 
 __all__ = [
     "BufferFill",
     "Candidate",
+    "Claim",
     "Drive",
     "InputError",
     "Interrupted",
     "Key",
+    "Live",
     "NandscapeError",
     "Plane",
     "Policies",
@@ -38,12 +43,16 @@ __all__ = [
     "Varied",
     "VictimPolicy",
     "Workload",
+    "claims",
     "compare",
+    "convert_trace",
     "drive",
     "drives",
     "find_rate",
     "keys",
+    "measure",
     "run",
+    "serve",
     "sweep",
     "workloads",
 ]

@@ -4,6 +4,7 @@ from os import PathLike
 from typing import Any, final
 
 from nandscape._cluster import Answer
+from nandscape._policies import Policies
 from nandscape._run import Options
 
 Pair = tuple[str, str]
@@ -81,4 +82,10 @@ def sweep(
     jobs: int,
     fresh: bool,
     distribute: Callable[[list[str]], Iterator[Answer]] | None,
+    make: Callable[[str], Policies] | None,
 ) -> tuple[str, BaseException | None]: ...
+def convert_trace(path: str, keys: list[Pair], to: str, out: PathLike[str]) -> list[str]: ...
+def claims(folder: PathLike[str]) -> str: ...
+def measure_claims(
+    ids: list[str], folder: PathLike[str], seed: int, quick: bool, jobs: int, fresh: bool
+) -> tuple[str | None, BaseException | None]: ...

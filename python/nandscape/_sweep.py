@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nandscape import _native
 from nandscape._cluster import distribute
 from nandscape._errors import InputError, Interrupted, NandscapeError
+from nandscape._policies import MakePolicies, named_policies
 from nandscape._run import checked_seed, described
 from nandscape._values import Value, Varied, pairs, text
 
@@ -58,6 +59,7 @@ def sweep(
     jobs: int | None = None,
     fresh: bool = False,
     client: Any = None,
+    policies: Mapping[str, MakePolicies] | None = None,
     **keys: Value,
 ) -> SweepResult:
     """Runs a simulation for every combination of chosen values, each with each seed, on all cores.
@@ -67,6 +69,11 @@ def sweep(
     all points. Each point is kept in a file of the folder `out` as it ends: a sweep that was interrupted goes on there, and a point
     is measured once. `fresh` measures existing points again. `jobs` points run at a time, by default one per core. With `client`, a
     client of a Dask cluster (`distributed.Client`), its workers measure the points; a point whose worker is lost goes to another one.
+
+    `policies` maps names to policies that are compared: `nandscape.Policies`, a function that makes them for each point, or None for those
+    of the drive. Their points are measured in this process, one after another. They are known by their names and code: a point is
+    measured again when a function is written differently, and not when something changes that it refers to, which `fresh` is for. The
+    first exception of a function ends the sweep and is raised.
 
     Points are the same bytes as those of the command, which may go on where this stopped, and the reverse.
     """
@@ -81,11 +88,17 @@ def sweep(
         raise InputError(f"jobs: {jobs} is out of range; 1 to 1024 are valid", "jobs")
     if client is not None and jobs is not None:
         raise InputError("jobs: the workers of the cluster decide; one of jobs and client is valid", "jobs")
+    known, make = ({}, None) if policies is None else named_policies(policies)
+    if policies is not None and (client is not None or jobs is not None):
+        other = "jobs" if client is None else "client"
+        raise InputError(f"{other}: policies are functions of this process, which measures their points one by one; leave it out", other)
+    if policies is not None:
+        axes.append(("policies", [(name, [] if text is None else [("policies", text)]) for name, text in known.items()]))
     folder = Path(out)
     path = None if file is None else os.fspath(file)
     try:
         distributed = None if client is None else partial(distribute, client)
-        results, interrupt = _native.sweep(path, changes, inline, axes, chosen, folder, workers, fresh, distributed)
+        results, interrupt = _native.sweep(path, changes, inline, axes, chosen, folder, workers, fresh, distributed, make)
     except NandscapeError as error:
         raise error.about([*changes, *((name, "") for name, _ in axes)])
     result = SweepResult(json.loads(results), folder)

@@ -33,12 +33,6 @@ impl<'py> Distributed<'py> {
         Distributed { function, ended: None }
     }
 
-    /// Whether Ctrl-C ended the run.
-    pub(crate) fn interrupt(&mut self) -> Option<PyErr> {
-        let py = self.function.py();
-        self.ended.take_if(|ended| ended.is_instance_of::<PyKeyboardInterrupt>(py))
-    }
-
     fn take(&self, tasks: &[Inputs], heard: &mut dyn FnMut(Event) -> ControlFlow<()>) -> PyResult<()> {
         let py = self.function.py();
         let texts: Vec<String> =

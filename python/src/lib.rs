@@ -8,11 +8,14 @@
 //! | `error` | failures as Python's exceptions |
 //! | `stop` | work beside the interpreter, which Ctrl-C ends |
 //! | `keys` | keys of Python as those of a sweep |
+//! | `lab` | the claims of the source papers |
 //! | `lists` | built-in drives and workloads, and all keys |
+//! | `local` | points of a sweep whose policies are functions |
 //! | `policies` | policies that are functions of Python |
 //! | `requests` | the requests of a run as columns |
 //! | `simulate` | one run |
 //! | `sweep` | many runs |
+//! | `traces` | traces in other formats |
 //!
 //! Left out: the forms of results, which are Python's (`nandscape/`), and everything if the feature `module` is off.
 
@@ -22,12 +25,15 @@ mod cluster;
 mod compare;
 mod error;
 mod keys;
+mod lab;
 mod lists;
+mod local;
 mod policies;
 mod requests;
 mod simulate;
 mod stop;
 mod sweep;
+mod traces;
 
 /// Runs and sweeps; private to the package.
 #[pyo3::pymodule(name = "_native")]
@@ -37,6 +43,8 @@ mod native {
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]
+    use super::lab::{claims, measure_claims};
+    #[pymodule_export]
     use super::lists::{drives, key_list, resolved, workload_list};
     #[pymodule_export]
     use super::policies::{BufferFill, Candidate, Plane};
@@ -44,4 +52,6 @@ mod native {
     use super::simulate::{Finished, find_rate, simulate};
     #[pymodule_export]
     use super::sweep::sweep;
+    #[pymodule_export]
+    use super::traces::convert_trace;
 }

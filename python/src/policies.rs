@@ -9,6 +9,7 @@ use nandscape_device_ftl::policy::{
 };
 use nandscape_device_media::{Geometry, PlaneId};
 use nandscape_device_ssd::{MakePolicy, OwnPolicies};
+use nandscape_lab_run::Simulation;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -83,8 +84,18 @@ impl Functions {
         self.shared.failed.lock().expect("no one panics with the lock").take()
     }
 
+    /// Gives them to the drive of a run.
+    ///
+    /// # Errors
+    /// Why the drive does not take them.
+    pub(crate) fn install(&self, simulation: &mut Simulation) -> Result<(), String> {
+        let profile = simulation.profile.clone().with_policies(self.policies());
+        simulation.profile = profile.map_err(|problem| format!("policies: {problem}"))?;
+        Ok(())
+    }
+
     /// They as policies of a drive.
-    pub(crate) fn policies(&self) -> OwnPolicies {
+    fn policies(&self) -> OwnPolicies {
         let Given { victim, allocation, admission, buffer } = &*self.given;
         let function = |name, function: &Option<Py<PyAny>>| {
             let given = function.as_ref()?;

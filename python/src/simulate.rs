@@ -20,7 +20,7 @@ use crate::requests::{Collector, Columns};
 use crate::stop::{Ended, beside};
 
 /// Asks a run to end.
-struct Stop(Arc<AtomicBool>);
+pub(crate) struct Stop(pub(crate) Arc<AtomicBool>);
 
 impl Progress for Stop {
     fn at(&self, _: Phase, _: f64) {}
@@ -191,8 +191,7 @@ impl Prepared {
         let unnamed = simulation.workload.jobs.iter_mut().filter(|_| !self.has_names);
         unnamed.for_each(|job| job.name = job.rw.to_string());
         if let Some(functions) = &self.functions {
-            let profile = simulation.profile.with_policies(functions.policies());
-            simulation.profile = profile.map_err(|problem| format!("policies: {problem}"))?;
+            functions.install(&mut simulation)?;
         }
         Ok(simulation)
     }

@@ -4,17 +4,20 @@ use std::path::{Path, PathBuf};
 
 use nandscape_lab_report::SweepReport;
 use nandscape_lab_sweep::{Folder, Runner, Session, Sweep, Threads};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::cluster::Distributed;
 use crate::error::{self, Failure};
 use crate::keys::{self, Choices, Pair};
+use crate::local::Local;
 use crate::stop::{Ended, beside};
 
 /// A sweep's points as JSON, and the interrupt that ended it.
 type Results = (String, Option<Py<PyAny>>);
 
-/// Runs a sweep: of a file, of keys, or of both. `distribute` measures the points, or else the cores of this machine.
+/// Runs a sweep: of a file, of keys, or of both. `distribute` measures the points; or this process with the policies that `make` makes;
+/// or else the cores of this machine.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "arguments of Python are owned")]
 pub(crate) fn sweep(
@@ -28,20 +31,31 @@ pub(crate) fn sweep(
     jobs: usize,
     fresh: bool,
     distribute: Option<Bound<'_, PyAny>>,
+    make: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
     let bad = |text: String| error::input(py, &text);
     let mut sweep = match &file {
         Some(file) => Sweep::load(file).map_err(|problem| bad(problem.to_string()))?,
         None => keys::described(&[], inline.as_deref()).map_err(bad)?,
     };
+    sweep.takes_policies = make.is_some();
     axes.iter().for_each(|(name, choices)| sweep.vary(choices.axis(name)));
     keys::set(&mut sweep, &pairs);
     if let Some(seeds) = seeds {
         sweep.seeds = seeds;
     }
-    let (value, interrupt) = match distribute {
-        Some(function) => distributed(Distributed::new(function), sweep, &out, fresh)?,
-        None => {
+    let (value, interrupt) = match (distribute, make) {
+        (Some(function), _) => {
+            let mut runner = Distributed::new(function);
+            let value = measure(sweep, &out, &mut runner, fresh);
+            ended(py, value, runner.ended)?
+        }
+        (None, Some(make)) => {
+            let mut runner = Local::new(make);
+            let value = measure(sweep, &out, &mut runner, fresh);
+            ended(py, value, runner.ended)?
+        }
+        (None, None) => {
             let mut threads = Threads::new(jobs);
             let stopper = threads.stopper();
             let work = move || measure(sweep, &out, &mut threads, fresh);
@@ -55,18 +69,15 @@ pub(crate) fn sweep(
     }
 }
 
-/// Has a function of Python measure the points. Its own exceptions pass.
-fn distributed(
-    mut runner: Distributed<'_>,
-    sweep: Sweep,
-    out: &Path,
-    fresh: bool,
+/// A sweep that Python has measured. Its own exceptions pass; Ctrl-C leaves what was measured until then.
+fn ended(
+    py: Python<'_>,
+    value: Result<String, Failure>,
+    by: Option<PyErr>,
 ) -> PyResult<(Result<String, Failure>, Option<PyErr>)> {
-    let value = measure(sweep, out, &mut runner, fresh);
-    let interrupt = runner.interrupt();
-    match runner.ended {
-        Some(problem) => Err(problem),
-        None => Ok((value, interrupt)),
+    match by {
+        Some(problem) if !problem.is_instance_of::<PyKeyboardInterrupt>(py) => Err(problem),
+        interrupt => Ok((value, interrupt)),
     }
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import nandscape
 from nandscape import BufferFill, Candidate, Plane, Policies
+from nandscape._policies import named_policies
 
 KEYS: dict[str, nandscape.Value] = {"capacity": "64MiB", "rw": "randwrite", "iodepth": 8, "io_count": 4_000}
 
@@ -113,3 +116,60 @@ def test_the_exception_of_a_function_is_raised() -> None:
 def test_other_ftls_take_none() -> None:
     with pytest.raises(nandscape.InputError, match="ftl.kind"):
         report(Policies(victim=greedy), {"ftl.kind": "ox_block"})
+
+
+def measured(result: nandscape.SweepResult) -> dict[str, Any]:
+    """The reports of a sweep over policies, by name."""
+    return {point["values"]["policies"]: point["report"] for point in result.points}
+
+
+def test_a_sweep_compares_policies_and_measures_each_point_once(tmp_path: Path) -> None:
+    calls = []
+
+    def counted(block: Candidate) -> float:
+        calls.append(block)
+        return greedy(block)
+
+    set: dict[str, nandscape.Value] = {**KEYS, "precondition": "steady"}
+    chosen = {"ours": Policies(victim=counted), "old": Policies(victim=lambda block: block.age), "drive": None}
+    policies = {**chosen, "in turn": lambda: Policies(allocation=striped())}
+    reports = measured(nandscape.sweep(set=set, policies=policies, out=tmp_path))
+    assert reports["ours"]["waf"] == reports["drive"]["waf"] == reports["in turn"]["waf"] == report()["waf"]
+    assert reports["old"]["waf"] == report(chosen["old"])["waf"] != reports["drive"]["waf"]
+    count = len(calls)
+    assert count > 0
+    again = nandscape.sweep(set=set, policies=policies, out=tmp_path)
+    assert measured(again) == reports and len(calls) == count
+    # Another function by the same name is another policy.
+    other = {**policies, "old": Policies(victim=lambda block: -block.age)}
+    assert measured(nandscape.sweep(set=set, policies=other, out=tmp_path))["old"] != reports["old"]
+    assert len(calls) == count
+    nandscape.sweep(set=set, policies=policies, out=tmp_path, fresh=True)
+    assert len(calls) == 2 * count
+
+
+def test_policies_are_known_by_what_they_do() -> None:
+    def text(policy: Callable[[], Policies] | Policies) -> str | None:
+        return named_policies({"a": policy})[0]["a"]
+
+    def weighed(weight: float) -> Policies:
+        return Policies(victim=lambda block: weight * block.age)
+
+    assert text(weighed(1.0)) == text(weighed(1.0)) != text(weighed(2.0))
+    assert text(partial(weighed, 1.0)) == text(partial(weighed, 1.0)) != text(partial(weighed, 2.0))
+    assert text(Policies(victim=greedy)) != text(Policies(victim=cost_benefit))
+
+
+def test_a_sweep_ends_at_the_first_exception_of_a_function(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        nandscape.sweep(set={**KEYS, "precondition": "steady"}, policies={"bad": Policies(victim=lambda block: 1 / 0)}, out=tmp_path)
+    with pytest.raises(nandscape.InputError, match="has made 3"):
+        nandscape.sweep(set=KEYS, policies={"none": lambda: 3}, out=tmp_path)  # type: ignore[dict-item, return-value]
+    with pytest.raises(nandscape.InputError, match="a is 3"):
+        nandscape.sweep(set=KEYS, policies={"a": 3}, out=tmp_path)  # type: ignore[dict-item]
+    with pytest.raises(nandscape.InputError, match="jobs"):
+        nandscape.sweep(set=KEYS, policies={"a": None}, jobs=2, out=tmp_path)
+    with pytest.raises(nandscape.InputError, match="client"):
+        nandscape.sweep(set=KEYS, policies={"a": None}, client=object(), out=tmp_path)
+    with pytest.raises(nandscape.InputError, match="Python package"):
+        nandscape.sweep(set={**KEYS, "policies": "greedy"}, out=tmp_path)

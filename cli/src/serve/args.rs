@@ -17,6 +17,7 @@ use super::{faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
+use crate::state_words::live_state;
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
 ///
@@ -90,9 +91,10 @@ pub(crate) struct ServeArgs {
     /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
     pub(super) store_sync: bool,
-    /// The state the drives begin in; a drive that is in a file already goes on as it was
-    #[arg(long, value_enum, default_value = "none")]
-    precondition: crate::sim::PreconditionArg,
+    /// The state the drives begin in: none (new), full, or steady (that of uniform random overwrites). A drive that is in a file
+    /// already goes on as it was. A state that a load has brought about is taken with --from-state
+    #[arg(long, value_name = "none|full|steady", value_parser = live_state, default_value = "none")]
+    precondition: Precondition,
     /// Have a drive begin in the state of a file that `nandscape sim --save-state` has written; with several drives, say which.
     /// Its profile may differ in policies, times, buffer and faults. May be repeated
     #[arg(long, value_name = "[NAME=]FILE")]
@@ -285,7 +287,7 @@ impl ServeArgs {
             ("--set", !self.set.is_empty()),
             ("--fault", !self.fault.is_empty()),
             ("--no-delay", self.no_delay),
-            ("--precondition", Precondition::from(self.precondition) != Precondition::None),
+            ("--precondition", self.precondition != Precondition::None),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => input(format!(
@@ -345,7 +347,7 @@ impl ServeArgs {
             profile_name: resolved.name.clone(),
             profile: resolved.to_toml(),
             keeps_data,
-            precondition: Precondition::from(self.precondition),
+            precondition: self.precondition,
             from_state: None,
         }
     }
@@ -382,7 +384,7 @@ impl ServeArgs {
                     "--from-state {name}={state}: the drive is in {path} and has the state of that file; leave one of the two out"
                 ));
             }
-            if Precondition::from(self.precondition) != Precondition::None {
+            if self.precondition != Precondition::None {
                 return input(format!(
                     "--from-state {name}={state}: the drive begins in the state of the file; leave out --precondition"
                 ));

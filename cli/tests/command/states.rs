@@ -82,3 +82,14 @@ fn a_load_settles_before_the_run_and_the_report_says_how() {
     refuse(&args(&["--precondition", "load"]), &["writes nothing", "--precondition-workload"]);
     refuse(&args(&["--precondition-workload", "mixed"]), &["--precondition-workload is for --precondition load"]);
 }
+
+#[test]
+fn a_state_that_cannot_be_had_here_is_refused_with_the_way_to_it() {
+    let way = ["a load takes drive time", "--save-state FILE", "--from-state FILE", "none, full and steady are valid"];
+    let address = ["--nbd", "unix:never.sock"];
+    refuse(&[&["serve", "--drive", "default", "--precondition", "load"], &address[..]].concat(), &way);
+    refuse(&["bench", "--to", "ring://default", "--rw", "read", "--precondition", "load"], &way);
+    refuse(&["bench", "--to", "ring://default", "--rw", "read", "--precondition", "worn"], &["none, full and steady"]);
+    let ways = ["nandscape sim --from-state worn.state", "nandscape sweep --set from_state=worn.state"];
+    refuse(&["compare", "a", "b", "--from-state", "worn.state"], &ways);
+}

@@ -1,6 +1,7 @@
 //! Waiting, with an end: a test that hangs fails and says for what it waited.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,11 +33,28 @@ pub(crate) fn wait(child: &mut Child, what: &str) -> ExitStatus {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
     let limit = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
     if poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&limit)).unwrap() == 0 {
+        let threads = threads(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
-        panic!("{what} does not end within {} s", PATIENCE.as_secs());
+        panic!("{what} does not end within {} s. Its threads:\n{threads}", PATIENCE.as_secs());
     }
     child.wait().unwrap()
+}
+
+/// What the threads of a process are at, a line each: name, state and processor time (proc_pid_stat(5)), the function of the kernel in
+/// which it waits, and its system call with the arguments.
+fn threads(process: u32) -> String {
+    let read = |path: &Path, file: &str| std::fs::read_to_string(path.join(file)).unwrap_or_default();
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let line = |task: std::fs::DirEntry| {
+        let path = task.path();
+        let stat = read(&path, "stat");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let field = |number: usize| fields.get(number).copied().unwrap_or("?");
+        let [name, place, call] = ["comm", "wchan", "syscall"].map(|file| read(&path, file).trim().to_owned());
+        format!("  {name}: {}, {} and {} ticks, {place}, {call}\n", field(0), field(11), field(12))
+    };
+    tasks.map(line).collect()
 }
 
 /// Runs a program to its end.

@@ -111,6 +111,7 @@ impl Sweep {
         let seeds = file.seeds.map(|seeds| (seeds.span(), seeds.into_inner()));
         let stem = Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
         Ok(Sweep {
+            takes_policies: false,
             name: stem.into_owned(),
             description: file.description,
             set,

@@ -57,5 +57,5 @@ pub use session::{Outcome, Session, State, Watch};
 pub use spec::{Axis, Choice, Figure, Kind, Sweep, WorkloadFrom};
 pub use start::{FromState, Load};
 pub use stored::{Stored, this_program};
-pub use trace_keys::TraceKeys;
+pub use trace_keys::{TraceKeys, open_trace};
 pub use value::{Unit, Value};

@@ -62,7 +62,7 @@ impl Sweep {
     fn settings(&self, choices: &[usize]) -> Result<Settings, SweepError> {
         let chosen = self.axes.iter().zip(choices).flat_map(|(axis, at)| &axis.choices[*at].set);
         let keys: Vec<&(String, Value)> = self.set.iter().chain(chosen).collect();
-        let mut settings = Settings::new(self.workload.as_ref())?;
+        let mut settings = Settings::new(self.workload.as_ref(), self.takes_policies)?;
         // The other keys change what these name.
         let (names, rest): (Vec<_>, Vec<_>) =
             keys.into_iter().partition(|(key, _)| ["drive", "workload", "trace"].contains(&key.as_str()));

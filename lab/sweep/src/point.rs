@@ -40,6 +40,9 @@ pub struct Inputs {
     /// The file with the state at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_state: Option<FromState>,
+    /// Policies that are functions of the process that measures the point, by the text by which they are known there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policies: Option<String>,
     /// The seed of all random choices.
     pub seed: u64,
 }
@@ -98,13 +101,32 @@ impl Inputs {
 
     /// The same, from the file that the state at the start was saved to, if there is one.
     pub(crate) fn measure_from(&self, made: Option<&Path>, progress: &Rc<dyn Progress>) -> Result<Stored, String> {
-        let simulation = self.simulation()?;
+        if let Some(policies) = &self.policies {
+            return Err(format!(
+                "its policies ({policies}) are functions, and only the process that has them can call them"
+            ));
+        }
+        self.measure_run(&self.simulation()?, made, progress)
+    }
+
+    /// The same, of a run that [`Inputs::simulation`] has made and the caller has given the point's policies.
+    ///
+    /// # Errors
+    /// Why the run failed.
+    pub fn measure_run(
+        &self,
+        simulation: &Simulation,
+        made: Option<&Path>,
+        progress: &Rc<dyn Progress>,
+    ) -> Result<Stored, String> {
         let percentiles = self.percentiles.iter().map(|text| text.parse::<Percentile>());
         let percentiles: Vec<Percentile> = percentiles.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let begin = start::begin(self, &simulation, made)?;
+        let begin = start::begin(self, simulation, made)?;
         let mut finished = match simulation.run_begun(&begin, progress.clone(), false, None) {
             // The file is damaged; the point does without.
-            Err(error) if made.is_some() && start::is_of_state(&error) => return self.measure_from(None, progress),
+            Err(error) if made.is_some() && start::is_of_state(&error) => {
+                return self.measure_run(simulation, None, progress);
+            }
             finished => finished.map_err(|error| error.to_string())?,
         };
         finished.choose_percentiles(&percentiles);

@@ -1,7 +1,8 @@
 //! A drive, a workload and a state at the start, changed key by key, and what they are as the inputs of a point.
 //!
-//! A key is one of `drive`, `precondition`, `precondition_workload`, `from_state`, `no_delay`, `workload`, `percentiles`, `trace` and `trace.KEY`; a word of a workload (`iodepth`), of all its jobs or of
-//! one (`job.NAME.iodepth`); or a key of the drive's profile (`ftl.gc.victim`), faults included (`faults`).
+//! A key is one of `drive`, `precondition`, `precondition_workload`, `from_state`, `no_delay`, `workload`, `percentiles`, `policies`, `trace`
+//! and `trace.KEY`; a word of a workload (`iodepth`), of all its jobs or of one (`job.NAME.iodepth`); or a key of the drive's profile
+//! (`ftl.gc.victim`), faults included (`faults`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,6 +43,9 @@ pub(crate) struct Settings {
     trace: Option<TraceKeys>,
     /// Percentiles besides those of every report.
     percentiles: Vec<Percentile>,
+    takes_policies: bool,
+    /// Policies of the caller, by the text by which they are known.
+    policies: Option<String>,
 }
 
 /// Profiles that were read, by name or path.
@@ -49,7 +53,7 @@ pub(crate) type Profiles = BTreeMap<String, Profile>;
 
 impl Settings {
     /// The default drive, full, under a workload.
-    pub(crate) fn new(workload: Option<&WorkloadFrom>) -> Result<Settings, SweepError> {
+    pub(crate) fn new(workload: Option<&WorkloadFrom>, takes_policies: bool) -> Result<Settings, SweepError> {
         let has_workload = workload.is_some();
         let (workload_name, workload) = match workload {
             Some(from) => workload_table::of(from)?,
@@ -67,6 +71,8 @@ impl Settings {
             has_workload,
             trace: None,
             percentiles: Vec::new(),
+            takes_policies,
+            policies: None,
         })
     }
 
@@ -101,6 +107,12 @@ impl Settings {
                 trace.set(key, value.text()).map_err(wrong)?;
             }
             "percentiles" => self.percentiles = percentiles(value).map_err(wrong)?,
+            "policies" if self.takes_policies => self.policies = Some(value.text()),
+            "policies" => {
+                return Err(wrong(
+                    "policies are functions, which nandscape.sweep of the Python package takes".to_owned(),
+                ));
+            }
             "seed" | "seeds" => return Err(wrong("seeds are given by seeds = [1, 2] or --seeds".to_owned())),
             key if workload_table::is_key(key) => workload_table::set(&mut self.workload, key, value).map_err(wrong)?,
             // A rule of its own, or a list of rules.
@@ -200,6 +212,7 @@ impl Settings {
                 .unwrap_or(Precondition::Full),
             precondition_workload: self.precondition_workload.clone(),
             from_state: from_state.map(FromState::of),
+            policies: self.policies.clone(),
             seed,
         }))
     }
@@ -239,7 +252,7 @@ mod tests {
     use super::*;
 
     fn settings(keys: &[(&str, &str)]) -> Result<Settings, SweepError> {
-        let mut settings = Settings::new(None)?;
+        let mut settings = Settings::new(None, false)?;
         keys.iter().try_for_each(|(key, value)| settings.set(key, &Value::parse(value)))?;
         Ok(settings)
     }

@@ -26,6 +26,8 @@ pub struct Sweep {
     pub seeds: Vec<u64>,
     /// What is drawn. Empty: chosen by the parameters.
     pub figures: Vec<Figure>,
+    /// Whether `policies` is a key: the caller has functions by these names, and measures the points with them.
+    pub takes_policies: bool,
 }
 
 /// The source of the common workload.
@@ -115,6 +117,7 @@ impl Sweep {
             axes: Vec::new(),
             seeds: vec![1],
             figures: Vec::new(),
+            takes_policies: false,
         }
     }
 

@@ -26,6 +26,24 @@ pub struct TraceKeys {
     pub digest: String,
 }
 
+/// Keys that select requests.
+const SELECTING: [&str; 7] = ["format", "action", "disk", "host", "window", "limit", "skip_bad"];
+
+/// Opens a trace with keys that select requests: `disk`, `window` and so on, without `trace.`.
+///
+/// # Errors
+/// When there is no such key, or the trace cannot be read.
+pub fn open_trace(path: &str, keys: &[(String, String)]) -> Result<Trace, String> {
+    let mut trace = TraceKeys::of(path.to_owned());
+    for (key, text) in keys {
+        if !SELECTING.contains(&&**key) {
+            return Err(format!("{key}: there is no such key; there are {}", SELECTING.join(", ")));
+        }
+        trace.set(key, text.clone())?;
+    }
+    trace.open()
+}
+
 /// Whether a key is one of a trace.
 pub(crate) fn is_key(key: &str) -> bool {
     key == "trace" || key.starts_with("trace.")

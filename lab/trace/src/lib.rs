@@ -16,6 +16,7 @@
 //! | `fit`, `replay` | requests fitted to a drive, and as a workload |
 //! | `info` | a trace described |
 //! | `convert` | a trace written in another format |
+//! | `written` | the same to a file, compressed or not |
 //! | `error` | errors |
 //!
 //! Memory does not grow with the length of a trace, except where `info` counts the pages touched. Left out: other
@@ -42,6 +43,7 @@ mod spread;
 mod totals;
 mod trace;
 mod window;
+mod written;
 
 pub use convert::{ConvertError, convert};
 pub use devices::{Device, Devices};
@@ -55,3 +57,4 @@ pub use replay::{Pace, Replay};
 pub use totals::{Count, DeviceTotals, Totals};
 pub use trace::{Options, Records, Trace};
 pub use window::Window;
+pub use written::{WriteError, convert_to_file};

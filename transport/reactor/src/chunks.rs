@@ -1,26 +1,39 @@
 //! A recording's bytes as they lie in the file: in chunks, compressed, each with checksums.
 //!
 //! A chunk is a header of four numbers (u32, little-endian) and its contents: the length of the contents; the length of
-//! what they unpack to; the CRC-32 of the contents; and the CRC-32 of the first three numbers and of the chunk's number
-//! in the file. The contents are a Zstandard frame or, if that is not shorter, the bytes themselves. So a wrong length is
-//! detected, and a truncated file can be distinguished from a damaged one.
+//! what they unpack to, and in its highest bit whether they are packed; the CRC-32 of the contents; and the CRC-32 of the
+//! first three numbers and of the chunk's number in the file. So a wrong length is detected, and a truncated file can be
+//! distinguished from a damaged one.
+//!
+//! The packed contents of all chunks, one after another, are one Zstandard frame without an end, flushed after each chunk. So
+//! bytes that were in an earlier chunk, within the last [`WINDOW`], are not kept again. Chunks that are not packed are no part of
+//! that frame.
 
 use std::io::{self, Read, Write};
 
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::stream::raw::{CParameter, DParameter, Decoder, Encoder, InBuffer, Operation, OutBuffer};
+use zstd::zstd_safe::compress_bound;
 
 /// Bytes of a chunk at most, unpacked.
 const LARGEST: usize = 1 << 20;
 /// Bytes of a chunk's header.
 const HEADER: usize = 16;
-/// Quick, and enough to find data that repeats.
+/// Quick. Data that repeats is found by long-distance matching, whatever the level.
 const LEVEL: i32 = 1;
+/// The logarithm of the bytes among which data that repeats is found: 128 MiB, the most that every Zstandard unpacks. Writer and
+/// reader keep so many in memory.
+const WINDOW: u32 = 27;
+/// The bit of the length that says that a chunk is packed.
+const PACKED: u32 = 1 << 31;
+/// Bytes by which packed contents can be longer than what they unpack to, beyond the compressor's bound: the frame's header.
+const OVERHEAD: usize = 64;
 
 /// Writes chunks.
 pub(crate) struct ChunkWriter<W> {
     file: W,
     number: u32,
-    compressor: Compressor<'static>,
+    packer: Encoder<'static>,
+    packed: Vec<u8>,
     /// What is written next.
     out: Vec<u8>,
 }
@@ -31,7 +44,11 @@ impl<W: Write> ChunkWriter<W> {
     /// # Errors
     /// When there is no memory to compress with.
     pub(crate) fn new(file: W, before: &[u8]) -> io::Result<ChunkWriter<W>> {
-        Ok(ChunkWriter { file, number: 0, compressor: Compressor::new(LEVEL)?, out: before.to_vec() })
+        let mut packer = Encoder::new(LEVEL)?;
+        packer.set_parameter(CParameter::WindowLog(WINDOW))?;
+        packer.set_parameter(CParameter::EnableLongDistanceMatching(true))?;
+        let packed = Vec::with_capacity(compress_bound(LARGEST) + OVERHEAD);
+        Ok(ChunkWriter { file, number: 0, packer, packed, out: before.to_vec() })
     }
 
     /// Writes bytes, in as many chunks as needed; uncompressed if the writer is behind.
@@ -40,9 +57,11 @@ impl<W: Write> ChunkWriter<W> {
     /// Those of the file.
     pub(crate) fn write(&mut self, bytes: &[u8], in_haste: bool) -> io::Result<()> {
         for part in bytes.chunks(LARGEST) {
-            let packed = if in_haste { Vec::new() } else { self.compressor.compress(part)? };
-            let contents = if (1..part.len()).contains(&packed.len()) { &packed[..] } else { part };
-            self.out.extend_from_slice(&header(contents, part.len(), self.number));
+            if !in_haste {
+                self.pack(part)?;
+            }
+            let (contents, flag) = if in_haste { (part, 0) } else { (&self.packed[..], PACKED) };
+            self.out.extend_from_slice(&header(contents, part.len() as u32 | flag, self.number));
             self.out.extend_from_slice(contents);
             self.file.write_all(&self.out)?;
             self.out.clear();
@@ -50,11 +69,23 @@ impl<W: Write> ChunkWriter<W> {
         }
         Ok(())
     }
+
+    /// Packs a part, all of which the reader can unpack from this chunk and those before.
+    fn pack(&mut self, part: &[u8]) -> io::Result<()> {
+        let (mut from, mut to) = (InBuffer::around(part), OutBuffer::around(&mut self.packed));
+        while from.pos < part.len() {
+            self.packer.run(&mut from, &mut to)?;
+        }
+        match self.packer.flush(&mut to)? {
+            0 => Ok(()),
+            _ => Err(io::Error::other("packed bytes are longer than the compressor said")),
+        }
+    }
 }
 
-fn header(contents: &[u8], len: usize, number: u32) -> [u8; HEADER] {
+fn header(contents: &[u8], unpacked: u32, number: u32) -> [u8; HEADER] {
     let mut header = [0; HEADER];
-    let numbers = [contents.len() as u32, len as u32, crc32fast::hash(contents)];
+    let numbers = [contents.len() as u32, unpacked, crc32fast::hash(contents)];
     numbers.iter().zip(header.chunks_mut(4)).for_each(|(number, bytes)| bytes.copy_from_slice(&number.to_le_bytes()));
     let check = header_check(&header, number).to_le_bytes();
     header[HEADER - 4..].copy_from_slice(&check);
@@ -91,7 +122,7 @@ pub(crate) struct ChunkReader<R> {
     bytes: Vec<u8>,
     /// Bytes of it that were given out.
     given: usize,
-    unpacker: Decompressor<'static>,
+    unpacker: Decoder<'static>,
 }
 
 impl<R: Read> ChunkReader<R> {
@@ -100,7 +131,8 @@ impl<R: Read> ChunkReader<R> {
     /// # Errors
     /// When there is no memory to unpack with.
     pub(crate) fn new(file: R, offset: u64) -> io::Result<ChunkReader<R>> {
-        let unpacker = Decompressor::new()?;
+        let mut unpacker = Decoder::new()?;
+        unpacker.set_parameter(DParameter::WindowLogMax(WINDOW))?;
         Ok(ChunkReader { file, number: 0, offset, next: offset, bytes: Vec::new(), given: 0, unpacker })
     }
 
@@ -141,8 +173,9 @@ impl<R: Read> ChunkReader<R> {
         if number(3) != header_check(&header, self.number) {
             return Err(ChunkError::Damaged("the checksum of its header is wrong"));
         }
-        let (len, unpacked) = (number(0) as usize, number(1) as usize);
-        if len > unpacked || unpacked > LARGEST || len == 0 {
+        let (len, unpacked, is_packed) = (number(0) as usize, (number(1) & !PACKED) as usize, number(1) & PACKED != 0);
+        let fits = if is_packed { len <= compress_bound(unpacked) + OVERHEAD } else { len == unpacked };
+        if unpacked == 0 || unpacked > LARGEST || len == 0 || !fits {
             return Err(ChunkError::Damaged("its length is not that of a chunk"));
         }
         let mut contents = vec![0; len];
@@ -152,17 +185,29 @@ impl<R: Read> ChunkReader<R> {
         if number(2) != crc32fast::hash(&contents) {
             return Err(ChunkError::Damaged("its checksum is wrong"));
         }
-        self.bytes = match len == unpacked {
-            true => contents,
-            false => match self.unpacker.decompress(&contents, unpacked) {
-                Ok(bytes) if bytes.len() == unpacked => bytes,
-                _ => return Err(ChunkError::Damaged("it cannot be unpacked")),
-            },
+        self.bytes = match is_packed {
+            false => contents,
+            true => self.unpack(&contents, unpacked).ok_or(ChunkError::Damaged("it cannot be unpacked"))?,
         };
         self.given = 0;
         self.number = self.number.wrapping_add(1);
         self.next += (HEADER + len) as u64;
         Ok(true)
+    }
+
+    /// What packed contents unpack to, if that is so many bytes.
+    fn unpack(&mut self, contents: &[u8], unpacked: usize) -> Option<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(unpacked);
+        let (mut from, mut to) = (InBuffer::around(contents), OutBuffer::around(&mut bytes));
+        loop {
+            let before = (from.pos, to.pos());
+            self.unpacker.run(&mut from, &mut to).ok()?;
+            if before == (from.pos, to.pos()) {
+                break;
+            }
+        }
+        let is_whole = from.pos == contents.len() && to.pos() == unpacked;
+        is_whole.then_some(bytes)
     }
 }
 
@@ -218,6 +263,25 @@ mod tests {
             assert!(error.is_none() && bytes == sample());
             assert_eq!(file.len() < 200_000, !in_haste);
         }
+    }
+
+    /// Noise that comes again many chunks later, also with chunks between them that were not packed.
+    #[test]
+    fn data_that_comes_again_much_later_takes_no_room() {
+        let noise = |from: u32, words: u32| -> Vec<u8> {
+            (from..from + words).flat_map(|number| crc32fast::hash(&number.to_le_bytes()).to_le_bytes()).collect()
+        };
+        let (repeated, between) = (noise(0, 1 << 18), noise(1 << 20, 1 << 20));
+        let parts = [(&repeated, false), (&between, false), (&between, true), (&repeated, false)];
+        let mut file = Vec::new();
+        let mut writer = ChunkWriter::new(&mut file, &[]).unwrap();
+        parts.iter().for_each(|(part, in_haste)| writer.write(part, *in_haste).unwrap());
+        assert!(file.len() < repeated.len() + 2 * between.len() + 100_000, "{} bytes", file.len());
+        let expected = parts.iter().flat_map(|(part, _)| part.iter().copied());
+        let mut reader = ChunkReader::new(&file[..], 0).unwrap();
+        let mut bytes = vec![0; parts.iter().map(|(part, _)| part.len()).sum()];
+        reader.fill(&mut bytes).unwrap();
+        assert!(bytes.iter().copied().eq(expected) && reader.is_at_end().unwrap());
     }
 
     #[test]

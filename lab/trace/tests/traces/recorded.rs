@@ -125,7 +125,7 @@ fn a_torn_recording_is_read_as_far_as_it_goes_and_a_damaged_one_refused() {
         let text = open(damaged).map(drop).unwrap_err().to_string();
         assert!(text.contains("damaged at record "), "{at}: {text}");
     }
-    for (bytes, words) in [(&b"NSCREC4\nmore"[..], "a recording of format 4"), (b"NSCREC6\n", "the header is missing")]
+    for (bytes, words) in [(&b"NSCREC4\nmore"[..], "a recording of format 4"), (b"NSCREC7\n", "the header is missing")]
     {
         let (_folder, path) = file(bytes);
         assert!(open(path).map(drop).unwrap_err().to_string().contains(words));
