@@ -26,6 +26,7 @@
 //! | `state` | the state a drive begins in, in words |
 //! | `inputs` | what a run was made from |
 //! | `flow` | the figures of each of several jobs, and fairness |
+//! | `results` | a folder of results, for one run at a time |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | the cost of the run on this machine |
 //! | `wall` | a workload on a drive behind a socket or a ring, at the wall clock (Linux) |
@@ -50,6 +51,7 @@ pub mod record;
 mod remote;
 mod replay;
 mod report;
+pub mod results;
 mod rig;
 mod saved;
 pub mod search;

@@ -48,7 +48,7 @@ mod workload_table;
 
 pub use error::SweepError;
 pub use figures::{check_name, figure, names};
-pub use folder::{Folder, Lock};
+pub use folder::Folder;
 pub use plan::{Plan, Planned};
 pub use point::{Drive, Inputs};
 pub use process::Process;

@@ -1,24 +1,17 @@
 //! The folder of results: `FOLDER/CLAIM/NNN-point.json`. Files are written atomically.
 
-use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
+use nandscape_lab_run::results::{self, Lock};
 
 use super::stored::{Found, Inputs, Stored};
 use crate::experiment::{Effort, Experiment, Point};
 use crate::figures::Results;
 
-/// The suffix of files until they are complete.
-const UNFINISHED: &str = ".unfinished-";
-
 /// A folder of results.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
-
-/// Locks a folder for one run at a time, until dropped or the process ends.
-pub struct Lock(#[expect(dead_code, reason = "held, not looked at")] File);
 
 /// The results of a claim in a folder.
 #[derive(Debug)]
@@ -59,16 +52,7 @@ impl Folder {
     /// # Errors
     /// When it cannot be created or written, or another run has locked it.
     pub fn lock(&self) -> anyhow::Result<Lock> {
-        let shown = self.0.display();
-        fs::create_dir_all(&self.0).with_context(|| format!("cannot make the folder {shown}"))?;
-        let file = File::create(self.0.join(".lock")).with_context(|| format!("cannot write to {shown}"))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Lock(file)),
-            Err(fs::TryLockError::WouldBlock) => {
-                bail!("another run is using {shown}; wait for it, or use another folder")
-            }
-            Err(fs::TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot take {shown}")),
-        }
+        results::lock(&self.0).map_err(|error| anyhow::anyhow!("{}: {error}", self.0.display()))
     }
 
     /// The file of a point.
@@ -84,27 +68,12 @@ impl Folder {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn write(&self, file: &Path, stored: &Stored) -> anyhow::Result<()> {
-        let write = || -> std::io::Result<()> {
-            let folder = file.parent().unwrap_or(&self.0);
-            fs::create_dir_all(folder)?;
-            let mut unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
-            unfinished.write_all(stored.to_json().as_bytes())?;
-            unfinished.as_file().sync_all()?;
-            unfinished.persist(file)?;
-            Ok(())
-        };
-        write().with_context(|| format!("cannot write {}", file.display()))
+        results::write_whole(file, &stored.to_json()).with_context(|| format!("cannot write {}", file.display()))
     }
 
     /// Removes incomplete files of a killed run. Requires the lock.
     pub(crate) fn sweep(&self, experiment: &Experiment) {
-        let Ok(entries) = fs::read_dir(self.0.join(experiment.claim.id)) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-                // A file that cannot be removed does no harm.
-                let _ = fs::remove_file(entry.path());
-            }
-        }
+        results::remove_unfinished(&self.0.join(experiment.claim.id));
     }
 
     /// The results of a claim, of any run.

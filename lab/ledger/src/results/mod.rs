@@ -9,5 +9,5 @@
 mod folder;
 mod stored;
 
-pub use folder::{Folder, Held, Lock};
+pub use folder::{Folder, Held};
 pub use stored::{EffortOf, Found, Inputs, Stored, this_program};
