@@ -4,7 +4,7 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::python;
+use crate::python::{MODULE, PACKAGE};
 use crate::run::{cargo, step};
 
 /// Check formatting, Clippy's lints and the documentation. Warnings are errors.
@@ -33,10 +33,6 @@ fn commands(args: &LintArgs) -> Vec<Command> {
     let mut clippy = cargo();
     clippy.arg("clippy");
     select(&mut clippy, &args.package, args.quick);
-    // Only here: the extension module is a library of the interpreter, which tests could not be linked with.
-    if !args.quick && args.package.is_empty() || args.package.iter().any(|name| name == python::PACKAGE) {
-        clippy.args(["--features", MODULE]);
-    }
     clippy.args(["--all-targets", "--", "-D", "warnings"]);
     let mut doc = cargo();
     doc.arg("doc");
@@ -44,19 +40,19 @@ fn commands(args: &LintArgs) -> Vec<Command> {
     if args.quick { vec![format, clippy] } else { vec![format, clippy, doc] }
 }
 
-/// The optional features. Every command of a whole run names them, because another selection of features recompiles
-/// most crates.
-const FEATURES: &str = "nandscape-cli/parquet";
+/// An optional feature of the commands.
+const PARQUET: &str = "nandscape-cli/parquet";
 
-/// The feature of the Python package's extension module.
-const MODULE: &str = "nandscape-python/module";
-
-/// The selected crates: those named, or all. A whole run has all features; a quick one has the default features.
+/// The selected crates: those named, or all. A whole run has all features; a quick one has the default features. Every command of a
+/// whole run names the same, because another selection of features recompiles most crates.
 pub(crate) fn select<'a>(command: &'a mut Command, packages: &[String], quick: bool) -> &'a mut Command {
     match packages {
         [] if quick => command.arg("--workspace"),
-        [] => command.args(["--workspace", "--features", FEATURES]),
-        some => some.iter().fold(command, |command, package| command.args(["--package", package])),
+        [] => command.args(["--workspace", "--features", PARQUET, "--features", MODULE]),
+        some => {
+            let command = some.iter().fold(command, |command, package| command.args(["--package", package]));
+            if some.iter().any(|name| name == PACKAGE) { command.args(["--features", MODULE]) } else { command }
+        }
     }
 }
 
@@ -74,7 +70,7 @@ mod tests {
         let expected = [
             "cargo fmt --check --all",
             "cargo clippy --workspace --features nandscape-cli/parquet --features nandscape-python/module --all-targets -- -D warnings",
-            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet --no-deps",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet --features nandscape-python/module --no-deps",
         ];
         assert_eq!(shown(&LintArgs::default()), expected);
     }

@@ -1,5 +1,6 @@
-//! The Python package. Its tests: a virtual environment with pinned packages, the extension module built with the profile of the
-//! tests and installed there, mypy, pytest. Its wheel: built in the release profile, installed in an environment of its own, and used.
+//! The Python package. Its tests: a virtual environment with pinned packages, the extension module as the tests of the crates have built
+//! it, beside the sources in Python, mypy, pytest. Its wheel: built in the release profile, installed in an environment of its own, and
+//! used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,23 +15,46 @@ use crate::watchdog::step_within;
 /// The crate.
 pub(crate) const PACKAGE: &str = "nandscape-python";
 
+/// The feature of the extension module.
+pub(crate) const MODULE: &str = "nandscape-python/module";
+
 /// The longest time of a step besides the build.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Builds the package and tests it. `has_command`: the command `nandscape`, which runs are compared with, is built already; another
-/// selection of crates would compile most of them once more.
-pub(crate) fn test(has_command: bool) -> anyhow::Result<()> {
+/// Tests the package. `is_built`: the extension module and the command `nandscape`, which runs are compared with, are built already.
+/// maturin would build the crates for the package alone: with other features, so most of them once more.
+pub(crate) fn test(is_built: bool) -> anyhow::Result<()> {
     let folder = target().join("python");
     environment(&folder)?;
-    let wheels = folder.join("wheels");
-    clear(&wheels)?;
-    if !has_command {
-        step(command_line())?;
+    if !is_built {
+        step(build())?;
     }
-    step(build(&folder, "dev", &wheels))?;
-    let wheel = only_file(&wheels)?;
-    step(pip(&folder, &["install", "--quiet", "--no-deps", "--force-reinstall"], &wheel))?;
+    assemble(&folder)?;
     checks(&folder).into_iter().try_for_each(|command| step_within(LIMIT, command))
+}
+
+/// Puts the package together in a folder for `PYTHONPATH`: the sources in Python and the extension module.
+fn assemble(folder: &Path) -> anyhow::Result<()> {
+    let package = package(folder).join("nandscape");
+    clear(&package)?;
+    std::fs::create_dir_all(&package).with_context(|| format!("cannot make {}", package.display()))?;
+    let sources = root().join("python/nandscape");
+    for source in std::fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))? {
+        let source = source?;
+        if source.file_type()?.is_file() {
+            copy(&source.path(), &package.join(source.file_name()))?;
+        }
+    }
+    let module = format!("{}nandscape_python{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    copy(&target().join("debug").join(module), &package.join("_native.abi3.so"))
+}
+
+fn package(folder: &Path) -> PathBuf {
+    folder.join("package")
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    std::fs::copy(from, to).map(drop).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
 }
 
 /// A run that shows that a package works.
@@ -53,7 +77,7 @@ fn release() -> anyhow::Result<PathBuf> {
     let (tools, fresh, wheels) = (target().join("python"), target().join("python/released"), target().join("wheels"));
     environment(&tools)?;
     clear(&wheels)?;
-    step(build(&tools, "release", &wheels))?;
+    step(wheel_in(&tools, &wheels))?;
     let wheel = only_file(&wheels)?;
     step(virtual_environment(&fresh))?;
     step(pip(&fresh, &["install", "--quiet"], &wheel))?;
@@ -63,9 +87,9 @@ fn release() -> anyhow::Result<PathBuf> {
     Ok(wheel)
 }
 
-fn clear(wheels: &Path) -> anyhow::Result<()> {
-    if wheels.exists() {
-        std::fs::remove_dir_all(wheels).context("old wheels")?;
+fn clear(folder: &Path) -> anyhow::Result<()> {
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     Ok(())
 }
@@ -99,16 +123,16 @@ fn pip(folder: &Path, words: &[&str], path: &Path) -> Command {
     pip
 }
 
-/// The command that runs are compared with.
-fn command_line() -> Command {
+/// The extension module, and the command that runs are compared with.
+fn build() -> Command {
     let mut build = cargo();
-    build.args(["build", "--package", "nandscape-cli"]);
+    build.args(["build", "--package", "nandscape-cli", "--package", PACKAGE, "--features", MODULE]);
     build
 }
 
-fn build(folder: &Path, profile: &str, wheels: &Path) -> Command {
+fn wheel_in(folder: &Path, wheels: &Path) -> Command {
     let mut maturin = Command::new(program(folder, "maturin"));
-    maturin.current_dir(root()).args(["build", "--quiet", "--profile", profile, "--interpreter"]);
+    maturin.current_dir(root()).args(["build", "--quiet", "--profile", "release", "--interpreter"]);
     maturin.arg(program(folder, "python")).arg("--out").arg(wheels);
     maturin
 }
@@ -129,7 +153,7 @@ fn checks(folder: &Path) -> Vec<Command> {
     let python = |words: &[&str]| {
         let mut command = Command::new("timeout");
         command.current_dir(root()).arg(&limit).arg(program(folder, "python")).args(words);
-        command.env("NANDSCAPE", target().join("debug/nandscape"));
+        command.env("NANDSCAPE", target().join("debug/nandscape")).env("PYTHONPATH", package(folder));
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("MPLCONFIGDIR", folder.join("matplotlib"));
         command
     };

@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn all_tests_run() {
         let all = TestArgs { package: Vec::new(), quick: false, limit: 20, filter: None };
-        let whole = "cargo test --workspace --features nandscape-cli/parquet";
+        let whole = "cargo test --workspace --features nandscape-cli/parquet --features nandscape-python/module";
         assert_eq!(shown(&all), [format!("{whole} --all-targets"), format!("{whole} --doc")]);
     }
 
