@@ -42,6 +42,7 @@ Examples:
       --precondition load
   nandscape sim --drive default --precondition steady --rw randread \\
       --save-state worn.state
+  nandscape sim --drive default --age 18months --rw randread
   nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit \\
       --rw randrw
   nandscape sim --replay run.rec --out results/
@@ -80,6 +81,10 @@ pub(crate) struct SimArgs {
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// How long the drive has been in use when the run begins: 18months, 2years, 90days. Sets wear.age; the keys of `wear` say
+    /// how it was used, and how flash ages
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["replay", "from_state"])]
+    age: Option<String>,
     /// Inject a fault into the flash: corrupt, uncorrectable, slow, fail, stuck, dead or power_cut, then place and time; see
     /// the end of this help. May be repeated; adds to the profile's `faults`
     #[arg(long, value_name = "RULE")]
@@ -182,8 +187,10 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         return crate::replay::run(args);
     }
     let file = args.state.open()?;
+    let set: Vec<String> =
+        args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
     let profile = match (&args.drive, &file) {
-        (Some(drive), _) => resolve_with(drive, &args.set, &args.fault)?,
+        (Some(drive), _) => resolve_with(drive, &set, &args.fault)?,
         (None, Some(file)) => {
             let profile = file.profile().map_err(Failure::input)?;
             let name = profile.name.clone();
@@ -228,7 +235,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         let alone = crate::fairness::alone(&simulation, &begin, &finished.report)?;
         finished.report.compare_with_alone(&alone);
     }
-    finished.report.inputs.set.clone_from(&args.set);
+    finished.report.inputs.set.clone_from(&set);
     finished.report.host.command = Some(output::command());
     finished.report.host.state_file = args.state.file_name();
     finished.report.notes.iter().for_each(|note| output::note(note));
@@ -273,9 +280,13 @@ pub(crate) fn judge<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Result
 
 fn tell_of_faults(report: &Report) {
     if report.failures().0 > 0 {
+        let reason = match report.aging {
+            None => "requests failed because of planned faults",
+            Some(_) => "requests failed because of the age of the flash, or of planned faults",
+        };
         let each: Vec<String> =
             report.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
-        output::note(&format!("requests failed because of planned faults: {}", each.join(", ")));
+        output::note(&format!("{reason}: {}", each.join(", ")));
     }
     if let Some(why) = report.damage.as_ref().and_then(|damage| damage.read_only_because.as_ref()) {
         output::note(&format!("the drive is read-only: {why}"));

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::{Arrivals, Damage, Fault, Host, Latency, Report, Upkeep};
+use nandscape_lab_run::{AgingReport, Arrivals, Damage, Fault, Host, Latency, Report, Upkeep};
 use serde_json::Value;
 
 /// The report as text.
@@ -178,6 +178,7 @@ fn drive(report: &Report) -> String {
     text.push_str(&parts(report));
     text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&memory(report));
+    text.push_str(&aging(report.aging.as_ref()));
     text.push_str(&damage(report));
     for (status, failed) in &report.errors {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
@@ -237,6 +238,26 @@ fn memory(report: &Report) -> String {
         parts.iter().map(|(name, of)| format!("{} {}", name.replace('_', " "), bytes(*of as f64))).collect();
     let sum: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
     format!("memory of the FTL: {}: {}\n", bytes(sum as f64), listed.join(", "))
+}
+
+/// What aging has done.
+fn aging(aging: Option<&AgingReport>) -> String {
+    let Some(aging) = aging else { return String::new() };
+    let retries: Vec<String> = (0..)
+        .zip(&aging.retries)
+        .filter(|(_, reads)| **reads > 0)
+        .map(|(retries, reads): (u32, _)| format!("{retries}: {}", count(*reads)))
+        .collect();
+    let retries = if retries.is_empty() { "none".to_owned() } else { retries.join(", ") };
+    let rate = aging.rber_mean.map_or("-".to_owned(), |rate| format!("{rate:.2e}"));
+    format!(
+        "aging: bit error rate {rate} in the mean, {:.2e} at most; page reads by retries: {retries}; uncorrectable {}; \
+         programs failed {}, erases failed {}\n",
+        aging.rber_max,
+        count(aging.uncorrectable),
+        count(aging.failed_programs),
+        count(aging.failed_erases)
+    )
 }
 
 /// The fault rules, with the number of times that each struck.

@@ -21,6 +21,7 @@
 //! | `supply` | power, faults and decoders, which all channels of a drive have in common; groups of channels |
 //! | `identifier` | which FTL owns a channel |
 //! | `fault` | what can go wrong: the fault model, and the plan of a drive |
+//! | `aging` | errors, slowness and failures that grow with wear, time and reads |
 //! | `power` | whether there is any, and what was under way when it went |
 //! | `outcome` | how operations end, and what that leaves in the cells |
 //! | `saved` | what the cells hold, taken out and put into other flash |
@@ -34,6 +35,7 @@
 //! Left out: multi-plane reads of collectors and multi-plane erases (collectors clean one plane at a time), status
 //! polling.
 
+pub mod aging;
 pub mod cell;
 mod contents;
 pub mod durable;
@@ -59,6 +61,7 @@ mod suspend;
 pub mod timing;
 mod torn;
 
+pub use aging::{Aging, AgingCounts};
 pub use cell::Cell;
 pub use contents::OpCounts;
 pub use fault::{FaultPlan, MediaError, Misuse, Rule};

@@ -14,6 +14,7 @@ use nandscape_sim::units::Remembering;
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
 use smallvec::SmallVec;
 
+use crate::aging::{Aging, AgingCells, AgingCounts};
 use crate::contents::{Contents, OpCounts};
 use crate::durable::DurableMemory;
 use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Place, Rule};
@@ -43,7 +44,9 @@ pub struct MediaConfig {
     pub lba_bytes: u32,
     /// The fault rules.
     pub faults: Vec<Rule>,
-    /// Seed of factory-bad blocks, read retries and faults.
+    /// How it ages; `None` is flash that does not.
+    pub aging: Option<Aging>,
+    /// Seed of factory-bad blocks, read retries, faults and aging.
     pub seed: Seed,
     /// Which channels of the drive these are; `None` is all that there are. With a group, fault rules and decoders are those of
     /// its [`Supply`].
@@ -68,6 +71,9 @@ pub struct Media {
     tracks: Tracks,
     factory_bad: Vec<bool>,
     retries: Seed,
+    /// Retries of a read at the most.
+    most_retries: u32,
+    pub(crate) aging: Option<Box<AgingCells>>,
     pub(crate) supply: Rc<Supply>,
     /// The group of channels, where there are others.
     group: Option<Group>,
@@ -93,13 +99,29 @@ struct Tracks {
 }
 
 impl Media {
-    /// Erased flash.
+    /// Erased flash, as worn as its life has left it.
     ///
     /// # Errors
     /// When the system does not give the memory for out-of-band tags.
     pub fn new(sim: &Sim, config: MediaConfig) -> io::Result<Media> {
         let contents = Contents::new(&config.geometry, config.store)?;
-        Ok(Media::with_contents(sim, config, contents, None))
+        let mut media = Media::with_contents(sim, config, contents, None);
+        if let Some(aging) = &media.aging {
+            let contents = media.contents.get_mut();
+            let blocks = (0..media.geometry.blocks()).map(BlockId);
+            blocks.for_each(|block| contents.set_block(block, 0, aging.erases_at_start(block)));
+        }
+        Ok(media)
+    }
+
+    /// How it ages, if it does.
+    pub fn aging(&self) -> Option<&Aging> {
+        self.aging.as_ref().map(|cells| &cells.aging)
+    }
+
+    /// What aging has done so far, if it ages.
+    pub fn aging_counts(&self) -> Option<AgingCounts> {
+        self.aging.as_ref().map(|cells| cells.counts())
     }
 
     /// Flash with what it holds.
@@ -109,7 +131,7 @@ impl Media {
         contents: Contents,
         durable: Option<Rc<DurableMemory>>,
     ) -> Media {
-        let MediaConfig { geometry, timing, store: _, factory_bad, lba_bytes, faults, seed, group } = config;
+        let MediaConfig { geometry, timing, store: _, factory_bad, lba_bytes, faults, aging, seed, group } = config;
         let supply = match &group {
             Some(group) => group.supply.clone(),
             None => Supply::new(sim, &faults, lba_bytes, timing.features.ecc.engines, seed.child("faults")),
@@ -121,6 +143,9 @@ impl Media {
         let mut factory_bad = choose_bad(&geometry, factory_bad, seed.child("factory-bad-blocks"));
         if group.is_some() {
             keep_first_blocks(&geometry, &mut factory_bad);
+        }
+        if aging.is_some() {
+            supply.faults.look_at_all();
         }
         let planes_per_lun = match timing.features.planes {
             PlaneMode::Independent => 1,
@@ -136,6 +161,8 @@ impl Media {
             planes_per_lun: Divisor::new(planes_per_lun),
             reads_planes_together: timing.features.planes == PlaneMode::MultiPlane,
             retries: seed.child("read-retry"),
+            most_retries: most_retries(&timing, aging.as_ref()),
+            aging: aging.map(|aging| Box::new(AgingCells::new(aging, &geometry, timing.cell, seed.child("aging")))),
             supply,
             channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
             contents: RefCell::new(contents),
@@ -558,14 +585,14 @@ impl Media {
     /// How many retries a read takes: all there are, if the page cannot be read.
     #[inline]
     pub(crate) fn retries_of(&self, page: PageId, reading: &Underway<'_>) -> u32 {
-        let most = self.timing.features.read_retry.probability.len() as u32;
+        let most = self.most_retries;
         if most == 0 {
             return 0;
         }
         let contents = self.contents.borrow();
         match reading.is_hopeless() || contents.is_unreadable(page) {
             true => most,
-            false => self.retries(page, contents.erases(self.geometry.block_of(page))),
+            false => reading.retries().max(self.retries(page, contents.erases(self.geometry.block_of(page)))),
         }
     }
 
@@ -649,6 +676,12 @@ impl Media {
             Event { track: track(&self.tracks), name, start, end, detail }
         });
     }
+}
+
+/// Retries of a read at the most.
+fn most_retries(timing: &Timing, aging: Option<&Aging>) -> u32 {
+    let given = timing.features.read_retry.probability.len() as u32;
+    aging.map_or(given, |aging| aging.retries.steps.max(given))
 }
 
 /// Marks `count` blocks of each plane, at random.

@@ -4,6 +4,7 @@ use nandscape_drive::Breakdown;
 use nandscape_sim::{Span, Who};
 use smallvec::SmallVec;
 
+use crate::aging::Begun;
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::{BlockId, PageId};
 use crate::image::PageImage;
@@ -34,7 +35,14 @@ impl Media {
             let units = (0..self.geometry.units_per_page()).map(|unit| self.geometry.unit_at(page, unit));
             units.into_iter().any(|unit| (first..=last).contains(&u64::from(contents.tag(unit))))
         };
-        let struck = self.supply.faults.strike(&self.place(), self.sim.now(), operation, &pages, block, holds)?;
+        let now = self.sim.now();
+        let mut struck = self.supply.faults.strike(&self.place(), now, operation, &pages, block, holds);
+        if let Some(cells) = &self.aging {
+            let (erases, erase) = (self.contents.borrow().erases(block), self.timing.erase);
+            let begun = Begun { operation, now, pages: &pages, block, erases, erase };
+            struck = cells.strike(&begun, &self.geometry, struck);
+        }
+        let struck = struck?;
         if let Some((off, torn)) = struck.cut {
             self.cut_power_and_tear(off, torn);
         }

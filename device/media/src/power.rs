@@ -184,6 +184,12 @@ impl Underway<'_> {
         self.struck.as_ref().is_some_and(|struck| struck.error == Some(MediaError::Uncorrectable))
     }
 
+    /// Retries that a read takes because of errors of its cells.
+    #[inline]
+    pub(crate) fn retries(&self) -> u32 {
+        self.struck.as_ref().map_or(0, |struck| struck.retries)
+    }
+
     /// How the operation ends.
     #[inline]
     pub(crate) fn end(&self) -> Result<(), MediaError> {

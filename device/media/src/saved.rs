@@ -38,6 +38,9 @@ impl Media {
         let mut cells = Writer::default();
         self.factory_bad().iter().for_each(|is_bad| cells.byte(u8::from(*is_bad)));
         contents.write_cells(geometry, &mut cells);
+        if let Some(aging) = &self.aging {
+            aging.save(self.sim.now(), &mut cells);
+        }
         let data = contents.write_data(geometry);
         let empty = Table::new(0).map_err(|_| "the system does not give an empty table")?;
         let tags = std::mem::replace(contents.tags_mut(), empty);
@@ -63,7 +66,15 @@ impl Media {
             contents.read_cells(&geometry, reader)?;
             Ok(bad)
         };
-        let bad = read(&mut reader, contents).and_then(|bad| reader.finish().map(|()| bad));
+        // The ages of blocks are there if the flash aged; flash that does not, leaves them.
+        let mut ages = |reader: &mut Reader<'_>| match self.aging.as_mut() {
+            _ if reader.is_at_end() => Ok(()),
+            Some(aging) => aging.restore(self.sim.now(), reader),
+            None => (0..geometry.blocks()).try_for_each(|_| reader.long().and_then(|_| reader.word()).map(|_| ())),
+        };
+        let bad = read(&mut reader, contents)
+            .and_then(|bad| ages(&mut reader).map(|()| bad))
+            .and_then(|bad| reader.finish().map(|()| bad));
         let bad = bad.map_err(|problem: Malformed| format!("cells: {problem}"))?;
         contents.read_data(&geometry, &data).map_err(|problem| format!("data: {problem}"))?;
         self.set_factory_bad(bad);

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
-    BlockId, Cell, Features, Geometry, Media, MediaConfig, PageImage, Registers, StoreKind, Timing,
+    Aging, BlockId, Cell, Features, Geometry, Media, MediaConfig, PageImage, Registers, StoreKind, Timing,
 };
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Sim, Span};
@@ -63,6 +63,8 @@ pub struct TestFlash {
     pub factory_bad: u32,
     /// What goes wrong, as rules.
     pub faults: Vec<String>,
+    /// How it ages.
+    pub aging: Option<Aging>,
     /// Decides what is left to chance.
     pub seed: Seed,
 }
@@ -87,6 +89,7 @@ impl Default for TestFlash {
             store: StoreKind::None,
             factory_bad: 0,
             faults: Vec::new(),
+            aging: None,
             seed: Seed::new(1),
         }
     }
@@ -132,6 +135,7 @@ impl TestFlash {
             factory_bad: self.factory_bad,
             lba_bytes: LBA,
             faults: self.faults.iter().map(rule).collect(),
+            aging: self.aging.clone(),
             seed: self.seed,
             group: None,
         }

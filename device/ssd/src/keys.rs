@@ -43,7 +43,7 @@ macro_rules! section {
                 $($(self.$sub.overlay(over.$sub);)*)?
             }
 
-            fn docs(docs: &mut Vec<KeyDoc>) {
+            pub(super) fn docs(docs: &mut Vec<KeyDoc>) {
                 $(docs.push(KeyDoc { section: $path, key: stringify!($key), doc: concat!($($doc, "\n",)*) });)*
                 $($(<$subtype>::docs(docs);)*)?
             }
@@ -54,6 +54,10 @@ macro_rules! section {
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
+
+mod aging;
+
+pub(crate) use aging::AgingKeys;
 
 /// All keys with their meaning, in the order of a profile.
 pub fn key_docs() -> Vec<KeyDoc> {
@@ -97,6 +101,8 @@ section! {
         controller: ControllerKeys,
         /// The write buffer.
         buffer: BufferKeys,
+        /// How the flash ages, and how old it is.
+        wear: AgingKeys,
         /// The flash translation layer.
         ftl: FtlKeys,
     }

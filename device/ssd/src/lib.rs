@@ -9,7 +9,7 @@
 //! | `owners` | which FTL owns which channel |
 //! | `profile` | a profile as written: TOML, one on top of another, with changes |
 //! | `keys` | every key, with its meaning |
-//! | `values` | how values are written |
+//! | `values`, `aging_values` | how values are written |
 //! | `resolve` | from keys to a drive's configuration, checked |
 //! | `settings` | settings that can be changed while a drive runs |
 //! | `store` | what a file says of the drive that it holds |
@@ -18,6 +18,7 @@
 //! | `sizing` | how much flash a capacity needs |
 //! | `builtin` | the profiles that come with it (`profiles/*.toml`) |
 
+mod aging_values;
 mod assemble;
 mod builtin;
 mod keys;

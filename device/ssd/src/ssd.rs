@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::{OxBlock, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_media::{Media, OpCounts, StoreKind};
+use nandscape_device_media::{AgingCounts, Media, OpCounts, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
@@ -220,6 +220,12 @@ impl Ssd {
     /// Counts of flash operations.
     pub fn op_counts(&self) -> OpCounts {
         self.parts.iter().map(Part::op_counts).reduce(|one, other| one.plus(&other)).unwrap_or_default()
+    }
+
+    /// What aging has done to the flash so far, if it ages.
+    pub fn aging_counts(&self) -> Option<AgingCounts> {
+        let counts = self.parts.iter().filter_map(|part| part.media.aging_counts());
+        counts.reduce(|one, other| one.plus(&other))
     }
 
     /// Whether some part of the drive takes no writes.

@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::Slowest;
-use nandscape_lab_run::{Damage, Details, Fault, FlowReport, Host, Latency, PartReport, Report};
+use nandscape_lab_run::{AgingReport, Damage, Details, Fault, FlowReport, Host, Latency, PartReport, Report};
 use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
 
@@ -201,6 +201,7 @@ fn drive(report: &Report) -> Vec<Value> {
         row(&format!("memory: {}", component.replace('_', " ")), format!("{} B", count(*bytes)), "of the FTL")
     }));
     rows.extend(report.damage.iter().flat_map(|damage| went_wrong(&report.faults, damage)));
+    rows.extend(report.aging.iter().flat_map(aged));
     for (kind, busy) in &report.busy {
         let by: Vec<String> = cause::ALL
             .iter()
@@ -275,6 +276,22 @@ fn went_wrong(faults: &[Fault], damage: &Damage) -> Vec<Value> {
     rows.push(row("units lost", count(damage.lost_units), "could not be read when they had to be moved or completed"));
     rows.push(row("units dropped", count(damage.dropped_units), "were in the write buffer when power went"));
     rows.push(row("power cuts", damage.power_cuts.to_string(), ""));
+    rows
+}
+
+/// What aging has done.
+fn aged(aging: &AgingReport) -> Vec<Value> {
+    let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
+    let rate = aging.rber_mean.map_or("no reads".to_owned(), |rate| format!("{rate:.2e}"));
+    let most = format!("raw, at the first attempt, in the mean of page reads; {:.2e} at most", aging.rber_max);
+    let mut rows = vec![row("bit error rate", rate, &most)];
+    for (retries, reads) in (0..).zip(&aging.retries) {
+        let retries: u32 = retries;
+        rows.push(row(&format!("{retries} retries"), count(*reads), "page reads that were corrected after so many"));
+    }
+    rows.push(row("uncorrectable", count(aging.uncorrectable), "page reads that no retry could correct"));
+    let worn = format!("{}, {}", count(aging.failed_programs), count(aging.failed_erases));
+    rows.push(row("worn out", worn, "programs and erases that failed because of wear"));
     rows
 }
 

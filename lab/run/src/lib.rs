@@ -16,6 +16,7 @@
 //! | `snapshot` | a drive's counters at one time |
 //! | `part` | the figures of each of several FTLs |
 //! | `upkeep` | tables in flash, log, checkpoints and recoveries |
+//! | `aging` | what aging has done |
 //! | `damage` | planned faults, and the damage they have done |
 //! | `record` | latency, throughput, the drive and its dies over time, on request |
 //! | `latency` | latencies, and how many requests a percentile needs |
@@ -33,6 +34,7 @@
 //!
 //! Everything in a report but its `host` part depends on the inputs and the seed only.
 
+mod aging;
 mod build;
 mod damage;
 mod flow;
@@ -64,6 +66,7 @@ mod upkeep;
 #[cfg(target_os = "linux")]
 pub mod wall;
 
+pub use aging::{AgingReport, RberBin};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;

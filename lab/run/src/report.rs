@@ -10,6 +10,7 @@ use nandscape_lab_workload::{Direction, Outcome, Tally};
 use nandscape_sim::Span;
 use serde::Serialize;
 
+use crate::aging::AgingReport;
 use crate::damage::{Damage, Fault, is_for_faults};
 use crate::flow::{FlowReport, fairness};
 use crate::inputs::Inputs;
@@ -102,9 +103,13 @@ pub struct Report {
     /// Planned faults and their counts; left out without a plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
-    /// Damage by faults since the drive was built; left out where none was planned and none occurred.
+    /// Damage by faults and wear since the drive was built; left out where none was planned, none occurred and the flash does not
+    /// age.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
+    /// What aging has done to the flash since the drive was built; left out of flash that does not age.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aging: Option<AgingReport>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
     /// The recording of a live run that the figures come from; left out of others.
@@ -224,6 +229,7 @@ pub(crate) struct Parts {
     pub(crate) busy: BTreeMap<&'static str, Busy>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) damage: Damage,
+    pub(crate) aging: Option<AgingReport>,
     pub(crate) notes: Vec<String>,
     pub(crate) host: Host,
 }
@@ -249,6 +255,7 @@ impl Report {
             if parts.closed { pressure::corrected(outcome, &directions) } else { BTreeMap::new() };
         let standstill_us = outcome.standstill.as_us();
         let overload = arrivals.as_ref().and_then(|arrivals| arrivals.note(iops));
+        let has_damage = !parts.faults.is_empty() || !parts.damage.is_none() || parts.aging.is_some();
         let omission = pressure::note(&latency_us, &latency_corrected_us, standstill_us);
         Report {
             schema: SCHEMA,
@@ -301,7 +308,8 @@ impl Report {
             upkeep: parts.upkeep,
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
-            damage: (!parts.faults.is_empty() || !parts.damage.is_none()).then_some(parts.damage),
+            damage: has_damage.then_some(parts.damage),
+            aging: parts.aging,
             faults: parts.faults,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             replay: None,

@@ -9,6 +9,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Outcome, Workload};
 use nandscape_sim::account::{Cause, Totals};
 
+use crate::aging::AgingReport;
 use crate::build::Precondition;
 use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
@@ -33,6 +34,7 @@ pub(crate) struct Snapshot {
     link: [Totals; 2],
     faults: Vec<Fault>,
     damage: Damage,
+    aging: Option<AgingReport>,
 }
 
 impl Snapshot {
@@ -51,6 +53,7 @@ impl Snapshot {
             link: usage.link,
             faults: Fault::all_of(ssd),
             damage: Damage::of(ssd),
+            aging: AgingReport::of(ssd),
         }
     }
 }
@@ -117,6 +120,7 @@ impl About<'_> {
             ]),
             faults: ended.faults.clone(),
             damage: ended.damage.clone(),
+            aging: ended.aging.clone(),
             notes: profile.notes.iter().cloned().chain(own_state).chain(standstill).collect(),
             host: Host {
                 wall_s: ended.moment.wall_s_since(begun.moment),

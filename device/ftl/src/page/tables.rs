@@ -54,7 +54,10 @@ impl Tables {
     pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<Tables> {
         let geometry = *media.geometry();
         let bad = BadList::from_factory(media);
-        let blocks = Blocks::new(&geometry, &bad);
+        let mut blocks = Blocks::new(&geometry, &bad);
+        if media.aging().is_some() {
+            (0..geometry.blocks()).map(BlockId).for_each(|block| blocks.get_mut(block).erases = media.erases(block));
+        }
         let free = FreeLists::new(&geometry, free_order(config), config.wear.streams(), &blocks);
         Ok(Tables { geometry, map: Map::new(config.logical_units)?, blocks, free, bad })
     }

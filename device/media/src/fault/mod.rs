@@ -32,7 +32,9 @@
 //!
 //! An operation that waits for its die at a power cut has begun and is torn.
 //!
-//! Left out: faults of the controller's memory and of the host link; errors caused by wear, retention and disturb; damage
+//! Errors caused by wear, retention and disturb are in `aging`.
+//!
+//! Left out: faults of the controller's memory and of the host link; damage
 //! that a torn or failed program does to earlier pages of its word line, and pages that read differently from time to time
 //! after it. Faults other than a power cut leave out-of-band areas as they are.
 

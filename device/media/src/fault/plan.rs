@@ -15,8 +15,10 @@ pub struct FaultPlan {
     seed: Seed,
     /// Bytes of a logical block.
     lba_bytes: u32,
-    /// Whether there are rules.
+    /// Whether there are rules, or the flash ages.
     armed: Cell<bool>,
+    /// The flash ages, so that every operation is looked at.
+    ages: Cell<bool>,
     rules: RefCell<Vec<Active>>,
     /// Rules added so far: each draws from a random stream of its own.
     made: Cell<u64>,
@@ -54,6 +56,8 @@ pub(crate) struct Struck {
     pub(crate) error: Option<MediaError>,
     /// How long the LUN hangs.
     pub(crate) hang: Option<Span>,
+    /// Retries that a read takes.
+    pub(crate) retries: u32,
     /// The page in which bits are inverted, counted in the operation.
     pub(crate) corrupt: Option<usize>,
     /// Power is cut: for how long at least, and what is left of what is under way.
@@ -69,6 +73,7 @@ impl FaultPlan {
             seed,
             lba_bytes,
             armed: Cell::new(false),
+            ages: Cell::new(false),
             rules: RefCell::new(Vec::new()),
             made: Cell::new(0),
             torn: RefCell::new(seed.child("torn").rng()),
@@ -87,7 +92,13 @@ impl FaultPlan {
     /// Removes all rules. Damage stays, but dead parts answer again.
     pub fn clear(&self) {
         self.rules.borrow_mut().clear();
-        self.armed.set(false);
+        self.armed.set(self.ages.get());
+    }
+
+    /// Operations are looked at from now on, with rules and without.
+    pub(crate) fn look_at_all(&self) {
+        self.ages.set(true);
+        self.armed.set(true);
     }
 
     /// The rules in the order in which they were added, with their counts.
@@ -204,7 +215,7 @@ impl Struck {
         !slow.is_zero() || error.is_some() || hang.is_some() || corrupt.is_some() || cut.is_some()
     }
 
-    fn ends(&mut self, error: MediaError, page: usize) {
+    pub(crate) fn ends(&mut self, error: MediaError, page: usize) {
         if self.error < Some(error) {
             (self.error, self.page) = (Some(error), page);
         }

@@ -16,6 +16,9 @@ impl Resolved {
         self.fill_in_flash();
         self.fill_in_controller();
         self.fill_in_ftl();
+        if let Some(aging) = &self.aging {
+            super::aging::fill_in(&mut self.keys.wear, aging);
+        }
         if let Some(config) = &self.ox_block {
             super::ox_block::fill_in(&mut self.keys, config, self.geometry.page_size.into());
         }

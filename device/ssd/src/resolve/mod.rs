@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `bounds` | checks that a value is given and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
+//! | `aging` | how the flash ages |
 //! | `ox_block` | OX-Block |
 //! | `zone` | zones |
 //! | `parts` | several FTLs in one drive |
@@ -12,6 +13,7 @@
 //! | `smaller` | notes on what a small capacity changes |
 //! | `fill_in` | writes derived values and defaults into the keys |
 
+mod aging;
 mod bounds;
 mod controller;
 mod features;
@@ -30,7 +32,7 @@ use nandscape_device_ftl::zone::ZoneConfig;
 use nandscape_device_ftl::{FirmwareTimes, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{Geometry, MediaConfig, Rule, StoreKind, Timing};
+use nandscape_device_media::{Aging, Geometry, MediaConfig, Rule, StoreKind, Timing};
 use nandscape_drive::Names;
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
@@ -53,6 +55,7 @@ pub struct Resolved {
     /// Decisions that differ from the profile, with reasons.
     pub notes: Vec<String>,
     timing: Timing,
+    aging: Option<Aging>,
     geometry: Counts,
     ftl: PageFtlConfig,
     ox_block: Option<OxBlockConfig>,
@@ -109,6 +112,7 @@ impl Profile {
             notes: smaller::notes(&given, &geometry),
             ox_block: ox_block::ox_block(keys, &geometry, &timing, &page_ftl)?,
             zone: zone::zone(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
+            aging: aging::aging(&keys.wear, &timing, &geometry, controller.rated_erases, logical_units)?,
             timing,
             geometry,
             ftl: page_ftl,
@@ -244,6 +248,7 @@ impl Resolved {
             factory_bad: self.sizing.bad_per_plane,
             lba_bytes: self.lba_bytes(),
             faults: self.faults().cloned().collect(),
+            aging: self.aging.clone(),
             seed,
             group: None,
         }
@@ -257,6 +262,11 @@ impl Resolved {
     /// What becomes of the mapping in a power cut.
     pub(crate) fn tables(&self) -> Tables {
         self.keys.ftl.tables.map_or(Tables::Saved, |text| text.0.0)
+    }
+
+    /// Whether the flash ages.
+    pub fn ages(&self) -> bool {
+        self.aging.is_some() || self.parts.iter().any(|part| part.drive.ages())
     }
 
     pub(crate) fn timing(&self) -> &Timing {

@@ -12,7 +12,7 @@ use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use super::bounds::{need, wrong};
 use super::{Resolved, ResolvedPart, Result};
-use crate::keys::{FtlKeys, PartKeys, ProfileKeys, TimingKeys};
+use crate::keys::{AgingKeys, FtlKeys, PartKeys, ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile, ProfileError};
 use crate::values::{Channels, Choice, MediaKind, PartStore, PerPageType, Text};
 
@@ -131,6 +131,7 @@ fn own_profile(
     }
     if part.media.is_some_and(|media| media.0.0 == MediaKind::Ram) {
         keys.timing = ram();
+        keys.wear = AgingKeys::default();
         keys.geometry.factory_bad_blocks = Some(Text(Ratio(0.0)));
     }
     keys.timing.overlay(part.timing.as_deref().cloned().unwrap_or_default());

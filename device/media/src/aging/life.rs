@@ -1,0 +1,79 @@
+//! The state that a life before the run has left in the flash: erases of each block, and the age of its data.
+//!
+//! Left out: reads before the run, blocks that went bad in it, and the order in which an FTL would have worn the blocks.
+
+use nandscape_sim::{Rng, Span};
+
+/// A life before the run.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Life {
+    /// Erases of each block, in the mean.
+    pub cycles: f64,
+    /// Standard deviation of the erases, as a share of their mean.
+    pub spread: f64,
+    /// The time in which they came about.
+    pub age: Span,
+    /// The time since then without power or writes, which all data has been there.
+    pub shelf: Span,
+}
+
+impl Life {
+    /// No life: new flash.
+    pub const NONE: Life = Life { cycles: 0.0, spread: 0.0, age: Span::ZERO, shelf: Span::ZERO };
+
+    /// Erases of a block, drawn from a normal distribution.
+    pub(crate) fn draw_erases(&self, rng: &mut Rng) -> u32 {
+        libm::round(self.cycles * (1.0 + self.spread * rng.normal())).clamp(0.0, f64::from(u32::MAX)) as u32
+    }
+
+    /// How long ago the data of a block was written. Blocks are written anew at random, `cycles` times in `age` in the mean: the time
+    /// since the last is exponential, and not longer than all of the life.
+    pub(crate) fn draw_age(&self, rng: &mut Rng) -> Span {
+        let age = self.age.ns() as f64;
+        let draw = rng.unit();
+        let since = match self.cycles > 0.0 && age > 0.0 {
+            true => {
+                let interval = age / self.cycles;
+                -interval * libm::log1p(draw * libm::expm1(-age / interval))
+            }
+            false => age,
+        };
+        self.shelf + Span::from_ns(libm::round(since) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_sim::Seed;
+
+    const DAY: u64 = 86_400;
+
+    #[test]
+    fn erases_have_their_mean_and_their_spread() {
+        let life = Life { cycles: 1_000.0, spread: 0.1, ..Life::NONE };
+        let mut rng = Seed::new(3).rng();
+        let drawn: Vec<f64> = (0..20_000).map(|_| f64::from(life.draw_erases(&mut rng))).collect();
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        let variance = drawn.iter().map(|erases| (erases - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
+        assert!((mean - 1_000.0).abs() < 4.0 && (variance.sqrt() - 100.0).abs() < 3.0, "{mean}, {variance}");
+        assert_eq!(Life::NONE.draw_erases(&mut rng), 0);
+    }
+
+    /// The mean of an exponential time, cut off at the age.
+    #[test]
+    fn data_is_as_old_as_random_writes_leave_it() {
+        for cycles in [0.5, 3.0, 500.0] {
+            let age = Span::from_s(500 * DAY);
+            let life = Life { cycles, age, shelf: Span::from_s(DAY), ..Life::NONE };
+            let mut rng = Seed::new(4).rng();
+            let drawn: Vec<f64> = (0..20_000).map(|_| life.draw_age(&mut rng).as_s() / DAY as f64 - 1.0).collect();
+            let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+            let expected = 500.0 * (1.0 / cycles - 1.0 / libm::expm1(cycles));
+            assert!((mean / expected - 1.0).abs() < 0.04, "{cycles} cycles: {mean} days instead of {expected}");
+            assert!(drawn.iter().all(|days| (0.0..=500.0).contains(days)));
+        }
+        let never_written = Life { age: Span::from_s(DAY), ..Life::NONE };
+        assert_eq!(never_written.draw_age(&mut Seed::new(5).rng()), Span::from_s(DAY));
+    }
+}

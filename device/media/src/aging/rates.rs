@@ -1,0 +1,93 @@
+//! The raw bit error rate (RBER) of flash by its erases, the age of its data and the reads of its block.
+//!
+//! Left out: temperature, whose effect on retention the hours of the model stand for.
+
+/// A model of the error rate: `base + a e^k + b e^m t^n + c e^p r^q`, with `e` erases, `t` hours since the program and `r` reads of
+/// the block for each of its pages. The terms are those of B. S. Kim, J. Choi and S. L. Min, "Design Tradeoffs for SSD
+/// Reliability", FAST 2019: wear, loss of charge over time, and disturb by reads.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct ErrorRates {
+    /// Errors of a new block.
+    pub base: f64,
+    /// Factor and exponent of wear: a, k.
+    pub wear: (f64, f64),
+    /// Factor, exponent of erases and exponent of hours: b, m, n.
+    pub retention: (f64, f64, f64),
+    /// Factor, exponent of erases and exponent of reads: c, p, q.
+    pub disturb: (f64, f64, f64),
+}
+
+impl ErrorRates {
+    /// The TLC chip of 72 layers of the paper. We have its constants, and that its time is in hours, from a transcription.
+    pub const TLC_72_LAYERS: ErrorRates = ErrorRates {
+        base: 1.48e-3,
+        wear: (3.90e-10, 2.05),
+        retention: (6.28e-5, 0.14, 0.54),
+        disturb: (3.73e-9, 0.33, 1.71),
+    };
+
+    /// All that have names.
+    pub const ALL: [(&str, ErrorRates); 1] = [("tlc-72-layers", ErrorRates::TLC_72_LAYERS)];
+
+    /// A model of nine numbers: base, a, k, b, m, n, c, p, q.
+    pub fn of(numbers: [f64; 9]) -> ErrorRates {
+        let [base, a, k, b, m, n, c, p, q] = numbers;
+        ErrorRates { base, wear: (a, k), retention: (b, m, n), disturb: (c, p, q) }
+    }
+
+    /// The numbers of [`ErrorRates::of`].
+    pub fn numbers(&self) -> [f64; 9] {
+        let ((a, k), (b, m, n), (c, p, q)) = (self.wear, self.retention, self.disturb);
+        [self.base, a, k, b, m, n, c, p, q]
+    }
+
+    /// The rate of errors that other voltages do not take back (base and wear), and of those that they do (retention and disturb).
+    /// `reads` is reads of the block for each of its pages.
+    pub fn parts(&self, erases: u32, hours: f64, reads: f64) -> (f64, f64) {
+        let erases = f64::from(erases);
+        let power = |of: f64, exponent: f64| libm::pow(of, exponent);
+        let ((a, k), (b, m, n), (c, p, q)) = (self.wear, self.retention, self.disturb);
+        let floor = self.base + a * power(erases, k);
+        // A block that was never erased has no data to lose by the letter of the model; one erase is the least.
+        let erases = erases.max(1.0);
+        (floor, b * power(erases, m) * power(hours, n) + c * power(erases, p) * power(reads, q))
+    }
+
+    /// The rate of all errors.
+    pub fn rber(&self, erases: u32, hours: f64, reads: f64) -> f64 {
+        let (floor, shift) = self.parts(erases, hours, reads);
+        floor + shift
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The terms, worked out by hand at a point of each.
+    #[test]
+    fn the_terms_are_those_of_the_formula() {
+        let rates = ErrorRates::TLC_72_LAYERS;
+        let close = |one: f64, other: f64| assert!((one / other - 1.0).abs() < 1e-9, "{one} is not {other}");
+        close(rates.rber(0, 0.0, 0.0), 1.48e-3);
+        close(rates.rber(1_000, 0.0, 0.0), 1.48e-3 + 3.90e-10 * libm::pow(1_000.0, 2.05));
+        let retention = 6.28e-5 * libm::pow(1_000.0, 0.14) * libm::pow(720.0, 0.54);
+        close(rates.parts(1_000, 720.0, 0.0).1, retention);
+        let disturb = 3.73e-9 * libm::pow(1_000.0, 0.33) * libm::pow(500.0, 1.71);
+        close(rates.parts(1_000, 0.0, 500.0).1, disturb);
+        assert_eq!(ErrorRates::of(rates.numbers()), rates);
+    }
+
+    /// The shapes that measurements of flash agree on: each cause makes it worse, wear faster than in proportion, retention
+    /// most in the first days.
+    #[test]
+    fn errors_grow_with_wear_time_and_reads() {
+        let rates = ErrorRates::TLC_72_LAYERS;
+        let wear = |erases| rates.rber(erases, 0.0, 0.0) - rates.base;
+        assert!(wear(2_000) > 2.0 * wear(1_000));
+        let loss = |hours| rates.parts(3_000, hours, 0.0).1;
+        assert!(loss(240.0) > loss(24.0) && loss(48.0) - loss(24.0) < loss(24.0));
+        assert!(rates.rber(3_000, 24.0, 1e4) > rates.rber(3_000, 24.0, 1e3));
+        assert!(loss(24.0) > rates.parts(1_000, 24.0, 0.0).1, "worn cells lose charge faster");
+    }
+}

@@ -1,0 +1,216 @@
+//! Flash that ages, against closed forms: retries, uncorrectable reads, failed blocks, and times; and that the order of operations
+//! changes nothing.
+
+use nandscape_device_media::aging::{Correction, ErrorRates, Failures, Life, Retries};
+use nandscape_device_media::{Aging, AgingCounts, BlockId, Media, MediaError, PageId, PageImage};
+use nandscape_device_rig::TestFlash;
+use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
+
+use nandscape_sim::account::Class;
+use nandscape_sim::{Executor, Seed, Span, Who};
+
+const BLOCKS: u32 = 256;
+const PAGES: u32 = 64;
+
+fn aging() -> Aging {
+    Aging {
+        rates: ErrorRates::TLC_72_LAYERS,
+        page_types: vec![1.0; 3],
+        layer_spread: 0.0,
+        block_spread: 0.0,
+        die_spread: 0.0,
+        correction: Correction { bits: 8 << 10, correctable: 72, codewords: 4 },
+        retries: Retries { steps: 8, keeps: 0.5 },
+        rated: 3_000,
+        erase_growth: 0.0,
+        failures: Failures { erase: 0.0, program: 0.0, shape: 3.0 },
+        life: Life::NONE,
+    }
+}
+
+fn flash(aging: Aging, seed: u64) -> TestFlash {
+    TestFlash { blocks: BLOCKS, pages: PAGES, aging: Some(aging), seed: Seed::new(seed), ..TestFlash::default() }
+}
+
+const READER: Who = Who::new(cause::HOST_READ, Class::new(0));
+
+/// All pages of all blocks are programmed in no time.
+fn plant(media: &Media) {
+    for block in (0..BLOCKS).map(BlockId) {
+        (0..PAGES).for_each(|page| media.plant_program(media.geometry().page_at(block, page), [0]));
+    }
+}
+
+/// How a read ended, and the time that it took.
+type Ended = (Result<(), MediaError>, Span);
+
+/// Reads pages of planted flash one after the other. Returns how each ended, and the time that it took.
+fn read(flash: &TestFlash, pages: impl Iterator<Item = u32>) -> (Vec<Ended>, AgingCounts) {
+    let mut executor = Executor::new();
+    let media = flash.media(&executor.sim());
+    plant(&media);
+    let mut read = |page| {
+        let begun = executor.sim().now();
+        let ended = executor.block_on(media.read(PageId(page), 4096, READER, &mut Breakdown::new())).unwrap();
+        (ended, executor.sim().now() - begun)
+    };
+    let ended = pages.map(&mut read).collect();
+    (ended, media.aging_counts().expect("it ages"))
+}
+
+const DAY: Span = Span::from_s(86_400);
+
+fn lived(cycles: f64, days: u64) -> Aging {
+    Aging { life: Life { cycles, shelf: DAY * days, ..Life::NONE }, ..aging() }
+}
+
+/// Each step in the share of reads that the binomial tail at its error rate says, within five standard deviations.
+#[test]
+fn reads_take_the_retries_that_the_binomial_tail_gives() {
+    for (cycles, days) in [(0, 0), (1_500, 3), (2_500, 30), (3_000, 365), (6_000, 90)] {
+        let aging = lived(f64::from(cycles), days);
+        let (ended, counts) = read(&flash(aging.clone(), 7), 0..BLOCKS * PAGES);
+        let parts = aging.rates.parts(cycles, 24.0 * days as f64, 0.0);
+        let fails = |step| aging.correction.page_fails(aging.rate_at(parts, step));
+        let pages = f64::from(BLOCKS * PAGES);
+        let near = |count: u64, share: f64, what: &str| {
+            let (mean, deviation) = (pages * share, (pages * share * (1.0 - share)).sqrt());
+            let off = (count as f64 - mean).abs();
+            assert!(off <= 5.0 * deviation + 1.0, "{cycles} cycles, {days} days, {what}: {count} instead of {mean}");
+        };
+        for step in 0..=8u32 {
+            let before = if step == 0 { 1.0 } else { fails(step - 1) };
+            let count = counts.retries.get(step as usize).copied().unwrap_or(0);
+            near(count, before - fails(step), &format!("{step} retries"));
+        }
+        near(counts.uncorrectable, fails(8), "uncorrectable");
+        let failed = ended.iter().filter(|(ended, _)| *ended == Err(MediaError::Uncorrectable)).count() as u64;
+        assert_eq!((failed, counts.reads()), (counts.uncorrectable, u64::from(BLOCKS * PAGES)));
+        let sum: u64 = counts.retries.iter().zip(1..).map(|(count, reads)| count * reads).sum();
+        let taken: u64 = ended.iter().map(|(_, time)| time.ns()).sum();
+        // Each attempt senses and transfers: 50 us and 10 us. One that is given up has made all nine.
+        assert_eq!(taken, 60_000 * (sum + 9 * counts.uncorrectable), "{cycles} cycles, {days} days");
+    }
+}
+
+/// Nothing is drawn from a stream: backwards, every page ends as it did forwards.
+#[test]
+fn the_order_of_reads_changes_nothing() {
+    let mut aging = lived(3_000.0, 300);
+    (aging.block_spread, aging.die_spread, aging.layer_spread, aging.life.spread) = (0.3, 0.1, 0.2, 0.1);
+    // Reads disturb, which depends on the order by its nature.
+    aging.rates.disturb.0 = 0.0;
+    let (forwards, one) = read(&flash(aging.clone(), 3), 0..2_000);
+    let (mut backwards, other) = read(&flash(aging.clone(), 3), (0..2_000).rev());
+    backwards.reverse();
+    // The clock goes on meanwhile, by less than a second.
+    assert_eq!(forwards, backwards);
+    assert_eq!((one.retries, one.uncorrectable), (other.retries, other.uncorrectable));
+    assert_ne!(forwards, read(&flash(aging, 4), 0..2_000).0, "another seed is another drive");
+}
+
+/// The spread of quality is log-normal, and layers and page types have their factors.
+#[test]
+fn blocks_and_layers_differ_as_told() {
+    let spread = |aging: Aging| read(&flash(aging, 5), 0..BLOCKS * PAGES).1;
+    let plain = spread(lived(1_000.0, 10));
+    let expected = aging().rates.rber(1_000, 240.0, 0.0);
+    let mean = |counts: &AgingCounts| counts.rate_sum / counts.reads() as f64;
+    assert!((mean(&plain) / expected - 1.0).abs() < 1e-3);
+    let blocks = spread(Aging { block_spread: 0.2, ..lived(1_000.0, 10) });
+    // The mean of a log-normal factor is exp(s^2 / 2); 256 blocks of it have a standard error of 1.3%.
+    assert!((mean(&blocks) / mean(&plain) / libm::exp(0.2 * 0.2 / 2.0) - 1.0).abs() < 0.06);
+    assert!(blocks.rate_max > 1.3 * plain.rate_max);
+    let layers = spread(Aging { layer_spread: 0.5, ..lived(1_000.0, 10) });
+    // At the ends 1 + 0.5, and 1 in the mean but for the ends of the sum.
+    assert!((layers.rate_max / plain.rate_max - 1.5).abs() < 1e-3);
+    assert!((mean(&layers) / mean(&plain) - 1.0).abs() < 0.02);
+}
+
+/// Reads of a block disturb it until it is programmed anew.
+#[test]
+fn reads_disturb_until_the_block_is_written_again() {
+    let mut aging = lived(3_000.0, 0);
+    aging.rates.disturb = (1e-3, 0.0, 1.0);
+    aging.retries.steps = 0;
+    let mut executor = Executor::new();
+    let media = flash(aging, 6).media(&executor.sim());
+    plant(&media);
+    let mut breakdown = Breakdown::new();
+    let mut read = |executor: &mut Executor| {
+        executor.block_on(media.read(PageId(3), 4096, READER, &mut breakdown)).unwrap().is_ok()
+    };
+    // 0.1% for each read of each of 64 pages: at 64 times 5 reads, past what can be corrected.
+    assert!(read(&mut executor) && (0..64).all(|_| read(&mut executor)));
+    (0..64 * 5).for_each(|_| _ = read(&mut executor));
+    assert!(!read(&mut executor));
+    let block = BlockId(0);
+    executor.block_on(media.erase(block, READER, &mut Breakdown::new())).unwrap().unwrap();
+    for page in 0..4 {
+        let mut image = PageImage::default();
+        image.push(0, None);
+        let program = media.program(PageId(page), image, READER, &mut breakdown);
+        executor.block_on(program).unwrap().unwrap();
+    }
+    let ended = executor.block_on(media.read(PageId(3), 4096, READER, &mut breakdown)).unwrap();
+    assert_eq!(ended, Ok(()), "the block has been written anew");
+}
+
+/// Erases of each block until it fails: the share of those that fail in the rated life is as given, under uniform wear.
+#[test]
+fn blocks_wear_out_in_the_share_given() {
+    let failures = Failures { erase: 0.4, program: 0.0, shape: 2.0 };
+    let aging = Aging { rated: 100, failures, erase_growth: 1.0, ..aging() };
+    let mut executor = Executor::new();
+    let media = flash(aging, 8).media(&executor.sim());
+    let mut failed_by = [0u32; 2];
+    for block in (0..BLOCKS).map(BlockId) {
+        for cycle in 0..100u64 {
+            let begun = executor.sim().now();
+            let ended = executor.block_on(media.erase(block, READER, &mut Breakdown::new())).unwrap();
+            // 2 ms, and as much again after the rated erases.
+            assert_eq!((executor.sim().now() - begun).ns(), 2_000_000 + cycle * 20_000);
+            if ended.is_err() {
+                failed_by[usize::from(cycle >= 50)] += 1;
+                break;
+            }
+        }
+    }
+    // 1 - 0.6^(1/4) by half of the life, 0.4 by all of it: 256 blocks, within five standard deviations.
+    let expected = [0.1199, 0.2801].map(|share| 256.0 * share);
+    for (failed, mean) in failed_by.into_iter().zip(expected) {
+        assert!((f64::from(failed) - mean).abs() < 5.0 * mean.sqrt(), "{failed} instead of {mean}");
+    }
+    assert_eq!(media.aging_counts().unwrap().failed_erases, u64::from(failed_by.iter().sum::<u32>()));
+}
+
+/// What is saved and put into other flash reads as it would have.
+#[test]
+fn the_ages_of_blocks_are_part_of_the_saved_state() {
+    let aging = Aging { life: Life { cycles: 2_000.0, spread: 0.2, age: DAY * 900, shelf: DAY * 30 }, ..aging() };
+    let flash = flash(aging, 9);
+    let mut executor = Executor::new();
+    let media = flash.media(&executor.sim());
+    plant(&media);
+    let saved = media.take_saved().unwrap();
+    let new = TestFlash { aging: Some(lived(0.0, 0)), ..flash.clone() };
+    let mut restored = Media::new(&executor.sim(), new.config()).unwrap();
+    restored.put_saved(saved).unwrap();
+    let mut one_by_one = |media: &Media| {
+        let read = |page| executor.block_on(media.read(PageId(page), 4096, READER, &mut Breakdown::new())).unwrap();
+        let ended: Vec<_> = (0..3_000).map(read).collect();
+        (ended, media.aging_counts().unwrap().retries)
+    };
+    let found = one_by_one(&restored);
+    assert!(found.1[1..].iter().sum::<u64>() > 0, "some are retried");
+    let again = flash.media(&Executor::new().sim());
+    plant(&again);
+    assert_eq!(again.erases(BlockId(17)), restored.erases(BlockId(17)));
+    let mut executor = Executor::new();
+    let fresh = flash.media(&executor.sim());
+    plant(&fresh);
+    let read = |page| executor.block_on(fresh.read(PageId(page), 4096, READER, &mut Breakdown::new())).unwrap();
+    let ended: Vec<_> = (0..3_000).map(read).collect();
+    assert_eq!((ended, fresh.aging_counts().unwrap().retries), found);
+}

@@ -1,0 +1,213 @@
+//! `[wear]`: whether the flash ages, and how.
+
+use nandscape_device_media::aging::{Correction, ErrorRates, Failures, Life, Retries};
+use nandscape_device_media::geometry::Counts;
+use nandscape_device_media::{Aging, Cell, Timing};
+use nandscape_sim::Span;
+use nandscape_sim::units::Ratio;
+
+use super::Result;
+use super::bounds::{or, within, wrong};
+use crate::aging_values::{Age, ErrorModel};
+use crate::keys::AgingKeys;
+use crate::values::Text;
+
+/// Errors that are corrected of each KiB of a codeword, unless the profile says otherwise: 72 bits of 1 KiB are what data sheets
+/// of TLC ask for.
+const CORRECTABLE_OF_KIB: u32 = 72;
+const DEFAULT_STEPS: u32 = 8;
+const DEFAULT_KEEPS: Ratio = Ratio(0.5);
+const DEFAULT_SHAPE: f64 = 3.0;
+const NO_TIME: Age = Age(Span::ZERO);
+
+/// How the flash ages. `logical` is the mapping units that a host sees.
+pub(super) fn aging(
+    keys: &AgingKeys,
+    timing: &Timing,
+    geometry: &Counts,
+    rated: u32,
+    logical: u32,
+) -> Result<Option<Aging>> {
+    let Some(rates) = rates(keys, timing.cell)? else { return Ok(None) };
+    if !timing.features.read_retry.probability.is_empty() {
+        let problem = "does not go with [wear], in which retries follow from errors; [] is valid";
+        return wrong("timing.read_retry.probability", problem);
+    }
+    if rated == 0 {
+        return wrong("timing.rated_erases", "0 is flash that does not wear; with [wear] from 1 on is valid");
+    }
+    Ok(Some(Aging {
+        rates,
+        page_types: page_types(keys, timing.cell)?,
+        layer_spread: share("wear.layer_spread", &keys.layer_spread, 1.0)?,
+        block_spread: share("wear.block_spread", &keys.block_spread, 2.0)?,
+        die_spread: share("wear.die_spread", &keys.die_spread, 2.0)?,
+        correction: correction(keys, timing, geometry)?,
+        retries: Retries {
+            steps: within("wear.retry_steps", keys.retry_steps.unwrap_or(DEFAULT_STEPS).into(), 0, 16)? as u32,
+            keeps: share("wear.retry_keeps", &keys.retry_keeps.or(Some(Text(DEFAULT_KEEPS))), 1.0)?,
+        },
+        rated,
+        erase_growth: share("wear.erase_growth", &keys.erase_growth, 100.0)?,
+        failures: Failures {
+            erase: share("wear.erase_failures", &keys.erase_failures, 0.99)?,
+            program: share("wear.program_failures", &keys.program_failures, 0.99)?,
+            shape: number("wear.failure_shape", keys.failure_shape.unwrap_or(DEFAULT_SHAPE), 0.1, 20.0)?,
+        },
+        life: life(keys, geometry, logical)?,
+    }))
+}
+
+fn rates(keys: &AgingKeys, cell: Cell) -> Result<Option<ErrorRates>> {
+    match &keys.rber {
+        Some(model) => match model.rates() {
+            Ok(None) if *keys != (AgingKeys { rber: Some(model.clone()), ..AgingKeys::default() }) => {
+                wrong("wear.rber", "is \"none\", and other keys of [wear] are given; without them it is valid")
+            }
+            Ok(rates) => Ok(rates),
+            Err(problem) => wrong("wear.rber", problem),
+        },
+        None if *keys == AgingKeys::default() => Ok(None),
+        None if cell == Cell::Tlc => Ok(Some(ErrorRates::TLC_72_LAYERS)),
+        None => {
+            let problem =
+                format!("is missing: there is a model of tlc, and timing.cell is {}; give nine numbers", cell.name());
+            wrong("wear.rber", problem)
+        }
+    }
+}
+
+fn page_types(keys: &AgingKeys, cell: Cell) -> Result<Vec<f64>> {
+    let types = cell.page_types();
+    let factors = keys.page_types.clone().unwrap_or_else(|| vec![1.0; types]);
+    if factors.len() != types {
+        let problem = format!("has {} factors, and {} has {types} page types", factors.len(), cell.name());
+        return wrong("wear.page_types", problem);
+    }
+    for factor in &factors {
+        number("wear.page_types", *factor, 0.0, 100.0)?;
+    }
+    Ok(factors)
+}
+
+fn correction(keys: &AgingKeys, timing: &Timing, geometry: &Counts) -> Result<Correction> {
+    // A codeword that is larger than a page holds a page.
+    let bytes = timing.features.ecc.codeword.min(geometry.page_size);
+    let bits = bytes * 8;
+    let default = CORRECTABLE_OF_KIB * bytes / 1024;
+    let correctable = within("wear.correctable", keys.correctable.unwrap_or(default).into(), 0, bits.into())? as u32;
+    Ok(Correction { bits, correctable, codewords: geometry.page_size / bytes })
+}
+
+fn life(keys: &AgingKeys, geometry: &Counts, logical: u32) -> Result<Life> {
+    let age = or(&keys.age, NO_TIME).0;
+    let a_day = number("wear.writes_per_day", keys.writes_per_day.unwrap_or(1.0), 0.0, 1_000.0)?;
+    let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, .. } = *geometry;
+    let blocks = [channels, dies_per_channel, planes_per_die, blocks_per_plane].map(f64::from);
+    let units_of_block = f64::from(geometry.pages_per_block * (geometry.page_size / geometry.unit_size));
+    let share = f64::from(logical) / (blocks.iter().product::<f64>() * units_of_block);
+    let cycles = keys.cycles.map_or(age.as_s() / 86_400.0 * a_day * share, f64::from);
+    Ok(Life {
+        cycles: number("wear.cycles", cycles, 0.0, 1e7)?,
+        spread: self::share("wear.cycles_spread", &keys.cycles_spread, 1.0)?,
+        age,
+        shelf: or(&keys.shelf, NO_TIME).0,
+    })
+}
+
+fn share(key: &str, given: &Option<Text<Ratio>>, most: f64) -> Result<f64> {
+    let share = or(given, Ratio(0.0)).0;
+    match share <= most {
+        true => Ok(share),
+        false => wrong(key, format!("{} is out of range; up to {} is valid", Ratio(share), Ratio(most))),
+    }
+}
+
+fn number(key: &str, number: f64, least: f64, most: f64) -> Result<f64> {
+    match (least..=most).contains(&number) {
+        true => Ok(number),
+        false => wrong(key, format!("{number} is out of range; from {least} to {most} is valid")),
+    }
+}
+
+/// Writes what was decided into the keys.
+pub(super) fn fill_in(keys: &mut AgingKeys, aging: &Aging) {
+    let Aging { rates, correction, retries, failures, life, .. } = aging;
+    let named = ErrorRates::ALL.iter().find(|(_, known)| known == rates);
+    let numbers = || ErrorModel::Numbers(rates.numbers().to_vec());
+    keys.rber = Some(named.map_or_else(numbers, |(name, _)| ErrorModel::Named((*name).to_owned())));
+    keys.correctable = Some(correction.correctable);
+    keys.retry_steps = Some(retries.steps);
+    keys.retry_keeps = Some(Text(Ratio(retries.keeps)));
+    keys.page_types = Some(aging.page_types.clone());
+    for (key, value) in [
+        (&mut keys.layer_spread, aging.layer_spread),
+        (&mut keys.block_spread, aging.block_spread),
+        (&mut keys.die_spread, aging.die_spread),
+        (&mut keys.erase_growth, aging.erase_growth),
+        (&mut keys.erase_failures, failures.erase),
+        (&mut keys.program_failures, failures.program),
+        (&mut keys.cycles_spread, life.spread),
+    ] {
+        *key = Some(Text(Ratio(value)));
+    }
+    keys.failure_shape = Some(failures.shape);
+    (keys.age, keys.shelf) = (Some(Text(Age(life.age))), Some(Text(Age(life.shelf))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn resolve(changes: &[&str]) -> std::result::Result<Option<Aging>, String> {
+        let mut profile = Profile::load("default").unwrap();
+        profile.set_all(changes).map_err(|error| error.to_string())?;
+        let resolved = profile.resolve().map_err(|error| error.to_string())?;
+        // What is written reads back as the same.
+        let again = Profile::parse("again.toml", &resolved.to_toml()).unwrap().resolve().unwrap();
+        assert_eq!(again.aging, resolved.aging);
+        Ok(resolved.aging)
+    }
+
+    #[test]
+    fn flash_ages_if_a_key_of_wear_is_given() {
+        assert_eq!(resolve(&[]), Ok(None));
+        assert_eq!(resolve(&["wear.rber=none"]), Ok(None));
+        let aging = resolve(&["wear.cycles=1500"]).unwrap().unwrap();
+        assert_eq!((aging.rates, aging.life.cycles), (ErrorRates::TLC_72_LAYERS, 1_500.0));
+        assert_eq!((aging.correction.bits, aging.correction.correctable, aging.retries.steps), (32_768, 288, 8));
+    }
+
+    /// A drive write a day wears each block by less than an erase a day, for there is more flash than capacity.
+    #[test]
+    fn a_life_is_worth_its_writes() {
+        let life = resolve(&["wear.age=18months"]).unwrap().unwrap().life;
+        assert!((430.0..547.5).contains(&life.cycles), "{}", life.cycles);
+        let twice = resolve(&["wear.age=18months", "wear.writes_per_day=2"]).unwrap().unwrap().life;
+        assert!((twice.cycles / life.cycles - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_by_key() {
+        for (change, problem) in [
+            ("wear.rber=tlc", "wear.rber: \"tlc\" is no model"),
+            ("wear.rber=[1, 2]", "wear.rber: has 2 numbers"),
+            ("wear.correctable=40000", "wear.correctable: 40000 is out of range"),
+            ("wear.retry_steps=17", "wear.retry_steps: 17 is out of range"),
+            ("wear.page_types=[1]", "wear.page_types: has 1 factors"),
+            ("wear.failure_shape=0", "wear.failure_shape: 0 is out of range"),
+            ("wear.age=18", "is not a time such as \"18months\""),
+            ("wear.layer_spread=150%", "wear.layer_spread: 150% is out of range"),
+        ] {
+            let error = resolve(&[change]).unwrap_err();
+            assert!(error.contains(problem), "{change}: {error}");
+        }
+        let both = ["wear.rber=none", "wear.cycles=10"];
+        assert!(resolve(&both).unwrap_err().contains("wear.rber: is \"none\""));
+        let slc = ["timing.cell=slc", "timing.read=20us", "timing.program=200us", "wear.cycles=10"];
+        assert!(resolve(&slc).unwrap_err().contains("wear.rber: is missing"));
+        let shares = ["timing.read_retry.probability=[0.1]", "wear.cycles=10"];
+        assert!(resolve(&shares).unwrap_err().contains("timing.read_retry.probability"));
+    }
+}
