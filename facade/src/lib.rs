@@ -12,7 +12,7 @@
 //! | [`trace`] | block traces: read, described, converted, and replayed as workloads |
 //! | [`run`] | a drive under a workload, and the report |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
-//! | [`host`] | what a host does over a drive: transactions |
+//! | [`host`] | what a host does over a drive: transactions, open-channel drives |
 //! | [`nvme`] | commands, completions and statuses as bytes |
 //! | [`sim`] | the executor and its clock, time, resources, randomness, histograms |
 //!
@@ -158,6 +158,10 @@ pub mod drive {
 
 /// What a host does over a drive.
 pub mod host {
+    /// Open-channel drives.
+    pub mod open_channel {
+        pub use nandscape_host_open_channel::*;
+    }
     pub use nandscape_host_transaction::{CommitError, Limits, Misfit, Transaction};
 }
 

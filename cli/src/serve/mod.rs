@@ -154,14 +154,16 @@ fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// NBD knows no zones: its clients would write where such a drive takes nothing.
+/// NBD knows neither zones nor chunks: its clients would write where such a drive takes nothing.
 fn check_zones(plan: &[plan::Part], args: &ServeArgs) -> Result<(), Failure> {
     let Some(address) = args.nbd.first() else { return Ok(()) };
-    let zoned = plan.iter().flat_map(|part| &part.drives).find(|drive| drive.has_zones());
-    let Some(drive) = zoned else { return Ok(()) };
+    let all = plan.iter().flat_map(|part| &part.drives);
+    let Some((drive, has)) = all.filter_map(|drive| Some((drive, drive.is_written_in_order()?))).next() else {
+        return Ok(());
+    };
     let name = drive.name();
     Err(Failure::Input(anyhow::anyhow!(
-        "--nbd {address}: drive {name} has zones, which NBD cannot tell its clients; --vfio-user and --nvme-tcp can"
+        "--nbd {address}: drive {name} has {has}, which NBD cannot tell its clients; --vfio-user and --nvme-tcp can"
     )))
 }
 

@@ -53,12 +53,12 @@ impl PlannedDrive {
         }
     }
 
-    /// Whether it is a model with zones.
-    pub(super) fn has_zones(&self) -> bool {
-        match self {
-            PlannedDrive::Model(spec) => spec.resolve().is_ok_and(|resolved| resolved.zone().is_some()),
-            PlannedDrive::Remote(_) => false,
-        }
+    /// What a model has that its host writes in order.
+    pub(super) fn is_written_in_order(&self) -> Option<&'static str> {
+        let PlannedDrive::Model(spec) = self else { return None };
+        let resolved = spec.resolve().ok()?;
+        let zones = resolved.zone().map(|_| "zones");
+        zones.or(resolved.open_channel().map(|_| "chunks"))
     }
 
     /// Bytes that this process may keep for it.

@@ -12,6 +12,7 @@
 //! | `reading` | what the reads of all FTLs have in common |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
 //! | `zone` | the zone FTL, whose zones are written in order |
+//! | `open_channel` | no FTL: the flash in chunks, as it is |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
 //! | `upkeep` | counters of what it does for them |
 //! | `stored_counters` | counters as bytes, for drives in files |
@@ -22,6 +23,7 @@ pub mod address;
 pub mod component;
 mod flushes;
 pub mod ftl;
+pub mod open_channel;
 pub mod ox_block;
 pub mod page;
 pub mod parts;
@@ -34,6 +36,7 @@ pub mod zone;
 
 pub use address::Extent;
 pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable};
+pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, SavedPage, WearConfig};
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};

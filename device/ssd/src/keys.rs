@@ -288,9 +288,11 @@ section! {
     /// The flash translation layer.
     FtlKeys at "ftl" {
         /// The kind of FTL: `"page"`; [`"ox_block"`](techniques/ox-block.md), which keeps its tables in flash and recovers
-        /// them; [`"pblk"` and `"spdk"`](techniques/line-ftls.md), which find their tables again in their data; or
-        /// [`"zone"`](techniques/zns.md), zones that the host writes in order (ZNS). `allocation`, `restart_time`, `ftl.gc` and
-        /// `ftl.wear` are of the first, `ftl.zone` is of the last, `ftl.ox_block` and `ftl.ox` are of the others.
+        /// them; [`"pblk"` and `"spdk"`](techniques/line-ftls.md), which find their tables again in their data;
+        /// [`"zone"`](techniques/zns.md), zones that the host writes in order (ZNS); or
+        /// [`"open_channel"`](techniques/open-channel.md), no FTL: the host writes and erases the flash. `allocation`, `ftl.gc` and
+        /// `ftl.wear` are of the first, `ftl.zone` and `ftl.open_channel` are of the last two, `ftl.ox_block` and `ftl.ox` are of
+        /// the others.
         kind: Text<Choice<FtlKind>>,
         /// Flash beyond the capacity, as a share of the capacity: `"12%"`. The reserve that garbage collection needs
         /// comes on top.
@@ -324,6 +326,8 @@ section! {
         ox: OxKeys,
         /// Zones.
         zone: ZoneKeys,
+        /// Open-channel drives.
+        open_channel: OpenChannelKeys,
     }
 }
 
@@ -455,6 +459,22 @@ section! {
         zrwa_zones: u32,
         /// Size of zone descriptor extensions, a multiple of 64 bytes: `"64B"`. `"0"`: there are none.
         descriptor_extension: Text<Bytes>,
+    }
+}
+
+section! {
+    /// Open-channel drives.
+    OpenChannelKeys at "ftl.open_channel" {
+        /// Logical blocks of an open chunk, up to its write pointer, that cannot be read yet (MW_CUNITS): `16`. A multiple of what one
+        /// program writes.
+        mw_cunits: u32,
+        /// Whether an open chunk may be reset. The specification allows it for closed ones.
+        early_reset: bool,
+        /// Whether a free chunk may be reset (MCCAP, multiple resets).
+        multiple_resets: bool,
+        /// How far the wear index of a chunk, 0 to 255, may be from the average before the drive notifies the host: `10`. `0`: it does
+        /// not.
+        wear_threshold: u8,
     }
 }
 

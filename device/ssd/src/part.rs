@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Located, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedPage, Stats, TableSummary, ZoneFtl,
+    Ftl, Located, OpenChannel, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedPage, Stats, TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
@@ -22,6 +22,7 @@ pub(crate) enum AnyFtl {
     Page(Rc<PageFtl>),
     OxBlock(Rc<OxBlock>),
     Zone(Rc<ZoneFtl>),
+    OpenChannel(Rc<OpenChannel>),
 }
 
 /// Does the same with an FTL whatever its kind.
@@ -31,6 +32,7 @@ macro_rules! on {
             AnyFtl::Page($ftl) => $does,
             AnyFtl::OxBlock($ftl) => $does,
             AnyFtl::Zone($ftl) => $does,
+            AnyFtl::OpenChannel($ftl) => $does,
         }
     };
 }
@@ -59,6 +61,11 @@ impl Part {
     /// The FTL, if it has zones.
     pub fn zones(&self) -> Option<&Rc<ZoneFtl>> {
         if let AnyFtl::Zone(ftl) = &self.ftl { Some(ftl) } else { None }
+    }
+
+    /// The flash in chunks, if the drive is an open-channel one.
+    pub fn open_channel(&self) -> Option<&Rc<OpenChannel>> {
+        if let AnyFtl::OpenChannel(ftl) = &self.ftl { Some(ftl) } else { None }
     }
 
     /// What the FTL knows of a block.
@@ -123,7 +130,7 @@ impl Part {
             // An orderly stop, after which all that counts is in the flash.
             AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
             // Its state cannot be taken: [`crate::Resolved::check_can_be_saved`].
-            AnyFtl::Zone(_) => {}
+            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => {}
         }
     }
 
@@ -131,7 +138,7 @@ impl Part {
     pub(crate) fn holds_data(&self) -> bool {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.may_hold_data(),
-            AnyFtl::OxBlock(_) | AnyFtl::Zone(_) => !self.media.is_blank(),
+            AnyFtl::OxBlock(_) | AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => !self.media.is_blank(),
         }
     }
 
@@ -141,6 +148,7 @@ impl Part {
             AnyFtl::Page(ftl) => ftl.take_saved().map(Some),
             AnyFtl::OxBlock(_) => Ok(None),
             AnyFtl::Zone(_) => Err("the state of zones cannot be taken".to_owned()),
+            AnyFtl::OpenChannel(_) => Err("the state of chunks cannot be taken".to_owned()),
         }
     }
 
@@ -174,7 +182,7 @@ impl Part {
             AnyFtl::Page(ftl) => ftl.save(),
             AnyFtl::OxBlock(ftl) => ftl.save(),
             // It is in no file.
-            AnyFtl::Zone(_) => Ok(()),
+            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => Ok(()),
         }
     }
 }

@@ -129,7 +129,9 @@ impl Resolved {
     pub fn check_store(&self, spec: &StoreSpec) -> Result<(), String> {
         let parts = self.parts().iter().map(|part| &part.drive);
         let cannot = |drive: &&Resolved| {
-            drive.zone().is_some() || drive.ox_block().is_some_and(|config| config.layout != Layout::Log)
+            drive.zone().is_some()
+                || drive.open_channel().is_some()
+                || drive.ox_block().is_some_and(|config| config.layout != Layout::Log)
         };
         if let Some(drive) = std::iter::once(self).chain(parts).find(cannot) {
             let kind = drive.keys.ftl.kind.map(|text| text.0.to_string()).unwrap_or_default();

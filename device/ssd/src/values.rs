@@ -189,6 +189,8 @@ pub enum FtlKind {
     Spdk,
     /// Zones, which the host writes in order.
     Zone,
+    /// None: an open-channel drive.
+    OpenChannel,
 }
 
 /// Which part of the drive a zone is spread over.
@@ -319,6 +321,7 @@ named! {
         ("pblk", FtlKind::Pblk),
         ("spdk", FtlKind::Spdk),
         ("zone", FtlKind::Zone),
+        ("open_channel", FtlKind::OpenChannel),
     ];
     ZoneSpread => [
         ("superblock", ZoneSpread::Superblock),

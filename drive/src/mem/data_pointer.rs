@@ -280,6 +280,18 @@ impl Memory for DataPointer {
         Ok(Some(HostMem::over(Rc::new(metadata))))
     }
 
+    /// A buffer in one piece.
+    fn list(&self, pointer: u64) -> Result<Option<HostMem>, Status> {
+        if !pointer.is_multiple_of(8) {
+            return Err(Status::INVALID_FIELD.final_());
+        }
+        let first = SglDescriptor::new(SglType::DATA_BLOCK, pointer, u32::MAX);
+        let description = Description::Sgl { first, describes_metadata: false };
+        let list = DataPointer::over(&self.dma, description, Access::Read, Purpose::Other);
+        list.remote.replace(Some(self.remote()));
+        Ok(Some(HostMem::over(Rc::new(list))))
+    }
+
     fn is_settled(&self) -> bool {
         !self.failed.get() && self.need() == Need::Nothing
     }

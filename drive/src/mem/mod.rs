@@ -12,15 +12,17 @@
 //! | `data_pointer` | a `Memory` that a command describes by PRPs or an SGL |
 //! | `kept` | those of the commands of one queue, used again |
 //! | `prp`, `sgl` | walking them |
+//! | `listed` | a buffer of this process with lists beside it |
 //! | `remote` | what a command moves to and from memory that only its host reaches |
 //!
-//! Metadata that does not follow the data has a pointer of its own, which leads to a memory of its own.
+//! Metadata that does not follow the data has a pointer of its own, which leads to a memory of its own; so has a list of addresses.
 
 pub mod data_pointer;
 pub mod dma;
 #[cfg(target_os = "linux")]
 pub mod guest;
 mod kept;
+mod listed;
 #[cfg(target_os = "linux")]
 pub mod mapping;
 mod prp;
@@ -37,6 +39,7 @@ pub use dma::{Access, Answered, Ask, Dma, DmaFault, Purpose};
 #[cfg(target_os = "linux")]
 pub use guest::GuestMemory;
 pub use kept::DataPointers;
+pub use listed::Listed;
 #[cfg(target_os = "linux")]
 pub use mapping::Mapping;
 pub use remote::{LONGEST_ASK, Need};
@@ -78,6 +81,14 @@ pub trait Memory {
     /// # Errors
     /// The status of a command whose pointer is wrong.
     fn metadata(&self, _pointer: u64) -> Result<Option<HostMem>, Status> {
+        Ok(None)
+    }
+
+    /// A list that a field of the command leads to by address, to be read; `None` where the host has no such addresses.
+    ///
+    /// # Errors
+    /// The status of a command whose address is wrong.
+    fn list(&self, _pointer: u64) -> Result<Option<HostMem>, Status> {
         Ok(None)
     }
 
@@ -282,6 +293,15 @@ impl HostMem {
             Some(slice) => slice.memory.metadata(entry.metadata.get()),
             None => Ok(None),
         }
+    }
+
+    /// A list of addresses or the like that a field of the command points to, where this is the memory of its data; `None` where
+    /// the host has no such pointers.
+    ///
+    /// # Errors
+    /// The status of a command whose pointer is wrong.
+    pub fn list(&self, pointer: u64) -> Result<Option<HostMem>, Status> {
+        self.0.as_ref().map_or(Ok(None), |slice| slice.memory.list(pointer))
     }
 
     /// Whether no copy has failed, and nothing is needed of the host.

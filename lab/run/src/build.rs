@@ -115,6 +115,12 @@ pub(crate) fn prepare(
             "precondition steady: drive {name} has zones, which are not overwritten at random; none and full are valid"
         )));
     }
+    if profile.open_channel().is_some() && plant == Plant::Steady {
+        let name = &profile.name;
+        return Err(DriveError::State(format!(
+            "precondition steady: drive {name} is an open-channel one, which its host collects; none and full are valid"
+        )));
+    }
     ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Phase::Preconditioning, share));
     Ok(())
 }

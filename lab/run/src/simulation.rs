@@ -225,6 +225,7 @@ impl Simulation {
     ) -> Result<Finished, RunError> {
         let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
         let fits = fits.and_then(|()| self.profile.zone().map_or(Ok(()), |_| self.workload.check_on_zones()));
+        let fits = fits.and_then(|()| self.profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
         fits.map_err(RunError::Workload)?;
         let (created, seed) = (Moment::now(), Seed::new(self.seed));
         begin.check_save_after(&self.profile)?;

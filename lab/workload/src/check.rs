@@ -82,6 +82,16 @@ impl Workload {
             )),
         }
     }
+
+    /// Says why no workload runs on an open-channel drive: its addresses are places in the flash, with gaps between chunks.
+    ///
+    /// # Errors
+    /// Always, with what is valid.
+    pub fn check_on_chunks() -> Result<(), String> {
+        Err("the drive is an open-channel one, whose chunks are for hosts that know them: over `nandscape serve` with --vfio-user or \
+             --nvme-tcp, or in a program with the library nandscape-host-open_channel"
+            .to_owned())
+    }
 }
 
 impl JobSpec {

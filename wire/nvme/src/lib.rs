@@ -21,6 +21,7 @@
 //! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
 //! | `zns` | the Zoned Namespace command set |
+//! | `open_channel` | open-channel drives |
 //! | `vendor` | every extension of the source papers, planned once |
 //!
 //! A field that the specification counts from zero ends in `_z`.
@@ -39,6 +40,7 @@ pub mod io;
 pub mod log;
 pub mod manage;
 pub mod opcode;
+pub mod open_channel;
 pub mod parameter;
 pub mod predictable_latency;
 pub mod register;

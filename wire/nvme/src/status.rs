@@ -90,7 +90,7 @@ macro_rules! statuses {
 }
 
 // Generic Command Status: Base 4.2.3.1; codes from 80h on: NVM 3.1.2.1. Command Specific: Base 4.2.3.2.
-// From B6h on: ZNS 3.1. Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3. Path Related Status: Base 4.2.3.4.
+// From B6h on: ZNS 3.1. Media and Data Integrity Errors: Base 4.2.3.3, NVM 3.1.2.3; from C0h on: OC 5. Path Related Status: Base 4.2.3.4.
 statuses! {
     /// The command succeeded.
     SUCCESS = 0, 0x00, "Successful Completion";
@@ -244,6 +244,14 @@ statuses! {
     COMPARE_FAILURE = 2, 0x85, "Compare Failure";
     /// A deallocated or unwritten block was read, and the host has asked for an error (DULBE).
     DEALLOCATED_OR_UNWRITTEN = 2, 0x87, "Deallocated or Unwritten Logical Block";
+    /// The chunk is out of use, or has become so in this reset.
+    OFFLINE_CHUNK = 2, 0xc0, "Offline Chunk";
+    /// The state of the chunk allows no reset.
+    INVALID_RESET = 2, 0xc1, "Invalid Reset";
+    /// The chunk was closed before its end: the data before its write pointer can be read.
+    CHUNK_EARLY_CLOSE = 2, 0xf1, "Write Fail, Chunk Early Close";
+    /// The write does not begin at the write pointer, or the chunk takes no writes.
+    OUT_OF_ORDER_WRITE = 2, 0xf2, "Out of Order Write";
     /// The controller does not reach what is behind it.
     CONTROLLER_PATHING_ERROR = 3, 0x60, "Controller Pathing Error";
     /// The host does not reach the controller: the command could not be sent, or its end is not known.

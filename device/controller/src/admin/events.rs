@@ -29,6 +29,7 @@ const SMART: u8 = 1;
 const NOTICE: u8 = 2;
 /// I/O Command Specific Status.
 const COMMAND_SET: u8 = 6;
+const VENDOR: u8 = 7;
 
 impl Event {
     /// The host has written a doorbell of a queue that there is not.
@@ -53,6 +54,11 @@ impl Event {
 
     /// A sanitize operation has ended.
     pub(crate) const SANITIZED: Event = Event { kind: COMMAND_SET, information: 1, log: log::SANITIZE_STATUS };
+
+    /// A log page of the command set has something new to tell (OC 3.2.2).
+    pub(crate) const fn own_log(log: u8) -> Event {
+        Event { kind: VENDOR, information: 0, log }
+    }
 
     fn dw0(self) -> u32 {
         u32::from(self.kind) | u32::from(self.information) << 8 | u32::from(self.log) << 16

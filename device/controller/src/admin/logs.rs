@@ -3,6 +3,7 @@
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::ascii;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, EnduranceGroup, FirmwareSlot, Identifiers, LogPart, Smart};
+use nandscape_wire_nvme::open_channel::GEOMETRY;
 use nandscape_wire_nvme::vendor::{self, DriveLog};
 use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEntry, zns};
 use zerocopy::IntoBytes;
@@ -91,6 +92,10 @@ impl<C: CommandSet> NvmeController<C> {
                 return Err(NUMBER_OF_DWORDS);
             }
         }
+        if self.subsystem.set.own_logs().contains(&lid) {
+            let (len, part) = self.subsystem.set.own_log(lid, offset..offset.saturating_add(bytes));
+            return if offset > len { Err(OFFSET) } else { Ok(Answer::padded(part, bytes as usize)) };
+        }
         let log = match lid {
             log::SUPPORTED_LOG_PAGES => self.supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(sanitizing.is_some()),
@@ -121,11 +126,13 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Log pages are of the subsystem or of the controller (Base 5.1.12.1), and SMART of a namespace is not offered; but the zones that
-    /// have changed are those of a namespace.
+    /// have changed are those of a namespace, as are logs of the command set.
     fn check_log_namespace(&self, lid: u8, nsid: u32) -> Result<(), Refusal> {
-        match lid {
-            log::CHANGED_ZONES if self.namespaces.get(nsid).is_some() => Ok(()),
-            log::CHANGED_ZONES if self.has_zones() => Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::NSID)),
+        let is_of_namespace =
+            lid == log::CHANGED_ZONES && self.has_zones() || self.subsystem.set.own_logs().contains(&lid);
+        match self.namespaces.get(nsid) {
+            Some(_) if is_of_namespace || lid == log::CHANGED_ZONES => Ok(()),
+            None if is_of_namespace => Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::NSID)),
             _ if [0, NSID_ALL].contains(&nsid) => Ok(()),
             _ => Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID)),
         }
@@ -193,6 +200,9 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let test = log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM;
         effects.admin[usize::from(AdminOpcode::DEVICE_SELF_TEST.0)] = test.into();
+        if self.subsystem.set.geometry().is_some() {
+            effects.admin[usize::from(GEOMETRY.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
+        }
         if self.subsystem.set.administers_namespaces() {
             effects_on_namespaces(&mut effects);
         }
@@ -225,6 +235,9 @@ impl<C: CommandSet> NvmeController<C> {
         }
         if self.has_zones() {
             logs.ids[usize::from(log::CHANGED_ZONES)] = log::LOG_SUPPORTED.into();
+        }
+        for lid in self.subsystem.set.own_logs() {
+            logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into();
         }
         if self.has_sets() {
             logs.ids[usize::from(log::ENDURANCE_GROUP)] = log::LOG_SUPPORTED.into();

@@ -21,6 +21,7 @@ use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::open_channel::GEOMETRY;
 use nandscape_wire_nvme::{AdminOpcode, Parameter, Status, SubmissionEntry, log};
 
 use crate::command_set::{CommandSet, Reply};
@@ -134,6 +135,7 @@ impl<C: CommandSet> NvmeController<C> {
         let mut permit = None;
         let answer = match AdminOpcode(entry.opcode) {
             AdminOpcode::IDENTIFY => self.identify(entry),
+            GEOMETRY => self.geometry(entry),
             AdminOpcode::GET_LOG_PAGE => self.serve_log_page((queue, entry), mem, &mut permit, breakdown).await,
             AdminOpcode::GET_FEATURES => self.get_features(entry),
             AdminOpcode::SET_FEATURES => match self.set_features(entry, mem) {
@@ -189,6 +191,15 @@ impl<C: CommandSet> NvmeController<C> {
         let is_supported =
             || self.commands_and_effects().admin[usize::from(opcode.0)].get() & log::EFFECT_SUPPORTED != 0;
         WITHOUT_NAMESPACE.contains(&opcode) && is_supported()
+    }
+
+    /// Geometry (OC 3.1).
+    fn geometry(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
+        let data = self.subsystem.set.geometry().ok_or(Status::INVALID_OPCODE)?;
+        match self.namespaces.get(entry.nsid.get()) {
+            Some(_) => Ok(Answer::data(&data)),
+            None => Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::NSID)),
+        }
     }
 
     async fn deliver(

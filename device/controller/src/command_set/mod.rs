@@ -5,10 +5,12 @@
 
 pub mod forward;
 pub mod nvm;
+pub mod open_channel;
 pub mod sets;
 pub mod zns;
 
 use std::future::Future;
+use std::ops::Range;
 use std::rc::Rc;
 
 use nandscape_device_ftl::Sanitization;
@@ -154,6 +156,24 @@ pub trait CommandSet: 'static {
 
     /// Has `told` called whenever power is cut, in the middle of any operation: it may only start a task.
     fn on_power_cut(&self, told: Box<dyn Fn()>);
+
+    /// What Geometry returns, an admin command of open-channel drives.
+    fn geometry(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Log pages of its own namespace.
+    fn own_logs(&self) -> &'static [u8] {
+        &[]
+    }
+
+    /// The length of such a log page, and the part of it that is asked for, as far as it is there.
+    fn own_log(&self, _lid: u8, _part: Range<u64>) -> (u64, Vec<u8>) {
+        (0, Vec::new())
+    }
+
+    /// Has `told` called, with a log page of its own, whenever the log has something new to tell.
+    fn on_notice(&self, _told: Box<dyn Fn(u8)>) {}
 
     /// Has `told` called, with the first block of a zone, whenever the drive itself has changed the zone.
     fn on_zone_change(&self, _told: Box<dyn Fn(u64)>) {}

@@ -31,7 +31,7 @@ use nandscape_sim::workers::Workers;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::DriveLog;
 
-use crate::admin::{Saved, Telemetry};
+use crate::admin::{Event, Saved, Telemetry};
 use crate::arbiter::Arbiter;
 use crate::command_set::nvm::by_cause;
 use crate::command_set::{CommandSet, SetInfo};
@@ -123,6 +123,12 @@ impl<C: CommandSet> NvmSubsystem<C> {
         subsystem.set.on_zone_change(Box::new(move |zslba| {
             if let Some(subsystem) = weak.upgrade() {
                 subsystem.controllers.all().iter().for_each(|controller| controller.zone_changed(zslba));
+            }
+        }));
+        let weak = Rc::downgrade(&subsystem);
+        subsystem.set.on_notice(Box::new(move |lid| {
+            if let Some(subsystem) = weak.upgrade() {
+                subsystem.controllers.all().iter().for_each(|controller| controller.raise(Event::own_log(lid)));
             }
         }));
         subsystem

@@ -22,6 +22,9 @@ impl Resolved {
         if let Some(config) = &self.ox_block {
             super::ox_block::fill_in(&mut self.keys, config, self.geometry.page_size.into());
         }
+        if let Some(config) = &self.open_channel {
+            super::open_channel::fill_in(&mut self.keys, config);
+        }
         if let Some(config) = &self.zone {
             super::zone::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
         }

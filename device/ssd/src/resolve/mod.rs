@@ -7,6 +7,7 @@
 //! | `aging` | how the flash ages |
 //! | `ox_block` | OX-Block |
 //! | `zone` | zones |
+//! | `open_channel` | open-channel drives |
 //! | `parts` | several FTLs in one drive |
 //! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
@@ -21,6 +22,7 @@ mod fill_in;
 mod flash;
 mod ftl;
 mod identity;
+pub(crate) mod open_channel;
 pub(crate) mod ox_block;
 mod parts;
 mod smaller;
@@ -29,7 +31,7 @@ pub(crate) mod zone;
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::ox_block::Layout;
 use nandscape_device_ftl::zone::ZoneConfig;
-use nandscape_device_ftl::{FirmwareTimes, OxBlockConfig, PageFtlConfig, Policies};
+use nandscape_device_ftl::{FirmwareTimes, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Aging, Geometry, MediaConfig, Rule, StoreKind, Timing};
@@ -60,6 +62,7 @@ pub struct Resolved {
     ftl: PageFtlConfig,
     ox_block: Option<OxBlockConfig>,
     zone: Option<ZoneConfig>,
+    open_channel: Option<OpenChannelConfig>,
     controller: ControllerConfig,
     parts: Vec<ResolvedPart>,
     own: OwnPolicies,
@@ -113,6 +116,7 @@ impl Profile {
             ox_block: ox_block::ox_block(keys, &geometry, &timing, &page_ftl)?,
             zone: zone::zone(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
             aging: aging::aging(&keys.wear, &timing, &geometry, controller.rated_erases, logical_units)?,
+            open_channel: open_channel::open_channel(keys, (&counted, &timing), &page_ftl, &controller)?,
             timing,
             geometry,
             ftl: page_ftl,
@@ -138,7 +142,7 @@ impl Resolved {
     /// Bytes of each namespace that a new drive has, by number.
     pub fn namespaces(&self) -> Vec<u64> {
         match &*self.parts {
-            [] => vec![self.zoned_bytes().unwrap_or(self.capacity())],
+            [] => vec![self.zoned_bytes().or(self.addressed_bytes()).unwrap_or(self.capacity())],
             parts => parts.iter().map(|part| part.drive.capacity()).collect(),
         }
     }
@@ -228,6 +232,9 @@ impl Resolved {
         if let Some(config) = &mut self.zone {
             (config.reset, config.check_block) = ((Span::ZERO, Span::ZERO), Span::ZERO);
             zone::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
+        }
+        if let Some(config) = &mut self.open_channel {
+            config.check_block = Span::ZERO;
         }
         self.controller = controller::controller(&self.keys).expect("no time is a time");
         self.parts = self.parts.into_iter().map(ResolvedPart::without_delay).collect();

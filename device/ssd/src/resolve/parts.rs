@@ -49,6 +49,9 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
     if drive.parts.iter().any(|part| part.drive.zone.is_some()) {
         return wrong("ftl.parts.ftl.kind", "\"zone\" is for a drive with one FTL; the other kinds are valid");
     }
+    if drive.parts.iter().any(|part| part.drive.open_channel.is_some()) {
+        return wrong("ftl.parts.ftl.kind", "\"open_channel\" is for a drive with one FTL; the other kinds are valid");
+    }
     check_names(&drive.parts)?;
     combine(&mut drive, &parts);
     drive.check_faults()?;

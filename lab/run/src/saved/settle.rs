@@ -45,6 +45,7 @@ pub(super) fn settle(
     let profile = without_faults(&simulation.profile)?;
     let fits = load.check_on_namespaces(&profile.namespaces(), profile.lba_bytes());
     let fits = fits.and_then(|()| profile.zone().map_or(Ok(()), |_| load.check_on_zones()));
+    let fits = fits.and_then(|()| profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
     fits.map_err(RunError::Workload)?;
     let seed = Seed::new(simulation.seed);
     let drive = RigDrive {

@@ -70,7 +70,7 @@ impl Pool {
 
 /// Memory that a command has until this is dropped.
 #[must_use]
-pub(super) struct Held<'a> {
+pub(in crate::command_set) struct Held<'a> {
     of: &'a Pool,
     /// Whether the command writes.
     writes: bool,
@@ -94,7 +94,7 @@ impl<F: Ftl> Nvm<F> {
     ///
     /// # Errors
     /// The status of a command that is to end early.
-    pub(super) async fn copy_memory(
+    pub(in crate::command_set) async fn copy_memory(
         &self,
         command: &Command<'_>,
         bytes: usize,

@@ -140,7 +140,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// Counts `commands` commands that read blocks of a namespace, their metadata left out.
-    fn count_read(&self, commands: u64, namespace: &Namespace, blocks: u32) {
+    pub(in crate::command_set) fn count_read(&self, commands: u64, namespace: &Namespace, blocks: u32) {
         let mut counts = self.counts.get();
         counts.reads += commands;
         counts.read_bytes += u64::from(blocks) * u64::from(namespace.lba_bytes);

@@ -62,6 +62,18 @@ impl<F: Ftl> Nvm<F> {
         ToHost { mem: command.mem.clone(), link: command.link.clone(), rejects_unmapped }
     }
 
+    /// Reads an extent into a part of the host's memory.
+    pub(in crate::command_set) async fn read_part(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        mem: HostMem,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let to = ToHost { mem, ..self.to_host(command) };
+        self.reader.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
+    }
+
     /// Reads into the controller and compares with the host's data.
     pub(super) async fn compare(
         &self,
@@ -75,7 +87,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// Reads into memory of the controller; nothing crosses the link.
-    pub(super) async fn read_inside(
+    pub(in crate::command_set) async fn read_inside(
         &self,
         command: &Command<'_>,
         extent: Extent,

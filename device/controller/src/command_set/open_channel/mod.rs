@@ -1,0 +1,266 @@
+//! The commands of an open-channel drive (OC 2.0) over flash in chunks: one namespace, whose addresses are places in the flash.
+//!
+//! | file | what |
+//! |---|---|
+//! | `addresses` | the addresses that a command names |
+//! | `together` | parts of a command that go on at once |
+//! | `read`, `write`, `copy`, `reset` | the vector commands, and those on blocks in a row that do the same |
+//! | `report` | Geometry and the log pages |
+//!
+//! Vector commands name up to 64 addresses, of several chunks, in a list in the host's memory. Over Fabrics there are no such lists:
+//! there Read, Write, Copy and Dataset Management do the same on blocks in a row. Read, Compare, Verify and Flush are those of
+//! the NVM command set; what was not written reads as zeros.
+//!
+//! Left out, and not offered: metadata, Write Zeroes, Write Uncorrectable, several namespaces, Format and Sanitize; the chunk
+//! descriptors that a reset may return; the feature Media Feedback.
+
+mod addresses;
+mod copy;
+mod read;
+mod report;
+mod reset;
+mod together;
+mod write;
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_ftl::open_channel::Layout;
+use nandscape_device_ftl::{Ftl, OpenChannel as Chunks, Sanitization};
+use nandscape_device_media::Media;
+use nandscape_drive::Breakdown;
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::identify::{
+    self, Controller as IdentifyController, LbaFormat, Namespace as IdentifyNamespace,
+};
+use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
+use nandscape_wire_nvme::open_channel as oc;
+use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use super::nvm::Nvm;
+use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use crate::config::ControllerConfig;
+use crate::namespace::Namespace;
+use addresses::{in_a_row, runs, vectored};
+
+/// See the file.
+pub struct OpenChannel {
+    sim: Sim,
+    nvm: Nvm<Chunks>,
+    /// Typical and maximum times of a read, a write and a reset, in ns.
+    times: [u32; 6],
+}
+
+/// The optional commands of the NVM command set that there are not.
+const LEFT_OUT: u16 = identify::ONCS_WRITE_UNCORRECTABLE | identify::ONCS_WRITE_ZEROES;
+/// Their opcodes.
+const LEFT_OUT_OPCODES: [IoOpcode; 2] = [IoOpcode::WRITE_UNCORRECTABLE, IoOpcode::WRITE_ZEROES];
+
+impl OpenChannel {
+    /// The commands of a drive over `ftl`, which uses `media`. A logical block is a unit.
+    ///
+    /// # Panics
+    /// When it is not, or when a command may write more than the controller has room for.
+    pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<Chunks>, config: &ControllerConfig) -> OpenChannel {
+        assert_eq!(config.lba_bytes, media.geometry().unit_size(), "a logical block is a unit");
+        let most = u64::from(ftl.max_reserve()) * u64::from(SECTOR);
+        assert!(u64::from(config.max_transfer) <= most, "there is room for {most} bytes of a command");
+        let times = times(&media);
+        OpenChannel { sim: sim.clone(), nvm: Nvm::new(sim, media, ftl, config), times }
+    }
+
+    fn ftl(&self) -> &Rc<Chunks> {
+        self.nvm.ftl()
+    }
+
+    fn layout(&self) -> &Layout {
+        self.ftl().layout()
+    }
+
+    fn unit_sectors(&self) -> u32 {
+        self.ftl().unit().sectors()
+    }
+
+    /// Whether the blocks of a command on blocks in a row are there. What else is wrong with it is found where it is served.
+    fn check_there(&self, command: &Command<'_>) -> Result<(), Failure> {
+        let (slba, blocks) = (command.entry.slba(), u64::from(Cdw12::of(command.entry).nlb_z()) + 1);
+        let addresses: Vec<u64> = (slba..slba.saturating_add(blocks)).collect();
+        runs(&addresses, self.layout(), u32::MAX).map(drop).map_err(|failed| failed.failure)
+    }
+}
+
+/// Typical and maximum times of a read, a write and a reset of the flash alone.
+fn times(media: &Media) -> [u32; 6] {
+    let timing = media.timing();
+    let ns = |span: Span| u32::try_from(span.ns()).unwrap_or(u32::MAX);
+    let of = |times: &[Span]| {
+        let sum: u64 = times.iter().map(|time| time.ns()).sum();
+        let longest = times.iter().max().copied().unwrap_or(Span::ZERO);
+        [ns(Span::from_ns(sum / times.len().max(1) as u64)), ns(longest)]
+    };
+    let ([read, read_most], [write, write_most]) = (of(&timing.read), of(&timing.program));
+    [read, read_most, write, write_most, ns(timing.erase), ns(timing.erase)]
+}
+
+impl CommandSet for OpenChannel {
+    fn info(&self) -> SetInfo {
+        SetInfo { keeps_metadata: false, sanitizes: false, ..self.nvm.info() }
+    }
+
+    fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
+
+    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
+        let name = match IoOpcode(entry.opcode) {
+            IoOpcode::READ | oc::VECTOR_READ => "read",
+            IoOpcode::WRITE | oc::VECTOR_WRITE => "write",
+            oc::VECTOR_RESET => "reset",
+            oc::VECTOR_COPY => "copy",
+            _ => "other",
+        };
+        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
+
+    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        match IoOpcode(command.entry.opcode) {
+            oc::VECTOR_READ => vectored(self.vector_read(command, breakdown).await),
+            oc::VECTOR_WRITE => vectored(self.vector_write(command, breakdown).await),
+            oc::VECTOR_RESET => vectored(self.vector_reset(command, breakdown).await),
+            oc::VECTOR_COPY => vectored(self.vector_copy(command, breakdown).await),
+            IoOpcode::WRITE => in_a_row(self.write_in_a_row(command, breakdown).await),
+            IoOpcode::COPY => in_a_row(self.copy_in_a_row(command, breakdown).await),
+            IoOpcode::DATASET_MANAGEMENT => in_a_row(self.dataset_management(command, breakdown).await),
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => match self.check_there(command) {
+                Ok(()) => self.nvm.serve(command, breakdown).await,
+                Err(failure) => Err(failure).into(),
+            },
+            IoOpcode::FLUSH => self.nvm.serve(command, breakdown).await,
+            _ => Err(Status::INVALID_OPCODE.final_()).into(),
+        }
+    }
+
+    fn fuses(&self) -> bool {
+        false
+    }
+
+    /// Never called: the set fuses nothing.
+    async fn serve_fused(&self, _: [Command<'_>; 2], _: &mut Breakdown) -> [Reply; 2] {
+        [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()]
+    }
+
+    fn administers_namespaces(&self) -> bool {
+        false
+    }
+
+    /// Nothing is dropped: no command that would have it dropped is offered.
+    async fn erase(&self, _: &Namespace) {}
+
+    /// No command asks for it.
+    async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
+        Err(Status::SANITIZE_FAILED)
+    }
+
+    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
+        self.nvm.test(namespace, slba, blocks).await
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        self.nvm.totals()
+    }
+
+    fn restore_totals(&self, totals: &[u64]) {
+        self.nvm.restore_totals(totals);
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.nvm.bytes_written()
+    }
+
+    fn may_hold_data(&self) -> bool {
+        self.nvm.may_hold_data()
+    }
+
+    async fn flush(&self) {
+        self.nvm.flush().await;
+    }
+
+    fn identify_controller(&self, data: &mut IdentifyController) {
+        self.nvm.identify_controller(data);
+        data.oncs = (data.oncs.get() & !LEFT_OUT).into();
+        (data.fuses, data.acwu_z) = (0.into(), 0.into());
+    }
+
+    /// There is one format: a logical block is a unit. Linux up to 5.14 takes a drive for an open-channel one by the first byte
+    /// of the vendor's.
+    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        let mut data = self.nvm.identify_namespace(namespace);
+        let own = usize::from(data.flbas & 0xf);
+        let unit = self.nvm.info().unit_bytes.ilog2() as u8;
+        for (index, format) in data.lbaf.iter_mut().enumerate() {
+            let is_there = namespace.is_none_or(|_| index == own) && format.lbads == unit && format.ms.get() == 0;
+            if !is_there {
+                *format = LbaFormat { ms: 0.into(), lbads: 0, rp: 0 };
+            }
+        }
+        (data.mc, data.dpc) = (0, 0);
+        data.dlfeat = identify::DLFEAT_ZEROS;
+        data.nacwu_z = 0.into();
+        // A Copy is written as by one Write.
+        data.mcl = namespace.map_or(0, |namespace| namespace.max_blocks).into();
+        data.vendor[0] = 1;
+        data
+    }
+
+    fn geometry(&self) -> Option<Vec<u8>> {
+        Some(self.geometry_data().as_bytes().to_vec())
+    }
+
+    fn own_logs(&self) -> &'static [u8] {
+        &[oc::CHUNK_LOG, oc::NOTIFICATION_LOG]
+    }
+
+    fn own_log(&self, lid: u8, part: Range<u64>) -> (u64, Vec<u8>) {
+        if lid == oc::CHUNK_LOG { self.chunk_log(part) } else { self.notification_log(part) }
+    }
+
+    fn on_notice(&self, told: Box<dyn Fn(u8)>) {
+        self.ftl().on_notice(Box::new(move || told(oc::NOTIFICATION_LOG)));
+    }
+
+    fn effects(&self, effects: &mut CommandsAndEffects) {
+        self.nvm.effects(effects);
+        LEFT_OUT_OPCODES.iter().for_each(|opcode| effects.io[usize::from(opcode.0)] = 0.into());
+        let supported = log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE;
+        effects.io[usize::from(oc::VECTOR_READ.0)] = supported.into();
+        for opcode in [oc::VECTOR_WRITE, oc::VECTOR_COPY, oc::VECTOR_RESET] {
+            effects.io[usize::from(opcode.0)] = (supported | log::EFFECT_CONTENT_CHANGE).into();
+        }
+    }
+
+    fn smart(&self, smart: &mut Smart) {
+        self.nvm.smart(smart);
+    }
+
+    fn drive_log(&self, log: &mut DriveLog) {
+        self.nvm.drive_log(log);
+    }
+
+    fn warnings(&self) -> u8 {
+        self.nvm.warnings()
+    }
+
+    fn on_power_cut(&self, told: Box<dyn Fn()>) {
+        self.nvm.on_power_cut(told);
+    }
+
+    async fn power_returns(&self) {
+        self.nvm.power_returns().await;
+    }
+
+    async fn restart(&self) {
+        self.nvm.restart().await;
+    }
+}

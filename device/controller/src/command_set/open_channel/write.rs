@@ -1,0 +1,143 @@
+//! Vector Chunk Write (OC 4.4), and Write of blocks in a row.
+//!
+//! A command takes its units of all chunks when it begins to be served, or none: then nothing is written. One that has no data
+//! after all leaves zeros there, since a chunk has no holes.
+
+use nandscape_device_ftl::open_channel::Ticket;
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, HostMem, Stage};
+use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::{Parameter, Status};
+
+use super::OpenChannel;
+use super::addresses::{Outcome, Run, listed, status_of, writes};
+use super::read::gathered;
+use super::together::{Part, together};
+use crate::command_set::{Command, Culprit, Failure};
+use crate::refusal::Refusal;
+
+impl OpenChannel {
+    /// Serves Vector Chunk Write.
+    pub(super) async fn vector_write(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Outcome {
+        command.namespace.check_flags(command.entry)?;
+        let count = self.count(command)?;
+        check_data(command, count)?;
+        let addresses = listed(command.mem, command.entry.slba(), count, Parameter::at(10, 0))?;
+        self.write(command, &addresses, breakdown).await
+    }
+
+    /// Serves Write.
+    pub(super) async fn write_in_a_row(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Outcome {
+        let (entry, namespace) = (command.entry, command.namespace);
+        namespace.check_flags(entry)?;
+        namespace.check_directive(entry)?;
+        let blocks = u32::from(Cdw12::of(entry).nlb_z()) + 1;
+        if blocks > namespace.max_blocks {
+            return Err(Refusal::field(12, 0).final_().into());
+        }
+        namespace.check_range(entry.slba(), blocks.into())?;
+        check_data(command, blocks)?;
+        let addresses: Vec<u64> = (entry.slba()..entry.slba() + u64::from(blocks)).collect();
+        self.write(command, &addresses, breakdown).await
+    }
+
+    async fn write(&self, command: &Command<'_>, addresses: &[u64], breakdown: &mut Breakdown) -> Outcome {
+        self.nvm.count_write();
+        let runs = writes(addresses, self.layout())?;
+        let tickets = self.begin(&runs)?;
+        let bytes = addresses.len() * command.namespace.lba_bytes as usize;
+        let room = match self.room(command, addresses.len() as u32, breakdown).await {
+            Ok(room) => room,
+            Err(status) => return self.give_up(&runs, &tickets, status, breakdown).await,
+        };
+        command.link.receive(bytes as u64, breakdown).await;
+        // A guest may have unmapped its memory meanwhile.
+        let mem = command.mem.part(0, bytes.min(command.mem.len()));
+        if let Err(status) = command.stop.check().and_then(|()| mem.cover(mem.len())) {
+            return self.give_up(&runs, &tickets, status, breakdown).await;
+        }
+        let outcome = self.program(&runs, &tickets, Some(&mem), breakdown).await;
+        drop(room);
+        outcome
+    }
+
+    /// Takes the units of all runs.
+    pub(super) fn begin(&self, runs: &[Run]) -> Result<Vec<Ticket>, super::addresses::Failed> {
+        let writes: Vec<_> = runs.iter().map(|run| (run.chunk, run.first, run.units)).collect();
+        let failed = |(number, error): (usize, _)| runs[number].failed(status_of(error), self.layout());
+        self.ftl().check_writes(&writes).map_err(failed)?;
+        let begun = writes.iter().map(|(chunk, at, units)| self.ftl().begin_write(*chunk, *at, *units));
+        Ok(begun.collect::<Result<_, _>>().expect("they were checked"))
+    }
+
+    /// Waits for room in the controller.
+    pub(super) async fn room(
+        &self,
+        command: &Command<'_>,
+        units: u32,
+        breakdown: &mut Breakdown,
+    ) -> Result<impl Drop + use<'_>, Status> {
+        let begun = self.sim.now();
+        let room = self.ftl().reserve_units(units, breakdown.waits(Stage::Queue));
+        let taken = command.stop.or_stopped(room).await;
+        if taken.is_err() {
+            breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+        }
+        taken
+    }
+
+    /// A command that has taken units gets no data.
+    pub(super) async fn give_up(
+        &self,
+        runs: &[Run],
+        tickets: &[Ticket],
+        status: Status,
+        breakdown: &mut Breakdown,
+    ) -> Outcome {
+        self.program(runs, tickets, None, breakdown).await?;
+        Err(status.into())
+    }
+
+    /// Programs the data of all runs, each of a chunk, side by side; without data, zeros.
+    pub(super) async fn program(
+        &self,
+        runs: &[Run],
+        tickets: &[Ticket],
+        data: Option<&HostMem>,
+        breakdown: &mut Breakdown,
+    ) -> Outcome {
+        let parts = runs.iter().zip(tickets).map(|(run, ticket)| self.program_run(run, *ticket, data)).collect();
+        let ended = together(parts, breakdown).await;
+        gathered(runs, ended)
+    }
+
+    fn program_run<'a>(&'a self, run: &Run, ticket: Ticket, data: Option<&HostMem>) -> Part<'a, Result<(), Failure>> {
+        let (unit, run) = (self.unit_sectors() as usize * 512, *run);
+        let part = data.map(|mem| match mem.is_empty() {
+            true => mem.clone(),
+            false => mem.part(run.at as usize * unit, run.units as usize * unit),
+        });
+        Box::pin(async move {
+            let mut breakdown = Breakdown::new();
+            let data = part.as_ref().filter(|mem| !mem.is_empty());
+            let ended = self.ftl().program(ticket, data, &mut breakdown).await.map_err(|error| Failure {
+                status: status_of(error),
+                culprit: Culprit::Block(self.layout().address(run.chunk, run.first)),
+            });
+            (ended, breakdown)
+        })
+    }
+}
+
+/// Checks the memory of a write before it takes units: a host that is asked for its data later has the command served again.
+fn check_data(command: &Command<'_>, blocks: u32) -> Result<(), Status> {
+    let bytes = blocks as usize * command.namespace.lba_bytes as usize;
+    if !command.namespace.keeps_data && command.mem.is_empty() {
+        return Ok(());
+    }
+    if command.mem.is_empty() {
+        return Err(Status::DATA_TRANSFER_ERROR.final_());
+    }
+    command.mem.fits(bytes)?;
+    command.mem.part(0, bytes).cover(bytes)
+}

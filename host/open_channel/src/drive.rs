@@ -1,0 +1,318 @@
+//! An open-channel drive, as its host uses it.
+
+use std::rc::Rc;
+
+use nandscape_drive::mem::Listed;
+use nandscape_drive::{Completion, Drive, HostMem, Issuer};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::io::{CopyRange, DsmRange};
+use nandscape_wire_nvme::open_channel::{
+    self as oc, CHUNK_CLOSED, CHUNK_FREE, CHUNK_LOG, CHUNK_OFFLINE, CHUNK_OPEN, ChunkDescriptor, ChunkNotification,
+    GEOMETRY, MAX_VECTOR, NOTIFICATION_LOG,
+};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::geometry::Geometry;
+use crate::rows::{Row, rows};
+
+/// Bytes of a log that are read by one command.
+const LOG_PART: u64 = 4_096;
+/// Notifications that are read at a time.
+const NOTICES: u32 = 64;
+
+/// Which commands are used.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Means {
+    /// Vector commands.
+    Vector,
+    /// Commands on blocks in a row.
+    Rows,
+}
+
+/// A command that failed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{status}")]
+pub struct Error {
+    /// Why.
+    pub status: Status,
+    /// The addresses at fault as far as the drive tells, a bit each from the first on.
+    pub which: u64,
+}
+
+/// A chunk, as the drive reports it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ChunkInfo {
+    /// Its first address.
+    pub address: u64,
+    /// Its state: one of the constants of [`nandscape_wire_nvme::open_channel`].
+    pub state: u8,
+    /// Its wear, from 0 (new) to 255.
+    pub wear: u8,
+    /// Logical blocks that it has.
+    pub blocks: u64,
+    /// Logical blocks that are written.
+    pub written: u64,
+}
+
+/// See the file.
+pub struct OpenChannel {
+    issuer: Issuer,
+    admin: Rc<dyn Drive>,
+    drive: Rc<dyn Drive>,
+    geometry: Geometry,
+    means: Means,
+}
+
+impl From<Status> for Error {
+    fn from(status: Status) -> Error {
+        Error { status, which: 0 }
+    }
+}
+
+impl Error {
+    fn of(ended: &Completion) -> Result<(), Error> {
+        let which = u64::from(ended.dw1) << 32 | u64::from(ended.dw0);
+        if ended.status.is_success() { Ok(()) } else { Err(Error { status: ended.status.meaning(), which }) }
+    }
+}
+
+impl OpenChannel {
+    /// Opens a drive, whose admin commands go through `admin`.
+    ///
+    /// # Errors
+    /// When the drive does not tell a geometry: it is not an open-channel drive.
+    pub async fn open(
+        sim: &Sim,
+        admin: Rc<dyn Drive>,
+        drive: Rc<dyn Drive>,
+        means: Means,
+    ) -> Result<OpenChannel, Error> {
+        let issuer = Issuer::new(sim);
+        let entry = SubmissionEntry { nsid: drive.info().nsid.into(), ..SubmissionEntry::admin(GEOMETRY) };
+        let mem = HostMem::zeroed(size_of::<oc::Geometry>());
+        Error::of(&issuer.execute(&*admin, entry, mem.clone()).await)?;
+        let data = oc::Geometry::read_from_bytes(&mem.to_vec()).expect("it has the size");
+        let geometry = Geometry::of(&data).ok_or(Status::INVALID_FIELD)?;
+        Ok(OpenChannel { issuer, admin, drive, geometry, means })
+    }
+
+    /// Its geometry.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Bytes of a logical block.
+    pub fn block_bytes(&self) -> usize {
+        self.drive.info().lba_bytes as usize
+    }
+
+    /// All chunks, in the order of [`Geometry::chunk_places`].
+    ///
+    /// # Errors
+    /// The status of a command that failed.
+    pub async fn report(&self) -> Result<Vec<ChunkInfo>, Error> {
+        let chunks = self.geometry.groups * self.geometry.pus * self.geometry.chunks;
+        self.report_of(0, chunks).await
+    }
+
+    /// `count` chunks from number `first` on.
+    ///
+    /// # Errors
+    /// The status of a command that failed.
+    pub async fn report_of(&self, first: u32, count: u32) -> Result<Vec<ChunkInfo>, Error> {
+        let bytes = size_of::<ChunkDescriptor>() as u64;
+        let log = self.log(CHUNK_LOG, u64::from(first) * bytes, u64::from(count) * bytes).await?;
+        let info = |bytes: &[u8]| {
+            let chunk = ChunkDescriptor::read_from_bytes(bytes).expect("a descriptor's bytes");
+            ChunkInfo {
+                address: chunk.slba.get(),
+                state: chunk.cs & (CHUNK_FREE | CHUNK_CLOSED | CHUNK_OPEN | CHUNK_OFFLINE),
+                wear: chunk.wli,
+                blocks: chunk.cnlb.get(),
+                written: chunk.wp.get(),
+            }
+        };
+        Ok(log.chunks_exact(bytes as usize).map(info).collect())
+    }
+
+    /// The notifications after number `seen`, the oldest first. The drive keeps the latest.
+    ///
+    /// # Errors
+    /// The status of the command.
+    pub async fn notifications(&self, seen: u64) -> Result<Vec<ChunkNotification>, Error> {
+        let log = self.log(NOTIFICATION_LOG, 0, u64::from(NOTICES) * size_of::<ChunkNotification>() as u64).await?;
+        let all = log.chunks_exact(size_of::<ChunkNotification>());
+        let all = all.map(|bytes| ChunkNotification::read_from_bytes(bytes).expect("a notification's bytes"));
+        let mut new: Vec<_> = all.take_while(|notice| notice.nc.get() > seen).collect();
+        new.reverse();
+        Ok(new)
+    }
+
+    /// Waits until the drive has a notification that was not read.
+    ///
+    /// # Errors
+    /// The status of the command.
+    pub async fn notified(&self) -> Result<(), Error> {
+        let entry = SubmissionEntry::admin(nandscape_wire_nvme::AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST);
+        loop {
+            let ended = self.issuer.execute(&*self.admin, entry, HostMem::none()).await;
+            Error::of(&ended)?;
+            if (ended.dw0 >> 16) as u8 == NOTIFICATION_LOG {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn log(&self, lid: u8, offset: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+        let mut log = Vec::with_capacity(bytes as usize);
+        for at in (0..bytes).step_by(LOG_PART as usize) {
+            let part = LOG_PART.min(bytes - at);
+            let mem = HostMem::zeroed(part as usize);
+            let offset = offset + at;
+            let entry = SubmissionEntry {
+                cdw12: (offset as u32).into(),
+                cdw13: ((offset >> 32) as u32).into(),
+                ..SubmissionEntry::get_log_page(lid, self.drive.info().nsid, part as u32)
+            };
+            Error::of(&self.issuer.execute(&*self.admin, entry, mem.clone()).await)?;
+            log.extend(mem.to_vec());
+        }
+        Ok(log)
+    }
+
+    /// Reads logical blocks.
+    ///
+    /// # Errors
+    /// That of the first command that failed.
+    pub async fn read(&self, addresses: &[u64]) -> Result<Vec<u8>, Error> {
+        let mem = HostMem::zeroed(addresses.len() * self.block_bytes());
+        self.on_data(IoOpcode::READ, oc::VECTOR_READ, addresses, &mem).await?;
+        Ok(mem.to_vec())
+    }
+
+    /// Writes logical blocks: of each chunk from its write pointer on, in multiples of [`Geometry::ws_min`].
+    ///
+    /// # Errors
+    /// That of the first command that failed.
+    ///
+    /// # Panics
+    /// When the data is not that of so many blocks.
+    pub async fn write(&self, addresses: &[u64], data: &[u8]) -> Result<(), Error> {
+        assert_eq!(data.len(), addresses.len() * self.block_bytes(), "the data of {} blocks", addresses.len());
+        self.on_data(IoOpcode::WRITE, oc::VECTOR_WRITE, addresses, &HostMem::from_bytes(data)).await
+    }
+
+    /// Blocks of one command: whole minimum writes.
+    fn most(&self, limit: u32) -> u32 {
+        let most = self.drive.info().max_blocks.min(limit);
+        (most / self.geometry.ws_min * self.geometry.ws_min).max(1)
+    }
+
+    /// All commands are submitted at once, and in order.
+    async fn on_data(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
+        let (nsid, bytes) = (self.drive.info().nsid, self.block_bytes());
+        let of_row = |Row { first, blocks, at }: Row| {
+            let mem = mem.part(at * bytes, blocks as usize * bytes);
+            self.issuer.execute(&*self.drive, SubmissionEntry::blocks(row, nsid, first, blocks), mem)
+        };
+        let of_vector = |(number, part): (usize, &[u64])| {
+            let at = number * self.most(MAX_VECTOR) as usize;
+            let mem = mem.part(at * bytes, part.len() * bytes);
+            let (list, mem) = self.listed(&[part], mem);
+            self.issuer.execute(&*self.drive, SubmissionEntry::vector(vector, nsid, list[0], part.len() as u32), mem)
+        };
+        let under_way: Vec<_> = match self.means {
+            Means::Rows => rows(addresses, self.most(u32::from(u16::MAX))).into_iter().map(of_row).collect(),
+            Means::Vector => addresses.chunks(self.most(MAX_VECTOR) as usize).enumerate().map(of_vector).collect(),
+        };
+        let mut outcome = Ok(());
+        for ended in under_way {
+            let ended = Error::of(&ended.await);
+            outcome = outcome.and(ended);
+        }
+        outcome
+    }
+
+    /// What the fields of a vector command say of lists of addresses, and the memory of the command.
+    fn listed(&self, lists: &[&[u64]], data: HostMem) -> (Vec<u64>, HostMem) {
+        let memory = |list: &&[u64]| {
+            let bytes: Vec<u8> = list.iter().flat_map(|address| address.to_le_bytes()).collect();
+            HostMem::from_bytes(&bytes)
+        };
+        let fields = lists.iter().zip(0..).map(|(list, number)| if list.len() == 1 { list[0] } else { number });
+        (fields.collect(), HostMem::over(Rc::new(Listed::new(data, lists.iter().map(memory).collect()))))
+    }
+
+    /// Resets the chunks that addresses are in; with rows, addresses are those of the first blocks.
+    ///
+    /// # Errors
+    /// That of the first command that failed. No chunk of that command was reset, unless it is out of use now.
+    pub async fn reset(&self, addresses: &[u64]) -> Result<(), Error> {
+        let (nsid, blocks) = (self.drive.info().nsid, self.geometry.sectors);
+        for part in addresses.chunks(MAX_VECTOR as usize) {
+            let (entry, mem) = match self.means {
+                Means::Vector => {
+                    let (list, mem) = self.listed(&[part], HostMem::none());
+                    (SubmissionEntry::vector(oc::VECTOR_RESET, nsid, list[0], part.len() as u32), mem)
+                }
+                Means::Rows => {
+                    let range =
+                        |first: &u64| DsmRange { slba: (*first).into(), blocks: blocks.into(), ..DsmRange::default() };
+                    let ranges: Vec<DsmRange> = part.iter().map(range).collect();
+                    (SubmissionEntry::deallocate(nsid, part.len() as u32), HostMem::from_bytes(ranges.as_bytes()))
+                }
+            };
+            Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)?;
+        }
+        Ok(())
+    }
+
+    /// Copies blocks inside the drive: the first of `from` to the first of `to`, and so on. The destinations are written as by
+    /// [`OpenChannel::write`]. Copies by rows have destinations in a row.
+    ///
+    /// # Errors
+    /// That of the first command that failed.
+    ///
+    /// # Panics
+    /// When there are not as many sources as destinations.
+    pub async fn copy(&self, from: &[u64], to: &[u64]) -> Result<(), Error> {
+        assert_eq!(from.len(), to.len(), "a destination for each source");
+        match self.means {
+            Means::Vector => {
+                let most = self.most(MAX_VECTOR) as usize;
+                for (from, to) in from.chunks(most).zip(to.chunks(most)) {
+                    self.copy_vector(from, to).await?;
+                }
+            }
+            Means::Rows => {
+                for row in rows(to, self.most(u32::from(u16::MAX))) {
+                    self.copy_row(&from[row.at..row.at + row.blocks as usize], row.first).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn copy_vector(&self, from: &[u64], to: &[u64]) -> Result<(), Error> {
+        let (list, mem) = self.listed(&[from, to], HostMem::none());
+        let entry = SubmissionEntry {
+            cdw14: (list[1] as u32).into(),
+            cdw15: ((list[1] >> 32) as u32).into(),
+            ..SubmissionEntry::vector(oc::VECTOR_COPY, self.drive.info().nsid, list[0], from.len() as u32)
+        };
+        Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)
+    }
+
+    /// One Copy, whose destination is in a row. It has up to 128 sources, each of which is a row.
+    async fn copy_row(&self, from: &[u64], to: u64) -> Result<(), Error> {
+        let range = |row: Row| CopyRange {
+            slba: row.first.into(),
+            nlb_z: (row.blocks as u16 - 1).into(),
+            ..CopyRange::default()
+        };
+        let ranges: Vec<CopyRange> = rows(from, u32::from(u16::MAX)).into_iter().map(range).collect();
+        let entry = SubmissionEntry::copy(self.drive.info().nsid, to, ranges.len() as u32, 0);
+        Error::of(&self.issuer.execute(&*self.drive, entry, HostMem::from_bytes(ranges.as_bytes())).await)
+    }
+}

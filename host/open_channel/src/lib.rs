@@ -1,0 +1,23 @@
+//! A library for hosts of open-channel drives: the geometry, reports of chunks, and commands on addresses.
+//!
+//! An [`OpenChannel`] goes through any two [`Drive`](nandscape_drive::Drive)s: one for admin commands, one for the rest.
+//!
+//! | means | commands |
+//! |---|---|
+//! | [`Means::Vector`] | the vector commands; the lists of addresses are in memory that the drive reaches: in this process |
+//! | [`Means::Rows`] | Read, Write, Copy and Dataset Management, one for each row of addresses: over every transport |
+//!
+//! | file | what |
+//! |---|---|
+//! | `geometry` | the geometry, places and addresses of version 2.0, and those of version 1.2, which name planes |
+//! | `drive` | opening a drive, its logs, and commands on addresses |
+//! | `rows` | addresses in a row |
+//!
+//! Left out: what is built on it, such as an FTL; Linux' ioctls.
+
+mod drive;
+mod geometry;
+mod rows;
+
+pub use drive::{ChunkInfo, Error, Means, OpenChannel};
+pub use geometry::{Geometry, PageAddress, Place};

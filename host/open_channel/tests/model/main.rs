@@ -1,0 +1,6 @@
+//! Open-channel drives by the library of their hosts, against a model of the specification.
+
+mod campaign;
+mod rig;
+mod statuses;
+mod table;
