@@ -29,4 +29,6 @@ builtin![
     "wd-zn540-block",
     "ox-block",
     "two-ftls",
+    "dfc-mlc",
+    "cnex-westlake",
 ];

@@ -117,9 +117,12 @@ const OWN_BLOCKS: &[&str] = &["capacity=8GiB"];
 /// Some profiles in every state, under every size. Enough writes for collections to begin in all of them.
 fn grid(changes: &[&str], is_in: impl Fn(usize) -> bool) -> Vec<Case> {
     let mut cases = Vec::new();
-    // Zones are not written at random.
-    let of_blocks =
-        BUILTIN.iter().filter(|builtin| Profile::load(builtin.name).unwrap().resolve().unwrap().zone().is_none());
+    // Zones and chunks are not written at random.
+    let has_blocks = |name: &str| {
+        let resolved = Profile::load(name).unwrap().resolve().unwrap();
+        resolved.zone().is_none() && resolved.open_channel().is_none()
+    };
+    let of_blocks = BUILTIN.iter().filter(|builtin| has_blocks(builtin.name));
     for (_, builtin) in of_blocks.enumerate().filter(|(number, _)| is_in(*number)) {
         for precondition in [Precondition::None, Precondition::Full, Precondition::Steady] {
             for bs in ["512", "4k", "unit", "64k"] {

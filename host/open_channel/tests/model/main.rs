@@ -1,6 +1,7 @@
 //! Open-channel drives by the library of their hosts, against a model of the specification.
 
 mod campaign;
+mod figures;
 mod rig;
 mod statuses;
 mod table;
