@@ -19,9 +19,12 @@ pub enum LockError {
     /// It is in use.
     #[error("another run is using it; wait for it, or use another folder")]
     Busy,
-    /// It cannot be created or written.
-    #[error(transparent)]
-    Io(#[from] io::Error),
+    /// There can be no such folder.
+    #[error("cannot make the folder: {0}")]
+    Make(io::Error),
+    /// It cannot be written.
+    #[error("cannot write to the folder: {0}")]
+    Write(io::Error),
 }
 
 /// Creates a folder and takes it for one run.
@@ -29,12 +32,12 @@ pub enum LockError {
 /// # Errors
 /// See [`LockError`].
 pub fn lock(folder: &Path) -> Result<Lock, LockError> {
-    fs::create_dir_all(folder)?;
-    let file = File::create(folder.join(".lock"))?;
+    fs::create_dir_all(folder).map_err(LockError::Make)?;
+    let file = File::create(folder.join(".lock")).map_err(LockError::Write)?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(LockError::Busy),
-        Err(TryLockError::Error(error)) => Err(error.into()),
+        Err(TryLockError::Error(error)) => Err(LockError::Write(error)),
     }
 }
 
@@ -76,7 +79,7 @@ mod tests {
         lock(&inside).unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        assert!(matches!(lock(&file), Err(LockError::Io(_))));
+        assert!(matches!(lock(&file), Err(LockError::Make(_))));
     }
 
     #[test]
