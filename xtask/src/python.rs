@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use crate::lint::select;
 use crate::run::{cargo, root, step, target};
 use crate::say;
 use crate::watchdog::step_within;
@@ -21,14 +22,13 @@ pub(crate) const MODULE: &str = "nandscape-python/module";
 /// The longest time of a step besides the build.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Tests the package. `is_built`: the extension module and the command `nandscape`, which runs are compared with, are built already.
-/// maturin would build the crates for the package alone: with other features, so most of them once more.
-pub(crate) fn test(is_built: bool) -> anyhow::Result<()> {
+/// Tests the package. `is_whole`: all crates were tested, so that the command `nandscape`, which runs are compared with, is built, and of
+/// the extension module all but itself. maturin would build the crates for the package alone: with other features, so most of them once
+/// more.
+pub(crate) fn test(is_whole: bool) -> anyhow::Result<()> {
     let folder = target().join("python");
     environment(&folder)?;
-    if !is_built {
-        step(build())?;
-    }
+    step(if is_whole { build_with_all() } else { build() })?;
     assemble(&folder)?;
     checks(&folder).into_iter().try_for_each(|command| step_within(LIMIT, command))
 }
@@ -127,6 +127,14 @@ fn pip(folder: &Path, words: &[&str], path: &Path) -> Command {
 fn build() -> Command {
     let mut build = cargo();
     build.args(["build", "--package", "nandscape-cli", "--package", PACKAGE, "--features", MODULE]);
+    build
+}
+
+/// The extension module, of the selection of crates that was tested.
+fn build_with_all() -> Command {
+    let mut build = cargo();
+    build.arg("build");
+    select(&mut build, &[], false).arg("--lib");
     build
 }
 
