@@ -10,7 +10,7 @@ use crate::null::{self, Allocations, null};
 use crate::server::Server;
 
 /// Commands of the shorter run, and how many more the longer one has.
-const COMMANDS: (u64, u64) = (2_000, 8_000);
+const COMMANDS: (u64, u64) = (2_000, 24_000);
 
 /// Allocations of the reactor's thread while `load` runs a number of commands on a queue.
 fn allocations(commands: u64, load: impl FnOnce(&mut Host, u64)) -> u64 {

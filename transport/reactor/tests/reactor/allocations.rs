@@ -11,7 +11,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::null::{Allocations, allocates_nothing, null};
 
 /// Commands of the shorter run, and how many more the longer one has.
-const COMMANDS: (u64, u64) = (2_000, 8_000);
+const COMMANDS: (u64, u64) = (2_000, 24_000);
 /// A test that waits longer than this for a command has failed.
 const HANGS: Duration = Duration::from_secs(60);
 
