@@ -41,6 +41,9 @@ impl Media {
             let (erases, erase) = (self.contents.borrow().erases(block), self.timing.erase);
             let begun = Begun { operation, now, pages: &pages, block, erases, erase };
             struck = cells.strike(&begun, &self.geometry, struck);
+            if operation == Operation::Read {
+                cells.look(block, |block| self.contents.borrow().erases(block), now, &self.geometry);
+            }
         }
         let struck = struck?;
         if let Some((off, torn)) = struck.cut {

@@ -25,6 +25,7 @@ fn aging() -> Aging {
         rated: 3_000,
         erase_growth: 0.0,
         failures: Failures { erase: 0.0, program: 0.0, shape: 3.0 },
+        refresh: None,
         life: Life::NONE,
     }
 }

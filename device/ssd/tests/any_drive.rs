@@ -162,6 +162,39 @@ fn any_drive_survives_faults() {
     }
 }
 
+/// The same of drives whose flash ages, with blocks that are refreshed because of retention and disturb, and go bad.
+#[test]
+fn any_drive_that_ages_survives() {
+    let (seed, drives) = (number("NANDSCAPE_TEST_SEED", 1), number("NANDSCAPE_TEST_DRIVES", 16));
+    let mut moved = 0;
+    for index in 0..drives {
+        let mut rng = Seed::new(seed).child("any_aging").nth(index).rng();
+        let mut changes = draw(&mut rng);
+        let ages = [
+            // 0.1% for each hour, and for each read of each page of a block.
+            "wear.rber=[1e-5, 0, 1, 1e-3, 0, 1, 1e-3, 0, 1]",
+            "wear.shelf=6h",
+            "wear.refresh=50%",
+            "timing.read_retry.probability=[]",
+            "timing.rated_erases=40",
+            "wear.erase_growth=100%",
+            "ftl.over_provisioning=100%",
+        ];
+        changes.extend(ages.map(str::to_owned));
+        changes.push(format!("wear.program_failures={}", one_of(&mut rng, &["0%", "5%"])));
+        changes.push(format!("wear.erase_failures={}", one_of(&mut rng, &["0%", "5%"])));
+        changes.push(format!("wear.block_spread={}", one_of(&mut rng, &["0%", "50%"])));
+        let plant = [None, Some(Plant::Full), Some(Plant::Steady)][rng.below(3) as usize];
+        let faults = if rng.chance(0.5) { draw_faults(&mut rng, false) } else { Vec::new() };
+        let run = || survive(&changes, &faults, plant, seed + index);
+        let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked, see above".to_owned()));
+        let stats = result
+            .unwrap_or_else(|what| panic!("seed {seed}, drive {index}, {plant:?}, {changes:?}, {faults:?}: {what}"));
+        moved += stats.wear_blocks;
+    }
+    assert!(moved > 0, "no block was refreshed");
+}
+
 #[test]
 fn any_drive_keeps_its_data() {
     let (seed, drives) = (number("NANDSCAPE_TEST_SEED", 1), number("NANDSCAPE_TEST_DRIVES", 16));

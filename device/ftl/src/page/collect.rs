@@ -214,6 +214,14 @@ impl PageFtl {
     pub(super) async fn collect_plane(&self, plane: PlaneId) {
         let (mut fruitless, mut goes_on) = (false, true);
         while !fruitless && goes_on && self.has_to_collect(plane) {
+            if let Some(cursor) = self.next_aged(plane) {
+                goes_on = self.collect_block(plane, cursor, cause::WEAR).await;
+                goes_on = goes_on && !self.state.borrow().collectors.any_due();
+                continue;
+            }
+            if !self.has_to_collect(plane) {
+                break;
+            }
             let cursor = self.next_victim(plane);
             match cursor {
                 Some(cursor) => {
@@ -236,7 +244,10 @@ impl PageFtl {
         let state = self.state.borrow();
         let collector = state.collectors.of(plane);
         state.collectors.phase(plane) == Phase::Running
-            && (collector.left_off.is_some() || !collector.retiring.is_empty() || state.is_low(plane))
+            && (collector.left_off.is_some()
+                || !collector.retiring.is_empty()
+                || state.has_to_refresh(plane)
+                || state.is_low(plane))
     }
 
     /// The block that planting has left off, or else one that has gone bad, or else the one that the policy chooses.

@@ -15,6 +15,7 @@
 //! | `deallocate` | units that read as zeros from now on |
 //! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
+//! | `refresh` | blocks that are written anew because their data grows old |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
 //! | `holdup` | behind whom the host's data waits |
@@ -46,6 +47,7 @@ mod plant;
 mod programs;
 mod read;
 mod reader;
+mod refresh;
 mod restart;
 mod sanitize;
 mod saved;
@@ -193,6 +195,7 @@ pub struct PageFtl {
     fills: Workers<FillJob>,
     collectors: Workers<PlaneId>,
     sanitizers: Workers<PlaneJob>,
+    refreshers: Workers<BlockId>,
     /// A collector has let go of its block, or a program has ended while collectors are suspended.
     came_to_rest: Signal,
 }
@@ -224,6 +227,7 @@ impl PageFtl {
             fills: pool(sim, weak, async |ftl, job| ftl.fill(job).await),
             collectors: pool(sim, weak, async |ftl, plane| ftl.collect_plane(*plane).await),
             sanitizers: pool(sim, weak, async |ftl, job| ftl.sanitize_plane(job).await),
+            refreshers: pool(sim, weak, async |ftl, block| ftl.refresh(*block)),
             came_to_rest: Signal::new(sim),
             config,
         });
@@ -231,6 +235,7 @@ impl PageFtl {
             assert!(ftl.free_slots.try_take(kept), "the buffer has as many slots as before");
             ftl.resume();
         }
+        ftl.watch_blocks();
         Ok(ftl)
     }
 

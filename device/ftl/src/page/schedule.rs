@@ -73,6 +73,8 @@ pub(super) struct Collector {
     pub(super) left_off: Option<Cursor>,
     /// Blocks to be emptied because they have gone bad.
     pub(super) retiring: Vec<BlockId>,
+    /// Blocks to be written anew because their data grows old or is disturbed.
+    pub(super) aged: Vec<BlockId>,
 }
 
 impl Collector {
@@ -115,7 +117,8 @@ pub(super) struct Collectors {
 
 impl Collectors {
     pub(super) fn new(planes: u32, admission: Box<dyn AdmissionPolicy>) -> Collectors {
-        let collector = |_| Collector { phase: Phase::Idle, victim: None, left_off: None, retiring: Vec::new() };
+        let collector =
+            |_| Collector { phase: Phase::Idle, victim: None, left_off: None, retiring: Vec::new(), aged: Vec::new() };
         Collectors {
             planes: (0..planes).map(collector).collect(),
             admission,
@@ -280,7 +283,7 @@ impl Collectors {
 
     /// The collector of a plane as bytes. None is at work: each is at rest, or due.
     pub(super) fn save(&self, plane: PlaneId, to: &mut Writer) {
-        let Collector { phase, victim, left_off, retiring } = self.of(plane);
+        let Collector { phase, victim, left_off, retiring, aged: _ } = self.of(plane);
         to.byte(match phase {
             Phase::Idle => 0,
             Phase::Fruitless => 1,
@@ -310,7 +313,7 @@ impl Collectors {
         let victim = if from.byte()? != 0 { Some((from.word()?, from.word()?)) } else { None };
         let left_off = if from.byte()? != 0 { Some(Cursor::restore(from)?) } else { None };
         let retiring = (0..from.count(4)?).map(|_| Ok(BlockId(from.word()?))).collect::<Result<_, Malformed>>()?;
-        *self.of_mut(plane) = Collector { phase, victim, left_off, retiring };
+        *self.of_mut(plane) = Collector { phase, victim, left_off, retiring, aged: Vec::new() };
         self.fruitless += u32::from(phase == Phase::Fruitless);
         Ok(())
     }

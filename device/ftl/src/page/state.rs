@@ -230,7 +230,10 @@ impl State {
     /// Has a plane's collector begin if it has to.
     pub(super) fn check_collector(&mut self, plane: PlaneId) {
         let has_to_retire = !self.collectors.of(plane).retiring.is_empty();
-        if has_to_retire || (self.collectors.phase(plane) == Phase::Idle && self.is_low(plane)) {
+        if has_to_retire
+            || self.has_to_refresh(plane)
+            || (self.collectors.phase(plane) == Phase::Idle && self.is_low(plane))
+        {
             self.collectors.set_due(plane);
         }
     }
@@ -244,6 +247,9 @@ impl State {
 
     /// A plane's collector ends; `is_fruitless` when it found nothing to gain.
     pub(super) fn collector_ended(&mut self, plane: PlaneId, is_fruitless: bool) {
+        if is_fruitless {
+            self.forget_aged(plane);
+        }
         self.collectors.end(plane, is_fruitless);
         self.check_collector(plane);
         self.update_ready(plane);

@@ -4,10 +4,12 @@ mod admission;
 mod allocation;
 mod buffer;
 mod gc;
+mod refresh;
 mod victim;
 
 pub use admission::{AdmissionPolicy, All, OnePerGroup, PlaneSet};
 pub use allocation::{AllocationPolicy, Stripe, StripeOrder, Striped};
 pub use buffer::{BufferFill, BufferPolicy};
 pub use gc::{GcScheme, OwnerSource};
+pub use refresh::{NearLimit, RefreshPolicy};
 pub use victim::{Candidate, CostBenefit, Greedy, VictimPolicy};

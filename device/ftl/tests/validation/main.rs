@@ -9,6 +9,7 @@
 //! | `steady` | the planted steady state against one reached by running |
 //! | `data` | what is read against a model map, under collection |
 //! | `wear` | wear levelling, bad blocks |
+//! | `refresh` | blocks whose data grows old or is disturbed are written anew |
 //! | `together` | pages programmed with one command |
 //! | `allocation` | the order in which planes are written |
 
@@ -16,6 +17,7 @@
 
 mod allocation;
 mod data;
+mod refresh;
 mod rig;
 mod steady;
 mod theory;

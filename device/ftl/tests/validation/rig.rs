@@ -7,7 +7,7 @@ use nandscape_device_ftl::policy::{
     All, AllocationPolicy, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy,
 };
 use nandscape_device_ftl::{Extent, FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, Stats, WearConfig};
-use nandscape_device_media::{BlockId, Cell, Features, Media, OpCounts, Priority, Registers, StoreKind, UnitId};
+use nandscape_device_media::{Aging, BlockId, Cell, Features, Media, OpCounts, Priority, Registers, StoreKind, UnitId};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
@@ -48,6 +48,7 @@ pub(crate) struct Setup {
     pub(crate) allocation: StripeOrder,
     pub(crate) registers: Registers,
     pub(crate) factory_bad: u32,
+    pub(crate) aging: Option<Aging>,
     pub(crate) store: StoreKind,
     pub(crate) priority: Priority,
     pub(crate) seed: u64,
@@ -77,6 +78,7 @@ impl Setup {
             allocation: StripeOrder::ChannelDiePlane,
             registers: Registers::Single,
             factory_bad: 0,
+            aging: None,
             store: StoreKind::None,
             priority: Priority::Fifo,
             seed: seed(),
@@ -142,6 +144,7 @@ impl Rig {
             features: setup.features.clone(),
             store: setup.store,
             factory_bad: setup.factory_bad,
+            aging: setup.aging.clone(),
             seed: Seed::new(setup.seed).child("media"),
             ..TestFlash::default()
         };

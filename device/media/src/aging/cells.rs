@@ -4,13 +4,14 @@ use std::cell::RefCell;
 
 use nandscape_sim::{Seed, Span, Time};
 
+use super::health::Watch;
 use super::{Aging, AgingCounts};
 use crate::cell::Cell;
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::{BlockId, Geometry, PageId};
 use crate::plain::{Malformed, Reader, Writer};
 
-const HOUR_NS: f64 = 3.6e12;
+pub(super) const HOUR_NS: f64 = 3.6e12;
 
 /// The aging of flash.
 pub(crate) struct AgingCells {
@@ -21,6 +22,7 @@ pub(crate) struct AgingCells {
     of_block: Vec<f64>,
     blocks: RefCell<Vec<Block>>,
     counts: RefCell<AgingCounts>,
+    pub(super) watch: Watch,
 }
 
 /// What is known of a block since its first program.
@@ -72,6 +74,7 @@ impl AgingCells {
             of_block: of_block.collect(),
             blocks: RefCell::new((0..geometry.blocks()).map(written).collect()),
             counts: RefCell::default(),
+            watch: Watch::default(),
             aging,
         }
     }
@@ -79,6 +82,12 @@ impl AgingCells {
     /// Erases of a block that has lived, at the start.
     pub(crate) fn erases_at_start(&self, block: BlockId) -> u32 {
         self.aging.life.draw_erases(&mut self.draws.child("erases").nth(block.0.into()).rng())
+    }
+
+    /// The drive time at which a block was written, in nanoseconds, and its reads since.
+    pub(super) fn known(&self, block: BlockId) -> (i64, u32) {
+        let Block { written, reads } = self.blocks.borrow()[block.0 as usize];
+        (written, reads)
     }
 
     pub(crate) fn counts(&self) -> AgingCounts {
@@ -107,8 +116,10 @@ impl AgingCells {
     fn read(&self, begun: &Begun<'_>, geometry: &Geometry, struck: Option<Struck>) -> Option<Struck> {
         let page = begun.pages[0];
         let parts = self.rate(page, begun, geometry);
-        let block = &mut self.blocks.borrow_mut()[begun.block.0 as usize];
-        block.reads = block.reads.saturating_add(1);
+        {
+            let block = &mut self.blocks.borrow_mut()[begun.block.0 as usize];
+            block.reads = block.reads.saturating_add(1);
+        }
         let draw = self.draw(page, begun.erases, "read");
         let fails = |step: &u32| draw < self.aging.correction.page_fails(self.aging.rate_at(parts, *step));
         let steps = (0..=self.aging.retries.steps).find(|step| !fails(step));

@@ -6,6 +6,7 @@
 //! | `correction` | the probability that error correction fails |
 //! | `life` | the state that a life before the run has left |
 //! | `cells` | what is known of each block, and what strikes an operation |
+//! | `health` | what is estimated of a block, and who is told |
 //! | `tally` | counts for reports |
 //!
 //! Everything that is left to chance is drawn from the seed, the address and the number of erases, not from a stream: the order
@@ -32,6 +33,7 @@
 
 mod cells;
 mod correction;
+mod health;
 mod life;
 mod rates;
 mod tally;
@@ -39,6 +41,7 @@ mod tally;
 use nandscape_sim::Span;
 
 pub use correction::Correction;
+pub use health::BlockHealth;
 pub use life::Life;
 pub use rates::ErrorRates;
 pub use tally::AgingCounts;
@@ -68,6 +71,8 @@ pub struct Aging {
     pub erase_growth: f64,
     /// Operations that fail.
     pub failures: Failures,
+    /// The share of the error rate that can be corrected at which blocks are to be written anew; `None` is never.
+    pub refresh: Option<f64>,
     /// The state at the start.
     pub life: Life,
 }

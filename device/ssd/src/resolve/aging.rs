@@ -54,6 +54,7 @@ pub(super) fn aging(
             program: share("wear.program_failures", &keys.program_failures, 0.99)?,
             shape: number("wear.failure_shape", keys.failure_shape.unwrap_or(DEFAULT_SHAPE), 0.1, 20.0)?,
         },
+        refresh: Some(share("wear.refresh", &keys.refresh, 1.0)?).filter(|share| *share > 0.0),
         life: life(keys, geometry, logical)?,
     }))
 }
@@ -148,6 +149,7 @@ pub(super) fn fill_in(keys: &mut AgingKeys, aging: &Aging) {
         (&mut keys.erase_failures, failures.erase),
         (&mut keys.program_failures, failures.program),
         (&mut keys.cycles_spread, life.spread),
+        (&mut keys.refresh, aging.refresh.unwrap_or(0.0)),
     ] {
         *key = Some(Text(Ratio(value)));
     }

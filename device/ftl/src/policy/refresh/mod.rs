@@ -1,0 +1,15 @@
+//! Which blocks are written anew because their data grows old or is disturbed.
+//!
+//! Left out: when blocks are looked at, which the flash decides ([`BlockHealth`]), and how they are moved.
+
+mod near_limit;
+
+use nandscape_device_media::aging::BlockHealth;
+
+pub use near_limit::NearLimit;
+
+/// Decides on blocks that are looked at.
+pub trait RefreshPolicy {
+    /// Whether the block is to be written anew.
+    fn is_due(&self, health: &BlockHealth) -> bool;
+}

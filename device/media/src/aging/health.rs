@@ -1,0 +1,85 @@
+//! What a controller estimates of a block, from what it knows: erases, the time since the block was written, and its reads. Of
+//! its quality it knows nothing.
+//!
+//! A block is looked at when it is read, and every few reads another one, in turn. Looking takes no time.
+
+use std::cell::{Cell, RefCell};
+
+use super::cells::{AgingCells, HOUR_NS};
+use crate::geometry::{BlockId, Geometry};
+use crate::media::Media;
+use nandscape_sim::Time;
+
+/// A block in turn is looked at after so many reads of pages.
+const PATROL: u64 = 16;
+
+/// What is estimated of a block.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct BlockHealth {
+    /// The error rate that wear makes, which stays.
+    pub floor: f64,
+    /// The error rate that retention and disturb add, until it is written anew.
+    pub shift: f64,
+    /// The error rate at which the mean codeword has as many errors as can be corrected.
+    pub correctable: f64,
+    /// Hours since its first program.
+    pub hours: f64,
+    /// Reads since then, for each of its pages.
+    pub reads: f64,
+}
+
+type Watcher = Box<dyn Fn(BlockId, &BlockHealth)>;
+
+/// Who is told of blocks, and which is next in turn.
+#[derive(Default)]
+pub(crate) struct Watch {
+    watcher: RefCell<Option<Watcher>>,
+    reads: Cell<u64>,
+    next: Cell<u32>,
+}
+
+impl Media {
+    /// Has `told` called with each block that is looked at, from now on. It may only start a task. No-op for flash that does not age.
+    pub fn watch_blocks(&self, told: impl Fn(BlockId, &BlockHealth) + 'static) {
+        if let Some(cells) = &self.aging {
+            *cells.watch.watcher.borrow_mut() = Some(Box::new(told));
+        }
+    }
+
+    /// What is estimated of a block now, if it ages.
+    pub fn block_health(&self, block: BlockId) -> Option<BlockHealth> {
+        let erases = self.erases(block);
+        self.aging.as_ref().map(|cells| cells.health(block, erases, self.sim.now(), &self.geometry))
+    }
+}
+
+impl AgingCells {
+    /// A page of a block is read: looks at the block, and perhaps at the one in turn.
+    pub(crate) fn look(&self, block: BlockId, erases: impl Fn(BlockId) -> u32, now: Time, geometry: &Geometry) {
+        let watcher = self.watch.watcher.borrow();
+        let Some(told) = &*watcher else { return };
+        told(block, &self.health(block, erases(block), now, geometry));
+        let reads = self.watch.reads.get() + 1;
+        self.watch.reads.set(reads);
+        if reads.is_multiple_of(PATROL) {
+            let next = BlockId(self.watch.next.get() % geometry.blocks());
+            self.watch.next.set(next.0 + 1);
+            told(next, &self.health(next, erases(next), now, geometry));
+        }
+    }
+
+    fn health(&self, block: BlockId, erases: u32, now: Time, geometry: &Geometry) -> BlockHealth {
+        let (written, reads) = self.known(block);
+        let hours = (now.ns() as i64).saturating_sub(written) as f64 / HOUR_NS;
+        let reads = f64::from(reads) / f64::from(geometry.pages_per_block());
+        let (floor, shift) = self.aging.rates.parts(erases, hours, reads);
+        let correction = self.aging.correction;
+        BlockHealth {
+            floor,
+            shift,
+            correctable: f64::from(correction.correctable) / f64::from(correction.bits),
+            hours,
+            reads,
+        }
+    }
+}
