@@ -251,8 +251,9 @@ fn aging(aging: Option<&AgingReport>) -> String {
     let retries = if retries.is_empty() { "none".to_owned() } else { retries.join(", ") };
     let rate = aging.rber_mean.map_or("-".to_owned(), |rate| format!("{rate:.2e}"));
     format!(
-        "aging: bit error rate {rate} in the mean, {:.2e} at most; page reads by retries: {retries}; uncorrectable {}; \
+        "aging: {}% of the rated erases used; bit error rate {rate} in the mean, {:.2e} at most; page reads by retries: {retries}; uncorrectable {}; \
          programs failed {}, erases failed {}\n",
+        aging.percentage_used,
         aging.rber_max,
         count(aging.uncorrectable),
         count(aging.failed_programs),

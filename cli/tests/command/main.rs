@@ -9,6 +9,7 @@
 //! | `meaning` | what each flag does |
 //! | `pressure` | what a run says of itself: overload, standstills, its state at the start, its inputs |
 //! | `faults` | what goes wrong as planned |
+//! | `aging` | a life before the run, and flash that ages |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `questions` | percentiles, the highest rate under a bound, fio's job files, requests one by one, several jobs |
@@ -20,6 +21,7 @@
 //! | `catalogue` | every drive and workload that comes with it, in every state |
 //! | `lab` | claims listed, run, kept and reported |
 
+mod aging;
 mod bad_drive;
 mod bad_traces;
 mod bad_usage;

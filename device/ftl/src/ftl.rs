@@ -530,6 +530,16 @@ impl Stats {
         }
     }
 
+    /// The mean erases of good blocks as a share of what blocks are rated for, in whole percent, rounded up; 255 stands for all above.
+    /// `blocks` is all blocks of the flash. Flash that does not wear has no rating, which is 0.
+    pub fn percentage_used(&self, blocks: u64, rated_erases: u32) -> u8 {
+        if rated_erases == 0 {
+            return 0;
+        }
+        let rated = (blocks - self.retired_blocks) * u64::from(rated_erases);
+        (self.erases.2 * 100).div_ceil(rated.max(1)).min(u8::MAX.into()) as u8
+    }
+
     /// The counters of two FTLs of one drive together.
     pub fn plus(&self, other: &Stats) -> Stats {
         Stats {

@@ -284,7 +284,10 @@ fn aged(aging: &AgingReport) -> Vec<Value> {
     let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
     let rate = aging.rber_mean.map_or("no reads".to_owned(), |rate| format!("{rate:.2e}"));
     let most = format!("raw, at the first attempt, in the mean of page reads; {:.2e} at most", aging.rber_max);
-    let mut rows = vec![row("bit error rate", rate, &most)];
+    let used = format!("{}%", aging.percentage_used);
+    let mut rows =
+        vec![row("erases used", used, "of those that blocks are rated for, in the mean; SMART's Percentage Used")];
+    rows.push(row("bit error rate", rate, &most));
     for (retries, reads) in (0..).zip(&aging.retries) {
         let retries: u32 = retries;
         rows.push(row(&format!("{retries} retries"), count(*reads), "page reads that were corrected after so many"));

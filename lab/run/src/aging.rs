@@ -3,12 +3,14 @@
 //! Left out: preconditioning, which performs no flash operation.
 
 use nandscape_device_media::AgingCounts;
-use nandscape_device_ssd::Ssd;
+use nandscape_device_ssd::{Part, Ssd};
 use serde::Serialize;
 
 /// What aging has done.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct AgingReport {
+    /// Erases as a share of the rated ones, in percent, as SMART has it: that of the part of the drive that is worn most.
+    pub percentage_used: u8,
     /// Pages read, by the host and by garbage collection.
     pub page_reads: u64,
     /// Those that were corrected, by the retries that they took, from none on.
@@ -40,7 +42,13 @@ pub struct RberBin {
 
 impl AgingReport {
     pub(crate) fn of(ssd: &Ssd) -> Option<AgingReport> {
-        ssd.aging_counts().map(|counts| AgingReport::new(&counts))
+        let used = |part: &Part| {
+            let media = part.media();
+            let rated = media.aging().map_or(0, |aging| aging.rated);
+            part.stats().percentage_used(media.geometry().blocks().into(), rated)
+        };
+        let used = ssd.parts().iter().map(used).max().unwrap_or(0);
+        ssd.aging_counts().map(|counts| AgingReport { percentage_used: used, ..AgingReport::new(&counts) })
     }
 
     fn new(counts: &AgingCounts) -> AgingReport {
@@ -49,6 +57,7 @@ impl AgingReport {
         let reads = counts.reads();
         let bin = |(bin, reads): (&i32, &u64)| RberBin { from: AgingCounts::lower_end(*bin), page_reads: *reads };
         AgingReport {
+            percentage_used: 0,
             page_reads: reads,
             retries: counts.retries.clone(),
             mean_retries: (corrected > 0).then(|| retries as f64 / corrected as f64),

@@ -95,7 +95,11 @@ impl OpenChannel {
         let layout = Layout::new(media.geometry(), media.timing());
         assert!(layout.addresses() <= u64::from(u32::MAX), "addresses of more than 32 bits");
         let is_bad = |chunk| layout.blocks(chunk).any(|block| media.is_factory_bad(block));
-        let chunks = (0..layout.all_chunks()).map(|chunk| Chunk::new(is_bad(chunk))).collect();
+        let erases = |chunk| layout.blocks(chunk).map(|block| media.erases(block)).max().unwrap_or(0);
+        let chunks: Vec<Chunk> = (0..layout.all_chunks())
+            .map(|chunk| Chunk { erases: erases(chunk), ..Chunk::new(is_bad(chunk)) })
+            .collect();
+        let erased = chunks.iter().map(|chunk| u64::from(chunk.erases)).sum();
         Rc::new_cyclic(|weak: &Weak<OpenChannel>| OpenChannel {
             sim: sim.clone(),
             unit: UnitSize::of_bytes(media.geometry().unit_size()),
@@ -103,7 +107,7 @@ impl OpenChannel {
             layout,
             chunks: RefCell::new(chunks),
             counters: Cell::default(),
-            erased: Cell::new(0),
+            erased: Cell::new(erased),
             notices: Notices::default(),
             room: Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE),
             erases: {
@@ -257,7 +261,7 @@ impl Ftl for OpenChannel {
         Stats {
             free_blocks: free * u64::from(self.layout.planes),
             spare_blocks: self.spare_blocks(),
-            erases: (low, high, used.map(u64::from).sum::<u64>()),
+            erases: (low, high, used.map(u64::from).sum::<u64>() * u64::from(self.layout.planes)),
             ..self.counters.get()
         }
     }

@@ -64,6 +64,7 @@ impl OxBlock {
             units: vec![NOWHERE; self.config.logical_units as usize],
             programmed: (0, 0),
         };
+        planting.state.learn_erases(&self.media);
         let share = if plant == Plant::Full { 1.0 } else { 0.2 };
         planting.fill(&mut |done| progress(done * share));
         let report = match plant {

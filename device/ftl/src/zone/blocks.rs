@@ -2,7 +2,7 @@
 //!
 //! Left out: which zone a block belongs to.
 
-use nandscape_device_media::{BlockId, Geometry, PlaneId};
+use nandscape_device_media::{BlockId, Geometry, Media, PlaneId};
 
 /// What a block is to the FTL.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -43,10 +43,11 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// All erased, but for those that `is_bad`. `needed` blocks of each plane are for zones.
-    pub(super) fn new(geometry: &Geometry, needed: u32, is_bad: impl Fn(BlockId) -> bool) -> Blocks {
-        let block = Block { used: Use::Free, erases: 0, is_broken: false, is_erasing: false, pins: 0 };
-        let mut all = vec![block; geometry.blocks() as usize];
+    /// All erased as often as in `media`, but for its bad ones. `needed` blocks of each plane are for zones.
+    pub(super) fn new(media: &Media, needed: u32) -> Blocks {
+        let (geometry, is_bad) = (media.geometry(), |block| media.is_factory_bad(block));
+        let block = |erases| Block { used: Use::Free, erases, is_broken: false, is_erasing: false, pins: 0 };
+        let mut all: Vec<Block> = (0..geometry.blocks()).map(|number| block(media.erases(BlockId(number)))).collect();
         let mut free = Vec::new();
         for plane in (0..geometry.planes()).map(PlaneId) {
             let (bad, good): (Vec<BlockId>, Vec<BlockId>) = geometry.blocks_of(plane).partition(|block| is_bad(*block));

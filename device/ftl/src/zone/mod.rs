@@ -127,7 +127,7 @@ impl ZoneFtl {
         let geometry = *media.geometry();
         let layout = Layout::new(&geometry, media.timing(), mapping, config.depth);
         let needed = config.zones.div_ceil(layout.sets()) * config.depth;
-        let blocks = Blocks::new(&geometry, needed, |block| media.is_factory_bad(block));
+        let blocks = Blocks::new(&media, needed);
         assert!(layout.zone_units() <= u64::from(config.size), "the capacity of a zone is within its size");
         let table =
             ZoneTable::new(config.zones, layout.zone_units() as u32, (config.max_active, config.max_open), config.zrwa);

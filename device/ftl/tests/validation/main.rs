@@ -9,6 +9,7 @@
 //! | `steady` | the planted steady state against one reached by running |
 //! | `data` | what is read against a model map, under collection |
 //! | `wear` | wear levelling, bad blocks |
+//! | `lifetime` | a drive written until it takes no more, against its closed form |
 //! | `refresh` | blocks whose data grows old or is disturbed are written anew |
 //! | `together` | pages programmed with one command |
 //! | `allocation` | the order in which planes are written |
@@ -17,6 +18,7 @@
 
 mod allocation;
 mod data;
+mod lifetime;
 mod refresh;
 mod rig;
 mod steady;

@@ -1,7 +1,6 @@
 //! What the SMART log and the logs of endurance groups say of an FTL and its flash (Base 5.1.12.1.3, 5.1.12.1.10).
 
 use nandscape_device_ftl::Ftl;
-use nandscape_device_ftl::ftl::Stats;
 use nandscape_sim::Span;
 use nandscape_sim::account::Totals;
 use nandscape_wire_nvme::log::{self, EnduranceGroup, Smart};
@@ -88,7 +87,7 @@ impl<F: Ftl> Nvm<F> {
         Health {
             warnings: self.critical_warnings(),
             spare: self.available_spare(),
-            used: self.percentage_used(&stats),
+            used: stats.percentage_used(self.media.geometry().blocks().into(), self.rated_erases),
             read_bytes: host.read_bytes,
             written_bytes: stats.host_bytes,
             programmed_bytes: stats.programmed_units() * u64::from(self.ftl.unit().bytes()),
@@ -98,17 +97,6 @@ impl<F: Ftl> Nvm<F> {
             power_cycles: 1 + cuts + before.starts,
             unsafe_shutdowns: cuts + before.unclean + u64::from(before.in_use),
         }
-    }
-
-    /// Mean erase count as a share of what blocks are rated for; 255 stands for all above. Media that does not wear has no
-    /// rating.
-    fn percentage_used(&self, stats: &Stats) -> u8 {
-        if self.rated_erases == 0 {
-            return 0;
-        }
-        let blocks = u64::from(self.media.geometry().blocks()) - stats.retired_blocks;
-        let rated = blocks * u64::from(self.rated_erases);
-        (stats.erases.2 * 100).div_ceil(rated.max(1)).min(u8::MAX.into()) as u8
     }
 
     /// Percent of the spare blocks that are left; a drive that never had any has none.

@@ -65,9 +65,7 @@ impl Core {
         self.count_scan(scan.pages, scan.records);
         let mut state = self.state.borrow_mut();
         state.find_current();
-        for block in (0..state.geometry.blocks()).map(BlockId) {
-            state.chunks.get_mut(block).erases = self.media.erases(block);
-        }
+        state.learn_erases(&self.media);
         state.settle_blocks(&scan, layout);
         drop(state);
         self.release_held();

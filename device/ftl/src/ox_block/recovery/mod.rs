@@ -164,6 +164,7 @@ impl Core {
     /// as the maker delivers it.
     async fn format(&self, bad: Box<dyn BadBlocks>) -> Result<(), ReplayEnded> {
         self.begin_state(bad, 1);
+        self.state.borrow_mut().learn_erases(&self.media);
         for block in (0..self.media.geometry().blocks()).map(BlockId) {
             let is_free = self.state.borrow().chunks.get(block).state == BlockState::Free;
             if is_free && self.media.pages_programmed(block) > 0 {

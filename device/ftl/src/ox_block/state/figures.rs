@@ -1,6 +1,6 @@
 //! What is counted: good blocks, and the counters with what follows from the tables.
 
-use nandscape_device_media::BlockId;
+use nandscape_device_media::{BlockId, Media};
 
 use super::State;
 use crate::Upkeep;
@@ -42,6 +42,17 @@ impl State {
         let mut counters = self.counters;
         counters.upkeep.records += self.log.appended();
         counters
+    }
+
+    /// Takes over how often the flash has erased each block. Of a new drive, that is a life before the run.
+    pub(in crate::ox_block) fn learn_erases(&mut self, media: &Media) {
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            let erases = media.erases(block);
+            // What changes has to be written with the tables.
+            if self.chunks.get(block).erases != erases {
+                self.chunks.get_mut(block).erases = erases;
+            }
+        }
     }
 
     pub(in crate::ox_block) fn stats(&self) -> Stats {
