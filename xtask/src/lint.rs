@@ -4,7 +4,7 @@ use std::process::Command;
 
 use clap::Args;
 
-use crate::python::{MODULE, PACKAGE};
+use crate::python::PACKAGE;
 use crate::run::{cargo, step};
 
 /// Check formatting, Clippy's lints and the documentation. Warnings are errors.
@@ -40,18 +40,21 @@ fn commands(args: &LintArgs) -> Vec<Command> {
     if args.quick { vec![format, clippy] } else { vec![format, clippy, doc] }
 }
 
-/// An optional feature of the commands.
-const PARQUET: &str = "nandscape-cli/parquet";
+/// Features of the Python package's wheel.
+const WHEEL: &str = "nandscape-python/module,nandscape-python/parquet";
+
+/// All optional features.
+const ALL: &str = "nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet";
 
 /// The selected crates: those named, or all. A whole run has all features; a quick one has the default features. Every command of a
 /// whole run names the same, because another selection of features recompiles most crates.
 pub(crate) fn select<'a>(command: &'a mut Command, packages: &[String], quick: bool) -> &'a mut Command {
     match packages {
         [] if quick => command.arg("--workspace"),
-        [] => command.args(["--workspace", "--features", PARQUET, "--features", MODULE]),
+        [] => command.args(["--workspace", "--features", ALL]),
         some => {
             let command = some.iter().fold(command, |command, package| command.args(["--package", package]));
-            if some.iter().any(|name| name == PACKAGE) { command.args(["--features", MODULE]) } else { command }
+            if some.iter().any(|name| name == PACKAGE) { command.args(["--features", WHEEL]) } else { command }
         }
     }
 }
@@ -69,8 +72,8 @@ mod tests {
     fn everything_is_checked_and_warnings_are_errors() {
         let expected = [
             "cargo fmt --check --all",
-            "cargo clippy --workspace --features nandscape-cli/parquet --features nandscape-python/module --all-targets -- -D warnings",
-            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet --features nandscape-python/module --no-deps",
+            "cargo clippy --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet --all-targets -- -D warnings",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet --no-deps",
         ];
         assert_eq!(shown(&LintArgs::default()), expected);
     }

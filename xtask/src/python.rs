@@ -1,6 +1,5 @@
-//! The Python package. Its tests: a virtual environment with pinned packages, the extension module as the tests of the crates have built
-//! it, beside the sources in Python, mypy, pytest. Its wheel: built in the release profile, installed in an environment of its own, and
-//! used.
+//! The Python package. Its tests: a virtual environment with pinned packages, a wheel of the dev profile installed in it, mypy, pytest.
+//! Its wheel: built in the release profile, installed in an environment of its own, and used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,45 +15,20 @@ use crate::watchdog::step_within;
 /// The crate.
 pub(crate) const PACKAGE: &str = "nandscape-python";
 
-/// The feature of the extension module.
-pub(crate) const MODULE: &str = "nandscape-python/module";
-
 /// The longest time of a step besides the build.
 const LIMIT: Duration = Duration::from_secs(240);
 
-/// Tests the package. `is_whole`: all crates were tested, so that the command `nandscape`, which runs are compared with, is built, and of
-/// the extension module all but itself. maturin would build the crates for the package alone: with other features, so most of them once
-/// more.
+/// Tests the package, as a wheel installs it. `is_whole`: all crates were tested, so that the command `nandscape`, which runs are
+/// compared with, is built.
 pub(crate) fn test(is_whole: bool) -> anyhow::Result<()> {
     let folder = target().join("python");
     environment(&folder)?;
-    step(if is_whole { build_with_all() } else { build() })?;
-    assemble(&folder)?;
-    checks(&folder).into_iter().try_for_each(|command| step_within(LIMIT, command))
-}
-
-/// Puts the package together in a folder for `PYTHONPATH`: the sources in Python and the extension module.
-fn assemble(folder: &Path) -> anyhow::Result<()> {
-    let package = package(folder).join("nandscape");
-    clear(&package)?;
-    std::fs::create_dir_all(&package).with_context(|| format!("cannot make {}", package.display()))?;
-    let sources = root().join("python/nandscape");
-    for source in std::fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))? {
-        let source = source?;
-        if source.file_type()?.is_file() {
-            copy(&source.path(), &package.join(source.file_name()))?;
-        }
+    if !is_whole {
+        step(build_command())?;
     }
-    let module = format!("{}nandscape_python{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    copy(&target().join("debug").join(module), &package.join("_native.abi3.so"))
-}
-
-fn package(folder: &Path) -> PathBuf {
-    folder.join("package")
-}
-
-fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    std::fs::copy(from, to).map(drop).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    let wheel = wheel_in(&folder, "dev")?;
+    step(pip(&folder, &["install", "--quiet", "--force-reinstall", "--no-deps"], &wheel))?;
+    checks(&folder).into_iter().try_for_each(|command| step_within(LIMIT, command))
 }
 
 /// A run that shows that a package works.
@@ -74,11 +48,9 @@ pub(crate) fn released() -> anyhow::Result<PathBuf> {
 }
 
 fn release() -> anyhow::Result<PathBuf> {
-    let (tools, fresh, wheels) = (target().join("python"), target().join("python/released"), target().join("wheels"));
+    let (tools, fresh) = (target().join("python"), target().join("python/released"));
     environment(&tools)?;
-    clear(&wheels)?;
-    step(wheel_in(&tools, &wheels))?;
-    let wheel = only_file(&wheels)?;
+    let wheel = wheel_in(&tools, "release")?;
     step(virtual_environment(&fresh))?;
     step(pip(&fresh, &["install", "--quiet"], &wheel))?;
     let mut used = Command::new(program(&fresh, "python"));
@@ -123,26 +95,24 @@ fn pip(folder: &Path, words: &[&str], path: &Path) -> Command {
     pip
 }
 
-/// The extension module, and the command that runs are compared with.
-fn build() -> Command {
-    let mut build = cargo();
-    build.args(["build", "--package", "nandscape-cli", "--package", PACKAGE, "--features", MODULE]);
-    build
-}
-
-/// The extension module, of the selection of crates that was tested.
-fn build_with_all() -> Command {
+/// The command that runs are compared with. The package is built with it, so that the wheel needs no crate with other features.
+fn build_command() -> Command {
     let mut build = cargo();
     build.arg("build");
-    select(&mut build, &[], false).arg("--lib");
+    select(&mut build, &["nandscape-cli", PACKAGE].map(str::to_owned), false);
+    build.args(["--features", "nandscape-cli/parquet"]);
     build
 }
 
-fn wheel_in(folder: &Path, wheels: &Path) -> Command {
-    let mut maturin = Command::new(program(folder, "maturin"));
-    maturin.current_dir(root()).args(["build", "--quiet", "--profile", "release", "--interpreter"]);
-    maturin.arg(program(folder, "python")).arg("--out").arg(wheels);
-    maturin
+/// Builds the wheel in a profile, with the tools of an environment.
+fn wheel_in(tools: &Path, profile: &str) -> anyhow::Result<PathBuf> {
+    let wheels = target().join("wheels").join(profile);
+    clear(&wheels)?;
+    let mut maturin = Command::new(program(tools, "maturin"));
+    maturin.current_dir(root()).args(["build", "--quiet", "--profile", profile, "--interpreter"]);
+    maturin.arg(program(tools, "python")).arg("--out").arg(&wheels);
+    step(maturin)?;
+    only_file(&wheels)
 }
 
 /// The one file of a folder.
@@ -161,7 +131,7 @@ fn checks(folder: &Path) -> Vec<Command> {
     let python = |words: &[&str]| {
         let mut command = Command::new("timeout");
         command.current_dir(root()).arg(&limit).arg(program(folder, "python")).args(words);
-        command.env("NANDSCAPE", target().join("debug/nandscape")).env("PYTHONPATH", package(folder));
+        command.env("NANDSCAPE", target().join("debug/nandscape"));
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("MPLCONFIGDIR", folder.join("matplotlib"));
         command
     };

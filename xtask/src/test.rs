@@ -1,5 +1,5 @@
-//! `cargo xtask test`: everything that must pass before a change is accepted. The fastest checks run first, and the
-//! first failure ends the run. Tests that hang are ended and named ([`watchdog`](crate::watchdog)).
+//! `cargo xtask test`: everything that must pass before a change is accepted. The fastest checks run first. The first
+//! check that fails ends the run; the tests of all crates run to their end, so that one run names all that fail. Tests that hang are ended and named ([`watchdog`](crate::watchdog)).
 
 use std::process::Command;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::{layering, python, say, tidy, tools};
 /// documentation.
 ///
 /// It needs the toolchain, the crates' registry, and the clients for the tests of live drives, which it installs if it
-/// may. It stops at the first failure.
+/// may. It stops at the first step that fails; a step of tests names all that fail.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -73,7 +73,7 @@ fn commands(args: &TestArgs) -> Vec<Command> {
     let test = |what: &str| {
         let mut command = cargo();
         command.arg("test");
-        lint::select(&mut command, &args.package, args.quick).arg(what).args(&args.filter);
+        lint::select(&mut command, &args.package, args.quick).args(["--no-fail-fast", what]).args(&args.filter);
         command
     };
     // Cargo refuses examples in documentation of crates that have no library.
@@ -93,21 +93,22 @@ mod tests {
     #[test]
     fn all_tests_run() {
         let all = TestArgs { package: Vec::new(), quick: false, limit: 20, filter: None };
-        let whole = "cargo test --workspace --features nandscape-cli/parquet --features nandscape-python/module";
-        assert_eq!(shown(&all), [format!("{whole} --all-targets"), format!("{whole} --doc")]);
+        let whole =
+            "cargo test --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet";
+        assert_eq!(shown(&all), ["--all-targets", "--doc"].map(|what| format!("{whole} --no-fail-fast {what}")));
     }
 
     #[test]
     fn a_quick_run_has_the_features_of_users() {
         let quick = TestArgs { package: Vec::new(), quick: true, limit: 20, filter: None };
-        assert_eq!(shown(&quick), ["cargo test --workspace --all-targets"]);
+        assert_eq!(shown(&quick), ["cargo test --workspace --no-fail-fast --all-targets"]);
     }
 
     #[test]
     fn a_part_can_run() {
         let (package, filter) = (vec!["xtask".to_owned()], Some("bad".to_owned()));
         let part = TestArgs { package, quick: false, limit: 20, filter };
-        assert_eq!(shown(&part), ["cargo test --package xtask --all-targets bad"]);
+        assert_eq!(shown(&part), ["cargo test --package xtask --no-fail-fast --all-targets bad"]);
         assert!(!has_python(&part));
     }
 
