@@ -1,5 +1,6 @@
 //! An open-channel drive, as its host uses it.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use nandscape_drive::mem::Listed;
@@ -62,6 +63,19 @@ pub struct OpenChannel {
     drive: Rc<dyn Drive>,
     geometry: Geometry,
     means: Means,
+}
+
+/// A command that moves data, its memory, and its addresses.
+type OnData<'a> = (SubmissionEntry, HostMem, &'a [u64]);
+
+/// Waits for all commands: the first failure.
+async fn ended(commands: impl Iterator<Item = impl Future<Output = Completion>>) -> Result<(), Error> {
+    let mut outcome = Ok(());
+    for command in commands {
+        let ended = Error::of(&command.await);
+        outcome = outcome.and(ended);
+    }
+    outcome
 }
 
 impl From<Status> for Error {
@@ -209,29 +223,43 @@ impl OpenChannel {
         (most / self.geometry.ws_min * self.geometry.ws_min).max(1)
     }
 
-    /// All commands are submitted at once, and in order.
+    /// Commands go on at once, but for writes to the same chunk: a drive may have several queues, which keep no order among them.
     async fn on_data(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
+        let commands = match self.means {
+            Means::Rows => self.by_rows(row, addresses, mem),
+            Means::Vector => self.by_vectors(vector, addresses, mem),
+        };
+        let (mut under_way, mut chunks) = (Vec::new(), BTreeSet::new());
+        for (entry, mem, part) in commands {
+            let places = part.iter().filter_map(|address| self.geometry.place(*address));
+            let of_command: BTreeSet<u32> = places.map(|place| self.geometry.chunk_number(place)).collect();
+            if row == IoOpcode::WRITE && !chunks.is_disjoint(&of_command) {
+                // After a failure, what is left does not begin at the write pointer any more.
+                ended(under_way.drain(..)).await?;
+                chunks.clear();
+            }
+            chunks.extend(of_command);
+            under_way.push(self.issuer.execute(&*self.drive, entry, mem));
+        }
+        ended(under_way.into_iter()).await
+    }
+
+    fn by_rows<'a>(&self, opcode: IoOpcode, addresses: &'a [u64], mem: &HostMem) -> Vec<OnData<'a>> {
         let (nsid, bytes) = (self.drive.info().nsid, self.block_bytes());
         let of_row = |Row { first, blocks, at }: Row| {
             let mem = mem.part(at * bytes, blocks as usize * bytes);
-            self.issuer.execute(&*self.drive, SubmissionEntry::blocks(row, nsid, first, blocks), mem)
+            (SubmissionEntry::blocks(opcode, nsid, first, blocks), mem, &addresses[at..at + blocks as usize])
         };
-        let of_vector = |(number, part): (usize, &[u64])| {
-            let at = number * self.most(MAX_VECTOR) as usize;
-            let mem = mem.part(at * bytes, part.len() * bytes);
-            let (list, mem) = self.listed(&[part], mem);
-            self.issuer.execute(&*self.drive, SubmissionEntry::vector(vector, nsid, list[0], part.len() as u32), mem)
+        rows(addresses, self.most(u32::from(u16::MAX))).into_iter().map(of_row).collect()
+    }
+
+    fn by_vectors<'a>(&self, opcode: IoOpcode, addresses: &'a [u64], mem: &HostMem) -> Vec<OnData<'a>> {
+        let (nsid, bytes, most) = (self.drive.info().nsid, self.block_bytes(), self.most(MAX_VECTOR) as usize);
+        let of_part = |(number, part): (usize, &'a [u64])| {
+            let (list, mem) = self.listed(&[part], mem.part(number * most * bytes, part.len() * bytes));
+            (SubmissionEntry::vector(opcode, nsid, list[0], part.len() as u32), mem, part)
         };
-        let under_way: Vec<_> = match self.means {
-            Means::Rows => rows(addresses, self.most(u32::from(u16::MAX))).into_iter().map(of_row).collect(),
-            Means::Vector => addresses.chunks(self.most(MAX_VECTOR) as usize).enumerate().map(of_vector).collect(),
-        };
-        let mut outcome = Ok(());
-        for ended in under_way {
-            let ended = Error::of(&ended.await);
-            outcome = outcome.and(ended);
-        }
-        outcome
+        addresses.chunks(most).enumerate().map(of_part).collect()
     }
 
     /// What the fields of a vector command say of lists of addresses, and the memory of the command.

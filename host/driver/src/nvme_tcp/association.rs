@@ -83,14 +83,18 @@ impl Association {
         (came, problem)
     }
 
-    /// Receives on the admin queue: answers to Keep Alive and Abort.
+    /// Receives on the admin queue: answers to Keep Alive and Abort, and to commands of users.
     pub(super) fn receive_admin(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
         let before = done.len();
         let came = self.admin.receive(done)?;
-        if done.len() > before {
-            done.truncate(before);
+        if done[before..].iter().any(|answer| answer.request.token.is_none()) {
             self.keep_alive_sent = None;
         }
+        let mut number = 0;
+        done.retain(|answer| {
+            number += 1;
+            number <= before || answer.request.token.is_some()
+        });
         Ok(came)
     }
 }

@@ -28,7 +28,7 @@ use crate::remote::{Lost, Pending, Remote};
 
 /// A remote namespace as a drive. See the module `nvme_tcp`.
 pub struct NvmeTcp {
-    state: RefCell<State>,
+    pub(super) state: RefCell<State>,
     /// All sockets, and what wakes.
     events: OwnedFd,
     /// Written when an attempt to connect has ended.

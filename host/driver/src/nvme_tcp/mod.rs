@@ -25,9 +25,11 @@
 //! | `association` | the queues together |
 //! | `state` | reconnection, Keep Alive, commands that wait |
 //! | `initiator` | all of it as a drive |
+//! | `admin` | the admin queue as a drive |
 //!
 //! Left out: TLS and authentication; several paths to a drive. Each drive is one namespace, and has connections of its own.
 
+mod admin;
 mod association;
 mod establish;
 #[cfg(test)]
@@ -38,6 +40,7 @@ mod queue;
 mod state;
 mod target;
 
+pub use admin::AdminQueue;
 pub use establish::ConnectError;
 pub use identity::Identity;
 pub use initiator::{Clock, NvmeTcp};
