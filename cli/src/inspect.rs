@@ -124,10 +124,14 @@ impl View<'_> {
         self.part.media().geometry()
     }
 
-    /// Its channels, as the drive counts them.
+    /// Its channels, as the drive counts them, and its dies of them, if it has not all.
     fn channels(&self) -> String {
-        let channels: Vec<String> = self.part.media().channels_of_drive().iter().map(u32::to_string).collect();
-        channels.join(",")
+        let listed = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let media = self.part.media();
+        match self.part.has_some_dies() {
+            true => format!("{}, dies {}", listed(media.channels_of_drive()), listed(media.dies_of_drive())),
+            false => listed(media.channels_of_drive()),
+        }
     }
 
     /// Whether the drive has others.
@@ -280,6 +284,9 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
         value["part"] = part.name().into();
         value["kind"] = part.kind().into();
         value["channels"] = part.media().channels_of_drive().into();
+        if part.has_some_dies() {
+            value["dies"] = part.media().dies_of_drive().into();
+        }
     }
     if let Some(ftl) = part.ox_block() {
         value["ox_block"] = crate::inspect_ox::as_json(ftl);

@@ -194,11 +194,12 @@ fn parts(report: &Report) -> String {
     let header = ["part", "FTL", "channels", "written", "write amplification", "GC blocks", "erases"];
     let mut table = table(&header);
     for part in &report.parts {
-        let channels: Vec<String> = part.channels.iter().map(u32::to_string).collect();
+        let listed = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let dies = if part.dies.is_empty() { String::new() } else { format!(", dies {}", listed(&part.dies)) };
         table.add_row([
             part.name.clone(),
             part.kind.clone(),
-            channels.join(","),
+            listed(&part.channels) + &dies,
             bytes(part.host_written_bytes as f64),
             part.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}")),
             count(part.gc_blocks),

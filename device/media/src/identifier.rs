@@ -5,13 +5,15 @@
 //! |---|---|
 //! | 7:0 | "NANDFTL1" |
 //! | 11:8 | CRC-32 of the rest, from byte 12 on |
-//! | 13:12 | version: 1 |
+//! | 13:12 | version: 1; 2 where the FTL owns some of the dies of its channels |
 //! | 15:14 | the number of this channel in the drive |
 //! | 31:16 | UUID of the FTL's instance |
 //! | 47:32 | kind of the FTL, ASCII, padded with zeros |
 //! | 79:48 | name of the FTL's part, UTF-8, padded with zeros |
 //! | 81:80 | count of channels |
 //! | 593:82 | their numbers in the drive, two bytes each |
+//! | 595:594 | of version 2: count of dies of each channel |
+//! | 1107:596 | of version 2: their numbers in their channels, two bytes each |
 //!
 //! It is in the first two pages of the block: a damaged one has a copy. All numbers are little-endian. Reading it takes no drive
 //! time: it happens before the drive's clock begins.
@@ -26,12 +28,17 @@ use crate::media::Media;
 
 const MAGIC: &[u8; 8] = b"NANDFTL1";
 const VERSION: u16 = 1;
+/// The version of an identifier with dies.
+const WITH_DIES: u16 = 2;
 /// Bytes of kind and name.
 const KIND: usize = 16;
 const NAME: usize = 32;
 /// The most channels of a drive.
 const CHANNELS: usize = 256;
 const BYTES: usize = 82 + 2 * CHANNELS;
+/// The most dies of a channel of which a part can own some.
+pub const MOST_DIES: usize = 256;
+const BYTES_WITH_DIES: usize = BYTES + 2 + 2 * MOST_DIES;
 /// Pages that hold it.
 const COPIES: u32 = 2;
 
@@ -49,6 +56,8 @@ pub struct Owner {
     pub instance: [u8; 16],
     /// The numbers of its channels in the drive.
     pub channels: Vec<u32>,
+    /// The numbers of its dies in each of these channels; empty where it owns all.
+    pub dies: Vec<u32>,
 }
 
 /// What the first block of a channel holds.
@@ -69,16 +78,23 @@ pub enum Found {
 
 impl Owner {
     fn encode(&self, channel: u32) -> Vec<u8> {
-        let mut bytes = vec![0; BYTES];
+        let (version, len) = if self.dies.is_empty() { (VERSION, BYTES) } else { (WITH_DIES, BYTES_WITH_DIES) };
+        let mut bytes = vec![0; len];
         bytes[..8].copy_from_slice(MAGIC);
-        bytes[12..14].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..14].copy_from_slice(&version.to_le_bytes());
         bytes[14..16].copy_from_slice(&(channel as u16).to_le_bytes());
         bytes[16..32].copy_from_slice(&self.instance);
         bytes[32..][..self.kind.len()].copy_from_slice(self.kind.as_bytes());
         bytes[48..][..self.name.len()].copy_from_slice(self.name.as_bytes());
-        bytes[80..82].copy_from_slice(&(self.channels.len() as u16).to_le_bytes());
-        for (place, channel) in bytes[82..].chunks_exact_mut(2).zip(&self.channels) {
-            place.copy_from_slice(&(*channel as u16).to_le_bytes());
+        let put = |at: &mut [u8], numbers: &[u32]| {
+            at[..2].copy_from_slice(&(numbers.len() as u16).to_le_bytes());
+            for (place, number) in at[2..].chunks_exact_mut(2).zip(numbers) {
+                place.copy_from_slice(&(*number as u16).to_le_bytes());
+            }
+        };
+        put(&mut bytes[80..BYTES], &self.channels);
+        if version == WITH_DIES {
+            put(&mut bytes[BYTES..], &self.dies);
         }
         let sum = crc32fast::hash(&bytes[12..]);
         bytes[8..12].copy_from_slice(&sum.to_le_bytes());
@@ -87,16 +103,18 @@ impl Owner {
 
     /// The channel that an identifier is of, and its owner.
     fn decode(bytes: &[u8]) -> Result<(u32, Owner), &'static str> {
-        let Some(bytes) = bytes.get(..BYTES) else { return Err("it is cut short") };
         if !bytes.starts_with(MAGIC) {
             return Err("it does not begin with NANDFTL1");
         }
+        let has_dies = bytes.get(12..14) == Some(&WITH_DIES.to_le_bytes()[..]);
+        let len = if has_dies { BYTES_WITH_DIES } else { BYTES };
+        let Some(bytes) = bytes.get(..len) else { return Err("it is cut short") };
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         if bytes[8..12] != crc32fast::hash(&bytes[12..]).to_le_bytes() {
             return Err("its checksum is wrong");
         }
-        if u16_at(12) != VERSION {
-            return Err("its version is not 1, the only one that this program knows");
+        if ![VERSION, WITH_DIES].contains(&u16_at(12)) {
+            return Err("its version is neither 1 nor 2, which this program knows");
         }
         let text = |from: usize, len: usize| {
             let bytes = bytes[from..][..len].split(|byte| *byte == 0).next().unwrap_or_default();
@@ -106,9 +124,14 @@ impl Owner {
         if count == 0 || count > CHANNELS {
             return Err("its count of channels is impossible");
         }
-        let channels = (0..count).map(|index| u16_at(82 + 2 * index).into()).collect();
+        let numbers = |at: usize, count: usize| (0..count).map(|index| u16_at(at + 2 * index).into()).collect();
+        let dies = if has_dies { usize::from(u16_at(BYTES)) } else { 0 };
+        if has_dies != (1..=MOST_DIES).contains(&dies) {
+            return Err("its count of dies is impossible");
+        }
+        let (channels, dies) = (numbers(82, count), numbers(BYTES + 2, dies));
         let instance = bytes[16..32].try_into().expect("it has the length");
-        let owner = Owner { kind: text(32, KIND)?, name: text(48, NAME)?, instance, channels };
+        let owner = Owner { kind: text(32, KIND)?, name: text(48, NAME)?, instance, channels, dies };
         Ok((u16_at(14).into(), owner))
     }
 }
@@ -192,22 +215,31 @@ mod tests {
             name: "archive ä".to_owned(),
             instance: [7; 16],
             channels: (0..256).filter(|channel| channel % 3 != 1).collect(),
+            dies: Vec::new(),
         }
+    }
+
+    fn owner_of_dies() -> Owner {
+        Owner { channels: vec![0, 1, 7], dies: (0..256).filter(|die| die % 5 != 2).collect(), ..owner() }
     }
 
     #[test]
     fn an_identifier_is_read_as_it_was_written() {
         assert_eq!(Owner::decode(&owner().encode(200)), Ok((200, owner())));
+        assert_eq!(Owner::decode(&owner_of_dies().encode(7)), Ok((7, owner_of_dies())));
     }
 
     #[test]
     fn every_damaged_bit_is_noticed() {
-        let good = owner().encode(3);
-        for bit in 0..good.len() * 8 {
-            let mut bytes = good.clone();
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            assert!(Owner::decode(&bytes).is_err(), "bit {bit}");
+        for good in [owner().encode(3), owner_of_dies().encode(3)] {
+            for bit in 0..good.len() * 8 {
+                let mut bytes = good.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert!(Owner::decode(&bytes).is_err(), "bit {bit}");
+            }
+            for len in [100, good.len() - 1] {
+                assert_eq!(Owner::decode(&good[..len]), Err("it is cut short"));
+            }
         }
-        assert_eq!(Owner::decode(&good[..100]), Err("it is cut short"));
     }
 }

@@ -26,7 +26,7 @@ use crate::multi_plane::ReadTarget;
 use crate::outcome::Broken;
 use crate::power::Underway;
 use crate::store::{StoreKind, UnitData};
-use crate::supply::{Group, Supply};
+use crate::supply::{Channel, Group, Supply};
 use crate::timing::{PageTimes, Timing};
 
 /// The configuration of a drive's flash.
@@ -66,7 +66,9 @@ pub struct Media {
     luns: Vec<Lun>,
     planes_per_lun: Divisor,
     reads_planes_together: bool,
-    pub(crate) channels: Vec<Resource>,
+    pub(crate) channels: Vec<Rc<Resource>>,
+    /// Whether a channel is told of in reports of this flash, and not in those of other flash on it.
+    tells_of: Vec<bool>,
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
     factory_bad: Vec<bool>,
@@ -79,6 +81,8 @@ pub struct Media {
     group: Option<Group>,
     /// The number of each channel in the drive.
     channels_of_drive: Rc<[u32]>,
+    /// The number of each die in its channel.
+    dies_of_drive: Rc<[u32]>,
     /// Where the flash is in a file.
     pub(crate) durable: Option<Rc<DurableMemory>>,
 }
@@ -136,9 +140,9 @@ impl Media {
             Some(group) => group.supply.clone(),
             None => Supply::new(sim, &faults, lba_bytes, timing.features.ecc.engines, seed.child("faults")),
         };
-        let channels_of_drive = match &group {
-            Some(group) => group.channels.clone(),
-            None => (0..geometry.channels()).collect(),
+        let (channels_of_drive, dies_of_drive): (Rc<[u32]>, Rc<[u32]>) = match &group {
+            Some(group) => (group.channels.clone(), group.dies.clone()),
+            None => ((0..geometry.channels()).collect(), (0..geometry.counts().dies_per_channel).collect()),
         };
         let mut factory_bad = choose_bad(&geometry, factory_bad, seed.child("factory-bad-blocks"));
         if group.is_some() {
@@ -151,6 +155,8 @@ impl Media {
             PlaneMode::Independent => 1,
             PlaneMode::Die | PlaneMode::MultiPlane => geometry.counts().planes_per_die,
         };
+        let planes = plane_tracks(sim, &geometry, (&channels_of_drive, &dies_of_drive));
+        let channels: Vec<Channel> = channels_of_drive.iter().map(|number| supply.channel(sim, *number)).collect();
         Media {
             sim: sim.clone(),
             geometry,
@@ -164,12 +170,14 @@ impl Media {
             most_retries: most_retries(&timing, aging.as_ref()),
             aging: aging.map(|aging| Box::new(AgingCells::new(aging, &geometry, timing.cell, seed.child("aging")))),
             supply,
-            channels: (0..geometry.channels()).map(|_| Resource::new(sim)).collect(),
+            tells_of: channels.iter().map(|channel| channel.is_first).collect(),
             contents: RefCell::new(contents),
-            tracks: Tracks::new(sim, &geometry, &channels_of_drive),
+            tracks: Tracks { planes, channels: channels.iter().map(|channel| channel.track).collect() },
+            channels: channels.into_iter().map(|channel| channel.bus).collect(),
             factory_bad,
             group,
             channels_of_drive,
+            dies_of_drive,
             durable,
             timing,
         }
@@ -195,6 +203,11 @@ impl Media {
         &self.channels_of_drive
     }
 
+    /// The number of each die in its channel.
+    pub fn dies_of_drive(&self) -> &[u32] {
+        &self.dies_of_drive
+    }
+
     /// Whether each channel begins with a block that holds an identifier: the drive has other flash, too.
     pub(crate) fn has_identifiers(&self) -> bool {
         self.group.is_some()
@@ -203,7 +216,7 @@ impl Media {
     /// Where this flash is in the drive.
     pub(crate) fn place(&self) -> Place<'_> {
         let bytes = self.group.as_ref().map_or(0..u64::MAX, |group| group.bytes.clone());
-        Place { geometry: &self.geometry, channels: &self.channels_of_drive, bytes }
+        Place { geometry: &self.geometry, channels: &self.channels_of_drive, dies: &self.dies_of_drive, bytes }
     }
 
     /// Reads `bytes` of a page into the controller, with as many retries as the page needs.
@@ -442,9 +455,19 @@ impl Media {
         self.luns.iter().map(|lun| lun.array.usage()).collect()
     }
 
-    /// Busy time of each channel by cause.
+    /// The numbers in the drive of the channels that this flash tells of. A channel with dies of several owners is told of by the
+    /// first of them.
+    pub fn told_channels(&self) -> Vec<u32> {
+        self.told(&self.channels_of_drive).copied().collect()
+    }
+
+    /// Busy time of these channels by cause.
     pub fn channel_usage(&self) -> Vec<Totals> {
-        self.channels.iter().map(Resource::usage).collect()
+        self.told(&self.channels).map(|channel| channel.usage()).collect()
+    }
+
+    fn told<'a, T>(&'a self, channels: &'a [T]) -> impl Iterator<Item = &'a T> {
+        channels.iter().zip(&self.tells_of).filter(|(_, tells)| **tells).map(|(channel, _)| channel)
     }
 
     /// The track of each plane's array in the event trace, in the order of planes.
@@ -452,9 +475,9 @@ impl Media {
         &self.tracks.planes
     }
 
-    /// The track of each channel in the event trace.
-    pub fn channel_tracks(&self) -> &[Track] {
-        &self.tracks.channels
+    /// The tracks in the event trace of the channels that this flash tells of.
+    pub fn channel_tracks(&self) -> Vec<Track> {
+        self.told(&self.tracks.channels).copied().collect()
     }
 
     /// Programs a page in no time and without resources, to construct a state instead of simulating it.
@@ -706,17 +729,12 @@ fn keep_first_blocks(geometry: &Geometry, bad: &mut [bool]) {
     }
 }
 
-impl Tracks {
-    fn new(sim: &Sim, geometry: &Geometry, numbers: &[u32]) -> Tracks {
-        let plane = |index| {
-            let (channel, die, plane) = geometry.place(PlaneId(index));
-            let channel = numbers[channel as usize];
-            sim.trace().track(format!("channel {channel} die {die} plane {plane}"))
-        };
-        let channel = |index: u32| sim.trace().track(format!("channel {}", numbers[index as usize]));
-        Tracks {
-            planes: (0..geometry.planes()).map(plane).collect(),
-            channels: (0..geometry.channels()).map(channel).collect(),
-        }
-    }
+/// The tracks of planes in the event trace, by the numbers of channels and dies in the drive.
+fn plane_tracks(sim: &Sim, geometry: &Geometry, (channels, dies): (&[u32], &[u32])) -> Vec<Track> {
+    let plane = |index| {
+        let (channel, die, plane) = geometry.place(PlaneId(index));
+        let (channel, die) = (channels[channel as usize], dies[die as usize]);
+        sim.trace().track(format!("channel {channel} die {die} plane {plane}"))
+    };
+    (0..geometry.planes()).map(plane).collect()
 }

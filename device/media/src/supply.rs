@@ -1,10 +1,13 @@
-//! What all flash of a drive has in common, whoever owns its channels: power, the fault plan, and the decoders of error
-//! correction. And the place of a group of channels in the drive.
+//! What all flash of a drive has in common, whoever owns its channels and dies: power, the fault plan, the decoders of error
+//! correction, and channels whose dies have several owners. And the place of a group of dies in the drive.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
+use nandscape_sim::trace::Track;
 use nandscape_sim::{Resource, Seed, Sim};
 
 use crate::fault::{FaultPlan, Rule};
@@ -15,6 +18,8 @@ pub struct Supply {
     pub(crate) power: Power,
     pub(crate) faults: FaultPlan,
     pub(crate) decoders: Vec<Resource>,
+    /// The channels by their numbers in the drive, with their tracks in the event trace.
+    channels: RefCell<BTreeMap<u32, (Rc<Resource>, Track)>>,
 }
 
 impl Supply {
@@ -24,7 +29,17 @@ impl Supply {
             power: Power::new(sim),
             faults: FaultPlan::new(faults, lba_bytes, seed),
             decoders: (0..decoders).map(|_| Resource::new(sim)).collect(),
+            channels: RefCell::default(),
         })
+    }
+
+    /// The channel with a number, and whether nobody has asked for it before: who asks first tells of it in reports.
+    pub(crate) fn channel(&self, sim: &Sim, number: u32) -> Channel {
+        let mut channels = self.channels.borrow_mut();
+        let is_first = !channels.contains_key(&number);
+        let new = || (Rc::new(Resource::new(sim)), sim.trace().track(format!("channel {number}")));
+        let (bus, track) = channels.entry(number).or_insert_with(new).clone();
+        Channel { bus, track, is_first }
     }
 }
 
@@ -34,12 +49,22 @@ impl fmt::Debug for Supply {
     }
 }
 
-/// A group of channels of a drive whose other channels belong to other flash. Each channel of a group begins with a block that
-/// holds an identifier.
+/// A channel as one of its owners has it.
+pub(crate) struct Channel {
+    pub(crate) bus: Rc<Resource>,
+    pub(crate) track: Track,
+    /// Whether this owner tells of it in reports.
+    pub(crate) is_first: bool,
+}
+
+/// A group of channels of a drive whose other channels, or the other dies of whose channels, belong to other flash. Each channel of
+/// a group begins with a block that holds an identifier.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The numbers of its channels in the drive, in ascending order.
     pub channels: Rc<[u32]>,
+    /// The numbers of its dies in each of these channels, in ascending order.
+    pub dies: Rc<[u32]>,
     /// The bytes of the drive's address space that it holds, by which faults are placed.
     pub bytes: Range<u64>,
     /// What it has in common with the other groups.

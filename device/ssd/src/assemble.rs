@@ -114,7 +114,8 @@ pub(crate) fn media_of(sim: &Sim, profile: &Resolved, stores: Stores) -> io::Res
     let groups = profile.parts().iter().map(|part| {
         let range: Range<u64> = bytes..bytes + part.drive.capacity();
         bytes = range.end;
-        Group { channels: part.channels.clone().into(), bytes: range, supply: supply.clone() }
+        let dies = part.dies.clone().unwrap_or_else(|| (0..part.drive.geometry.dies_per_channel).collect());
+        Group { channels: part.channels.clone().into(), dies: dies.into(), bytes: range, supply: supply.clone() }
     });
     let groups: Vec<Group> = groups.collect();
     let media: Vec<Media> = match stores {
@@ -153,7 +154,10 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
     let (media, seed) = media_of(sim, profile, stores)?;
     owners::settle(profile.parts(), &media, seed)?;
     let parts = profile.parts().iter().zip(media);
-    let parts = parts.map(|(resolved, media)| part(sim, &resolved.drive, Some(&resolved.name), media));
+    let parts = parts.map(|(resolved, media)| {
+        let part = part(sim, &resolved.drive, Some(&resolved.name), media)?;
+        Ok(Part { has_some_dies: resolved.dies.is_some(), ..part })
+    });
     let parts: Vec<Part> = parts.collect::<io::Result<_>>()?;
     let set = |(part, resolved): (&Part, &ResolvedPart)| {
         let (media, config) = (part.media.clone(), resolved.drive.controller());
@@ -209,7 +213,7 @@ fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::
         (None, None, None) => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
     };
     let kind = profile.kind();
-    Ok(Part { name: name.unwrap_or(&kind).to_owned(), kind, media, ftl })
+    Ok(Part { name: name.unwrap_or(&kind).to_owned(), kind, has_some_dies: false, media, ftl })
 }
 
 /// A controller over a command set. `media` holds the controller's notes, where it is in a file.

@@ -336,15 +336,18 @@ section! {
     PartKeys at "ftl.parts" {
         /// Its name, up to 32 bytes: `"archive"`. Left out, its kind and its first channel.
         name: String,
-        /// The channels that it owns: `"0-3"` or `"0-3,6"`. Each channel belongs to one part.
+        /// The channels that it owns: `"0-3"` or `"0-3,6"`. Each die belongs to one part.
         channels: Text<Channels>,
+        /// The dies that it owns of each of these channels: `"0-3"`. Left out, all. Parts with other dies of the same channels share
+        /// these with it ([partitioning](techniques/partitioning.md)).
+        dies: Text<Channels>,
         /// What the channels are made of: `"nand"`, which is as `timing` says; or `"ram"`, memory that keeps its contents without
         /// power, has no time of an array, no errors and no wear.
         media: Text<Choice<MediaKind>>,
         /// Where its flash is when the drive is in a file (`serve --store`): `"drive"`, in the file; or `"ram"`, in memory of the
         /// process, so that it is new at each start. At least one part is where the drive is.
         store: Text<Choice<PartStore>>,
-        /// Bytes of its namespace: `"8GiB"`. Left out, its share of the drive's capacity by channels.
+        /// Bytes of its namespace: `"8GiB"`. Left out, its share of the drive's capacity by channels, or by dies.
         capacity: Text<Bytes>,
         /// Its own settings, by the keys of `ftl`: `ftl.kind = "ox_block"`. All parts have the same `mapping_unit`.
         ftl: Box<FtlKeys>,

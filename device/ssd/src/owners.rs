@@ -38,7 +38,13 @@ pub(crate) fn settle(parts: &[ResolvedPart], media: &[Media], seed: Seed) -> io:
 }
 
 fn owner(part: &ResolvedPart, instance: [u8; 16]) -> Owner {
-    Owner { kind: part.drive.kind(), name: part.name.clone(), instance, channels: part.channels.clone() }
+    Owner {
+        kind: part.drive.kind(),
+        name: part.name.clone(),
+        instance,
+        channels: part.channels.clone(),
+        dies: part.dies.clone().unwrap_or_default(),
+    }
 }
 
 /// A UUID of version 8 (RFC 9562): its bits are those of the seed.
@@ -80,7 +86,8 @@ fn check(part: &ResolvedPart, media: &Media) -> Result<[u8; 16], String> {
 }
 
 fn say(owner: &Owner) -> String {
-    let Owner { kind, name, instance, channels } = owner;
+    let Owner { kind, name, instance, channels, dies } = owner;
+    let dies = if dies.is_empty() { String::new() } else { format!(", dies {}", Channels(dies.clone())) };
     let instance: String = instance.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{name}\", an FTL of kind \"{kind}\" with channels {} ({instance})", Channels(channels.clone()))
+    format!("\"{name}\", an FTL of kind \"{kind}\" with channels {}{dies} ({instance})", Channels(channels.clone()))
 }

@@ -13,6 +13,7 @@ use nandscape_sim::Seed;
 pub struct Part {
     pub(crate) name: String,
     pub(crate) kind: String,
+    pub(crate) has_some_dies: bool,
     pub(crate) media: Rc<Media>,
     pub(crate) ftl: AnyFtl,
 }
@@ -46,6 +47,11 @@ impl Part {
     /// The kind of its FTL, as profiles name it.
     pub fn kind(&self) -> &str {
         &self.kind
+    }
+
+    /// Whether it owns some of the dies of its channels only.
+    pub fn has_some_dies(&self) -> bool {
+        self.has_some_dies
     }
 
     /// Its flash.

@@ -29,8 +29,9 @@ const FIXED: [&str; 10] = [
 ];
 
 /// The same of each part.
-const FIXED_IN_PARTS: [&str; 8] = [
+const FIXED_IN_PARTS: [&str; 9] = [
     "channels",
+    "dies",
     "name",
     "store",
     "capacity",

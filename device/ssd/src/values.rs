@@ -222,7 +222,7 @@ pub enum PartStore {
     Ram,
 }
 
-/// Numbers of channels, in ascending order, each once. They are written as ranges: "0-3,6".
+/// Numbers of channels, or of dies in channels, in ascending order, each once. They are written as ranges: "0-3,6".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Channels(pub Vec<u32>);
 

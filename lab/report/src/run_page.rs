@@ -233,7 +233,8 @@ fn parts(report: &Report) -> Value {
     let row = |part: &PartReport| {
         let cells = [
             part.kind.clone(),
-            channels(&part.channels),
+            numbers(&part.channels)
+                + &if part.dies.is_empty() { String::new() } else { format!(", dies {}", numbers(&part.dies)) },
             bytes(part.host_written_bytes as f64),
             part.waf.map_or("no writes".to_owned(), |waf| format!("{waf:.3}")),
             count(part.gc_blocks),
@@ -251,7 +252,7 @@ fn parts(report: &Report) -> Value {
 }
 
 /// Numbers in ascending order, as ranges.
-fn channels(numbers: &[u32]) -> String {
+fn numbers(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|one, next| one + 1 == *next).map(|run| match run {
         [one] => one.to_string(),
         [first, .., last] => format!("{first}-{last}"),

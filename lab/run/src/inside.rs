@@ -16,14 +16,14 @@ pub(crate) fn layout(ssd: &Ssd) -> Layout {
     for media in ssd.parts().iter().map(Part::media) {
         let counts = media.geometry().counts();
         let (first_die, first_channel) = (layout.dies.len() as u32, layout.channels.len() as u32);
+        layout.channels.extend(media.told_channels().iter().map(|channel| format!("channel {channel}")));
         for channel in media.channels_of_drive() {
-            layout.channels.push(format!("channel {channel}"));
-            layout.dies.extend((0..counts.dies_per_channel).map(|die| format!("channel {channel} die {die}")));
+            layout.dies.extend(media.dies_of_drive().iter().map(|die| format!("channel {channel} die {die}")));
         }
         layout.arrays.resize(layout.dies.len(), media.arrays_per_die());
         let planes = media.plane_tracks().iter().zip(first_die * counts.planes_per_die..);
         layout.lanes.extend(planes.map(|(track, plane)| (track.index(), Lane::Plane(plane))));
-        let channels = media.channel_tracks().iter().zip(first_channel..);
+        let channels = media.channel_tracks().into_iter().zip(first_channel..);
         layout.lanes.extend(channels.map(|(track, channel)| (track.index(), Lane::Channel(channel))));
     }
     layout

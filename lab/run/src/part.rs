@@ -14,6 +14,9 @@ pub struct PartReport {
     pub kind: String,
     /// The channels that it owns.
     pub channels: Vec<u32>,
+    /// Its dies of each of these channels; left out where it owns all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dies: Vec<u32>,
     /// The NVM Set that it is, and the namespace of a new drive in it.
     pub nvm_set: u32,
     /// Bytes that the host wrote.
@@ -45,6 +48,7 @@ pub(crate) struct PartCounters {
     name: String,
     kind: String,
     channels: Vec<u32>,
+    dies: Vec<u32>,
     stats: Stats,
     ops: OpCounts,
 }
@@ -58,6 +62,7 @@ impl PartCounters {
                 name: part.name().to_owned(),
                 kind: part.kind().to_owned(),
                 channels: part.media().channels_of_drive().to_vec(),
+                dies: if part.has_some_dies() { part.media().dies_of_drive().to_vec() } else { Vec::new() },
                 stats: part.stats(),
                 ops: part.op_counts(),
             })
@@ -74,6 +79,7 @@ pub(crate) fn reports(begun: &[PartCounters], ended: &[PartCounters], unit_bytes
             name: ended.name.clone(),
             kind: ended.kind.clone(),
             channels: ended.channels.clone(),
+            dies: ended.dies.clone(),
             nvm_set: number,
             host_written_bytes: stats.host_bytes,
             waf: (stats.host_bytes > 0).then(|| programmed / stats.host_bytes as f64),

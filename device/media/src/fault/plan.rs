@@ -258,7 +258,7 @@ mod tests {
             let pages = [page];
             let pages = if operation == Operation::Erase { &[][..] } else { &pages };
             let geometry = geometry();
-            let place = Place { geometry: &geometry, channels: &[0, 1], bytes: 0..u64::MAX };
+            let place = Place { geometry: &geometry, channels: &[0, 1], dies: &[0, 1, 2, 3], bytes: 0..u64::MAX };
             plan.strike(&place, now, operation, pages, block, |page, first, last| {
                 let units = u64::from(page.0) * 4;
                 first < units + 4 && last >= units
@@ -310,7 +310,7 @@ mod tests {
         let hits = |rule: &str, page: u32| {
             let plan = FaultPlan::new(&[rule.parse().unwrap()], 512, Seed::new(7));
             let geometry = geometry();
-            let place = Place { geometry: &geometry, channels: &[2, 5], bytes: 1 << 20..2 << 20 };
+            let place = Place { geometry: &geometry, channels: &[2, 5], dies: &[0, 1, 2, 3], bytes: 1 << 20..2 << 20 };
             let (pages, block) = ([PageId(page)], geometry.block_of(PageId(page)));
             plan.strike(&place, Time::from_ns(0), Operation::Read, &pages, block, |page, first, last| {
                 let units = u64::from(page.0) * 4;
@@ -336,7 +336,7 @@ mod tests {
         let plan = FaultPlan::new(&rules.map(|rule| rule.parse().unwrap()), 512, Seed::new(1));
         let strike = |page| {
             let geometry = geometry();
-            let place = Place { geometry: &geometry, channels: &[0, 1], bytes: 0..u64::MAX };
+            let place = Place { geometry: &geometry, channels: &[0, 1], dies: &[0, 1, 2, 3], bytes: 0..u64::MAX };
             plan.strike(&place, Time::from_ns(0), Operation::Read, &[PageId(page)], BlockId(0), |_, _, _| false)
         };
         let struck = strike(0).unwrap();

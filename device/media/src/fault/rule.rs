@@ -176,6 +176,8 @@ pub(crate) struct Place<'a> {
     pub(crate) geometry: &'a Geometry,
     /// The number of each channel in the drive.
     pub(crate) channels: &'a [u32],
+    /// The number of each die in its channel.
+    pub(crate) dies: &'a [u32],
     /// The bytes of the drive's address space that it holds.
     pub(crate) bytes: Range<u64>,
 }
@@ -202,7 +204,7 @@ impl Scope {
         let geometry = place.geometry;
         let plane = geometry.plane_of(block);
         let (channel, die, inside) = geometry.place(plane);
-        let channel = place.channels[channel as usize];
+        let (channel, die) = (place.channels[channel as usize], place.dies[die as usize]);
         let number = block.0 - plane.0 * geometry.blocks_per_plane();
         has(&self.block, number) && has(&self.channel, channel) && has(&self.die, die) && has(&self.plane, inside)
     }

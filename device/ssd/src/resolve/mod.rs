@@ -8,7 +8,7 @@
 //! | `ox_block` | OX-Block |
 //! | `zone` | zones |
 //! | `open_channel` | open-channel drives |
-//! | `parts` | several FTLs in one drive |
+//! | `parts`, `shares` | several FTLs in one drive, and which dies each owns |
 //! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
 //! | `smaller` | notes on what a small capacity changes |
@@ -25,6 +25,7 @@ mod identity;
 pub(crate) mod open_channel;
 pub(crate) mod ox_block;
 mod parts;
+mod shares;
 mod smaller;
 pub(crate) mod zone;
 
@@ -58,7 +59,7 @@ pub struct Resolved {
     pub notes: Vec<String>,
     timing: Timing,
     aging: Option<Aging>,
-    geometry: Counts,
+    pub(crate) geometry: Counts,
     ftl: PageFtlConfig,
     ox_block: Option<OxBlockConfig>,
     zone: Option<ZoneConfig>,
@@ -75,6 +76,8 @@ pub struct ResolvedPart {
     pub name: String,
     /// Its channels, as the drive counts them, in ascending order.
     pub channels: Vec<u32>,
+    /// Its dies of each of these channels, in ascending order; `None` is all.
+    pub dies: Option<Vec<u32>>,
     /// Where its flash is.
     pub store: PartStore,
     /// It as a drive of its own.

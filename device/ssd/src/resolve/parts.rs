@@ -1,8 +1,8 @@
-//! `[[ftl.parts]]`: several FTLs in one drive. Each part is resolved as a drive of its own that has the part's channels: the keys of
-//! the drive hold for it, and its own count over them. All parts have the same dies, pages and mapping unit. Flash is sized for
+//! `[[ftl.parts]]`: several FTLs in one drive. Each part is resolved as a drive of its own that has the part's channels and dies: the
+//! keys of the drive hold for it, and its own count over them. All parts have the same pages and mapping unit. Flash is sized for
 //! each part, so that blocks of a plane may differ between parts.
 //!
-//! The order of parts is that of their lowest channels, whatever the order in the profile.
+//! The order of parts is that of their lowest channels and dies, whatever the order in the profile.
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::identifier::LONGEST_PART_NAME;
@@ -10,7 +10,8 @@ use nandscape_device_media::{Cell, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
-use super::bounds::{need, wrong};
+use super::bounds::wrong;
+use super::shares::{self, Share};
 use super::{Resolved, ResolvedPart, Result};
 use crate::keys::{AgingKeys, FtlKeys, PartKeys, ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile, ProfileError};
@@ -20,28 +21,29 @@ use crate::values::{Channels, Choice, MediaKind, PartStore, PerPageType, Text};
 const STEP: u64 = 1 << 20;
 
 pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved> {
-    let all = profile.keys.geometry.channels;
-    let parts = in_order(given, need("geometry.channels", &all)?)?;
-    let capacities = capacities(&profile.keys, &parts)?;
-    // The shape of the drive: small ones have fewer dies and smaller blocks, and always all channels.
+    let (parts, dies) = shares::in_order(given, &profile.keys)?;
+    let capacities = capacities(&profile.keys, &parts, dies)?;
+    // The shape of the drive: small ones have fewer dies, unless parts name them, and smaller blocks, and always all channels.
     let mut whole = profile.clone();
     whole.keys.ftl.parts = None;
     // Each names a part.
     let changes = whole.keys.changes.take();
     whole.kept.channels = true;
+    whole.kept.dies_per_channel |= dies.is_some();
     if let Some(capacities) = &capacities {
         whole.keys.capacity = Some(Text(Bytes(capacities.iter().copied().fold(0, u64::saturating_add))));
     }
     let mut drive = whole.resolve_one(false)?;
-    for (index, (keys, channels)) in parts.iter().enumerate() {
-        let own = own_profile(&whole, &drive, (keys, channels), capacities.as_ref().map(|each| each[index]))?;
+    for (index, share) in parts.iter().enumerate() {
+        let own = own_profile(&whole, &drive, share, capacities.as_ref().map(|each| each[index]))?;
         let resolved = own.resolve_one(true).map_err(|mut error| {
-            error.origin = format!("ftl.parts, the one with channels {}: {}", Channels(channels.clone()), error.origin);
+            error.origin = format!("ftl.parts, the one with {}: {}", share.named(), error.origin);
             error
         })?;
-        let name = name(keys, channels, &resolved)?;
-        let store = keys.store.map_or(PartStore::Drive, |text| text.0.0);
-        drive.parts.push(ResolvedPart { name, channels: channels.clone(), store, drive: resolved });
+        let name = name(share, &resolved)?;
+        let store = share.keys.store.map_or(PartStore::Drive, |text| text.0.0);
+        let (channels, dies) = (share.channels.clone(), share.dies.clone());
+        drive.parts.push(ResolvedPart { name, channels, dies, store, drive: resolved });
     }
     if drive.parts.iter().all(|part| part.store == PartStore::Ram) {
         return wrong("ftl.parts.store", "is \"ram\" for all parts; at least one has \"drive\"");
@@ -53,6 +55,7 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
         return wrong("ftl.parts.ftl.kind", "\"open_channel\" is for a drive with one FTL; the other kinds are valid");
     }
     check_names(&drive.parts)?;
+    shares::check_rates(&drive.parts)?;
     combine(&mut drive, &parts);
     drive.check_faults()?;
     drive.keys.changes = changes;
@@ -60,42 +63,15 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
     Ok(drive)
 }
 
-/// The parts by their lowest channel. Together they have each channel once.
-fn in_order(given: &[PartKeys], all: u32) -> Result<Vec<(PartKeys, Vec<u32>)>> {
-    let mut parts = Vec::new();
-    for keys in given {
-        let channels = need("ftl.parts.channels", &keys.channels)?.0.0;
-        parts.push((keys.clone(), channels));
-    }
-    parts.sort_by_key(|(_, channels)| channels[0]);
-    for channel in 0..all {
-        let owners = parts.iter().filter(|(_, channels)| channels.contains(&channel)).count();
-        if owners != 1 {
-            let problem = if owners == 0 { "belongs to no part" } else { "belongs to several parts" };
-            return wrong("ftl.parts.channels", format!("channel {channel} {problem}; each belongs to one"));
-        }
-    }
-    let beyond = parts.iter().flat_map(|(_, channels)| channels).find(|channel| **channel >= all);
-    match beyond {
-        Some(channel) => wrong(
-            "ftl.parts.channels",
-            format!("channel {channel} is not there; geometry.channels is {all}, so channels go to {}", all - 1),
-        ),
-        None if parts.len() < 2 => {
-            wrong("ftl.parts", "has one part, which is the whole drive; give two or more, or none")
-        }
-        None => Ok(parts),
-    }
-}
-
 /// The capacity of each part; `None` where they follow from the blocks of a plane.
-fn capacities(keys: &ProfileKeys, parts: &[(PartKeys, Vec<u32>)]) -> Result<Option<Vec<u64>>> {
+fn capacities(keys: &ProfileKeys, parts: &[Share], dies: Option<u32>) -> Result<Option<Vec<u64>>> {
     let own = |keys: &PartKeys| keys.capacity.map(|text| text.0.0);
-    let given = parts.iter().filter_map(|(keys, _)| own(keys)).fold(0, u64::saturating_add);
-    let channels: u64 = parts.iter().filter(|(keys, _)| own(keys).is_none()).map(|(_, all)| all.len() as u64).sum();
+    let given = parts.iter().filter_map(|share| own(&share.keys)).fold(0, u64::saturating_add);
+    let sharing = parts.iter().filter(|share| own(&share.keys).is_none());
+    let channels: u64 = sharing.map(|share| share.weight(dies)).sum();
     let Some(Text(Bytes(capacity))) = keys.capacity else {
         return match channels {
-            0 => Ok(Some(parts.iter().filter_map(|(keys, _)| own(keys)).collect())),
+            0 => Ok(Some(parts.iter().filter_map(|share| own(&share.keys)).collect())),
             _ => Ok(None),
         };
     };
@@ -113,16 +89,12 @@ fn capacities(keys: &ProfileKeys, parts: &[(PartKeys, Vec<u32>)]) -> Result<Opti
         (bytes_left, channels_left) = (bytes_left - share, channels_left - own_channels);
         share
     };
-    Ok(Some(parts.iter().map(|(keys, all)| own(keys).unwrap_or_else(|| share(all.len() as u64))).collect()))
+    Ok(Some(parts.iter().map(|part| own(&part.keys).unwrap_or_else(|| share(part.weight(dies)))).collect()))
 }
 
 /// A part as a drive of its own.
-fn own_profile(
-    whole: &Profile,
-    drive: &Resolved,
-    (part, channels): (&PartKeys, &[u32]),
-    capacity: Option<u64>,
-) -> Result<Profile> {
+fn own_profile(whole: &Profile, drive: &Resolved, share: &Share, capacity: Option<u64>) -> Result<Profile> {
+    let Share { keys: part, channels, dies } = share;
     let mut keys = whole.keys.clone();
     let own = part.ftl.as_deref().cloned().unwrap_or_default();
     if own.parts.is_some() {
@@ -138,9 +110,10 @@ fn own_profile(
         keys.geometry.factory_bad_blocks = Some(Text(Ratio(0.0)));
     }
     keys.timing.overlay(part.timing.as_deref().cloned().unwrap_or_default());
-    let Counts { dies_per_channel, pages_per_block, .. } = drive.geometry;
+    let Counts { channels: all_channels, dies_per_channel: all_dies, pages_per_block, .. } = drive.geometry;
+    let own_dies = dies.as_ref().map_or(all_dies, |dies| dies.len() as u32);
     keys.geometry.channels = Some(channels.len() as u32);
-    keys.geometry.dies_per_channel = Some(dies_per_channel);
+    keys.geometry.dies_per_channel = Some(own_dies);
     keys.geometry.pages_per_block = Some(pages_per_block);
     if let Some(capacity) = capacity {
         keys.capacity = Some(Text(Bytes(capacity)));
@@ -148,7 +121,8 @@ fn own_profile(
     }
     if let Some(Text(Bytes(size))) = keys.buffer.size {
         let unit = u64::from(drive.geometry.unit_size);
-        let share = size * channels.len() as u64 / u64::from(drive.geometry.channels) / unit * unit;
+        let (own, all) = (channels.len() as u64 * u64::from(own_dies), u64::from(all_channels) * u64::from(all_dies));
+        let share = size * own / all / unit * unit;
         keys.buffer.size = Some(Text(Bytes(share)));
     }
     keys.faults = None;
@@ -170,8 +144,12 @@ fn ram() -> TimingKeys {
     }
 }
 
-fn name(keys: &PartKeys, channels: &[u32], drive: &Resolved) -> Result<String> {
-    let name = keys.name.clone().unwrap_or_else(|| format!("{}-{}", drive.kind(), channels[0]));
+fn name(share: &Share, drive: &Resolved) -> Result<String> {
+    let first = || match &share.dies {
+        None => format!("{}-{}", drive.kind(), share.channels[0]),
+        Some(dies) => format!("{}-{}-{}", drive.kind(), share.channels[0], dies[0]),
+    };
+    let name = share.keys.name.clone().unwrap_or_else(first);
     match (1..=LONGEST_PART_NAME).contains(&name.len()) && !name.chars().any(char::is_control) {
         true => Ok(name),
         false => wrong("ftl.parts.name", format!("{name:?} is not valid; from 1 to {LONGEST_PART_NAME} bytes are")),
@@ -185,7 +163,7 @@ fn check_names(parts: &[ResolvedPart]) -> Result<()> {
 }
 
 /// The figures of the drive from those of its parts.
-fn combine(drive: &mut Resolved, given: &[(PartKeys, Vec<u32>)]) {
+fn combine(drive: &mut Resolved, given: &[Share]) {
     let parts = std::mem::take(&mut drive.parts);
     let sum = |of: &dyn Fn(&Resolved) -> f64| parts.iter().map(|part| of(&part.drive)).sum::<f64>();
     let units = |part: &Resolved| f64::from(part.ftl.logical_units);
@@ -198,7 +176,7 @@ fn combine(drive: &mut Resolved, given: &[(PartKeys, Vec<u32>)]) {
     drive.sizing.reserve_per_plane = most(|part| part.sizing.reserve_per_plane);
     drive.keys.capacity = Some(Text(Bytes(drive.capacity())));
     drive.keys.geometry.blocks_per_plane = None;
-    drive.keys.ftl.parts = Some(given.iter().map(|(keys, _)| keys.clone()).collect());
+    drive.keys.ftl.parts = Some(given.iter().map(|share| share.keys.clone()).collect());
     fill_in(&mut drive.keys, &parts);
     drive.parts = parts;
 }
@@ -206,9 +184,10 @@ fn combine(drive: &mut Resolved, given: &[(PartKeys, Vec<u32>)]) {
 /// Writes what was decided into the keys of the parts, which are in the order of `parts`.
 pub(super) fn fill_in(keys: &mut ProfileKeys, parts: &[ResolvedPart]) {
     for (keys, part) in keys.ftl.parts.iter_mut().flatten().zip(parts) {
-        let ResolvedPart { name, channels, store, drive } = part;
+        let ResolvedPart { name, channels, dies, store, drive } = part;
         keys.name = Some(name.clone());
         keys.channels = Some(Text(Channels(channels.clone())));
+        keys.dies = dies.clone().map(|dies| Text(Channels(dies)));
         keys.media.get_or_insert(Text(Choice(MediaKind::Nand)));
         keys.store = Some(Text(Choice(*store)));
         keys.capacity = drive.keys.capacity;

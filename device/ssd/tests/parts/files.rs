@@ -9,7 +9,7 @@ use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::conformance::Host;
 use nandscape_sim::{Executor, Seed, Sim};
 
-use crate::rig::{THREE, TWO, queue, read, resolved, write};
+use crate::rig::{DIES, THREE, TWO, queue, read, resolved, write};
 
 fn create(profile: &Resolved) -> Arc<MemoryFile> {
     let backing = Arc::new(MemoryFile::new());
@@ -33,7 +33,7 @@ fn refusal(profile: &Resolved, backing: &Arc<MemoryFile>) -> String {
 
 #[test]
 fn data_of_every_part_outlasts_stops_and_kills() {
-    for parts in [TWO, THREE] {
+    for parts in [TWO, THREE, DIES] {
         for mode in ["buffer.mode=capacitor", "buffer.mode=through"] {
             let profile = resolved(parts, &[mode]);
             let count = profile.parts().len() as u32;
@@ -117,6 +117,41 @@ fn profiles_of_the_page_can_be_in_files() {
     for (text, stores) in profiles.into_iter().zip([3, 2]) {
         let profile = nandscape_device_ssd::Profile::parse("page.toml", text).unwrap().resolve().unwrap();
         assert_eq!(profile.store_specs(true, Seed::new(1)).len(), stores);
+        assert_eq!(profile.check_store(&profile.store_spec(true, Seed::new(1))), Ok(()));
+    }
+}
+
+/// A drive whose parts share channels holds an identifier on the first die that each has of them.
+#[test]
+fn dies_keep_their_owners() {
+    let profile = resolved(DIES, &[]);
+    let backing = create(&profile);
+    let ssd = try_open(&Executor::new().sim(), &profile, &backing).unwrap();
+    for part in ssd.parts() {
+        for (found, number) in part.media().identifiers().into_iter().zip(0..) {
+            let Found::Identifier { channel, owner } = found else { panic!("{found:?}") };
+            assert_eq!(
+                (channel, owner.name.as_str(), owner.dies.as_slice()),
+                (number, part.name(), part.media().dies_of_drive())
+            );
+        }
+    }
+    drop(ssd);
+    let other = DIES.replace("dies = \"0\"", "#").replace("dies = \"1\"", "dies = \"0\"").replace('#', "dies = \"1\"");
+    let problem = refusal(&resolved(&other, &[]), &Arc::new(backing.survivor()));
+    assert!(problem.contains("ftl.parts."), "{problem}");
+    let problem = refusal(&resolved(TWO, &[]), &Arc::new(backing.survivor()));
+    assert!(problem.contains("ftl.parts.channels is \"0-3\" there, and \"0-1\""), "{problem}");
+}
+
+/// The profiles of the page on partitioning are valid, and can be in files.
+#[test]
+fn profiles_of_the_partitioning_page_are_valid() {
+    let page = include_str!("../../../../docs/techniques/partitioning.md");
+    let profiles: Vec<&str> = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(profiles.len(), 2);
+    for text in profiles {
+        let profile = nandscape_device_ssd::Profile::parse("page.toml", text).unwrap().resolve().unwrap();
         assert_eq!(profile.check_store(&profile.store_spec(true, Seed::new(1))), Ok(()));
     }
 }

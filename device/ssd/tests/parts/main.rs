@@ -6,3 +6,4 @@ mod power;
 mod profile;
 mod rig;
 mod serving;
+mod tenants;

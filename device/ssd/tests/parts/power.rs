@@ -5,16 +5,16 @@ use std::rc::Rc;
 use nandscape_drive::conformance::{Ask, Damaged, Host};
 use nandscape_sim::{Executor, Span};
 
-use crate::rig::{THREE, TWO, queue, read, resolved, ssd, write};
+use crate::rig::{DIES, THREE, TWO, queue, read, resolved, ssd, write};
 
 #[test]
 fn power_cuts_lose_nothing_of_any_part() {
     let faults = "faults=['power_cut every=97 count=6', 'power_cut program channel=2 probability=1% count=3']";
     for mode in ["capacitor", "volatile", "through"] {
-        for nsid in 1..=2 {
+        for (parts, nsid) in [(TWO, 1), (TWO, 2), (DIES, 1), (DIES, 2)] {
             let mut executor = Executor::new();
             let mode = format!("buffer.mode={mode}");
-            let (sim, profile) = (executor.sim(), resolved(TWO, &[faults, &mode]));
+            let (sim, profile) = (executor.sim(), resolved(parts, &[faults, &mode]));
             let ssd = ssd(&sim, &profile);
             let counted = ssd.clone();
             let mut host = Damaged::new(&sim, queue(&sim, &ssd, nsid, 1), move || counted.media().power_cuts(), 7);

@@ -2,7 +2,8 @@
 
 use nandscape_device_ssd::Profile;
 
-use crate::rig::{THREE, TWO, profile, resolved};
+use crate::rig::{DIES, THREE, TWO, profile, resolved};
+use crate::tenants::BY_DIES;
 
 fn error(parts: &str, changes: &[&str]) -> String {
     profile(parts, changes).resolve().unwrap_err().to_string()
@@ -24,7 +25,7 @@ fn parts_share_the_capacity_by_channels() {
 
 #[test]
 fn what_was_decided_decides_the_same_again() {
-    for parts in [TWO, THREE] {
+    for parts in [TWO, THREE, DIES] {
         for changes in [&[][..], &["geometry.blocks_per_plane=64"]] {
             let first = resolved(parts, changes);
             let keys = Profile::parse("again", &first.to_toml()).unwrap().keys;
@@ -69,6 +70,27 @@ fn impossible_parts_are_refused() {
             TWO.to_owned(),
             &["changes=['1s ftl.ox_block.gc_slots=1']"],
             "changes: \"1s ftl.ox_block.gc_slots=1\": ftl.ox_block.gc_slots=1: names no part; of a drive with several",
+        ),
+        (
+            BY_DIES.replace("dies = \"1\"", "dies = \"0\""),
+            &[],
+            "ftl.parts.dies: die 0 of channel 0 belongs to several parts; each belongs to one",
+        ),
+        (BY_DIES.replacen("0-3", "0-2", 1), &[], "ftl.parts.dies: die 0 of channel 3 belongs to no part"),
+        (
+            BY_DIES.replace("dies = \"1\"", "dies = \"1-2\""),
+            &[],
+            "ftl.parts.dies: die 2 is not there; geometry.dies_per_channel is 2, so dies go to 1",
+        ),
+        (
+            BY_DIES.replace("dies = \"1\"", "dies = \"1\"\nmedia = \"ram\""),
+            &[],
+            "ftl.parts.media: \"ram\" needs channels of its own: that of channels 0-3, dies 1 shares some with that of",
+        ),
+        (
+            BY_DIES.replace("dies = \"1\"", "dies = \"1\"\ntiming.bus = \"400MB/s\""),
+            &[],
+            "ftl.parts.timing.bus: differs between \"reader\" and \"writer\", which share a channel",
         ),
         (TWO.to_owned(), &["faults=['slow channel=4']"], "faults: \"slow by=1ms channel=4\": channel 4 is not there"),
     ] {

@@ -50,6 +50,20 @@ ftl.kind = "ox_block"
 ftl.over_provisioning = "100%"
 "#;
 
+/// As [`TWO`], with two dies of each of all channels.
+pub(crate) const DIES: &str = r#"
+[[ftl.parts]]
+name = "fast"
+channels = "0-3"
+dies = "0"
+[[ftl.parts]]
+name = "archive"
+channels = "0-3"
+dies = "1"
+ftl.kind = "ox_block"
+ftl.over_provisioning = "100%"
+"#;
+
 /// The drive with these parts and changes.
 pub(crate) fn profile(parts: &str, changes: &[&str]) -> Profile {
     let mut profile = Profile::parse("parts.toml", &format!("{DRIVE}{parts}")).expect("a profile");

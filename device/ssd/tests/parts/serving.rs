@@ -7,7 +7,7 @@ use nandscape_drive::conformance::{self, Deallocation, Host, Load, Subject};
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
-use crate::rig::{THREE, TWO, queue, read, resolved, run, ssd, write};
+use crate::rig::{DIES, THREE, TWO, queue, read, resolved, run, ssd, write};
 
 fn subject(sim: &Sim, profile: &Resolved, nsid: u32) -> Subject {
     let ssd = ssd(sim, profile);
@@ -17,7 +17,7 @@ fn subject(sim: &Sim, profile: &Resolved, nsid: u32) -> Subject {
 
 #[test]
 fn each_namespace_passes_every_check() {
-    for (parts, namespaces) in [(TWO, 1..=2), (THREE, 2..=3)] {
+    for (parts, namespaces) in [(TWO, 1..=2), (THREE, 2..=3), (DIES, 1..=2)] {
         let profile = resolved(parts, &[]);
         for nsid in namespaces {
             conformance::all(&|sim| subject(sim, &profile, nsid), 1)

@@ -164,7 +164,7 @@ impl Recorder {
             let counts = media.geometry().counts();
             for channel in media.channels_of_drive() {
                 let die = |die| (format!("channel {channel} die {die}"), media.arrays_per_die());
-                dies.extend((0..counts.dies_per_channel).map(die));
+                dies.extend(media.dies_of_drive().iter().map(die));
             }
             for (track, plane) in media.plane_tracks().iter().zip(0..) {
                 let (channel, die, within) = media.geometry().place(PlaneId(plane));
