@@ -90,9 +90,10 @@ fn write_until_it_ends(planes: (u32, u32, u32), blocks: u32, in_order: bool, lif
     assert_eq!(rig.ftl.read_only(), Some(ReadOnly::FewBlocks));
     assert_eq!(rig.ftl.read_only().unwrap().to_string(), "no spare blocks are left");
     let (stats, counts) = (rig.ftl.stats(), rig.media.aging_counts().unwrap());
-    // The last of the spare blocks and one more; or all of a plane that has no room left at once.
+    // The last of the spare blocks and one more; a few more of each plane, since collections go on until blocks are free again; or all
+    // of a plane that has no room left at once.
     let count = u64::from(planes.0 * planes.1 * planes.2);
-    let ended = (spare + 1..=spare + count).contains(&stats.retired_blocks) || stats.planes_out_of_use > 0;
+    let ended = (spare + 1..=spare + 4 * count).contains(&stats.retired_blocks) || stats.planes_out_of_use > 0;
     assert!(ended, "{stats:?}");
     assert_eq!((stats.spare_blocks, counts.failed_erases), ((0, spare), stats.retired_blocks));
     assert_eq!((stats.lost_units, stats.dropped_units), (0, 0));
