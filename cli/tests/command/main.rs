@@ -9,6 +9,7 @@
 //! | `meaning` | what each flag does |
 //! | `pressure` | what a run says of itself: overload, standstills, its state at the start, its inputs |
 //! | `faults` | what goes wrong as planned |
+//! | `partitioning` | tenants with dies of their own |
 //! | `aging` | a life before the run, and flash that ages |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
@@ -37,6 +38,7 @@ mod interrupt;
 mod lab;
 mod meaning;
 mod pages;
+mod partitioning;
 mod pressure;
 mod program;
 mod questions;
