@@ -84,9 +84,12 @@ mod tests {
 
     #[test]
     fn every_die_channel_and_plane_has_its_place() {
-        for profile in ["default", "two-ftls", "ox-block"] {
+        let by_dies = "version = 1\nbase = \"default\"\ngeometry.channels = 4\ngeometry.dies_per_channel = 3\n\
+            [[ftl.parts]]\nchannels = \"0-3\"\ndies = \"0,2\"\n[[ftl.parts]]\nchannels = \"0-3\"\ndies = \"1\"\n";
+        let by_dies = Profile::parse("by-dies.toml", by_dies).unwrap();
+        let builtin = ["default", "two-ftls", "ox-block"].map(|name| Profile::load(name).unwrap());
+        for mut profile in builtin.into_iter().chain([by_dies]) {
             let executor = Executor::new();
-            let mut profile = Profile::load(profile).unwrap();
             profile.set("capacity=1GiB").unwrap();
             let resolved = profile.resolve().unwrap();
             let ssd = Ssd::new(&executor.sim(), &resolved, StoreKind::None, Seed::new(1)).unwrap();
@@ -96,6 +99,11 @@ mod tests {
             assert_eq!((layout.dies.len(), layout.dies.len()), (wear.dies.len(), layout.arrays.len()));
             let planes = layout.dies.len() * layout.planes_per_die as usize;
             assert_eq!(layout.lanes.len(), planes + layout.channels.len());
+            assert!(
+                (1..layout.dies.len()).all(|die| !layout.dies[..die].contains(&layout.dies[die])),
+                "{:?}",
+                layout.dies
+            );
             let blocks: u32 = ssd.parts().iter().map(|part| part.media().geometry().blocks()).sum();
             assert_eq!(wear.dies.iter().map(|die| die.good + die.bad).sum::<u32>(), blocks);
             assert!(wear.dies.iter().all(|die| die.groups.len() <= GROUPS as usize));
