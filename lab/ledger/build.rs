@@ -23,6 +23,7 @@ const SOURCES: &[&str] = &[
     "transport/nvme_tcp/src",
     "transport/vfio_user/src",
     "host/driver/src",
+    "host/open_channel/src",
     "lab/workload/src",
     "lab/run/src",
     "lab/ledger/src/experiments",

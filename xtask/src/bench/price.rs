@@ -1,4 +1,4 @@
-//! The cost of each option of NAND timing: processor time per request on a drive with the option, as a ratio to the
+//! The cost of each option of NAND timing, and of aging: processor time per request on a drive with the option, as a ratio to the
 //! same drive without it, measured right before.
 //!
 //! The ratio is of the host's time, not of the drive's: an option that makes a drive slower or faster is cheap if the
@@ -78,6 +78,8 @@ const OPTIONS: &[Feature] = &[
     option("buffer.mode = register", &[], &["buffer.mode=register"]),
     option("link.packet", &[], &["link.packet=512B"]),
     option("link.duplex = half", &[], &["link.duplex=half"]),
+    option("wear", &[], &["wear.cycles=1500", "wear.shelf=30days"]),
+    option("wear.refresh", &["wear.cycles=3000", "wear.shelf=30days"], &["wear.refresh=30%"]),
 ];
 
 /// Each option in turn with the drive without it.

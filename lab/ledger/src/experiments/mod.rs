@@ -24,6 +24,7 @@ experiments! {
     femu_registers,
     femu_models,
     femu_gc_schemes,
+    femu_white_gc,
     femu_unsafe_delay,
     ttflash_arithmetic,
     gc_tail_motivation,

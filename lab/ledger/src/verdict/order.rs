@@ -32,6 +32,14 @@ pub fn never_falls(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str) -
     compare(what, ranking, unit, "<=", |lower, higher| lower <= higher)
 }
 
+/// Each is at least the one before less what the measurement cannot tell apart: a count over a time, for example, is uncertain by the
+/// requests that are outstanding at its ends.
+pub fn never_falls_by_more(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str, uncertain: f64) -> Criterion {
+    let mut criterion = compare(what, ranking, unit, "<=", |lower, higher| lower <= higher + uncertain);
+    criterion.must_be += &format!(" + {}", short(uncertain));
+    criterion
+}
+
 fn compare(
     what: impl Into<String>,
     ranking: &Ranking<'_>,
@@ -80,6 +88,13 @@ mod tests {
             never_falls("x", &ranking, "").holds
         };
         assert!(of([1.0, 1.0, 2.0]) && !of([1.0, 2.0, 1.9]) && !of([1.0, f64::NAN, 2.0]));
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_is_equal() {
+        let of = |lower, higher| never_falls_by_more("x", &[("a", vec![lower]), ("b", vec![higher])], "", 2.0);
+        assert!(of(12.0, 10.0).holds && !of(12.1, 10.0).holds && !of(f64::NAN, 10.0).holds);
+        assert_eq!(of(12.0, 10.0).must_be, "a <= b + 2");
     }
 
     #[test]
