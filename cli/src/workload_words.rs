@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use nandscape_lab_workload::{
-    Action, BlockSizes, Burst, Distribution, Each, JobSpec, Limit, Pattern, RateProcess, Share, Workload, count, load,
-    rates, runtime,
+    Action, BlockSizes, Burst, Distribution, Each, JobSpec, Limit, Pattern, RateProcess, Share, Workload, ZoneWords,
+    count, load, rates, runtime,
 };
 use nandscape_sim::Span;
 
@@ -19,7 +19,7 @@ use crate::trace::TraceWords;
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadWords {
     /// A workload by name or file, see `nandscape workloads`; its jobs replace the options below
-    #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst"])]
+    #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish"])]
     workload: Option<String>,
     /// Pattern of requests: read, write, rw, trim (sequential), randread, randwrite, randrw or randtrim
     #[arg(long, value_name = "PATTERN")]
@@ -57,6 +57,22 @@ pub(crate) struct WorkloadWords {
     /// Alternate between a time with requests and a time without: 10ms/90ms
     #[arg(long, value_name = "ON/OFF")]
     burst: Option<Burst>,
+    /// none, or zbd as in fio: the job knows zones, writes at their write pointers and resets those that it uses again. trim resets
+    /// zones [default: none]
+    #[arg(long, value_name = "MODE")]
+    zonemode: Option<String>,
+    /// Zones that each job writes at a time [default: 1]
+    #[arg(long, value_name = "N", requires = "zonemode", value_parser = whole_32, allow_negative_numbers = true)]
+    max_open_zones: Option<u32>,
+    /// Write by Zone Append, any number to a zone at a time; a write waits for the one before it in its zone
+    #[arg(long, requires = "zonemode")]
+    zone_append: bool,
+    /// The part of a zone's capacity that is written before the job goes on to another zone: 4KiB or 25% [default: 100%]
+    #[arg(long, value_name = "SIZE", requires = "zonemode")]
+    zone_fill: Option<Share>,
+    /// Finish a zone that is left before it is full
+    #[arg(long, requires = "zonemode")]
+    zone_finish: bool,
     /// Total requests of all jobs: 200000 or 200k [default: 1000000]
     #[arg(long, value_name = "N", conflicts_with = "runtime", value_parser = count, allow_negative_numbers = true)]
     io_count: Option<u64>,
@@ -131,6 +147,18 @@ impl WorkloadWords {
         };
         self.tell_without_effect(rw);
         let base = JobSpec::default();
+        let refused = |problem: String| {
+            // The problem begins with the word, in the form of files.
+            let (word, rest) = problem.split_once(' ').unwrap_or((&problem, ""));
+            Failure::Input(anyhow::anyhow!("--{} {rest}", word.replace('_', "-")))
+        };
+        let zones = ZoneWords {
+            mode: self.zonemode.clone(),
+            open: self.max_open_zones,
+            append: self.zone_append.then_some(true),
+            fill: self.zone_fill,
+            finish: self.zone_finish.then_some(true),
+        };
         let process = self.rate_process.unwrap_or(RateProcess::Poisson);
         let job = JobSpec {
             name: rw.to_string(),
@@ -145,11 +173,7 @@ impl WorkloadWords {
             rate: None,
             burst: self.burst,
             source: None,
-        };
-        let refused = |problem: String| {
-            // The problem begins with the word, in the form of files.
-            let (word, rest) = problem.split_once(' ').unwrap_or((&problem, ""));
-            Failure::Input(anyhow::anyhow!("--{} {rest}", word.replace('_', "-")))
+            zoned: zones.zoned().map_err(refused)?,
         };
         let jobs = match &self.rate_iops {
             Some(iops) => job.at(iops.clone(), process).map_err(refused)?,

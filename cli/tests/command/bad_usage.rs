@@ -233,15 +233,25 @@ fn a_reader_that_has_gone_is_no_failure() {
     }
 }
 
-/// Workloads write where they like, and NBD has no zones.
+/// Jobs that know no zones write where they like, and NBD has no zones.
 #[test]
 fn what_a_drive_with_zones_does_not_take_is_refused() {
     let zoned = ["--drive", "wd-zn540", "--set", "capacity=32GiB"];
     let sim = |more: &[&'static str]| [&["sim"], &zoned[..], more].concat();
     refuse(
         &sim(&["--rw", "randwrite"]),
-        &["job \"randwrite\": the drive has zones", "\"read\" and \"randread\" are valid"],
+        &["job \"randwrite\": the drive has zones", "valid are zonemode = zbd", "\"read\" and \"randread\""],
     );
+    let zbd = |more: &[&'static str]| [&sim(&["--zonemode", "zbd"])[..], more].concat();
+    refuse(
+        &zbd(&["--rw", "write", "--max-open-zones", "15"]),
+        &["write 15 zones at a time, the drive has 14 open at most"],
+    );
+    refuse(&zbd(&["--rw", "write", "--size", "1GiB"]), &["size = 1GiB holds no whole zone, which has 2GiB"]);
+    refuse(&zbd(&["--rw", "write", "--rate-iops", "5"]), &["--zonemode = zbd is for closed loops"]);
+    refuse(&zbd(&["--rw", "write", "--zone-fill", "0"]), &["--zone-fill = 0B is out of range"]);
+    refuse(&zbd(&["--rw", "randread", "--precondition", "none"]), &["no zone has data to read"]);
+    refuse(&["sim", "--drive", "default", "--rw", "write", "--zonemode", "zbd"], &["the drive has no zones"]);
     refuse(&sim(&["--rw", "randrw"]), &["the drive has zones"]);
     let steady = ["--rw", "randread", "--precondition", "steady"];
     refuse(&sim(&steady), &["precondition steady: drive wd-zn540 has zones", "none and full are valid"]);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_lab_workload::{Direction, Hooks, Runner, Served, Workload};
+use nandscape_lab_workload::{Direction, Hooks, Runner, Served, Workload, ZoneLimits};
 use nandscape_sim::{Histogram, Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
@@ -224,7 +224,7 @@ impl Simulation {
         observer: Option<Rc<dyn Observer>>,
     ) -> Result<Finished, RunError> {
         let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
-        let fits = fits.and_then(|()| self.profile.zone().map_or(Ok(()), |_| self.workload.check_on_zones()));
+        let fits = fits.and_then(|()| self.workload.check_on_zones(zone_limits(&self.profile)));
         let fits = fits.and_then(|()| self.profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
         fits.map_err(RunError::Workload)?;
         let (created, seed) = (Moment::now(), Seed::new(self.seed));
@@ -259,6 +259,17 @@ impl Simulation {
         let (profile, store, precondition) = (self.profile.clone(), self.store, self.precondition);
         RigDrive { name: profile.name.clone(), profile, store, precondition, seed }
     }
+}
+
+/// What a drive with zones allows.
+pub(crate) fn zone_limits(profile: &Resolved) -> Option<ZoneLimits> {
+    let unit = u64::from(profile.lba_bytes());
+    profile.zone().map(|zone| ZoneLimits {
+        zones: zone.zones.into(),
+        bytes: u64::from(zone.size) * unit,
+        open: zone.max_open.into(),
+        active: zone.max_active.into(),
+    })
 }
 
 /// A queue pair for each job, and one for each load.

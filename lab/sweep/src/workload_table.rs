@@ -8,7 +8,7 @@ use crate::spec::WorkloadFrom;
 use crate::value::Value;
 
 /// Keys of a job. Without a job's name they apply to all jobs.
-const JOB_WORDS: [&str; 11] = [
+const JOB_WORDS: [&str; 16] = [
     "rw",
     "bs",
     "iodepth",
@@ -20,11 +20,16 @@ const JOB_WORDS: [&str; 11] = [
     "rate_iops",
     "rate_process",
     "burst",
+    "zonemode",
+    "max_open_zones",
+    "zone_append",
+    "zone_fill",
+    "zone_finish",
 ];
 /// Keys of the whole workload.
 const RUN_WORDS: [&str; 3] = ["io_count", "runtime", "warmup_count"];
 /// Keys whose values are text in a workload file, also where they look like numbers.
-const TEXTS: [&str; 6] = ["rw", "bs", "size", "random_distribution", "rate_process", "burst"];
+const TEXTS: [&str; 8] = ["rw", "bs", "size", "random_distribution", "rate_process", "burst", "zonemode", "zone_fill"];
 /// Lists of a workload file, whose elements have names.
 const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];
 

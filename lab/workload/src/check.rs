@@ -4,7 +4,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use crate::spec::{JobSpec, Limit, Workload};
-use crate::words::{Action, BlockSizes, Share};
+use crate::words::{BlockSizes, Share};
 
 /// The most years of drive time for a workload: the clock counts nanoseconds in 64 bits, which is 584 years.
 const MOST_YEARS: f64 = 300.0;
@@ -65,24 +65,6 @@ impl Workload {
 }
 
 impl Workload {
-    /// Checks that the workload can run on a drive with zones: workloads write and trim at addresses of their own choice, which
-    /// such a drive refuses.
-    ///
-    /// # Errors
-    /// The part that is not known to read only, with what is valid.
-    pub fn check_on_zones(&self) -> Result<(), String> {
-        let reads_only = |job: &&JobSpec| job.source.is_none() && job.rw.action == Action::Read;
-        let job = self.jobs.iter().find(|job| !reads_only(job)).map(|job| format!("job \"{}\"", job.name));
-        let load = || self.loads.first().map(|load| format!("load \"{}\"", load.name));
-        match job.or_else(load) {
-            None => Ok(()),
-            Some(what) => Err(format!(
-                "{what}: the drive has zones, which workloads only read: rw = \"read\" and \"randread\" are valid; hosts that know \
-                 zones write to it over `nandscape serve`"
-            )),
-        }
-    }
-
     /// Says why no workload runs on an open-channel drive: its addresses are places in the flash, with gaps between chunks.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use crate::keys::shown;
 use crate::load::{LoadKind, LoadSpec};
 use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, RateProcess, Source, Workload, two_for};
 use crate::words::{self, Action, NumberOrText};
+use crate::zoned::ZoneWords;
 use crate::{characteristics, filebench, ycsb};
 
 /// An error of a workload file: place, problem, and valid values.
@@ -118,6 +119,11 @@ struct JobKeys {
     rate_iops: Option<NumberOrText>,
     rate_process: Option<String>,
     burst: Option<String>,
+    zonemode: Option<String>,
+    max_open_zones: Option<u32>,
+    zone_append: Option<bool>,
+    zone_fill: Option<String>,
+    zone_finish: Option<bool>,
 }
 
 /// Reads a workload by name or path.
@@ -251,6 +257,17 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         text.map_or(Ok(default), |text| text.parse().map_err(|error: T::Err| wrong(error.to_string())))
     }
     let base = JobSpec::default();
+    let fill = match keys.zone_fill {
+        Some(text) => Some(text.parse().map_err(|wrong: crate::words::WordError| at("zone_fill", wrong.to_string()))?),
+        None => None,
+    };
+    let zones = ZoneWords {
+        mode: keys.zonemode,
+        open: keys.max_open_zones,
+        append: keys.zone_append,
+        fill,
+        finish: keys.zone_finish,
+    };
     let process = word(keys.rate_process, RateProcess::Poisson, |problem| at("rate_process", problem))?;
     let spec = JobSpec {
         rw: word(Some(keys.rw), base.rw, |problem| at("rw", problem))?,
@@ -267,6 +284,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
             None => None,
         },
         source: None,
+        zoned: zones.zoned().map_err(|problem| error(format!("job \"{name}\": {problem}")))?,
         name: name.clone(),
     };
     let jobs = match keys.rate_iops {
@@ -306,6 +324,7 @@ impl JobSpec {
                 return Err(format!("random_distribution = {} {}", self.distribution, two_for(self.rw)));
             }
         }
+        self.zoned.map_or(Ok(()), |zoned| zoned.check(self))?;
         match self.rate {
             Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {
                 let iops = shown(&rate.iops);

@@ -19,6 +19,7 @@
 //! | `cache` | a cache of pages in the host's memory |
 //! | `ycsb` | YCSB's core workloads on a key-value table |
 //! | `run`, `job` | the run of jobs and loads on drives |
+//! | `zoned` | jobs that know zones |
 //! | `client` | requests of tasks to a drive: of a load, or of any other host |
 //! | `flight` | a request in flight and its commands |
 //! | `record` | the measurements |
@@ -53,6 +54,7 @@ mod spec;
 mod testing;
 mod words;
 mod ycsb;
+mod zoned;
 
 pub use backlog::Backlog;
 pub use cache::PageCache;
@@ -72,3 +74,4 @@ pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
 pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError, count, number, rates, runtime};
 pub use ycsb::{Choice, Mix, Phase, Table as RecordTable, Ycsb};
+pub use zoned::{ZoneLimits, ZoneWords, Zoned};

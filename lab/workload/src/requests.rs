@@ -165,7 +165,7 @@ impl Requests {
 
 /// The number of draws that are reads, and of all draws. Whole percentages draw from a hundred, as they always have: the
 /// requests of a seed stay the same.
-fn reads_of(percent: f64) -> (u64, u64) {
+pub(crate) fn reads_of(percent: f64) -> (u64, u64) {
     if libm::round(percent) == percent {
         (percent as u64, 100)
     } else {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use nandscape_drive::{Completion, Drive};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Time};
+use nandscape_wire_nvme::Status;
 
 use crate::arrivals::Arrivals;
 use crate::client::{Client, Meter, Over};
@@ -13,6 +14,7 @@ use crate::job::Job;
 use crate::record::{Direction, Flow, Outcome};
 use crate::request::Request;
 use crate::spec::{JobSpec, Limit, Workload};
+use crate::zoned;
 
 /// Events of a run in progress.
 pub trait Hooks {
@@ -129,10 +131,18 @@ impl Runner {
             let flow = |spec: &JobSpec| Flow { name: spec.name.clone(), ..Flow::default() };
             self.outcome.borrow_mut().flows = workload.jobs.iter().map(flow).collect();
         }
-        let mut all = Vec::new();
+        let (mut all, mut tables) = (Vec::new(), zoned::Tables::new());
         for (spec, number) in workload.jobs.iter().zip(0..) {
             let seed = seed.child("job").nth(workload.first_job + number);
             let flow = several.then_some(number as usize);
+            if spec.zoned.is_some() {
+                let drives = (0..spec.numjobs).map(|clone| connect(&spec.name, clone)).collect();
+                if let Err(problem) = zoned::start(self, spec, (flow, seed), drives, &mut tables).await {
+                    self.give_up(problem);
+                    break;
+                }
+                continue;
+            }
             let job = |clone| {
                 Job::new(self, spec, clone, flow, connect(&spec.name, clone), seed.child("requests").nth(clone.into()))
             };
@@ -217,6 +227,11 @@ impl Runner {
     pub(crate) fn give_up(&self, problem: String) {
         self.outcome.borrow_mut().broken.get_or_insert(problem);
         self.end();
+    }
+
+    /// A command outside the budget has failed.
+    pub(crate) fn failed(&self, status: Status) {
+        *self.outcome.borrow_mut().errors.entry(status.meaning().bits()).or_default() += 1;
     }
 
     /// Ends the run: no further request is issued, and outstanding ones complete.

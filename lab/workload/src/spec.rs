@@ -9,6 +9,7 @@ use crate::each::Each;
 use crate::load::LoadSpec;
 use crate::request::RequestStream;
 use crate::words::{Action, BlockSizes, Burst, Pattern, Share};
+use crate::zoned::Zoned;
 
 /// Jobs that run at the same time, and the limit of the run.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,6 +70,8 @@ pub struct JobSpec {
     /// The source of requests, if they are not drawn: then `rw`, `bs`, `rwmixread`, `size` and `distribution` are
     /// ignored.
     pub source: Option<Source>,
+    /// How it uses zones, if it knows them; `None` reads and writes at addresses of its own choice.
+    pub zoned: Option<Zoned>,
 }
 
 /// An external source of requests: a trace, a generator. Equal only to itself.
@@ -132,6 +135,7 @@ impl Default for JobSpec {
             rate: None,
             burst: None,
             source: None,
+            zoned: None,
         }
     }
 }

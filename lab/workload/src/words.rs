@@ -95,6 +95,19 @@ impl BlockSizes {
     pub fn largest(&self) -> u64 {
         self.sizes.iter().map(|(bytes, _)| *bytes).max().unwrap_or(512)
     }
+
+    /// One of them, by their weights.
+    pub(crate) fn draw(&self, rng: &mut nandscape_sim::Rng) -> u64 {
+        let weights: u64 = self.sizes().iter().map(|(_, weight)| u64::from(*weight)).sum();
+        let mut draw = if let [_] = self.sizes() { 0 } else { rng.below(weights) };
+        for (bytes, weight) in self.sizes() {
+            match draw.checked_sub(u64::from(*weight)) {
+                Some(rest) => draw = rest,
+                None => return *bytes,
+            }
+        }
+        unreachable!("the draw is below the sum of the weights")
+    }
 }
 
 impl FromStr for BlockSizes {

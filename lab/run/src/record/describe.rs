@@ -21,9 +21,10 @@ fn job(job: &JobSpec) -> String {
     }
     let burst = job.burst.map_or(String::new(), |burst| format!(" burst={burst}"));
     let namespace = if *namespace == 1 { String::new() } else { format!(" namespace={namespace}") };
+    let zoned = job.zoned.map_or(String::new(), |zoned| format!(" {}", zoned.describe()));
     format!(
         "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size}{namespace} \
-         random_distribution={distribution}{burst}"
+         random_distribution={distribution}{burst}{zoned}"
     )
 }
 

@@ -23,7 +23,7 @@ use super::StateError;
 use super::history::{History, Settled};
 use crate::build::{DriveError, Precondition};
 use crate::rig::{Rig, RigDrive, Wanted};
-use crate::simulation::{Phase, Progress, RunError, Simulation, connect_for};
+use crate::simulation::{Phase, Progress, RunError, Simulation, connect_for, zone_limits};
 
 /// Write amplification of two windows is the same when it differs by less than this share.
 const SAME: f64 = 0.01;
@@ -44,7 +44,13 @@ pub(super) fn settle(
 ) -> Result<(SavedDrive, History), RunError> {
     let profile = without_faults(&simulation.profile)?;
     let fits = load.check_on_namespaces(&profile.namespaces(), profile.lba_bytes());
-    let fits = fits.and_then(|()| profile.zone().map_or(Ok(()), |_| load.check_on_zones()));
+    let fits = fits.and_then(|()| load.check_on_zones(zone_limits(&profile)));
+    let fits = fits.and_then(|()| match load.jobs.iter().find(|job| job.zoned.is_some()) {
+        Some(job) => {
+            Err(format!("job \"{}\": zonemode = zbd: zones are not collected, so that nothing settles", job.name))
+        }
+        None => Ok(()),
+    });
     let fits = fits.and_then(|()| profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
     fits.map_err(RunError::Workload)?;
     let seed = Seed::new(simulation.seed);

@@ -10,6 +10,7 @@ use super::ini::{Given, Section};
 use crate::distribution::Distribution;
 use crate::spec::{JobSpec, Rate, RateProcess};
 use crate::words::{Action, Share};
+use crate::zoned::ZoneWords;
 
 /// Options that say how fio reaches a device, prints and prepares data: requests are the same without them.
 const LEFT_OUT: [&str; 25] = [
@@ -52,6 +53,7 @@ pub(super) struct Read {
     pub(super) exitall: Option<usize>,
     /// The line of a size that is a share of the drive.
     pub(super) share: Option<usize>,
+    zones: ZoneWords,
     number_ios: Option<u64>,
     io_size: Option<u64>,
     /// Options that were left out.
@@ -75,6 +77,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         time_based: false,
         exitall: None,
         share: None,
+        zones: ZoneWords::default(),
         number_ios: None,
         io_size: None,
         left_out: Vec::new(),
@@ -93,6 +96,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
     if let (Some(rate), Some(given)) = (&mut read.spec.rate, last(&["rate_process"])) {
         rate.process = word(given)?;
     }
+    read.spec.zoned = read.zones.zoned().map_err(|problem| (section.line, problem))?;
     read.one_at_a_time(last(&["ioengine"]));
     if read.spec.rw.random && read.spec.distribution == Distribution::Uniform.into() && last(&["norandommap"]).is_none()
     {
@@ -134,6 +138,7 @@ impl Read {
             }
             "runtime" | "timeout" => self.runtime = Some(time(given)?),
             "time_based" => self.time_based = given.is_on(),
+            "zonemode" | "max_open_zones" | "job_max_open_zones" => self.set_zones(given)?,
             "ioengine" => self.left_out.push("ioengine".to_owned()),
             "norandommap" => {}
             "exitall" => self.exitall = given.is_on().then_some(given.line),
@@ -156,6 +161,15 @@ impl Read {
                              rate_iops, rate_process, runtime and time_based are";
                 return Err((given.line, format!("{key} is not understood; {known}")));
             }
+        }
+        Ok(())
+    }
+
+    /// fio's words about zones.
+    fn set_zones(&mut self, given: &Given) -> Result<(), Wrong> {
+        match (given.key.as_str(), given.value.as_str()) {
+            ("zonemode", mode) => self.zones.mode = Some(mode.to_owned()),
+            _ => self.zones.open = Some(whole(given)?),
         }
         Ok(())
     }

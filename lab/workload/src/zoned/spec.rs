@@ -1,0 +1,208 @@
+//! The words of a job that knows zones, and whether they fit a drive.
+
+use nandscape_sim::units::Bytes;
+
+use crate::spec::{JobSpec, Workload};
+use crate::words::{Action, Share};
+
+/// How a job uses zones: fio's `zonemode=zbd`.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Zoned {
+    /// Zones that each clone of the job writes at a time (`max_open_zones`).
+    pub open: u32,
+    /// Whether it appends, any number of requests to a zone at a time, where else it writes one (`zone_append`).
+    pub append: bool,
+    /// The part of a zone's capacity that is written before the job goes on to another zone (`zone_fill`).
+    pub fill: Share,
+    /// Whether a zone that is left before it is full is finished (`zone_finish`).
+    pub finish: bool,
+}
+
+impl Default for Zoned {
+    /// Writes to one zone, until it is full.
+    fn default() -> Zoned {
+        Zoned { open: 1, append: false, fill: Share::Of(1.0), finish: false }
+    }
+}
+
+/// The words of a job about zones, as given.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct ZoneWords {
+    /// `none` or `zbd`.
+    pub mode: Option<String>,
+    /// Zones at a time.
+    pub open: Option<u32>,
+    /// Appends.
+    pub append: Option<bool>,
+    /// Part of a zone.
+    pub fill: Option<Share>,
+    /// Finishes.
+    pub finish: Option<bool>,
+}
+
+impl ZoneWords {
+    /// What they mean.
+    ///
+    /// # Errors
+    /// The word that is not valid, and what would be.
+    pub fn zoned(&self) -> Result<Option<Zoned>, String> {
+        let base = Zoned::default();
+        let zoned = Zoned {
+            open: self.open.unwrap_or(base.open),
+            append: self.append.unwrap_or(base.append),
+            fill: self.fill.unwrap_or(base.fill),
+            finish: self.finish.unwrap_or(base.finish),
+        };
+        let of_zbd = [
+            ("max_open_zones", self.open.is_some()),
+            ("zone_append", self.append.is_some()),
+            ("zone_fill", self.fill.is_some()),
+            ("zone_finish", self.finish.is_some()),
+        ];
+        match self.mode.as_deref() {
+            Some("zbd") => Ok(Some(zoned)),
+            None | Some("none") => match of_zbd.iter().find(|(_, is_given)| *is_given) {
+                Some((word, _)) => Err(format!("{word} is for jobs that know zones: zonemode = zbd")),
+                None => Ok(None),
+            },
+            Some(other) => Err(format!("zonemode = {other} is not known; none and zbd are valid")),
+        }
+    }
+}
+
+impl Zoned {
+    /// Checks the words of a job against each other.
+    pub(crate) fn check(&self, job: &JobSpec) -> Result<(), String> {
+        if self.open == 0 {
+            return Err("max_open_zones = 0 is out of range; from 1 on is valid".to_owned());
+        }
+        if matches!(self.fill, Share::Of(0.0) | Share::Bytes(0)) {
+            return Err(format!("zone_fill = {} is out of range; it must be above 0", self.fill));
+        }
+        if job.rate.is_some() || job.burst.is_some() || job.source.is_some() {
+            return Err("zonemode = zbd is for closed loops of drawn requests, without rate_iops and burst".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The words as a line tells them.
+    pub fn describe(&self) -> String {
+        let Zoned { open, append, fill, finish } = self;
+        format!("zonemode=zbd max_open_zones={open} zone_append={append} zone_fill={fill} zone_finish={finish}")
+    }
+}
+
+/// What a drive with zones allows.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ZoneLimits {
+    /// Zones.
+    pub zones: u64,
+    /// Bytes from zone to zone.
+    pub bytes: u64,
+    /// Zones that can be open at a time.
+    pub open: u64,
+    /// Zones that can be active at a time.
+    pub active: u64,
+}
+
+impl Workload {
+    /// Checks that the workload can run on a drive, of which `None` says that it has no zones.
+    ///
+    /// # Errors
+    /// The part that cannot, with what is valid.
+    pub fn check_on_zones(&self, limits: Option<ZoneLimits>) -> Result<(), String> {
+        let Some(limits) = limits else {
+            return match self.jobs.iter().find(|job| job.zoned.is_some()) {
+                Some(job) => Err(format!("job \"{}\": zonemode = zbd: the drive has no zones", job.name)),
+                None => Ok(()),
+            };
+        };
+        let fits = |job: &JobSpec| job.zoned.is_some() || (job.source.is_none() && job.rw.action == Action::Read);
+        let job = self.jobs.iter().find(|job| !fits(job)).map(|job| format!("job \"{}\"", job.name));
+        let load = || self.loads.first().map(|load| format!("load \"{}\"", load.name));
+        if let Some(what) = job.or_else(load) {
+            return Err(format!(
+                "{what}: the drive has zones, which are written in order: valid are zonemode = zbd, and rw = \"read\" and \
+                 \"randread\" without it"
+            ));
+        }
+        let mut open = 0;
+        for job in &self.jobs {
+            open += job.check_zones(limits).map_err(|problem| format!("job \"{}\": {problem}", job.name))?;
+        }
+        match open > limits.open {
+            true => Err(format!("the jobs write {open} zones at a time, the drive has {} open at most", limits.open)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl JobSpec {
+    /// The number of zones that the job writes at a time.
+    fn check_zones(&self, limits: ZoneLimits) -> Result<u64, String> {
+        let Some(zoned) = self.zoned else { return Ok(0) };
+        let zones = self.size.bytes(limits.zones * limits.bytes) / limits.bytes;
+        if zones == 0 {
+            return Err(format!("size = {} holds no whole zone, which has {}", self.size, Bytes(limits.bytes)));
+        }
+        if matches!(self.rw.action, Action::Read | Action::Trim) {
+            return Ok(0);
+        }
+        let open = u64::from(zoned.open) * u64::from(self.numjobs);
+        if open > zones {
+            return Err(format!(
+                "max_open_zones = {} of {} clones are more than the {zones} zones in size",
+                zoned.open, self.numjobs
+            ));
+        }
+        let leaves_active = zoned.fill != Share::Of(1.0) && !zoned.finish;
+        match leaves_active && zones > limits.active {
+            true => Err(format!(
+                "zone_fill = {} leaves zones active, of which the drive has {} at most: give zone_finish, or a size of as many zones",
+                zoned.fill, limits.active
+            )),
+            false => Ok(open),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: ZoneLimits = ZoneLimits { zones: 8, bytes: 1 << 20, open: 3, active: 4 };
+
+    fn job(rw: &str, zoned: Zoned) -> JobSpec {
+        JobSpec { rw: rw.parse().unwrap(), zoned: Some(zoned), ..JobSpec::default() }
+    }
+
+    fn error(job: JobSpec) -> String {
+        Workload::of(job).check_on_zones(Some(LIMITS)).unwrap_err()
+    }
+
+    #[test]
+    fn what_a_drive_with_zones_does_not_allow_is_refused() {
+        let base = Zoned::default();
+        let many = job("write", Zoned { open: 4, ..base });
+        assert_eq!(error(many), "the jobs write 4 zones at a time, the drive has 3 open at most");
+        let small = JobSpec { size: "512KiB".parse().unwrap(), ..job("write", base) };
+        assert!(error(small).contains("size = 512KiB holds no whole zone, which has 1MiB"));
+        let left = job("write", Zoned { fill: Share::Of(0.5), ..base });
+        assert!(error(left.clone()).contains("zone_fill = 50% leaves zones active, of which the drive has 4 at most"));
+        assert!(Workload::of(JobSpec { size: Share::Of(0.5), ..left }).check_on_zones(Some(LIMITS)).is_ok());
+        let unaware = JobSpec { zoned: None, ..job("randwrite", base) };
+        assert!(error(unaware).contains("valid are zonemode = zbd"));
+        let none = Workload::of(job("write", base)).check_on_zones(None).unwrap_err();
+        assert_eq!(none, "job \"job\": zonemode = zbd: the drive has no zones");
+    }
+
+    #[test]
+    fn words_are_for_jobs_that_know_zones() {
+        let words =
+            |mode: Option<&str>, open| ZoneWords { mode: mode.map(str::to_owned), open, ..ZoneWords::default() };
+        assert_eq!(words(None, None).zoned(), Ok(None));
+        assert_eq!(words(Some("zbd"), Some(3)).zoned(), Ok(Some(Zoned { open: 3, ..Zoned::default() })));
+        assert!(words(None, Some(3)).zoned().unwrap_err().contains("max_open_zones is for jobs that know zones"));
+        assert!(words(Some("strided"), None).zoned().unwrap_err().contains("none and zbd are valid"));
+    }
+}
