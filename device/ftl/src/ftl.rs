@@ -21,6 +21,7 @@ use nandscape_sim::{Sim, Wait};
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
+use crate::placement::PlacementReport;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
@@ -58,6 +59,17 @@ pub trait Ftl: 'static {
         reservation: Self::Reservation<'_>,
         watch: Option<Milestone>,
     ) -> Option<Rc<Settling>>;
+
+    /// The handles by which hosts place data; `None` where there are none.
+    fn placement(&self) -> Option<PlacementReport> {
+        None
+    }
+
+    /// Has the data of a reservation placed by a handle, which is below the number of handles.
+    fn place(&self, _reservation: &mut Self::Reservation<'_>, _handle: u8) {}
+
+    /// Has a handle go on with an empty reclaim unit.
+    fn change_reclaim_unit(&self, _handle: u8) {}
 
     /// Whether [`Ftl::accept_with_metadata`] may be called, and destinations may ask for metadata.
     fn keeps_metadata(&self) -> bool {
@@ -509,6 +521,11 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// Units programmed to move data.
+    pub fn moved(&self) -> u64 {
+        self.gc_units + self.wear_units
+    }
+
     /// What was counted since `earlier`; what is a state rather than a count stays as it is.
     pub fn since(&self, earlier: &Stats) -> Stats {
         Stats {

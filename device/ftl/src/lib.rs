@@ -12,6 +12,7 @@
 //! | `reading` | what the reads of all FTLs have in common |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
 //! | `zone` | the zone FTL, whose zones are written in order |
+//! | `placement` | where a host wants its data: reclaim unit handles |
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
 //! | `upkeep` | counters of what it does for them |
@@ -27,6 +28,7 @@ pub mod open_channel;
 pub mod ox_block;
 pub mod page;
 pub mod parts;
+pub mod placement;
 pub mod policy;
 mod reading;
 pub mod registry;
@@ -39,5 +41,6 @@ pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitizati
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, SavedPage, WearConfig};
+pub use placement::{HandleReport, Isolation, PlacementConfig, PlacementReport};
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};
 pub use zone::{ZoneConfig, ZoneFtl};

@@ -1,6 +1,7 @@
 //! Every key of a profile, with its meaning. The documentation page is made from this file.
 
 use nandscape_device_controller::{BufferMode, Duplex};
+use nandscape_device_ftl::Isolation;
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::registry::Set;
@@ -324,6 +325,8 @@ section! {
         ox_block: OxBlockKeys,
         /// The components of OX-Block.
         ox: OxKeys,
+        /// Flexible data placement (FDP) and streams.
+        fdp: FdpKeys,
         /// Zones.
         zone: ZoneKeys,
         /// Open-channel drives.
@@ -397,6 +400,20 @@ section! {
         /// Static: data is moved off a block once it lags this many erases behind the most worn one of its plane;
         /// 0 is never. It takes an additional block of every plane, which comes on top of the over-provisioning.
         static_threshold: u32,
+    }
+}
+
+section! {
+    /// [Flexible data placement (FDP) and streams](techniques/placement.md) of the FTL `"page"`.
+    FdpKeys at "ftl.fdp" {
+        /// Reclaim unit handles, by which hosts keep data apart: up to 64; 0 is no placement. Each beyond the first takes an
+        /// open block of every plane, two with `isolation = "persistent"`, on top of the over-provisioning; and the write
+        /// buffer needs room for a program of each.
+        handles: u32,
+        /// Whether data of different handles may share blocks once garbage collection has moved it: `"initial"`, it may
+        /// (initially isolated); or `"persistent"`, it never does (persistently isolated), which excludes
+        /// `ftl.wear.static_threshold`.
+        isolation: Text<Choice<Isolation>>,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The syntax of values in a profile, and the errors for invalid ones.
 
+use nandscape_device_ftl::Isolation;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use std::fmt;
 use std::marker::PhantomData;
@@ -311,6 +312,7 @@ named! {
     ProgramUnit => ProgramUnit::ALL;
     GcScheme => GcScheme::ALL;
     OwnerSource => OwnerSource::ALL;
+    Isolation => Isolation::ALL;
     Priority => Priority::ALL;
     BufferMode => BufferMode::ALL;
     Duplex => Duplex::ALL;

@@ -17,6 +17,7 @@
 //! | `identify`, `feature`, `log` | what a controller says of itself |
 //! | `manage` | namespace management, format, sanitize, self-test |
 //! | `reservation` | reservations |
+//! | `fdp` | Flexible Data Placement |
 //! | `predictable_latency` | Predictable Latency Mode, which no drive here has yet |
 //! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
@@ -34,6 +35,7 @@ pub mod command;
 pub mod completion;
 pub mod discovery;
 pub mod fabrics;
+pub mod fdp;
 pub mod feature;
 pub mod identify;
 pub mod io;

@@ -74,6 +74,10 @@ impl IoOpcode {
     pub const RESERVATION_REGISTER: IoOpcode = IoOpcode(0x0d);
     /// Base 7.8.
     pub const RESERVATION_REPORT: IoOpcode = IoOpcode(0x0e);
+    /// Base 7.3.
+    pub const IO_MANAGEMENT_RECEIVE: IoOpcode = IoOpcode(0x12);
+    /// Base 7.4.
+    pub const IO_MANAGEMENT_SEND: IoOpcode = IoOpcode(0x1d);
     /// Base 7.5.
     pub const RESERVATION_ACQUIRE: IoOpcode = IoOpcode(0x11);
     /// Base 7.7.

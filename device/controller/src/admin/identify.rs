@@ -49,6 +49,11 @@ impl<C: CommandSet> NvmeController<C> {
             let sets = self.subsystem.namespaces.sets() as u16;
             (data.nsetidmax, data.endgidmax) = (sets.into(), sets.into());
         }
+        if self.has_placement() {
+            let placement = identify::CTRATT_ENDURANCE_GROUPS | identify::CTRATT_PLACEMENT;
+            data.ctratt = (data.ctratt.get() | placement).into();
+            data.endgidmax = 1.into();
+        }
         data.fna = identify::FNA_CRYPTO;
         data.unvmcap = u128::from(self.subsystem.namespaces.unallocated()).to_le_bytes();
         data.tnvmcap = u128::from(self.subsystem.namespaces.capacity()).to_le_bytes();

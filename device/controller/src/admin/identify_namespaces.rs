@@ -55,7 +55,7 @@ impl<C: CommandSet> NvmeController<C> {
             cns::CONTROLLERS => Ok(controller_list(self.subsystem.controllers(), cntid)),
             cns::NAMESPACE_GRANULARITY if set.administers_namespaces() => Ok(self.granularity().as_bytes().to_vec()),
             cns::NVM_SETS if self.has_sets() => Ok(self.nvm_sets(entry.cdw11.get() as u16)),
-            cns::ENDURANCE_GROUPS if self.has_sets() => Ok(self.endurance_groups(entry.cdw11.get() as u16)),
+            cns::ENDURANCE_GROUPS if self.has_groups() => Ok(self.endurance_groups(entry.cdw11.get() as u16)),
             // Of a controller, where FFFFh is this one. All have the same.
             cns::COMMAND_SETS if cntid == u16::MAX || self.subsystem.controllers().contains(&cntid) => {
                 Ok(command_sets(own))
@@ -107,7 +107,15 @@ impl<C: CommandSet> NvmeController<C> {
             let number = identifier_of(namespace.set);
             (data.nvmsetid, data.endgid) = (number.into(), number.into());
         }
+        if namespace.is_some() && self.has_placement() {
+            data.endgid = identifier_of(0).into();
+        }
         data
+    }
+
+    /// Whether there are endurance groups.
+    pub(super) fn has_groups(&self) -> bool {
+        self.has_sets() || self.has_placement()
     }
 
     /// Whether there are several NVM Sets.

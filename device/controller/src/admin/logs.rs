@@ -9,7 +9,7 @@ use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEn
 use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
-use super::{Answer, Event, telemetry};
+use super::{Answer, Event, fdp, telemetry};
 use crate::command_set::CommandSet;
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::refusal::Refusal;
@@ -100,7 +100,8 @@ impl<C: CommandSet> NvmeController<C> {
             log::SUPPORTED_LOG_PAGES => self.supported_log_pages().as_bytes().to_vec(),
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(sanitizing.is_some()),
             log::SMART => self.smart().as_bytes().to_vec(),
-            log::ENDURANCE_GROUP if self.has_sets() => self.endurance_group(entry)?.as_bytes().to_vec(),
+            lid if fdp::LOGS.contains(&lid) && self.has_placement() => self.placement_log(lid, entry)?,
+            log::ENDURANCE_GROUP if self.has_groups() => self.endurance_group(entry)?.as_bytes().to_vec(),
             log::FIRMWARE_SLOT => self.firmware_slot().as_bytes().to_vec(),
             log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),
             log::SANITIZE_STATUS if self.subsystem.set.administers_namespaces() => {
@@ -239,7 +240,10 @@ impl<C: CommandSet> NvmeController<C> {
         for lid in self.subsystem.set.own_logs() {
             logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into();
         }
-        if self.has_sets() {
+        if self.has_placement() {
+            fdp::LOGS.iter().for_each(|lid| logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into());
+        }
+        if self.has_groups() {
             logs.ids[usize::from(log::ENDURANCE_GROUP)] = log::LOG_SUPPORTED.into();
         }
         logs

@@ -3,6 +3,7 @@
 mod abort;
 mod errors;
 mod events;
+mod fdp;
 mod features;
 mod identify;
 mod identify_namespaces;

@@ -13,7 +13,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
-use nandscape_device_ftl::Sanitization;
+use nandscape_device_ftl::{PlacementReport, Sanitization};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;
@@ -25,6 +25,7 @@ use crate::admin::{PAGE, Settings};
 use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
+pub use nvm::fdp::Fdp;
 
 /// Command Set Identifier of the NVM command set.
 pub(crate) const NVM: u8 = 0;
@@ -154,6 +155,16 @@ pub trait CommandSet: 'static {
         None
     }
 
+    /// Whether hosts place data (Flexible Data Placement).
+    fn places(&self) -> bool {
+        false
+    }
+
+    /// The handles by which hosts do.
+    fn placement(&self) -> Option<Placement<'_>> {
+        None
+    }
+
     /// Has `told` called whenever power is cut, in the middle of any operation: it may only start a task.
     fn on_power_cut(&self, told: Box<dyn Fn()>);
 
@@ -200,6 +211,15 @@ pub struct SetInfo {
     pub keeps_metadata: bool,
     /// Whether all data can be removed from the media.
     pub sanitizes: bool,
+}
+
+/// The handles by which hosts place data.
+#[derive(Debug)]
+pub struct Placement<'a> {
+    /// What the FTL knows of them.
+    pub report: PlacementReport,
+    /// Their events.
+    pub fdp: &'a Fdp,
 }
 
 /// A command in work.

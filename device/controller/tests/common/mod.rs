@@ -9,7 +9,9 @@ use nandscape_device_controller::{
     BufferMode, ControllerConfig, Duplex, LinkConfig, Nvm, NvmSubsystem, NvmeController,
 };
 use nandscape_device_ftl::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
-use nandscape_device_ftl::{FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
+use nandscape_device_ftl::{
+    FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, PlacementConfig, Policies, WearConfig,
+};
 use nandscape_device_media::{Priority, Registers, StoreKind};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::conformance::Host;
@@ -83,6 +85,21 @@ pub(crate) fn faulty_drive(
     blocks_per_plane: u32,
     faults: &[&str],
 ) -> Drive {
+    any_drive(sim, config, store, (blocks_per_plane, faults), PlacementConfig::default())
+}
+
+/// A drive whose hosts place data.
+pub(crate) fn placing_drive(sim: &Sim, placement: PlacementConfig) -> Drive {
+    any_drive(sim, config(), StoreKind::Ram, (26, &[]), placement)
+}
+
+fn any_drive(
+    sim: &Sim,
+    config: ControllerConfig,
+    store: StoreKind,
+    (blocks_per_plane, faults): (u32, &[&str]),
+    placement: PlacementConfig,
+) -> Drive {
     let flash = TestFlash {
         channels: 2,
         dies: 2,
@@ -115,6 +132,7 @@ pub(crate) fn faulty_drive(
         gc,
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes { deallocate_unit: DEALLOCATE_UNIT, ..FirmwareTimes::default() },
+        placement,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None };

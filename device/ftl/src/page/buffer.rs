@@ -50,6 +50,8 @@ pub(super) struct Slot {
     pub(super) generation: u32,
     /// Position in the order of arrival.
     arrival: u64,
+    /// The handle by which it is placed.
+    handle: u8,
     next: u32,
     prev: u32,
 }
@@ -57,8 +59,10 @@ pub(super) struct Slot {
 pub(super) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<SlotId>,
-    /// Whole slots, in the order in which they are programmed.
-    ready: Line,
+    /// Whole slots, in the order in which they are programmed: a line for each handle.
+    ready: Box<[Line]>,
+    /// Slots in these lines.
+    whole: u32,
     /// Slots that lack sectors, in the order in which they are filled.
     partial: Line,
     arrivals: u64,
@@ -85,7 +89,8 @@ impl Line {
 }
 
 impl WriteBuffer {
-    pub(super) fn new(slots: u32, unit: UnitSize, keeps_data: bool) -> WriteBuffer {
+    /// `lines` is how many handles data is placed by, and 1 where it is not.
+    pub(super) fn new(slots: u32, lines: u8, unit: UnitSize, keeps_data: bool) -> WriteBuffer {
         let slot = || Slot {
             lpn: Lpn(0),
             state: SlotState::Free,
@@ -97,13 +102,15 @@ impl WriteBuffer {
             watchers: Vec::new(),
             generation: 0,
             arrival: 0,
+            handle: 0,
             next: NIL,
             prev: NIL,
         };
         WriteBuffer {
             slots: (0..slots).map(|_| slot()).collect(),
             free: (0..slots).rev().map(SlotId).collect(),
-            ready: Line::EMPTY,
+            ready: (0..lines).map(|_| Line::EMPTY).collect(),
+            whole: 0,
             partial: Line::EMPTY,
             arrivals: 0,
             programming: 0,
@@ -125,18 +132,20 @@ impl WriteBuffer {
 
     /// Slots in line, whole or not.
     pub(super) fn queued(&self) -> u32 {
-        self.ready.len + self.partial.len
+        self.whole + self.partial.len
     }
 
     /// Whole slots in line.
     pub(super) fn ready(&self) -> u32 {
-        self.ready.len
+        self.whole
     }
 
     /// The partial slot that is filled next, and whether it is older than every whole slot in line.
     pub(super) fn next_partial(&self) -> Option<(SlotId, bool)> {
         let slot = self.slots.get(self.partial.head as usize)?;
-        let is_oldest = self.slots.get(self.ready.head as usize).is_none_or(|ready| slot.arrival < ready.arrival);
+        // A line of one handle may stand still for want of data, and must not hold up a fill for another.
+        let is_oldest = self.ready.len() > 1
+            || self.slots.get(self.ready[0].head as usize).is_none_or(|ready| slot.arrival < ready.arrival);
         Some((SlotId(self.partial.head), is_oldest))
     }
 
@@ -173,7 +182,7 @@ impl WriteBuffer {
         self.arrivals += 1;
         let slot = self.slot_mut(id);
         (slot.lpn, slot.previous, slot.data, slot.was_lost) = (lpn, previous, data, 0);
-        (slot.state, slot.arrival) = (SlotState::New, arrival);
+        (slot.state, slot.arrival, slot.handle) = (SlotState::New, arrival, 0);
         slot.mask = if whole { full } else { 0 };
         id
     }
@@ -219,7 +228,7 @@ impl WriteBuffer {
         });
         let slot = self.slot_mut(id);
         (slot.lpn, slot.previous, slot.data, slot.mask) = (lpn, previous, data, mask);
-        (slot.sequence, slot.was_lost, slot.arrival) = (sequence, was_lost, arrival);
+        (slot.sequence, slot.was_lost, slot.arrival, slot.handle) = (sequence, was_lost, arrival, 0);
         self.enqueue_back(id);
     }
 
@@ -234,6 +243,34 @@ impl WriteBuffer {
             SlotState::New => self.enqueue_back(id),
             SlotState::Partial => self.promote(id),
             _ => {}
+        }
+    }
+
+    /// The handles that have whole slots in line, those first whose slots have waited longest.
+    pub(super) fn handles_by_age(&self) -> SmallVec<[u8; 8]> {
+        let heads = (0u8..).zip(&self.ready).filter(|(_, line)| line.head != NIL);
+        let mut handles: SmallVec<[u8; 8]> = heads.map(|(handle, _)| handle).collect();
+        handles.sort_unstable_by_key(|handle| self.slots[self.ready[usize::from(*handle)].head as usize].arrival);
+        handles
+    }
+
+    /// How many handles data is placed by; 1 where it is not.
+    pub(super) fn lines(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Places a slot by a handle, before it is written to.
+    pub(super) fn place(&mut self, id: SlotId, handle: u8) {
+        let Slot { state, handle: before, .. } = *self.slot(id);
+        if before == handle {
+            return;
+        }
+        if state == SlotState::Ready {
+            self.unlink(id);
+        }
+        self.slot_mut(id).handle = handle;
+        if state == SlotState::Ready {
+            self.enqueue_back(id);
         }
     }
 
@@ -315,11 +352,11 @@ impl WriteBuffer {
         told
     }
 
-    /// Up to `count` slots from the front of the ready line. A slot whose predecessor of the same unit is still being
+    /// Up to `count` slots from the front of the ready line of a handle. A slot whose predecessor of the same unit is still being
     /// programmed is passed over.
-    pub(super) fn front(&self, count: u32) -> SmallVec<[SlotId; 8]> {
+    pub(super) fn front(&self, handle: u8, count: u32) -> SmallVec<[SlotId; 8]> {
         let mut front = SmallVec::new();
-        let mut at = self.ready.head;
+        let mut at = self.ready[usize::from(handle)].head;
         while at != NIL && (front.len() as u32) < count {
             let slot = &self.slots[at as usize];
             if !matches!(slot.previous, Location::Buffered(_)) {
@@ -352,6 +389,7 @@ impl WriteBuffer {
             NIL => line.tail = id.0,
             head => self.slots[head as usize].prev = id.0,
         }
+        self.whole += u32::from(state == SlotState::Ready);
         let slot = self.slot_mut(id);
         (slot.state, slot.prev, slot.next) = (state, NIL, head);
     }
@@ -424,7 +462,7 @@ impl WriteBuffer {
     #[inline]
     fn line_for(&mut self, id: SlotId) -> (SlotState, &mut Line) {
         match self.is_whole(id) {
-            true => (SlotState::Ready, &mut self.ready),
+            true => (SlotState::Ready, &mut self.ready[usize::from(self.slots[id.0 as usize].handle)]),
             false => (SlotState::Partial, &mut self.partial),
         }
     }
@@ -437,13 +475,16 @@ impl WriteBuffer {
             NIL => line.head = id.0,
             tail => self.slots[tail as usize].next = id.0,
         }
+        self.whole += u32::from(state == SlotState::Ready);
         let slot = self.slot_mut(id);
         (slot.state, slot.prev, slot.next) = (state, tail, NIL);
     }
 
     fn unlink(&mut self, id: SlotId) {
-        let Slot { prev, next, state, .. } = *self.slot(id);
-        let line = if state == SlotState::Partial { &mut self.partial } else { &mut self.ready };
+        let Slot { prev, next, state, handle, .. } = *self.slot(id);
+        let is_partial = state == SlotState::Partial;
+        let line = if is_partial { &mut self.partial } else { &mut self.ready[usize::from(handle)] };
+        self.whole -= u32::from(!is_partial);
         line.len -= 1;
         match prev {
             NIL => line.head = next,

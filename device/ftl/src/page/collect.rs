@@ -11,7 +11,7 @@ use nandscape_sim::{Cause, Who};
 use super::moves::{Cursor, Moves};
 use super::schedule::Phase;
 use super::state::State;
-use super::streams::{COLLECTED, HOST, LEVELLED};
+use super::streams::LEVELLED;
 use super::tables::Tables;
 use super::write::NO_LPN;
 use super::{GcConfig, PageFtl};
@@ -33,7 +33,7 @@ impl State {
         let retiring = std::mem::replace(&mut info.state, BlockState::Collecting) == BlockState::Retiring;
         let cost = info.valid;
         self.collectors.of_mut(self.geometry.plane_of(victim)).chosen(cost);
-        let stream = if cause == cause::WEAR { LEVELLED } else { COLLECTED };
+        let stream = if cause == cause::WEAR { LEVELLED } else { self.moves_to(victim) };
         Cursor { retiring, ..Cursor::new(&self.geometry, victim, stream, copyback) }
     }
 
@@ -133,11 +133,15 @@ impl State {
     /// A plane's next page for moved data. If no block has gone bad, the collector's reserve has room for any block's data;
     /// otherwise the collector may have to take over the host's open block.
     fn collector_page(&mut self, plane: PlaneId, stream: Stream) -> Option<PageId> {
+        let host = self.host_beside(stream);
         let Tables { free, blocks, .. } = &mut self.tables;
         let page = free.get(blocks, plane, stream).or_else(|| {
-            free.take_over(blocks, plane, HOST, stream);
+            free.take_over(blocks, plane, host, stream);
             free.get(blocks, plane, stream)
         });
+        if let Some(page) = page {
+            self.opened(page, stream);
+        }
         // A block that the collector opens is one less for the host.
         self.update_ready(plane);
         page
@@ -173,6 +177,9 @@ impl State {
         let per_page = u64::from(self.geometry.units_per_page());
         let moved = u64::from(moves.count(self.geometry.units_per_page()));
         self.counters.padding_units += moves.targets.len() as u64 * per_page - moves.units.len() as u64;
+        if self.placed.is_some() {
+            self.count_placed(moves, moved);
+        }
         match cause {
             cause::WEAR => self.counters.wear_units += moved,
             _ => self.counters.gc_units += moved,

@@ -26,7 +26,7 @@ struct Pair {
 
 impl Pair {
     fn new(sim: &Sim, unit: UnitSize) -> Pair {
-        let buffer = || WriteBuffer::new(SLOTS, unit, false);
+        let buffer = || WriteBuffer::new(SLOTS, 1, unit, false);
         let (buffers, settlings) = ([buffer(), buffer()], [Vec::new(), Vec::new()]);
         let totals = Credits::new(sim, 1, cause::HOST_WRITE);
         Pair { sim: sim.clone(), totals, buffers, settlings, queued: Vec::new(), programming: Vec::new() }

@@ -9,6 +9,7 @@
 //! | `programs` | the host's programs: which planes are given another one |
 //! | `schedule` | which planes collect: one phase a plane |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
+//! | `placed` | handles by which hosts place data |
 //! | `together` | pages that are programmed with one command |
 //! | `load` | parts of tables that are not in memory |
 //! | `reader`, `read` | reads: of an extent, of a page |
@@ -43,6 +44,7 @@ mod memory;
 mod mistakes;
 mod moves;
 mod pace;
+mod placed;
 mod plant;
 mod programs;
 mod read;
@@ -79,6 +81,7 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
+use crate::placement::{PlacementConfig, PlacementReport};
 use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
 use sanitize::PlaneJob;
@@ -105,6 +108,15 @@ pub struct PageFtlConfig {
     pub wear: WearConfig,
     /// What firmware takes for work on tables.
     pub firmware: FirmwareTimes,
+    /// How data of hosts is separated.
+    pub placement: PlacementConfig,
+}
+
+impl PageFtlConfig {
+    /// The rules of the streams that are written, each with an open block on every plane.
+    fn streams(&self) -> Vec<StreamRule> {
+        streams::rules(&self.wear, &self.placement)
+    }
 }
 
 /// What firmware takes for work on tables. Reads and writes do not wait for it.
@@ -160,12 +172,9 @@ pub struct WearConfig {
 }
 
 impl WearConfig {
-    /// The rules of the streams that are written, each with an open block on every plane.
-    pub fn streams(&self) -> &'static [StreamRule] {
-        match self.static_threshold {
-            0 => &streams::RULES[..2],
-            _ => &streams::RULES,
-        }
+    /// Blocks that are open on every plane.
+    pub fn open_blocks(&self, placement: &PlacementConfig) -> u32 {
+        streams::rules(self, placement).len() as u32
     }
 }
 
@@ -303,10 +312,10 @@ impl Ftl for PageFtl {
     }
 
     fn max_reserve(&self) -> u32 {
-        // All but one unit of a stripe may be in the buffer for want of another to fill the page, and stay there. Then,
+        // All but one unit of a stripe of each handle may be in the buffer for want of another to fill the page, and stay there. Then,
         // an extent that is not aligned touches one unit more than it has.
         let state = self.state.borrow();
-        (self.config.buffer_units - state.stripe_units()) * state.unit.sectors()
+        (self.config.buffer_units - state.stuck_units() - 1) * state.unit.sectors()
     }
 
     #[inline]
@@ -334,6 +343,19 @@ impl Ftl for PageFtl {
         watch: Option<Milestone>,
     ) -> Option<Rc<Settling>> {
         write::accept(self, extent, data, None, reservation, watch)
+    }
+
+    fn placement(&self) -> Option<PlacementReport> {
+        self.state.borrow().placement_report()
+    }
+
+    fn place(&self, reservation: &mut Reservation<'_>, handle: u8) {
+        reservation.handle = handle;
+    }
+
+    fn change_reclaim_unit(&self, handle: u8) {
+        self.state.borrow_mut().change_unit(handle);
+        self.pump();
     }
 
     fn keeps_metadata(&self) -> bool {

@@ -41,7 +41,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(geometry: &Geometry, config: &PageFtlConfig) -> Pace {
-        let (free_blocks, open_blocks) = (config.gc.free_blocks, config.wear.streams().len() as u32);
+        let (free_blocks, open_blocks) = (config.gc.free_blocks, config.streams().len() as u32);
         let block = u64::from(geometry.units_per_block());
         Pace {
             is_paced: config.gc.batch.is_some(),

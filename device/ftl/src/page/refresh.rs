@@ -14,7 +14,6 @@ use nandscape_drive::breakdown::cause;
 use super::PageFtl;
 use super::moves::Cursor;
 use super::state::State;
-use super::streams::COLLECTED;
 use crate::component::{BlockMetadata, BlockState};
 use crate::policy::{NearLimit, RefreshPolicy};
 
@@ -50,7 +49,8 @@ impl PageFtl {
             if state.tables.blocks.get(block).state == BlockState::Full {
                 // Beside what collections move: it needs no open block of its own.
                 let cursor = state.begin(block, self.config.gc.copyback && self.config.gc.copyback_ecc, cause::WEAR);
-                return Some(Cursor { stream: COLLECTED, ..cursor });
+                let stream = state.moves_to(block);
+                return Some(Cursor { stream, ..cursor });
             }
         }
     }

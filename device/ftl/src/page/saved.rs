@@ -97,6 +97,7 @@ impl State {
 
     /// Planes stand ready as their tables say, and collectors that are due are in the order of their planes.
     pub(super) fn stand_ready(&mut self) {
+        self.find_owners();
         for plane in self.planes() {
             self.update_ready(plane);
             self.check_collector(plane);

@@ -9,9 +9,10 @@ use super::buffer::WriteBuffer;
 use super::holdup::Holdups;
 use super::memory::Memory;
 use super::pace::Pace;
+use super::placed::Placed;
 use super::programs::HostPrograms;
 use super::schedule::{Collectors, Phase};
-use super::streams::HOST;
+use super::streams;
 use super::tables::Tables;
 use super::{PageFtlConfig, Policies};
 use crate::address::{Location, Lpn, SlotId, UnitSize};
@@ -40,6 +41,8 @@ pub(super) struct State {
     pub(super) counters: Stats,
     /// What outlasts power, where the flash is in a file.
     pub(super) memory: Option<Memory>,
+    /// The handles by which hosts place data, where there are any.
+    pub(super) placed: Option<Placed>,
 }
 
 impl State {
@@ -53,7 +56,7 @@ impl State {
             keeps_data: media.keeps_data(),
             owner_bytes: if config.gc.owner == OwnerSource::OutOfBand { Oob::SIZE } else { 0 },
             tables: Tables::new(media, config)?,
-            buffer: WriteBuffer::new(config.buffer_units, unit, media.keeps_data()),
+            buffer: WriteBuffer::new(config.buffer_units, config.placement.handles.max(1), unit, media.keeps_data()),
             programs: HostPrograms::new(media, policies.allocation, holdups),
             collectors: Collectors::new(geometry.planes(), policies.admission),
             pace: Pace::new(&geometry, config),
@@ -61,6 +64,7 @@ impl State {
             damage: Damage::new(&geometry),
             counters: Stats::default(),
             memory: None,
+            placed: Placed::new(&geometry, config.placement),
         };
         state.count_spare(config.logical_units);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
@@ -69,9 +73,9 @@ impl State {
 
     // ------------------------------------------------------------ space for the host
 
-    /// Whether a plane has a page for the host.
+    /// Whether a plane has a page for the host, whichever handle places its data.
     pub(super) fn has_room_for_host(&self, plane: PlaneId) -> bool {
-        self.tables.free.has_room(plane, HOST)
+        (0..self.buffer.lines() as u8).all(|handle| self.tables.free.has_room(plane, streams::of_handle(handle)))
             && !self.keeps_last_blocks(plane)
             && !self.collectors.is_out_of_use(plane)
     }
@@ -108,14 +112,21 @@ impl State {
 
     // ------------------------------------------------------------ programs of the host's data
 
-    /// The next `count` pages of a plane, for a program of the host's data.
-    pub(super) fn take_host_pages(&mut self, plane: PlaneId, count: u32) -> impl Iterator<Item = PageId> + use<> {
+    /// The next `count` pages of a plane, for a program of the host's data that a handle places.
+    pub(super) fn take_host_pages(
+        &mut self,
+        plane: PlaneId,
+        handle: u8,
+        count: u32,
+    ) -> impl Iterator<Item = PageId> + use<> {
+        let stream = streams::of_handle(handle);
         let Tables { free, blocks, .. } = &mut self.tables;
-        let mut get = || free.get(blocks, plane, HOST).expect("a ready plane has room");
+        let mut get = || free.get(blocks, plane, stream).expect("a ready plane has room");
         let first = get();
         for number in 1..count {
             assert_eq!(get().0, first.0 + number, "a word line is in one block");
         }
+        self.opened(first, stream);
         if self.memory.is_some() {
             self.save_counters_if_due();
         }
@@ -256,7 +267,7 @@ impl State {
     }
 
     /// Something of a plane may be gained again.
-    fn set_fruitful(&mut self, plane: PlaneId) {
+    pub(super) fn set_fruitful(&mut self, plane: PlaneId) {
         if self.collectors.set_fruitful(plane) {
             self.check_collector(plane);
             self.update_ready(plane);

@@ -10,7 +10,7 @@ use nandscape_device_media::{BlockId, Geometry, Media, PageId, PlaneId};
 
 use super::PageFtlConfig;
 use crate::address::{Location, Lpn};
-use crate::component::{BadBlocks, BlockMetadata, BlockState, Mapping, Provisioning};
+use crate::component::{BadBlocks, BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::parts::{BadBlockTable, BlockTable, FlatMap, FreeOrder, PlaneLists};
 use crate::policy::{Candidate, VictimPolicy};
 
@@ -58,7 +58,7 @@ impl Tables {
         if media.aging().is_some() {
             (0..geometry.blocks()).map(BlockId).for_each(|block| blocks.get_mut(block).erases = media.erases(block));
         }
-        let free = FreeLists::new(&geometry, free_order(config), config.wear.streams(), &blocks);
+        let free = FreeLists::new(&geometry, free_order(config), &config.streams(), &blocks);
         Ok(Tables { geometry, map: Map::new(config.logical_units)?, blocks, free, bad })
     }
 
@@ -72,7 +72,7 @@ impl Tables {
 
     /// Lists the blocks again, whose states have been found.
     pub(super) fn list_blocks(&mut self, config: &PageFtlConfig, sequence: u64) {
-        self.free = FreeLists::new(&self.geometry, free_order(config), config.wear.streams(), &self.blocks);
+        self.free = FreeLists::new(&self.geometry, free_order(config), &config.streams(), &self.blocks);
         self.free.resume(sequence);
     }
 
@@ -114,9 +114,9 @@ impl Tables {
         (0..self.geometry.planes()).map(|plane| u64::from(self.free.free_blocks(PlaneId(plane)))).sum()
     }
 
-    /// The number within its block of the page to which the host's data in a plane goes next.
-    pub(super) fn next_number(&self, plane: PlaneId) -> u32 {
-        self.free.next_number(&self.blocks, plane, super::streams::HOST)
+    /// The number within its block of the page to which the data of a stream goes next in a plane.
+    pub(super) fn next_number(&self, plane: PlaneId, stream: Stream) -> u32 {
+        self.free.next_number(&self.blocks, plane, stream)
     }
 
     /// A page was programmed; the block that it has filled up, if it has.

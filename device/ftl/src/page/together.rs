@@ -12,6 +12,7 @@ use nandscape_device_media::{Features, Geometry, PageId, PlaneId, PlaneMode, Tim
 use smallvec::SmallVec;
 
 use super::state::State;
+use super::streams;
 
 /// How many pages go together.
 #[derive(Copy, Clone)]
@@ -69,15 +70,20 @@ impl State {
         self.program_units() * self.programs.allocation.width()
     }
 
-    /// The pages for a program of up to `units` units of the host on the die of `plane`, which is ready.
-    pub(super) fn host_pages(&mut self, plane: PlaneId, units: u32) -> Pages {
+    /// Units that may stay in the buffer for want of others to fill a stripe: less than one of each handle.
+    pub(super) fn stuck_units(&self) -> u32 {
+        self.buffer.lines() as u32 * (self.stripe_units() - 1)
+    }
+
+    /// The pages for a program of up to `units` units of the host, placed by a handle, on the die of `plane`, which is ready.
+    pub(super) fn host_pages(&mut self, plane: PlaneId, handle: u8, units: u32) -> Pages {
         let word_line = self.programs.together.word_line;
         let pages = match self.programs.together.planes {
-            1 => self.take_host_pages(plane, word_line).collect(),
+            1 => self.take_host_pages(plane, handle, word_line).collect(),
             _ => {
                 let most = units.div_ceil(self.geometry.units_per_page() * word_line);
-                let planes = self.in_step(plane, most as usize);
-                planes.into_iter().flat_map(|plane| self.take_host_pages(plane, word_line)).collect()
+                let planes = self.in_step(plane, handle, most as usize);
+                planes.into_iter().flat_map(|plane| self.take_host_pages(plane, handle, word_line)).collect()
             }
         };
         self.host_program_begins(plane);
@@ -86,10 +92,10 @@ impl State {
 
     /// Among the selected plane and the ready planes of its die, up to `most` with the lowest next page: those that can be
     /// programmed together.
-    fn in_step(&self, of_die: PlaneId, most: usize) -> SmallVec<[PlaneId; 4]> {
+    fn in_step(&self, of_die: PlaneId, handle: u8, most: usize) -> SmallVec<[PlaneId; 4]> {
         let goes = |plane: &PlaneId| *plane == of_die || self.is_ready(*plane);
         let ready = || self.programs.together.lun_of(of_die).map(PlaneId).filter(goes);
-        let number = |plane| self.tables.next_number(plane);
+        let number = |plane| self.tables.next_number(plane, streams::of_handle(handle));
         let lowest = ready().map(number).min().expect("the plane in turn goes");
         ready().filter(|plane| number(*plane) == lowest).take(most).collect()
     }

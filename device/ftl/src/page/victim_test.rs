@@ -55,6 +55,7 @@ pub(super) fn drive_with(
         },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes::default(),
+        placement: Default::default(),
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None }).unwrap();

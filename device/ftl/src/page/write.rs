@@ -24,12 +24,15 @@ pub(super) const NO_LPN: u32 = u32::MAX;
 pub struct Reservation<'a> {
     ftl: &'a PageFtl,
     slots: u32,
+    /// The handle by which the data is placed.
+    pub(super) handle: u8,
 }
 
 /// Pages that are programmed with one command, and the buffer slots whose data goes into them, in order.
 pub(super) struct ProgramJob {
     pages: Pages,
     slots: SmallVec<[SlotId; 8]>,
+    handle: u8,
 }
 
 /// A fill: a slot whose missing sectors are read from flash.
@@ -68,25 +71,34 @@ impl State {
             return false;
         }
         let most = self.stripe_units();
-        let slots = self.buffer.front(most);
-        let enough = slots.len() as u32 == most || (self.buffer.is_urgent() && !slots.is_empty());
-        if !enough {
-            return false;
-        }
+        let Some((handle, slots)) = self.next_slots(most) else { return false };
         let (stripe, mut rest) = (self.programs.allocation.next(), &slots[..]);
         let any = !stripe.is_empty();
         for plane in stripe {
             if rest.is_empty() {
                 break;
             }
-            let pages = self.host_pages(plane, rest.len() as u32);
+            let pages = self.host_pages(plane, handle, rest.len() as u32);
             let units = pages.len() * self.geometry.units_per_page() as usize;
             let (slots, others) = rest.split_at(units.min(rest.len()));
             slots.iter().for_each(|slot| self.buffer.start(*slot, SlotState::Programming));
-            start(ProgramJob { pages, slots: slots.into() });
+            start(ProgramJob { pages, slots: slots.into(), handle });
             rest = others;
         }
         any
+    }
+
+    /// The slots of the next stripe, which are all of one handle: `most`, or fewer if somebody waits.
+    fn next_slots(&self, most: u32) -> Option<(u8, SmallVec<[SlotId; 8]>)> {
+        let is_urgent = self.buffer.is_urgent();
+        let of = |handle: u8| (handle, self.buffer.front(handle, most));
+        let is_whole = |slots: &SmallVec<[SlotId; 8]>| slots.len() as u32 == most;
+        if self.buffer.lines() == 1 {
+            return Some(of(0)).filter(|(_, slots)| is_whole(slots) || (is_urgent && !slots.is_empty()));
+        }
+        let handles = self.buffer.handles_by_age();
+        let whole = handles.iter().copied().map(of).find(|(_, slots)| is_whole(slots));
+        whole.or_else(|| handles.iter().copied().filter(|_| is_urgent).map(of).find(|(_, slots)| !slots.is_empty()))
     }
 
     /// Whether there is enough for a stripe, partial slots included, or somebody waits.
@@ -116,11 +128,16 @@ impl State {
         Some(FillJob { slot, generation: self.buffer.slot(slot).generation, from })
     }
 
+    /// Whether every slot in line has a predecessor that is still being programmed.
+    fn is_all_behind(&self) -> bool {
+        (0..self.buffer.lines() as u8).all(|handle| self.buffer.front(handle, 1).is_empty())
+    }
+
     /// The cause of the wait of the host's data: collectors, fills where too few slots are whole for a program, or other
     /// writes.
     fn culprit(&self) -> Cause {
         match self.programs.holdups.culprit() {
-            cause::HOST_WRITE if self.buffer.ready() > 0 && self.buffer.front(1).is_empty() => self.programs.culprit(),
+            cause::HOST_WRITE if self.buffer.ready() > 0 && self.is_all_behind() => self.programs.culprit(),
             cause::HOST_WRITE if self.buffer.ready() < self.stripe_units() => self.programs.holdups.fill_culprit(),
             culprit => culprit,
         }
@@ -139,6 +156,11 @@ impl State {
         image.pad(job.pages.len() * self.geometry.units_per_page() as usize, NO_LPN);
         self.counters.host_units += job.slots.len() as u64;
         self.counters.padding_units += (image.len() - job.slots.len()) as u64;
+        if let Some(placed) = &mut self.placed {
+            let unit = u64::from(self.geometry.unit_size());
+            let (data, all) = (job.slots.len() as u64 * unit, image.len() as u64 * unit);
+            placed.programmed(job.handle, data, all - data);
+        }
         image
     }
 }
@@ -151,7 +173,7 @@ pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut W
     if spare > 0 {
         ftl.free_slots.give(spare as usize);
     }
-    Reservation { ftl, slots }
+    Reservation { ftl, slots, handle: 0 }
 }
 
 /// The slots that must be free besides those of a write. At the most, all are that are sure to become free: what is less than a
@@ -160,7 +182,7 @@ pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut W
 fn spare(ftl: &PageFtl, policy: &dyn BufferPolicy, wanted: u32) -> u32 {
     let slots = ftl.config.buffer_units;
     let free = u32::try_from(ftl.free_slots.free()).map_or(slots, |free| free.min(slots));
-    let sure = slots + 1 - ftl.state.borrow().stripe_units();
+    let sure = slots - ftl.state.borrow().stuck_units();
     policy.spare(&BufferFill { slots, free, wanted }).min(sure.saturating_sub(wanted))
 }
 
@@ -180,6 +202,9 @@ pub(super) fn accept(
     let mut remembered = Ok(());
     for piece in extent.pieces(state.unit) {
         let (slot, is_new) = state.slot_for(&piece);
+        if state.placed.is_some() {
+            state.buffer.place(slot, reservation.handle);
+        }
         let found = state.find_again(&piece);
         state.buffer.slot_mut(slot).was_lost |= found;
         if let Some(mem) = metadata {
@@ -202,6 +227,9 @@ pub(super) fn accept(
         remembered = remembered.and(state.remember_whole_write(units));
     }
     state.counters.host_bytes += extent.bytes();
+    if let Some(placed) = &mut state.placed {
+        placed.accepted(reservation.handle, extent.bytes());
+    }
     drop(state);
     drop(reservation);
     ftl.pump();

@@ -96,6 +96,19 @@ impl PlaneLists {
         open.fill(None);
     }
 
+    /// Closes an open block: what is left of it stays unwritten. Programs under way end as before.
+    pub fn seal(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), block: BlockId) {
+        self.close(block);
+        let pages = self.geometry.pages_per_block();
+        let info = blocks.get_mut(block);
+        info.programmed += pages - info.allocated;
+        info.allocated = pages;
+        if info.programmed == pages {
+            self.sequence += 1;
+            (info.state, info.sealed_at) = (BlockState::Full, self.sequence);
+        }
+    }
+
     /// Bytes of memory.
     pub fn memory(&self) -> usize {
         let lists = |lists: &Lists| size_of::<Lists>() + lists.free.capacity() * size_of::<Reverse<(u64, u32)>>();

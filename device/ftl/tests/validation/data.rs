@@ -282,7 +282,8 @@ fn draw_featured_setup(rng: &mut Rng, case: u64) -> Setup {
 /// A plane's garbage is a word line of every block at least, apart from open blocks and what the collector turns with.
 fn fill_up(setup: &mut Setup, word_line: u32, percent: u32) {
     let good = setup.blocks_per_plane - setup.factory_bad;
-    let data_pages = (good - setup.wear.streams().len() as u32 - setup.gc_free_blocks) * setup.pages_per_block;
+    let data_pages =
+        (good - setup.wear.open_blocks(&Default::default()) - setup.gc_free_blocks) * setup.pages_per_block;
     let garbage_units = good * (word_line * setup.units_per_page - 1);
     let most = setup.plane_count() * (data_pages * setup.units_per_page - garbage_units);
     setup.logical_units = most * percent / 100;

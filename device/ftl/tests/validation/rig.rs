@@ -250,6 +250,7 @@ impl Setup {
             },
             wear: self.wear,
             firmware: FirmwareTimes::default(),
+            placement: Default::default(),
         }
     }
 

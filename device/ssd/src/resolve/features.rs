@@ -76,14 +76,15 @@ pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig) -> 
     }
     let together =
         timing.pages_per_program() * if planes == PlaneMode::MultiPlane { geometry.planes_per_die } else { 1 };
-    let least = 2 * together * (geometry.page_size / geometry.unit_size);
+    let programs = u32::from(ftl.placement.handles.max(1)) + 1;
+    let least = programs * together * (geometry.page_size / geometry.unit_size);
     if ftl.buffer_units < least {
         let unit = u64::from(geometry.unit_size);
         let (size, least) = (Bytes(u64::from(ftl.buffer_units) * unit), Bytes(u64::from(least) * unit));
         return wrong(
             "buffer.size",
             format!(
-                "{size} is too small: {together} pages are programmed at once, and {least} is needed for two such programs"
+                "{size} is too small: {together} pages are programmed at once, and {least} is needed for {programs} such programs"
             ),
         );
     }

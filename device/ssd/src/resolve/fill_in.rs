@@ -58,7 +58,7 @@ impl Resolved {
     }
 
     fn fill_in_ftl(&mut self) {
-        let PageFtlConfig { gc, wear, firmware, .. } = self.ftl;
+        let PageFtlConfig { gc, wear, firmware, placement, .. } = self.ftl;
         let keys = &mut self.keys.ftl;
         keys.kind.get_or_insert(Text(Choice(FtlKind::Page)));
         let default = match self.ox_block {
@@ -85,5 +85,7 @@ impl Resolved {
         let WearConfig { dynamic, static_threshold } = wear;
         keys.wear.dynamic = Some(dynamic);
         keys.wear.static_threshold = Some(static_threshold);
+        keys.fdp.handles = Some(placement.handles.into());
+        keys.fdp.isolation = Some(Text(Choice(placement.isolation)));
     }
 }

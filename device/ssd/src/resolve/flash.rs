@@ -9,7 +9,7 @@ use nandscape_sim::units::{Bytes, Ratio};
 use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
 use super::features::features;
-use super::ftl::{DEFAULT_FREE_BLOCKS, wear};
+use super::ftl::{DEFAULT_FREE_BLOCKS, placement, wear};
 use super::ox_block;
 use crate::keys::{ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile, ProfileError};
@@ -118,7 +118,7 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
         pages_per_block: u64::from(counts.pages_per_block),
         units_per_page: u64::from(counts.page_size / counts.unit_size),
         word_line: u64::from(timing.pages_per_program()),
-        open_blocks: wear(&keys.ftl.wear).streams().len() as u64,
+        open_blocks: wear(&keys.ftl.wear).open_blocks(&placement(&keys.ftl)?).into(),
         gc_free_blocks: within("ftl.gc.free_blocks", free_blocks, 2, 1 << 16)?,
         keeps_tables,
         list_unit: if ox_block::lists_units(keys) { counts.unit_size.into() } else { 0 },

@@ -2,7 +2,7 @@
 
 use nandscape_device_ftl::address::MAX_SLOTS;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
-use nandscape_device_ftl::{FirmwareTimes, GcConfig, PageFtlConfig, WearConfig};
+use nandscape_device_ftl::{FirmwareTimes, GcConfig, Isolation, PageFtlConfig, PlacementConfig, WearConfig};
 use nandscape_device_media::Priority;
 use nandscape_device_media::geometry::Counts;
 use nandscape_sim::Span;
@@ -11,12 +11,16 @@ use nandscape_sim::units::Bytes;
 use super::Result;
 use super::bounds::{need, not_too_long, or, wrong};
 use crate::keys::{BufferKeys, FtlKeys, GcKeys, ProfileKeys, WearKeys};
+use crate::values::FtlKind;
 
 /// `ftl.gc.free_blocks` of a profile that does not give it.
 pub(super) const DEFAULT_FREE_BLOCKS: u32 = 2;
 
 /// `ftl.gc.preempt_floor` of a profile that does not give it.
 pub(super) const DEFAULT_PREEMPT_FLOOR: u32 = 1;
+
+/// The most reclaim unit handles.
+const MOST_HANDLES: u32 = 64;
 
 /// `ftl.deallocate_time` of a profile that does not give it.
 const DEFAULT_DEALLOCATE_TIME: Span = Span::from_ns(10);
@@ -32,7 +36,32 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
         gc: gc(&keys.ftl.gc),
         wear: wear(&keys.ftl.wear),
         firmware: firmware(&keys.ftl)?,
+        placement: placement(&keys.ftl)?,
     })
+}
+
+/// How data of hosts is separated.
+pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
+    let handles = keys.fdp.handles.unwrap_or(0);
+    if handles > MOST_HANDLES {
+        return wrong("ftl.fdp.handles", format!("{handles} is out of range; from 0 to {MOST_HANDLES} is valid"));
+    }
+    let placement = PlacementConfig {
+        handles: handles as u8,
+        isolation: keys.fdp.isolation.map_or(Isolation::Initial, |text| text.0.0),
+    };
+    if handles == 0 {
+        return Ok(placement);
+    }
+    if keys.kind.is_some_and(|kind| kind.0.0 != FtlKind::Page) {
+        return wrong("ftl.fdp.handles", "goes with ftl.kind = \"page\" only; 0 is valid for others");
+    }
+    if placement.isolation == Isolation::Persistent && wear(&keys.wear).static_threshold > 0 {
+        let problem = "\"persistent\" does not go with ftl.wear.static_threshold, which mixes the data that it moves; \
+                       \"initial\" does, or a threshold of 0";
+        return wrong("ftl.fdp.isolation", problem);
+    }
+    Ok(placement)
 }
 
 fn firmware(keys: &FtlKeys) -> Result<FirmwareTimes> {

@@ -110,6 +110,9 @@ impl Profile {
         let geometry = Counts { channels, dies_per_channel, pages_per_block, blocks_per_plane, ..given };
         let counted = Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
         let page_ftl = ftl::ftl(keys, &geometry, logical_units)?;
+        if has_identifiers && page_ftl.placement.handles > 0 {
+            return bounds::wrong("ftl.fdp.handles", "does not go with ftl.parts; 0 is valid there");
+        }
         let controller = controller::controller(keys)?;
         let mut resolved = Resolved {
             name: self.name.clone(),

@@ -22,6 +22,7 @@ use nandscape_wire_nvme::identify::keep_alive_timeout_ms;
 use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
 
 use super::Answer;
+use super::fdp::is_feature;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
@@ -55,6 +56,7 @@ impl<C: CommandSet> NvmeController<C> {
                 return Ok(Answer::data(&self.get_host_id(entry)?));
             }
             feature::HOST_IDENTIFIER => return Ok(Answer::data(&[0; 16])),
+            id if is_feature(id) && select == Select::Current => return self.get_placement(id, entry),
             feature::NUMBER_OF_QUEUES => return Ok(Answer::value(self.queue_counts().0)),
             feature::RESERVATION_PERSISTENCE if select == Select::Current => {
                 return self.reservations_persist(entry.nsid.get()).map(|persist| Answer::value(persist.into()));
@@ -93,6 +95,7 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let value = entry.cdw11.get();
         match row.id {
+            id if is_feature(id) => return self.set_placement(id, entry, mem),
             feature::TIMESTAMP => self.set_timestamp(mem)?,
             feature::HOST_BEHAVIOR => self.set_host_behavior(mem)?,
             feature::HOST_IDENTIFIER => self.set_host_id(entry, mem)?,
@@ -144,6 +147,7 @@ impl<C: CommandSet> NvmeController<C> {
     pub(super) fn has_feature(&self, id: u8) -> bool {
         match id {
             feature::VOLATILE_WRITE_CACHE => self.subsystem.set.info().volatile_cache,
+            id if is_feature(id) => self.has_placement(),
             // Capsules raise no interrupts.
             feature::INTERRUPT_COALESCING | feature::INTERRUPT_VECTOR => self.model != TransportModel::Message,
             _ => row_of(id).is_some(),

@@ -1,6 +1,7 @@
 //! The features whose value is one dword: what can be done with each (Base 5.1.11, "Supported Capabilities"), and its
 //! default.
 
+use nandscape_wire_nvme::fdp;
 use nandscape_wire_nvme::feature::{self, CAN_BE_CHANGED, CAN_BE_SAVED, OF_NAMESPACE, WRITE_CACHE_ENABLE};
 
 /// Composite temperature in kelvin. The model has no heat: it is always this.
@@ -25,7 +26,7 @@ const fn row(id: u8, capabilities: u32, default: u32) -> Row {
 }
 
 /// Every feature that there is.
-pub(super) const ROWS: [Row; 17] = [
+pub(super) const ROWS: [Row; 19] = [
     // Bursts of 8, as identified.
     row(feature::ARBITRATION, SAVED, 3),
     row(feature::POWER_MANAGEMENT, SAVED, 0),
@@ -40,6 +41,8 @@ pub(super) const ROWS: [Row; 17] = [
     row(feature::TIMESTAMP, CAN_BE_CHANGED, 0),
     row(feature::KEEP_ALIVE_TIMER, CAN_BE_CHANGED, 0),
     row(feature::HOST_BEHAVIOR, CAN_BE_CHANGED, 0),
+    row(fdp::FEATURE, 0, 1),
+    row(fdp::FEATURE_EVENTS, CAN_BE_CHANGED | OF_NAMESPACE, 0),
     row(feature::HOST_IDENTIFIER, CAN_BE_CHANGED, 0),
     row(feature::RESERVATION_MASK, CAN_BE_CHANGED | OF_NAMESPACE, 0),
     row(feature::RESERVATION_PERSISTENCE, CAN_BE_CHANGED | OF_NAMESPACE, 0),

@@ -132,6 +132,10 @@ impl<F: Ftl> Nvm<F> {
         ] {
             effects.io[usize::from(opcode.0)] = read.into();
         }
+        if self.fdp.is_some() {
+            effects.io[usize::from(IoOpcode::IO_MANAGEMENT_RECEIVE.0)] = read.into();
+            effects.io[usize::from(IoOpcode::IO_MANAGEMENT_SEND.0)] = read.into();
+        }
         if self.media.keeps_data() {
             effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();
         }

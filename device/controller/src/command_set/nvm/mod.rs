@@ -7,6 +7,7 @@
 //! | `atomic` | blocks of several ranges, all or none |
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
+//! | `fdp` | Flexible Data Placement |
 //! | `pieces` | commands over blocks that lie apart |
 //! | `memory` | memory in which commands hold data |
 //! | `metadata` | commands on blocks with metadata |
@@ -20,6 +21,7 @@ mod copy;
 mod deallocate;
 mod drive_log;
 mod exclusive;
+pub(crate) mod fdp;
 mod flush;
 mod fused;
 mod health;
@@ -38,17 +40,18 @@ use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
-use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use super::{Command, CommandSet, Failure, Placement, Reply, SetInfo};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
 use command::NvmCommand;
 pub(crate) use drive_log::{FlashLog, by_cause};
 use exclusive::Exclusive;
+use fdp::Fdp;
 pub(super) use health::Health;
 use memory::Memory;
 use metadata::WithMetadata;
@@ -77,6 +80,8 @@ pub struct Nvm<F: Ftl> {
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
     memory: Memory,
+    /// Where hosts place data.
+    fdp: Option<Box<Fdp>>,
     /// What was erased, and may be there again after a power cut.
     to_erase_again: RefCell<Vec<Extent>>,
 }
@@ -99,6 +104,7 @@ impl<F: Ftl> Nvm<F> {
             inside: ftl.reader(),
             with_metadata: ftl.reader(),
             keeps_metadata: ftl.keeps_metadata(),
+            fdp: ftl.placement().map(|report| Box::new(Fdp::new(&report))),
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
@@ -268,6 +274,18 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.critical_warnings()
     }
 
+    fn endurance_group(&self, _set: usize) -> Option<EnduranceGroup> {
+        self.fdp.is_some().then(|| self.health().group(0))
+    }
+
+    fn places(&self) -> bool {
+        self.fdp.is_some()
+    }
+
+    fn placement(&self) -> Option<Placement<'_>> {
+        Some(Placement { fdp: self.fdp.as_deref()?, report: self.ftl.placement()? })
+    }
+
     fn on_power_cut(&self, told: Box<dyn Fn()>) {
         self.media.on_power_cut(told);
     }
@@ -297,7 +315,7 @@ impl<F: Ftl> Nvm<F> {
     pub(super) async fn serve_whole<Caller>(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let parsed = match NvmCommand::parse(command.entry, command.mem, command.namespace) {
             Ok(parsed) => parsed,
-            Err(status) => return Err(status).into(),
+            Err(refusal) => return Box::pin(self.serve_placement(command, refusal, breakdown)).await,
         };
         self.count(&parsed);
         match parsed {

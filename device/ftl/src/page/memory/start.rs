@@ -144,7 +144,7 @@ impl State {
         partial.sort_by_key(|written| {
             (self.geometry.plane_of(written.block), written.stream.is_none(), Reverse(written.last))
         });
-        let streams = config.wear.streams().len() as u8;
+        let streams = config.streams().len() as u8;
         let mut left = Vec::new();
         let mut of_plane: (Option<PlaneId>, Vec<Stream>) = (None, Vec::new());
         for written in partial {

@@ -81,7 +81,7 @@ impl PageFtl {
         let total = (end - first) as u32;
         let (pages, per_page) = (state.geometry.pages_per_block(), state.geometry.units_per_page());
         // Each stream has an open block. A collector that gains almost nothing leaves fewer free blocks.
-        let streams = self.config.wear.streams();
+        let streams = self.config.streams();
         let filled = usable.count() - streams.len();
         let spare = filled.saturating_sub(total.div_ceil(pages * per_page) as usize);
         let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
@@ -113,6 +113,7 @@ impl PageFtl {
             }
             self.media.plant_program(page, []);
             state.page_programmed(page);
+            state.opened(page, stream);
             block = Some(state.geometry.block_of(page));
         }
         block

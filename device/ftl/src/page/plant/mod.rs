@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use super::PageFtl;
 use super::moves::{Cursor, Moves};
 use super::state::State;
+use super::streams::HOST;
 use super::write::NO_LPN;
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, Mapping};
@@ -115,7 +116,7 @@ impl PageFtl {
     fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
         let state = &mut *self.state.borrow_mut();
         let plane = state.programs.next_to_plant().expect("collectors keep up when they take no time");
-        let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
+        let page = state.take_host_pages(plane, 0, 1).next().expect("one was asked for");
         state.host_program_begins(plane);
         let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);
         let mut tags = Tags::new();
@@ -203,8 +204,8 @@ impl PageFtl {
     fn fill_word_line(&self, state: &mut State, plane: PlaneId) {
         let word_line = state.programs.together.word_line;
         let per_page = state.geometry.units_per_page() as usize;
-        while !state.tables.next_number(plane).is_multiple_of(word_line) {
-            let page = state.take_host_pages(plane, 1).next().expect("one was asked for");
+        while !state.tables.next_number(plane, HOST).is_multiple_of(word_line) {
+            let page = state.take_host_pages(plane, 0, 1).next().expect("one was asked for");
             state.host_program_begins(plane);
             self.media.plant_program(page, padding(per_page));
             state.host_program_ended(&[page]);

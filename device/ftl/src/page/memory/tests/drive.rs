@@ -89,6 +89,7 @@ fn config() -> PageFtlConfig {
         },
         wear: WearConfig { dynamic: true, static_threshold: 4 },
         firmware: FirmwareTimes::default(),
+        placement: Default::default(),
     }
 }
 

@@ -1,0 +1,220 @@
+//! Flexible Data Placement (Base 8.1.10; TP4146): writes with a placement identifier, I/O Management Receive and Send, and
+//! the events.
+//!
+//! There is one reclaim group, so a placement identifier is the number of a placement handle. Each namespace has all reclaim
+//! unit handles in its list, in their order.
+//!
+//! Left out: placement of Write Zeroes, Copy, and of blocks with metadata, which are refused; events of the controller.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nandscape_device_ftl::ftl::{Milestone, Settling};
+use nandscape_device_ftl::{Extent, Ftl, PlacementReport};
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_wire_nvme::fdp::{self, Event, HandleStatus};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::Nvm;
+use super::command::NvmCommand;
+use super::write::Source;
+use crate::command_set::{Command, Failure, Reply};
+use crate::refusal::Refusal;
+
+/// The events of hosts that there are.
+pub(crate) const KINDS: [u8; 2] = [fdp::EVENT_NOT_FULL, fdp::EVENT_INVALID_IDENTIFIER];
+
+/// Handles of a drive that places data, and the events of hosts.
+#[derive(Debug)]
+pub struct Fdp {
+    handles: u16,
+    /// The last events, the newest first.
+    events: RefCell<VecDeque<Event>>,
+    /// The kinds of events that are recorded, a bit each, by handle.
+    wanted: Vec<Cell<u64>>,
+}
+
+impl Fdp {
+    pub(super) fn new(report: &PlacementReport) -> Fdp {
+        let handles = report.handles.len();
+        Fdp {
+            handles: handles as u16,
+            events: RefCell::default(),
+            wanted: (0..handles).map(|_| Cell::new(0)).collect(),
+        }
+    }
+
+    /// Whether a kind of event of a handle is recorded; `None` where there is no such handle.
+    pub(crate) fn wants(&self, handle: u16, kind: u8) -> Option<bool> {
+        Some(self.wanted.get(usize::from(handle))?.get() & 1 << kind != 0)
+    }
+
+    /// Has a kind of event of a handle recorded, or not.
+    pub(crate) fn set_wanted(&self, handle: u16, kind: u8, wanted: bool) {
+        if let Some(mask) = self.wanted.get(usize::from(handle)) {
+            mask.set(mask.get() & !(1 << kind) | u64::from(wanted) << kind);
+        }
+    }
+
+    /// The last events of hosts.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.events.borrow().iter().cloned().collect()
+    }
+
+    /// Records an event of a handle, if it is wanted.
+    fn record(&self, handle: u16, event: Event) {
+        if self.wants(handle, event.kind) == Some(true) {
+            let mut events = self.events.borrow_mut();
+            events.truncate(fdp::MOST_EVENTS - 1);
+            events.push_front(event);
+        }
+    }
+}
+
+/// In memory of the host, across the link, with the handle that places it.
+struct Placed<'a>(&'a HostMem, u8);
+
+impl Source for Placed<'_> {
+    const CROSSES: bool = true;
+
+    fn accept<F: Ftl>(
+        &self,
+        ftl: &F,
+        (part, at): (Extent, usize),
+        mut reservation: F::Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Result<Option<Rc<Settling>>, Status> {
+        let mem = self.0.part(at, part.bytes() as usize);
+        mem.cover(part.bytes() as usize)?;
+        ftl.place(&mut reservation, self.1);
+        Ok(ftl.accept(part, Some(&mem), reservation, watch))
+    }
+}
+
+impl<F: Ftl> Nvm<F> {
+    /// Serves a command that is refused without placement, and may be valid with it.
+    pub(super) async fn serve_placement(
+        &self,
+        command: &Command<'_>,
+        refusal: Refusal,
+        breakdown: &mut Breakdown,
+    ) -> Reply {
+        let (Some(fdp), entry) = (&self.fdp, command.entry) else { return Err(refusal).into() };
+        match IoOpcode(entry.opcode) {
+            IoOpcode::WRITE if fdp::directive_type(entry) == fdp::DTYPE_PLACEMENT => {
+                self.write_placed(fdp, command, breakdown).await
+            }
+            IoOpcode::IO_MANAGEMENT_RECEIVE => self.receive_management(fdp, command, breakdown).await.into(),
+            IoOpcode::IO_MANAGEMENT_SEND => self.send_management(fdp, command, breakdown).await.into(),
+            _ => Err(refusal).into(),
+        }
+    }
+
+    /// A write with a placement identifier. One that there is not is an event, and the first handle places the data.
+    async fn write_placed(&self, fdp: &Fdp, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        let entry = SubmissionEntry { cdw12: (command.entry.cdw12.get() & !(0xf << 20)).into(), ..*command.entry };
+        let parsed = match NvmCommand::parse(&entry, command.mem, command.namespace) {
+            Ok(parsed) => parsed,
+            Err(refusal) => return Err(refusal).into(),
+        };
+        self.count(&parsed);
+        let NvmCommand::Write { extent, fua } = parsed else { unreachable!("it is a write") };
+        let identifier = fdp::directive_specific(command.entry);
+        let handle = if identifier < fdp.handles {
+            identifier
+        } else {
+            fdp.record(0, self.event(fdp::EVENT_INVALID_IDENTIFIER, command, (identifier, 0)));
+            0
+        };
+        self.write(command, extent, Placed(command.mem, handle as u8), fua, breakdown).await.into()
+    }
+
+    fn event(&self, kind: u8, command: &Command<'_>, (identifier, handle): (u16, u16)) -> Event {
+        let mut event = Event::zeroed();
+        event.kind = kind;
+        event.flags = fdp::EVENT_IDENTIFIER_VALID | fdp::EVENT_NSID_VALID | fdp::EVENT_LOCATION_VALID;
+        event.identifier = identifier.into();
+        event.nsid = command.namespace.nsid.into();
+        event.timestamp = ((self.sim.now().ns() / 1_000_000) & 0xffff_ffff_ffff).into();
+        event.handle = handle as u8;
+        event
+    }
+
+    /// I/O Management Receive: Reclaim Unit Handle Status.
+    async fn receive_management(
+        &self,
+        fdp: &Fdp,
+        command: &Command<'_>,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let entry = command.entry;
+        match entry.cdw10.get() as u8 {
+            fdp::NO_ACTION => return Ok(()),
+            fdp::HANDLE_STATUS if entry.cdw10.get() >> 16 == 0 => {}
+            fdp::HANDLE_STATUS => return Err(Refusal::field(10, 16).final_().into()),
+            _ => return Err(Refusal::field(10, 0).final_().into()),
+        }
+        // Number of Dwords, counted from zero.
+        let bytes = (u64::from(entry.cdw11.get()) + 1) * 4;
+        if bytes > self.max_transfer.into() {
+            return Err(Refusal::field(11, 0).final_().into());
+        }
+        command.mem.must_cover(bytes as usize)?;
+        let mut page = vec![0; fdp::STATUS_HEAD];
+        page[14..16].copy_from_slice(&fdp.handles.to_le_bytes());
+        let report = self.ftl.placement().into_iter().flat_map(|report| report.handles);
+        for (number, handle) in (0u16..).zip(report) {
+            let mut status = HandleStatus::new_zeroed();
+            (status.identifier, status.handle) = (number.into(), number.into());
+            status.left = (handle.left / u64::from(command.namespace.lba_bytes)).into();
+            page.extend_from_slice(status.as_bytes());
+        }
+        page.resize(bytes as usize, 0);
+        command.mem.write(0, &page);
+        command.link.send(bytes, breakdown).await;
+        Ok(())
+    }
+
+    /// I/O Management Send: Reclaim Unit Handle Update.
+    async fn send_management(
+        &self,
+        fdp: &Fdp,
+        command: &Command<'_>,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let entry = command.entry;
+        match entry.cdw10.get() as u8 {
+            fdp::NO_ACTION => return Ok(()),
+            fdp::HANDLE_UPDATE => {}
+            _ => return Err(Refusal::field(10, 0).final_().into()),
+        }
+        // Number of placement identifiers, counted from zero.
+        let count = (entry.cdw10.get() >> 16) as usize + 1;
+        if count > usize::from(fdp.handles) {
+            return Err(Refusal::field(10, 16).final_().into());
+        }
+        command.mem.must_cover(count * 2)?;
+        command.link.receive(count as u64 * 2, breakdown).await;
+        let mut list = vec![0; count * 2];
+        command.mem.read(0, &mut list);
+        if command.mem.has_failed() {
+            return Err(Status::DATA_TRANSFER_ERROR.into());
+        }
+        let identifiers: Vec<u16> = list.chunks(2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]])).collect();
+        if identifiers.iter().any(|identifier| *identifier >= fdp.handles) {
+            return Err(Status::INVALID_FIELD.final_().into());
+        }
+        self.check_writable()?;
+        for identifier in identifiers {
+            let unit = self.ftl.placement().map_or(0, |report| report.unit_bytes);
+            let left = self.ftl.placement().map_or(0, |report| report.handles[usize::from(identifier)].left);
+            if left < unit {
+                fdp.record(identifier, self.event(fdp::EVENT_NOT_FULL, command, (identifier, identifier)));
+            }
+            self.ftl.change_reclaim_unit(identifier as u8);
+        }
+        Ok(())
+    }
+}

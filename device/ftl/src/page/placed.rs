@@ -1,0 +1,152 @@
+//! The handles of an FTL with placement: whose data each block holds, and what is counted by handle.
+//!
+//! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so what is left of a
+//! unit is counted as data is programmed, and not looked up.
+//!
+//! Left out: whose data a full block held before the drive was started from a file: the first handle is taken.
+
+use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
+
+use super::moves::Moves;
+use super::state::State;
+use super::streams;
+use crate::component::{BlockMetadata, BlockState, Stream};
+use crate::placement::{HandleReport, PlacementConfig, PlacementReport};
+
+/// Data of several handles.
+const MIXED: u8 = u8::MAX;
+
+/// See the module.
+pub(super) struct Placed {
+    pub(super) config: PlacementConfig,
+    /// The handle whose data a block holds, by block.
+    owners: Vec<u8>,
+    handles: Vec<HandleReport>,
+    mixed_moved: u64,
+    unit_bytes: u64,
+}
+
+impl Placed {
+    /// `None` where there are no handles.
+    pub(super) fn new(geometry: &Geometry, config: PlacementConfig) -> Option<Placed> {
+        let unit_bytes =
+            u64::from(geometry.planes()) * u64::from(geometry.units_per_block()) * u64::from(geometry.unit_size());
+        let fresh = HandleReport { left: unit_bytes, ..HandleReport::default() };
+        (config.handles > 0).then(|| Placed {
+            config,
+            owners: vec![0; geometry.blocks() as usize],
+            handles: vec![fresh; usize::from(config.handles)],
+            mixed_moved: 0,
+            unit_bytes,
+        })
+    }
+
+    /// A block has been opened for a stream.
+    pub(super) fn opened(&mut self, block: BlockId, stream: Stream) {
+        self.owners[block.0 as usize] = streams::handle_of(&self.config, stream).unwrap_or(MIXED);
+    }
+
+    /// The stream for what is moved out of a block.
+    pub(super) fn moves_to(&self, block: BlockId) -> Stream {
+        streams::collected_of(&self.config, self.owners[block.0 as usize])
+    }
+
+    /// Bytes were written by a host.
+    pub(super) fn accepted(&mut self, handle: u8, bytes: u64) {
+        let of = &mut self.handles[usize::from(handle)];
+        of.host_written += bytes;
+        of.is_used = true;
+    }
+
+    /// Pages of a handle were programmed, which hold `bytes` of data and `padding`.
+    pub(super) fn programmed(&mut self, handle: u8, bytes: u64, padding: u64) {
+        let (unit, of) = (self.unit_bytes, &mut self.handles[usize::from(handle)]);
+        of.programmed += bytes;
+        let used = (bytes + padding) % unit;
+        of.left = if of.left > used { of.left - used } else { of.left + unit - used };
+    }
+
+    /// Data was moved out of a block.
+    pub(super) fn moved(&mut self, from: BlockId, bytes: u64) {
+        match self.handles.get_mut(usize::from(self.owners[from.0 as usize])) {
+            Some(of) => of.moved += bytes,
+            None => self.mixed_moved += bytes,
+        }
+    }
+}
+
+impl State {
+    /// What is known of the handles. The media's own counters are the caller's to add.
+    pub(super) fn placement_report(&self) -> Option<PlacementReport> {
+        let placed = self.placed.as_ref()?;
+        let unit = u64::from(self.geometry.unit_size());
+        let block = u64::from(self.geometry.units_per_block()) * unit;
+        let counters = &self.counters;
+        Some(PlacementReport {
+            isolation: placed.config.isolation,
+            unit_bytes: placed.unit_bytes,
+            media_written: (counters.host_units + counters.moved() + counters.padding_units) * unit,
+            media_erased: self.tables.erases().2 * block,
+            mixed_moved: placed.mixed_moved,
+            handles: placed.handles.clone(),
+        })
+    }
+
+    /// A page of a block that is open for a stream was taken.
+    #[inline]
+    pub(super) fn opened(&mut self, page: PageId, stream: Stream) {
+        if let Some(placed) = &mut self.placed {
+            placed.opened(self.geometry.block_of(page), stream);
+        }
+    }
+
+    /// Open blocks hold data of the handles whose streams they are open for.
+    pub(super) fn find_owners(&mut self) {
+        let Some(placed) = &mut self.placed else { return };
+        for block in (0..self.geometry.blocks()).map(BlockId) {
+            if let BlockState::Open(stream) = self.tables.blocks.get(block).state {
+                placed.opened(block, stream);
+            }
+        }
+    }
+
+    /// The stream for what is moved out of a block.
+    pub(super) fn moves_to(&self, block: BlockId) -> Stream {
+        self.placed.as_ref().map_or(streams::COLLECTED, |placed| placed.moves_to(block))
+    }
+
+    /// The stream of hosts whose open block a collector takes over where it finds no other.
+    pub(super) fn host_beside(&self, stream: Stream) -> Stream {
+        let handle = self.placed.as_ref().and_then(|placed| streams::handle_of(&placed.config, stream));
+        streams::of_handle(handle.unwrap_or_default())
+    }
+
+    /// Counts units that were moved out of a block.
+    #[cold]
+    pub(super) fn count_placed(&mut self, moves: &Moves, units: u64) {
+        let copied = moves.copybacks.first().map(|(from, _)| *from);
+        let from = copied.or_else(|| moves.units.first().map(|unit| self.geometry.page_of(*unit)));
+        if let (Some(placed), Some(from)) = (&mut self.placed, from) {
+            placed.moved(self.geometry.block_of(from), units * u64::from(self.geometry.unit_size()));
+        }
+    }
+
+    /// Has a handle begin a reclaim unit: its open blocks take no more data.
+    pub(super) fn change_unit(&mut self, handle: u8) {
+        let Some(placed) = &mut self.placed else { return };
+        let unit = placed.unit_bytes;
+        let Some(of) = placed.handles.get_mut(usize::from(handle)) else { return };
+        of.left = unit;
+        for plane in (0..self.geometry.planes()).map(PlaneId) {
+            let Some(block) = self.tables.free.open(plane, streams::of_handle(handle)) else { continue };
+            if self.tables.blocks.get(block).allocated > 0 {
+                self.tables.free.seal(&mut self.tables.blocks, block);
+                self.set_fruitful(plane);
+            }
+            // The plane has less space now, which its collector would otherwise learn when the host takes a page of it.
+            self.update_ready(plane);
+            self.check_collector(plane);
+            self.wake_collector(plane);
+        }
+    }
+}

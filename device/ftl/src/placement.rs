@@ -1,0 +1,66 @@
+//! Placement of data by the host: reclaim unit handles (Base 3.2.4, Flexible Data Placement), as an FTL has them.
+//!
+//! Left out: more than one reclaim group. What a command says of placement is the controller's business.
+
+/// How an FTL separates the data of hosts.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct PlacementConfig {
+    /// Reclaim unit handles; 0 is no placement.
+    pub handles: u8,
+    /// What becomes of data that the drive moves.
+    pub isolation: Isolation,
+}
+
+/// Whether data of different handles may share blocks once the drive has moved it (RUHT, Base 5.1.12.1.28).
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Isolation {
+    /// Initially isolated: it may.
+    #[default]
+    Initial,
+    /// Persistently isolated: it never does.
+    Persistent,
+}
+
+impl Isolation {
+    /// All, with their names.
+    pub const ALL: [(&str, Isolation); 2] = [("initial", Isolation::Initial), ("persistent", Isolation::Persistent)];
+}
+
+/// What an FTL knows of its handles.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlacementReport {
+    /// What becomes of data that is moved.
+    pub isolation: Isolation,
+    /// Bytes of a reclaim unit: a block on each plane.
+    pub unit_bytes: u64,
+    /// Bytes of media that were programmed: data, what was moved, and padding.
+    pub media_written: u64,
+    /// Bytes of media that were erased.
+    pub media_erased: u64,
+    /// Bytes that were moved out of blocks with data of several handles.
+    pub mixed_moved: u64,
+    /// By handle.
+    pub handles: Vec<HandleReport>,
+}
+
+/// What an FTL knows of one handle. Bytes are counted since the drive was made.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct HandleReport {
+    /// Bytes that hosts have written.
+    pub host_written: u64,
+    /// Bytes of them that were programmed: what is overwritten in the write buffer is not.
+    pub programmed: u64,
+    /// Bytes that collections have moved out of its blocks.
+    pub moved: u64,
+    /// Bytes that may still be written to its reclaim unit.
+    pub left: u64,
+    /// Whether a host has ever written by it.
+    pub is_used: bool,
+}
+
+impl HandleReport {
+    /// Write amplification: bytes programmed and moved, for each byte programmed.
+    pub fn write_amplification(&self) -> f64 {
+        if self.programmed == 0 { 1.0 } else { (self.programmed + self.moved) as f64 / self.programmed as f64 }
+    }
+}
