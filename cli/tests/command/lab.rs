@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 17] = [
+const CLAIMS: [&str; 18] = [
     "femu-registers",
     "femu-gc-schemes",
+    "femu-white-gc",
     "femu-scalability",
     "femu-delay",
     "femu-iops",
