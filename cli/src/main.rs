@@ -11,6 +11,7 @@ mod failure;
 mod fairness;
 mod files;
 mod find_rate;
+mod fox;
 mod fsck;
 #[cfg(target_os = "linux")]
 mod guest;
@@ -79,6 +80,8 @@ enum Command {
     /// Start a Linux guest that has an emulated NVMe drive
     #[cfg(target_os = "linux")]
     Guest(Box<guest::GuestArgs>),
+    /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units
+    Fox(Box<fox::FoxArgs>),
     /// Describe traces of block devices, and convert them
     Trace(trace::TraceArgs),
     /// Compare reports of runs
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         Command::Guest(args) => guest::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Fsck(args) => fsck::run(&args),
+        Command::Fox(args) => fox::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Workloads(args) => workloads::run(&args),

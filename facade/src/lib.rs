@@ -13,6 +13,7 @@
 //! | [`run`] | a drive under a workload, and the report |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
 //! | [`host`] | what a host does over a drive: transactions, open-channel drives |
+//! | [`fox`] | uFLIP-OC on open-channel drives, and engines of one's own |
 //! | [`nvme`] | commands, completions and statuses as bytes |
 //! | [`sim`] | the executor and its clock, time, resources, randomness, histograms |
 //!
@@ -163,6 +164,11 @@ pub mod host {
         pub use nandscape_host_open_channel::*;
     }
     pub use nandscape_host_transaction::{CommitError, Limits, Misfit, Transaction};
+}
+
+/// uFLIP-OC on open-channel drives: micro-benchmarks, engines, and engines of one's own.
+pub mod fox {
+    pub use nandscape_lab_fox::*;
 }
 
 /// Profiles, and drives made from them.

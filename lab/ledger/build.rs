@@ -24,6 +24,7 @@ const SOURCES: &[&str] = &[
     "transport/vfio_user/src",
     "host/driver/src",
     "host/open_channel/src",
+    "lab/fox/src",
     "lab/workload/src",
     "lab/run/src",
     "lab/ledger/src/experiments",

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 18] = [
+const CLAIMS: [&str; 23] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -25,6 +25,11 @@ const CLAIMS: [&str; 18] = [
     "ox-gc",
     "ox-checkpoint",
     "ox-recovery",
+    "oc-media",
+    "oc-parallel-fpga",
+    "oc-parallel-cnex",
+    "oc-fpga-rest",
+    "oc-isolation",
 ];
 
 /// A folder that goes away, and its name.

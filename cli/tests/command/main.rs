@@ -11,6 +11,7 @@
 //! | `faults` | what goes wrong as planned |
 //! | `partitioning` | tenants with dies of their own |
 //! | `aging` | a life before the run, and flash that ages |
+//! | `fox` | uFLIP-OC on open-channel drives |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `questions` | percentiles, the highest rate under a bound, fio's job files, requests one by one, several jobs |
@@ -33,6 +34,7 @@ mod compare;
 mod demo;
 mod explain;
 mod faults;
+mod fox;
 mod help;
 mod interrupt;
 mod lab;

@@ -17,6 +17,7 @@
 //! | `sockets` | where it listens, and where it refuses to |
 //! | `bench` | workloads of our own on served drives |
 //! | `faults` | what goes wrong on order, as clients meet it |
+//! | `fox` | uFLIP-OC on a served drive |
 //! | `remote` | a drive of one server, served by another |
 //! | `states` | the state in which a server leaves a drive |
 //! | `store` | drives in files, killed and started again |
@@ -29,6 +30,7 @@ mod dashboard;
 mod ending;
 mod faults;
 mod formats;
+mod fox;
 mod guests;
 mod hang_ups;
 mod hostile;

@@ -20,7 +20,8 @@ impl Listed {
 
 impl Memory for Listed {
     fn max_len(&self) -> usize {
-        self.data.len()
+        // Where there is no data, none is too short.
+        if self.data.is_none() { u32::MAX as usize } else { self.data.len() }
     }
 
     fn read(&self, start: usize, bytes: &mut [u8]) {

@@ -201,8 +201,30 @@ impl OpenChannel {
     /// That of the first command that failed.
     pub async fn read(&self, addresses: &[u64]) -> Result<Vec<u8>, Error> {
         let mem = HostMem::zeroed(addresses.len() * self.block_bytes());
-        self.on_data(IoOpcode::READ, oc::VECTOR_READ, addresses, &mem).await?;
+        self.read_into(addresses, &mem).await?;
         Ok(mem.to_vec())
+    }
+
+    /// Reads logical blocks into memory; [`HostMem::none`] where the data does not matter.
+    ///
+    /// # Errors
+    /// That of the first command that failed.
+    ///
+    /// # Panics
+    /// When the memory is too small.
+    pub async fn read_into(&self, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
+        self.on_data(IoOpcode::READ, oc::VECTOR_READ, addresses, mem).await
+    }
+
+    /// As [`OpenChannel::write`], from memory; [`HostMem::none`] where the data does not matter.
+    ///
+    /// # Errors
+    /// That of the first command that failed.
+    ///
+    /// # Panics
+    /// When the memory is too small.
+    pub async fn write_from(&self, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
+        self.on_data(IoOpcode::WRITE, oc::VECTOR_WRITE, addresses, mem).await
     }
 
     /// Writes logical blocks: of each chunk from its write pointer on, in multiples of [`Geometry::ws_min`].

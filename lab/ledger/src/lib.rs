@@ -9,6 +9,7 @@
 //! | `figures` | the results of a point |
 //! | `verdict` | verdicts, and a file for each rule they follow |
 //! | `ox` | the drive of the experiments on OX-Block |
+//! | `open_channel` | runs of the experiments on open-channel drives |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -28,6 +29,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod figures;
 mod find;
+mod open_channel;
 pub mod outcome;
 mod ox;
 mod pool;

@@ -35,4 +35,9 @@ experiments! {
     ox_gc,
     ox_checkpoint,
     ox_recovery,
+    oc_media,
+    oc_parallel_fpga,
+    oc_parallel_cnex,
+    oc_fpga_rest,
+    oc_isolation,
 }

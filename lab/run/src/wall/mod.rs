@@ -9,6 +9,7 @@
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
 //! | `report` | the figures |
+//! | `target` | a host of one's own on a drive behind NVMe/TCP |
 //!
 //! Latencies run from the submission (closed loads) or arrival (open loads) of a request to the moment at which the loop
 //! has its completion. What a drive did inside is not told, so a report has no breakdown.
@@ -20,6 +21,7 @@ mod pacer;
 mod patience;
 mod report;
 mod ring;
+mod target;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,6 +33,7 @@ use nandscape_sim::{Seed, Span};
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
 pub use report::WallReport;
+pub use target::{Connection, on_target};
 
 use crate::host::Moment;
 use crate::simulation::{Phase, Progress};

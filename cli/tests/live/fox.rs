@@ -1,0 +1,48 @@
+//! `nandscape fox --to`: uFLIP-OC on a live open-channel drive, over NVMe/TCP.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::server::{Ended, Server, run};
+
+fn fox(args: &[&str]) -> Ended {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.arg("fox").args(args);
+    run(command)
+}
+
+#[test]
+fn patterns_run_on_a_live_drive_again_and_again() {
+    let drive = ["--drive", "dfc-mlc", "--set", "geometry.blocks_per_plane=32", "--set", "geometry.pages_per_block=16"];
+    let more = ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--check", "--json"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+    // The second run finds the blocks of the first, of which some are open.
+    for pages in ["12", "16"] {
+        let words =
+            ["round-robin", "--channels", "4", "--pus", "2", "--threads", "4", "--mix", "WWWR", "--blocks", "2"];
+        let ended = fox(&[&words[..], &["--to", server.url(), "--pages", pages, "--json"]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
+        let pages: u64 = pages.parse().unwrap();
+        assert_eq!(report["runs"][0]["write"]["count"], 4 * 2 * 2 * pages);
+        assert_eq!(report["runs"][0]["read"]["failed"], 0);
+        assert_eq!(report["endpoint"], server.url());
+    }
+    let ended = fox(&["oc-1", "--to", server.url(), "--cycles", "3", "--every", "1", "--first-block", "5"]);
+    assert!(ended.code == Some(0) && ended.out.contains("wear of block 5"), "{ended:?}");
+    assert_eq!(server.end().code, Some(0));
+}
+
+#[test]
+fn what_is_no_live_open_channel_drive_is_told() {
+    let server = Server::small(&["--nvme-tcp", "127.0.0.1:0"]);
+    for (url, told) in [
+        (server.url(), "it is no open-channel drive"),
+        ("nbd://127.0.0.1:1/x", "reached over NVMe/TCP"),
+        ("nvme-tcp://127.0.0.1:1/nqn.x", "nvme-tcp://127.0.0.1:1/nqn.x: "),
+    ] {
+        let ended = fox(&["oc-0", "--to", url]);
+        assert!(ended.code == Some(2) && ended.err.contains(told), "{url}: {ended:?}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Isolation: each node only reads or only writes, round-robin on its own parallel units, so that reads never wait for writes
+//! (Picoli 2019, 4.3.1). As many nodes read as the mix has reads.
+
+use super::{along, round_robin};
+use crate::engine::{Command, Engine};
+use crate::layout::Node;
+use crate::mix::{Kind, Mix};
+
+/// See the file.
+pub(crate) struct Isolation;
+
+/// What a node does: the writers are spread evenly, the first node is one of them.
+fn kind(node: &Node) -> Kind {
+    let (writes, all) = (node.mix.count(Kind::Write), node.mix.kinds().len());
+    let writers = |nodes: u32| (nodes as usize * writes).div_ceil(all);
+    if writers(node.number + 1) > writers(node.number) { Kind::Write } else { Kind::Read }
+}
+
+impl Engine for Isolation {
+    fn name(&self) -> &'static str {
+        "isolation"
+    }
+
+    fn about(&self) -> &'static str {
+        "threads that only read and threads that only write, on different parallel units"
+    }
+
+    fn commands(&self, node: Node) -> Box<dyn Iterator<Item = Command>> {
+        let mix = Mix::only(kind(&node));
+        along(Node { mix, ..node }, &round_robin::ORDER)
+    }
+
+    fn begins_written(&self, node: &Node) -> bool {
+        kind(node) == Kind::Read
+    }
+
+    fn check(&self, nodes: &[Node]) -> Result<(), String> {
+        let Some(first) = nodes.first() else { return Ok(()) };
+        let missing = [Kind::Write, Kind::Read]
+            .into_iter()
+            .find(|wanted| first.mix.has(*wanted) && nodes.iter().all(|node| kind(node) != *wanted));
+        match missing {
+            None => Ok(()),
+            Some(_) => Err(format!(
+                "isolation with mix {} needs threads for reads and for writes, and {} is too few; give {} or more",
+                first.mix,
+                nodes.len(),
+                first.mix.kinds().len()
+            )),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! A run as wanted, checked against a drive.
+
+use nandscape_host_open_channel::Geometry;
+
+use crate::engine::Engine;
+use crate::layout::{Node, spread};
+use crate::mix::Mix;
+
+/// See the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// Channels, from the first on.
+    pub channels: u32,
+    /// Parallel units of each channel, from the first on.
+    pub pus: u32,
+    /// Threads.
+    pub threads: u32,
+    /// Blocks of each unit.
+    pub blocks: u32,
+    /// Where to look for them first.
+    pub first_block: u32,
+    /// Pages of each block.
+    pub pages: u32,
+    /// Pages of a command.
+    pub vector: u32,
+    /// Reads and writes.
+    pub mix: Mix,
+}
+
+/// What is wrong with a plan.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BadPlan(pub String);
+
+/// Most addresses of a command.
+const MOST_ADDRESSES: u32 = nandscape_wire_nvme::open_channel::MAX_VECTOR;
+
+/// Pages of a block: minimum writes of a chunk.
+pub fn pages_of(geometry: &Geometry) -> u32 {
+    geometry.sectors / geometry.ws_min
+}
+
+/// Pages that fit into a command.
+pub(crate) fn most_vector(geometry: &Geometry) -> u32 {
+    (MOST_ADDRESSES / geometry.ws_min).max(1)
+}
+
+impl Plan {
+    /// The nodes.
+    ///
+    /// # Errors
+    /// What does not fit the drive or the engine.
+    pub fn nodes(&self, geometry: &Geometry, engine: &dyn Engine) -> Result<Vec<Node>, BadPlan> {
+        let chunks = geometry.chunks.saturating_sub(self.first_block);
+        for (what, given, most) in [
+            ("channels", self.channels, geometry.groups),
+            ("parallel units of a channel", self.pus, geometry.pus),
+            ("blocks", self.blocks, chunks),
+            ("pages of a block", self.pages, pages_of(geometry)),
+            ("pages of a command", self.vector, most_vector(geometry)),
+            ("threads", self.threads, self.channels.saturating_mul(self.pus)),
+        ] {
+            let why = match what {
+                "threads" => "parallel units; no unit has two threads".to_owned(),
+                "blocks" => format!("of them from block {} on", self.first_block),
+                "pages of a command" => "of them: a command has 64 addresses".to_owned(),
+                _ => "of them in this drive".to_owned(),
+            };
+            if given == 0 || given > most {
+                return Err(BadPlan(format!("{given} {what}: there are {most} {why}; give 1 to {most}")));
+            }
+        }
+        let units = spread(self.channels, self.pus, self.threads);
+        let node = |(units, number)| Node {
+            number,
+            of: self.threads,
+            units,
+            blocks: self.blocks,
+            pages: self.pages,
+            vector: self.vector,
+            mix: self.mix.clone(),
+        };
+        let nodes: Vec<Node> = units.into_iter().zip(0..).map(node).collect();
+        engine.check(&nodes).map_err(BadPlan)?;
+        Ok(nodes)
+    }
+}

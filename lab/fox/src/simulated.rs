@@ -1,0 +1,65 @@
+//! A drive as its host sees it: one of this process in virtual time, or any other.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_host_open_channel::{Means, OpenChannel};
+use nandscape_sim::{Executor, Seed, Sim};
+
+/// Entries of the queues: more commands wait in the host.
+const ENTRIES: u32 = 256;
+
+/// A drive's host, and its clock.
+pub struct Opened {
+    /// The clock.
+    pub sim: Sim,
+    /// The host.
+    pub host: Rc<OpenChannel>,
+}
+
+impl Opened {
+    /// That of a drive over a transport: all commands are on addresses in a row.
+    ///
+    /// # Errors
+    /// When it is no open-channel drive.
+    pub async fn over(sim: Sim, admin: Rc<dyn Drive>, drive: Rc<dyn Drive>) -> Result<Opened, String> {
+        Opened::by(sim, admin, drive, Means::Rows).await
+    }
+
+    async fn by(sim: Sim, admin: Rc<dyn Drive>, drive: Rc<dyn Drive>, means: Means) -> Result<Opened, String> {
+        let host = OpenChannel::open(&sim, admin, drive, means).await;
+        let host = host.map_err(|error| no_open_channel(&error.status.to_string()))?;
+        Ok(Opened { sim, host: Rc::new(host) })
+    }
+}
+
+/// What is wrong with a drive.
+fn no_open_channel(why: &str) -> String {
+    format!(
+        "it is no open-channel drive: {why}; take dfc-mlc or cnex-westlake, or see docs/techniques/open-channel.md for what a profile \
+         needs"
+    )
+}
+
+/// Runs a host of a new drive, which keeps no data, to its end.
+///
+/// # Errors
+/// When it is no open-channel drive, or there is no memory for its tables.
+pub fn simulated<T, F: Future<Output = T>>(
+    profile: &Resolved,
+    seed: Seed,
+    body: impl FnOnce(Opened) -> F,
+) -> Result<T, String> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = Ssd::new(&sim, profile, StoreKind::None, seed).map_err(|error| error.to_string())?;
+    let queue = |id| {
+        let drive = QueueDrive::new(&sim, ssd.controller(), id, ENTRIES);
+        drive.map_err(|status| format!("it has no queue pair of {ENTRIES} entries: {status}"))
+    };
+    let (admin, drive) = (queue(QueueId::ADMIN)?, queue(QueueId(1))?);
+    let ran = async { Ok(body(Opened::by(sim.clone(), admin, drive, Means::Vector).await?).await) };
+    executor.block_on(ran).map_err(|stalled| stalled.to_string())?
+}

@@ -1,0 +1,39 @@
+//! What is left of the Dragon Fire Card's throughput: writes of one thread to the parallel units of a channel, and all units at once.
+
+use anyhow::Result;
+use nandscape_lab_fox::Kind::{Read, Write};
+
+use crate::claim::{Check, Claim, Kind, Paper};
+use crate::experiment::{Clock, Experiment};
+use crate::figures::Results;
+use crate::open_channel::{BAND, CARD, Case, PATTERN, TIMES, WRITE_BACK, case, criteria, points};
+use crate::verdict::Judgement;
+
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    claim: Claim {
+        id: "oc-fpga-rest",
+        source: &[(Paper::Ox, "Table 4.4, 4.4.2.2")],
+        says: "one thread over 1, 2, 4 PUs writes 16.81, 23.47, 33.45 MB/s; 32 threads 300 MB/s write, 400 read",
+        show: None,
+        check: Check::Ratio(Some(BAND)),
+        kind: Kind::Result,
+    },
+    clock: Clock::Virtual,
+    parameters: &[CARD, PATTERN],
+    choices: &[TIMES],
+    points: || points("dfc-mlc", CASES),
+    judge,
+};
+
+static CASES: &[Case] = &[
+    case("write, 1 PU of a channel, 1 thread", 16.81, Write, (1, 1, 1)),
+    case("write, 2 PUs of a channel, 1 thread", 23.47, Write, (1, 2, 1)),
+    case("write, 4 PUs of a channel, 1 thread", 33.45, Write, (1, 4, 1)),
+    case("write, all 32 PUs, 32 threads", 300.0, Write, (8, 4, 32)),
+    case("read, all 32 PUs, 32 threads", 400.0, Read, (8, 4, 32)),
+];
+
+fn judge(results: &Results) -> Result<Judgement> {
+    let (criteria, table) = criteria(CASES, results)?;
+    Ok(Judgement { criteria, tables: vec![table], reason: WRITE_BACK.to_owned(), ..Judgement::default() })
+}
