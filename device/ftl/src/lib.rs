@@ -14,6 +14,7 @@
 //! | `zone` | the zone FTL, whose zones are written in order |
 //! | `placement` | where a host wants its data: reclaim unit handles |
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
+//! | `saved` | what is taken out of a drive at rest |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
 //! | `upkeep` | counters of what it does for them |
 //! | `stored_counters` | counters as bytes, for drives in files |
@@ -32,6 +33,7 @@ pub mod placement;
 pub mod policy;
 mod reading;
 pub mod registry;
+mod saved;
 mod stored_counters;
 mod upkeep;
 pub mod zone;
@@ -40,7 +42,8 @@ pub use address::Extent;
 pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable};
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
-pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, SavedPage, WearConfig};
+pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
 pub use placement::{HandleReport, Isolation, PlacementConfig, PlacementReport};
+pub use saved::SavedFtl;
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};
 pub use zone::{ZoneConfig, ZoneFtl};

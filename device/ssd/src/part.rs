@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Located, OpenChannel, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedPage, Stats, TableSummary, ZoneFtl,
+    Ftl, Located, OpenChannel, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedFtl, Stats, TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
@@ -135,8 +135,9 @@ impl Part {
             AnyFtl::Page(ftl) => ftl.come_to_rest().await,
             // An orderly stop, after which all that counts is in the flash.
             AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
+            AnyFtl::Zone(ftl) => ftl.come_to_rest().await,
             // Its state cannot be taken: [`crate::Resolved::check_can_be_saved`].
-            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => {}
+            AnyFtl::OpenChannel(_) => {}
         }
     }
 
@@ -144,23 +145,25 @@ impl Part {
     pub(crate) fn holds_data(&self) -> bool {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.may_hold_data(),
-            AnyFtl::OxBlock(_) | AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => !self.media.is_blank(),
+            AnyFtl::Zone(ftl) => ftl.holds_data(),
+            AnyFtl::OxBlock(_) | AnyFtl::OpenChannel(_) => !self.media.is_blank(),
         }
     }
 
-    /// What a page-mapping FTL knows, taken out of it.
-    pub(crate) fn take_page(&self) -> Result<Option<SavedPage>, String> {
+    /// What an FTL knows that is not in its flash, taken out of it.
+    pub(crate) fn take_tables(&self) -> Result<Option<SavedFtl>, String> {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.take_saved().map(Some),
             AnyFtl::OxBlock(_) => Ok(None),
-            AnyFtl::Zone(_) => Err("the state of zones cannot be taken".to_owned()),
+            AnyFtl::Zone(ftl) => ftl.take_saved().map(Some),
             AnyFtl::OpenChannel(_) => Err("the state of chunks cannot be taken".to_owned()),
         }
     }
 
-    pub(crate) fn put_page(&self, saved: Option<SavedPage>) -> Result<(), String> {
+    pub(crate) fn put_tables(&self, saved: Option<SavedFtl>) -> Result<(), String> {
         match (&self.ftl, saved) {
             (AnyFtl::Page(ftl), Some(saved)) => ftl.put_saved(saved),
+            (AnyFtl::Zone(ftl), Some(saved)) => ftl.put_saved(saved),
             (AnyFtl::OxBlock(_), None) => Ok(()),
             (_, _) => Err("the state is of another kind of FTL".to_owned()),
         }

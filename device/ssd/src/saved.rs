@@ -2,13 +2,13 @@
 //! the same profile or of one that differs in what the state does not depend on.
 //!
 //! A drive is at rest when it was only planted, or after [`Ssd::come_to_rest`]. An OX-Block finds its tables in its flash, so that
-//! its flash is its state, and a restored one starts as after an orderly stop and a loss of power.
+//! its flash is its state, and a restored one starts as after an orderly stop and a loss of power. Open zones are closed, as after that.
 //!
 //! Left out: drives in files, which are their own states; counters, logs and namespaces of the controller, which begin anew.
 
 use std::io;
 
-use nandscape_device_ftl::SavedPage;
+use nandscape_device_ftl::SavedFtl;
 use nandscape_device_ftl::ox_block::Layout;
 use nandscape_device_media::{SavedMedia, StoreKind};
 use nandscape_sim::{Seed, Sim};
@@ -29,12 +29,12 @@ pub struct SavedDrive {
 pub struct SavedPart {
     /// What the flash holds.
     pub media: SavedMedia,
-    /// What a page-mapping FTL knows.
-    pub page: Option<SavedPage>,
+    /// What an FTL knows that is not in its flash.
+    pub ftl: Option<SavedFtl>,
 }
 
 /// The kinds of FTL whose state can be taken.
-const KINDS: &str = "\"page\" with ftl.tables = \"saved\", and \"ox_block\"";
+const KINDS: &str = "\"page\" with ftl.tables = \"saved\", \"zone\", and \"ox_block\"";
 
 impl Resolved {
     /// Whether the state of such a drive can be taken out.
@@ -45,7 +45,7 @@ impl Resolved {
         let parts = self.parts().iter().map(|part| &part.drive);
         let cannot = |drive: &&Resolved| {
             let finds_in_data = drive.ox_block().is_some_and(|config| config.layout != Layout::Log);
-            finds_in_data || drive.zone().is_some() || drive.open_channel().is_some() || drive.rebuilds_in_memory()
+            finds_in_data || drive.open_channel().is_some() || drive.rebuilds_in_memory()
         };
         match std::iter::once(self).filter(|drive| drive.parts().is_empty()).chain(parts).find(cannot) {
             None => Ok(()),
@@ -80,8 +80,8 @@ impl Ssd {
     pub fn take_saved(&self) -> Result<SavedDrive, String> {
         let is_filled = self.parts().iter().any(crate::Part::holds_data);
         let take = |part: &crate::Part| {
-            let page = part.take_page()?;
-            Ok(SavedPart { page, media: part.media().take_saved()? })
+            let ftl = part.take_tables()?;
+            Ok(SavedPart { ftl, media: part.media().take_saved()? })
         };
         Ok(SavedDrive { parts: self.parts().iter().map(take).collect::<Result<_, String>>()?, is_filled })
     }
@@ -98,10 +98,10 @@ impl Ssd {
             let problem = format!("the state is of {} FTLs, and the drive has {count}", parts.len());
             return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         }
-        let (mut media, mut pages) = (Vec::new(), Vec::new());
+        let (mut media, mut tables) = (Vec::new(), Vec::new());
         for part in parts {
             media.push(part.media);
-            pages.push(part.page);
+            tables.push(part.ftl);
         }
         let names = profile.names(seed.child("identity"));
         let assembled = match profile.parts() {
@@ -109,8 +109,8 @@ impl Ssd {
             _ => assemble::several(sim, profile, Stores::Saved(store, seed, media), names)?,
         };
         let ssd = Ssd::of(sim, profile, assembled);
-        for (part, page) in ssd.parts().iter().zip(pages) {
-            part.put_page(page).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))?;
+        for (part, tables) in ssd.parts().iter().zip(tables) {
+            part.put_tables(tables).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))?;
         }
         if is_filled {
             ssd.was_filled();

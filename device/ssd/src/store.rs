@@ -15,7 +15,7 @@ use crate::resolve::{Resolved, ResolvedPart};
 use crate::values::PartStore;
 
 /// The keys, and sections of them, that the contents of a file depend on.
-const FIXED: [&str; 10] = [
+const FIXED: [&str; 20] = [
     "capacity",
     "lba_size",
     "geometry",
@@ -26,6 +26,16 @@ const FIXED: [&str; 10] = [
     "ftl.kind",
     "ftl.mapping_unit",
     "ftl.over_provisioning",
+    "ftl.zone.mapping",
+    "ftl.zone.width",
+    "ftl.zone.depth",
+    "ftl.zone.size",
+    "ftl.zone.max_active",
+    "ftl.zone.max_open",
+    "ftl.zone.zrwa_size",
+    "ftl.zone.zrwa_granularity",
+    "ftl.zone.zrwa_zones",
+    "ftl.zone.descriptor_extension",
 ];
 
 /// The same of each part.

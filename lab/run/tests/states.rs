@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::{Begin, Finished, Precondition, RunError, Simulation, Start, StateFile};
-use nandscape_lab_workload::{JobSpec, Limit, Workload};
+use nandscape_lab_workload::{JobSpec, Limit, Share, Workload, Zoned};
 use nandscape_sim::{Rng, Seed};
 
 fn variable(name: &str, default: u64) -> u64 {
@@ -140,6 +140,28 @@ fn drives_of_other_kinds_go_on_from_a_file_as_without() {
                 same_from_a_file(&simulation, load, &format!("{drive} under its load"));
             }
         }
+    }
+}
+
+/// The job writes the zones of a planted drive again, and those of a new one.
+#[test]
+fn a_drive_with_zones_goes_on_from_a_file_as_without() {
+    let changes = ["capacity=8GiB".to_owned()];
+    for (state, rw, append) in [(Precondition::Full, "randrw", true), (Precondition::None, "write", false)] {
+        let zoned = Some(Zoned { open: 3, append, fill: Share::Bytes(1 << 20), finish: false });
+        let job = JobSpec { rw: rw.parse().unwrap(), size: Share::Of(0.5), iodepth: 4, zoned, ..JobSpec::default() };
+        let simulation = simulation(resolve("wd-zn540", &changes), state, StoreKind::None, job, 5);
+        same_from_a_file(&simulation, || Start::Simulation, &format!("zones {state:?}"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("after");
+        let begin = Begin { start: Start::Simulation, save: None, save_after: Some(path.clone()) };
+        simulation.run_begun(&begin, Rc::new(()), false, None).expect("the state after the run is saved");
+        let next = run(&simulation, open(&path), None).unwrap_or_else(|error| panic!("after {state:?}: {error}"));
+        assert!(
+            next.report.errors.is_empty() && next.report.initial_state.contains("then"),
+            "{:?}",
+            next.report.errors
+        );
     }
 }
 

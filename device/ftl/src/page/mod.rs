@@ -90,7 +90,6 @@ use write::{FillJob, ProgramJob};
 
 pub use plant::{Plant, PlantReport};
 pub use reader::PageReader;
-pub use saved::SavedPage;
 pub use write::Reservation;
 
 /// How a page-mapping FTL works.

@@ -7,11 +7,12 @@
 //! The new drive may have other policies, times, streams and another buffer. Blocks that are open for a stream that it lacks are
 //! closed, and free blocks are put into its own order.
 //!
+//! The map is one table; blocks, free blocks, collectors and damage are bytes.
+//!
 //! Left out: counters, which begin at zero; and tables that are found again in a file.
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, PlaneId};
-use nandscape_sim::table::Table;
 
 use super::PageFtl;
 use super::state::State;
@@ -20,14 +21,7 @@ use crate::address::Lpn;
 use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::ftl::Ftl;
 use crate::parts::FreeOrder;
-
-/// The state of a page-mapping FTL at rest.
-pub struct SavedPage {
-    /// Where each logical unit is.
-    pub map: Table,
-    /// Blocks, free blocks, collectors and damage, as bytes.
-    pub tables: Vec<u8>,
-}
+use crate::saved::SavedFtl;
 
 impl PageFtl {
     /// Brings the drive to rest: data is on flash, and collectors have finished the blocks that they had at hand. It must not be
@@ -47,7 +41,7 @@ impl PageFtl {
     ///
     /// # Errors
     /// Why it cannot be taken.
-    pub fn take_saved(&self) -> Result<SavedPage, String> {
+    pub fn take_saved(&self) -> Result<SavedFtl, String> {
         let state = &mut *self.state.borrow_mut();
         if state.memory.is_some() {
             return Err("its tables are found again in a file".to_owned());
@@ -57,15 +51,15 @@ impl PageFtl {
         }
         let tables = state.save();
         let map = state.tables.take_map().map_err(|error| error.to_string())?;
-        Ok(SavedPage { map: map.into_table(), tables })
+        Ok(SavedFtl { map: map.into_table(), tables })
     }
 
     /// Puts in the state of another drive whose flash this one has. The drive is new.
     ///
     /// # Errors
     /// When it is not of such a drive.
-    pub fn put_saved(&self, saved: SavedPage) -> Result<(), String> {
-        let SavedPage { map, tables } = saved;
+    pub fn put_saved(&self, saved: SavedFtl) -> Result<(), String> {
+        let SavedFtl { map, tables } = saved;
         let units = self.config.logical_units;
         if map.len() != units as usize {
             return Err(format!("its map has {} units, and the drive has {units}", map.len()));

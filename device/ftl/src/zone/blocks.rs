@@ -2,6 +2,7 @@
 //!
 //! Left out: which zone a block belongs to.
 
+use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, Media, PlaneId};
 
 /// What a block is to the FTL.
@@ -151,6 +152,31 @@ impl Blocks {
     /// Free blocks.
     pub(super) fn free(&self) -> u64 {
         self.free.iter().map(|free| free.len() as u64).sum()
+    }
+
+    /// Notes the blocks of a drive at rest.
+    pub(super) fn save(&self, to: &mut Writer) {
+        for block in &self.all {
+            to.byte(block.used as u8 | u8::from(block.is_broken) << 7);
+            to.word(block.erases);
+        }
+        to.long(self.spare.0);
+    }
+
+    /// The blocks as they were noted.
+    pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
+        self.free.iter_mut().for_each(Vec::clear);
+        for (block, number) in self.all.iter_mut().zip(0..) {
+            let (marks, erases) = (from.byte()?, from.word()?);
+            let used = [Use::Free, Use::InZone, Use::Bad].into_iter().find(|used| *used as u8 == marks & 0x7f);
+            let used = used.ok_or_else(|| from.malformed(format!("block {number} is {marks:#x}")))?;
+            *block = Block { used, erases, is_broken: marks >> 7 != 0, ..*block };
+            if used == Use::Free {
+                self.free[self.geometry.plane_of(BlockId(number)).0 as usize].push(BlockId(number));
+            }
+        }
+        self.spare.0 = from.long()?.min(self.spare.1);
+        Ok(())
     }
 
     /// Lowest, highest and summed erase count of the blocks in use.

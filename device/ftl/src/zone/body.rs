@@ -136,6 +136,17 @@ impl Body {
         self.waiting.iter().filter_map(|waiting| waiting.slot.as_ref())
     }
 
+    /// What waits, from the first unit on that is in no strip.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Option<&Slot>> {
+        self.waiting.iter().map(|waiting| waiting.slot.as_ref())
+    }
+
+    /// Puts in what waits behind the strips that were begun.
+    pub(super) fn put_waiting(&mut self, begun: u32, slots: Vec<Option<Slot>>) {
+        self.begun = begun;
+        self.waiting = slots.into_iter().map(|slot| Waiting { slot, writes: 0 }).collect();
+    }
+
     /// The end of what is written, or being written.
     pub(super) fn end(&self, layout: &Layout) -> u32 {
         let is_used = |waiting: &Waiting| waiting.slot.is_some() || waiting.writes > 0;

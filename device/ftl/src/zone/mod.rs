@@ -16,6 +16,7 @@
 //! | `plant` | a full drive without writing it |
 //! | `extension` | zone descriptor extensions |
 //! | `zrwa` | zone random write areas |
+//! | `saved` | the state at rest, out of one drive and into another |
 //! | `check` | the invariants |
 //!
 //! The table of zones and the write buffer survive a power cut, in memory with capacitors. A strip whose program fails is
@@ -33,6 +34,7 @@ pub mod mapping;
 mod plant;
 mod read;
 mod restart;
+mod saved;
 mod state;
 pub mod table;
 mod write;

@@ -295,6 +295,15 @@ impl ZoneTable {
         self.enter(zone, ZoneState::Full);
     }
 
+    /// Puts an empty zone into a state that is not open.
+    pub(super) fn put(&mut self, zone: u32, state: ZoneState, written: u32, has_zrwa: bool) {
+        self.zones[zone as usize].written = written;
+        self.enter(zone, state);
+        if has_zrwa {
+            self.give_zrwa(zone);
+        }
+    }
+
     /// Whether one more zone may be open, and active if this one is not. Closes an implicitly opened zone where that is
     /// needed and helps.
     pub(super) fn make_room_for(&mut self, zone: u32) -> Result<(), ZoneError> {

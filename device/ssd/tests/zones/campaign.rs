@@ -50,7 +50,8 @@ fn target(rng: &mut Rng, model: &Model) -> u64 {
     }
 }
 
-async fn step(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) -> String {
+/// A command of chance, whose status is that of the model. Tells it.
+pub(crate) async fn step(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) -> String {
     let among = if rng.chance(0.7) { 5 } else { ZONES };
     let zone = rng.below(among) * SIZE;
     let stamps: Vec<u64> = (0..1 + rng.below(16)).map(|index| *stamp + index).collect();
@@ -122,7 +123,7 @@ fn flush_to(rng: &mut Rng, model: &Model) -> u64 {
 }
 
 /// Compares all zones and all data.
-async fn compare(rig: &Rig, model: &Model) {
+pub(crate) async fn compare(rig: &Rig, model: &Model) {
     let extensions = model.zones.iter().map(|zone| zone.extension.unwrap_or(0));
     assert_eq!(rig.extensions().await, extensions.collect::<Vec<_>>());
     let (count, zones) = rig.report(0, 0, 64 * (ZONES as u32 + 1)).await.expect("a report");

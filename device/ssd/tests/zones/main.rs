@@ -6,5 +6,6 @@ mod identify;
 mod model;
 mod random;
 mod rig;
+mod saved;
 mod several;
 mod statuses;

@@ -58,7 +58,7 @@ pub(super) struct PartEntry {
     pub(super) tags: Section,
     pub(super) cells: Section,
     pub(super) data: Section,
-    /// Map and tables of a page-mapping FTL.
+    /// Map and tables of an FTL that has them in memory.
     pub(super) page: Option<(Section, Section)>,
 }
 

@@ -8,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use nandscape_device_ftl::SavedPage;
+use nandscape_device_ftl::SavedFtl;
 use nandscape_device_media::SavedMedia;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_ssd::{Profile, Resolved, SavedDrive, SavedPart};
@@ -146,7 +146,7 @@ impl StateFile {
         let mut parts = blank.collect::<Result<Vec<SavedPart>, StateError>>()?;
         let mut chunks = Vec::new();
         for (part, entry) in parts.iter_mut().zip(&self.directory.parts) {
-            if let (Some(page), Some((map, tables))) = (&mut part.page, &entry.page) {
+            if let (Some(page), Some((map, tables))) = (&mut part.ftl, &entry.page) {
                 add_chunks(&mut chunks, "the map", map, page.map.bytes_mut());
                 add_chunks(&mut chunks, "tables", tables, &mut page.tables);
             }
@@ -166,7 +166,7 @@ impl StateFile {
             table.map_err(|error| StateError::Read { path: self.path.clone(), error })
         };
         let bytes = |section: &Section| vec![0; section.bytes as usize];
-        let page = entry.page.as_ref().map(|(map, tables)| Ok(SavedPage { map: table(map)?, tables: bytes(tables) }));
+        let page = entry.page.as_ref().map(|(map, tables)| Ok(SavedFtl { map: table(map)?, tables: bytes(tables) }));
         let [channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block, page_size, unit_size] =
             entry.geometry;
         Ok(SavedPart {
@@ -184,7 +184,7 @@ impl StateFile {
                 cells: bytes(&entry.cells),
                 data: bytes(&entry.data),
             },
-            page: page.transpose()?,
+            ftl: page.transpose()?,
         })
     }
 

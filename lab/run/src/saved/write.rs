@@ -59,7 +59,7 @@ fn write_to(
 
 fn write_part(file: &mut File, at: &mut u64, part: &SavedPart) -> io::Result<PartEntry> {
     let counts = part.media.geometry;
-    let page = part.page.as_ref().map(|page| {
+    let page = part.ftl.as_ref().map(|page| {
         Ok::<_, io::Error>((write_section(file, at, page.map.bytes())?, write_section(file, at, &page.tables)?))
     });
     Ok(PartEntry {

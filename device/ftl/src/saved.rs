@@ -1,0 +1,13 @@
+//! The state of an FTL that has its tables in memory, as it is taken out of a drive at rest.
+//!
+//! Left out: what is in the tables, which each FTL says for itself.
+
+use nandscape_sim::table::Table;
+
+/// The state of an FTL at rest.
+pub struct SavedFtl {
+    /// Where each logical unit is; empty where units are not mapped one by one.
+    pub map: Table,
+    /// All else that it knows, as bytes.
+    pub tables: Vec<u8>,
+}
