@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `point` | a point, and the rules that judge it |
-//! | `zn540`, `samsung`, `mqsim`, `ocssd` | the points of each profile |
+//! | `zn540`, `zn540_zones`, `samsung`, `mqsim`, `ocssd` | the points of each profile |
 //! | `page` | the tables of docs/validation/profiles.md |
 //!
 //! Each point is one run of the program, with the options that the page gives. To renew the tables, but not the text
@@ -16,10 +16,11 @@ mod page;
 mod point;
 mod samsung;
 mod zn540;
+mod zn540_zones;
 
 use point::{Measured, Table};
 
-const TABLES: [Table; 4] = [zn540::TABLE, samsung::TABLE, mqsim::TABLE, ocssd::TABLE];
+const TABLES: [Table; 5] = [zn540::TABLE, zn540_zones::TABLE, samsung::TABLE, mqsim::TABLE, ocssd::TABLE];
 
 #[test]
 #[expect(clippy::print_stderr, reason = "tells the developer what was done")]

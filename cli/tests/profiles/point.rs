@@ -41,6 +41,8 @@ pub(crate) struct Point {
 pub(crate) enum Figure {
     /// A latency in microseconds, at this path below `/latency_us`.
     Us(&'static str),
+    /// A time of an operation between requests in milliseconds, at this path below `/operations_us`.
+    Ms(&'static str),
     /// Requests a second, in thousands.
     Kiops,
     /// Megabytes (10^6 bytes) a second.
@@ -98,6 +100,7 @@ impl Figure {
         let number = |path: &str| report.pointer(path).and_then(Value::as_f64).expect("a number");
         match self {
             Figure::Us(path) => number(&format!("/latency_us/{path}")),
+            Figure::Ms(path) => number(&format!("/operations_us/{path}")) / 1e3,
             Figure::Kiops => number("/iops") / 1e3,
             Figure::MBps => number("/bytes_per_s") / 1e6,
         }
@@ -107,6 +110,7 @@ impl Figure {
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Figure::Us(_) => "us",
+            Figure::Ms(_) => "ms",
             Figure::Kiops => "K/s",
             Figure::MBps => "MB/s",
         }
