@@ -255,7 +255,6 @@ fn what_a_drive_with_zones_does_not_take_is_refused() {
     refuse(&sim(&["--rw", "randrw"]), &["the drive has zones"]);
     let steady = ["--rw", "randread", "--precondition", "steady"];
     refuse(&sim(&steady), &["precondition steady: drive wd-zn540 has zones", "none and full are valid"]);
-    refuse(&sim(&["--rw", "randread", "--save-state", "zones.state"]), &["cannot be saved"]);
     let nbd = [&["serve"], &zoned[..], &["--nbd", "unix:zones.sock"]].concat();
     refuse(&nbd, &["--nbd unix:zones.sock: drive wd-zn540 has zones", "--vfio-user and --nvme-tcp can"]);
 }

@@ -36,7 +36,9 @@ fn patterns_run_on_a_live_drive_again_and_again() {
 
 #[test]
 fn what_is_no_live_open_channel_drive_is_told() {
-    let server = Server::small(&["--nvme-tcp", "127.0.0.1:0"]);
+    let drive = ["--drive", "default", "--set", "capacity=64MiB", "--store", "ram"];
+    let more = ["--nvme-tcp", "127.0.0.1:0", "--check", "--json"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
     for (url, told) in [
         (server.url(), "it is no open-channel drive"),
         ("nbd://127.0.0.1:1/x", "reached over NVMe/TCP"),
