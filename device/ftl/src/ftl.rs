@@ -342,6 +342,8 @@ pub enum Refusal {
     ReadOnly,
     /// Power was lost.
     PowerLost,
+    /// The program of data whose write had ended has failed, and nothing else has the data.
+    Lost,
 }
 
 /// How far data has come on its way to flash.
@@ -420,6 +422,11 @@ impl Settling {
     pub fn give_up(&self, slots: u32, why: Refusal) {
         self.broken.set(Some(why));
         self.settle(slots);
+    }
+
+    /// Whether nothing is waited for any more.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.left.get() == 0
     }
 
     /// Waits until all slots are on flash.

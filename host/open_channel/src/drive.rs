@@ -239,6 +239,15 @@ impl OpenChannel {
         self.on_data(IoOpcode::WRITE, oc::VECTOR_WRITE, addresses, &HostMem::from_bytes(data)).await
     }
 
+    /// Waits until all writes that have ended are on flash, where the drive has a volatile write cache.
+    ///
+    /// # Errors
+    /// Data of such a write is lost: the report of its chunk tells how far it was written.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.drive.info().nsid);
+        Error::of(&self.issuer.execute(&*self.drive, entry, HostMem::none()).await)
+    }
+
     /// Blocks of one command: whole minimum writes.
     fn most(&self, limit: u32) -> u32 {
         let most = self.drive.info().max_blocks.min(limit);

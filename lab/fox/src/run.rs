@@ -66,6 +66,10 @@ pub async fn run(sim: &Sim, host: &Rc<OpenChannel>, plan: &Plan, engine: &Rc<dyn
         }
         placed.push((node, blocks));
     }
+    // No node finds a unit that still programs what was filled in.
+    host.flush()
+        .await
+        .map_err(|error| RunError::Command(format!("the flush of what was filled in failed: {}", error.status)))?;
     let shares = Rc::new(Shares {
         sim: sim.clone(),
         host: host.clone(),

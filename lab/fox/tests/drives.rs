@@ -42,7 +42,7 @@ fn report(engine: &str, plan: Plan) -> Report {
 
 #[test]
 fn reads_take_what_the_profile_says() {
-    // 225 us of the array and 658 us of the channel for 32 KiB.
+    // 56 us of the firmware, 169 us of the array, and 658 us of the channel for 32 KiB.
     let alone = report("round-robin", plan((1, 1, 1), "RRRR"));
     let read = alone.read.as_ref().expect("reads");
     assert!((880.0..887.0).contains(&read.mean_us.unwrap()), "{read:?}");
@@ -51,10 +51,10 @@ fn reads_take_what_the_profile_says() {
     let four = report("round-robin", plan((1, 4, 4), "RRRR")).mb_s.unwrap();
     let two_channels = report("round-robin", plan((2, 4, 8), "RRRR")).mb_s.unwrap();
     assert!((48.0..50.0).contains(&four) && (1.95..2.01).contains(&(two_channels / four)), "{four}, {two_channels}");
-    // One thread gains nothing from more units; a vector over channels does.
+    // A thread goes on when its page is in registers, from channel to channel; a vector over channels keeps all units at work.
     let one = report("round-robin", plan((8, 1, 1), "WWWW")).mb_s.unwrap();
     let vector = report("round-robin", Plan { vector: 8, ..plan((8, 1, 1), "WWWW") }).mb_s.unwrap();
-    assert!(one < 19.0 && vector > 7.0 * one, "{one}, {vector}");
+    assert!((44.0..47.0).contains(&one) && vector > 2.7 * one, "{one}, {vector}");
 }
 
 #[test]

@@ -37,13 +37,13 @@ pub(crate) const PATTERN: Parameter = Parameter {
 /// Where the times of the drives are from.
 pub(crate) const TIMES: Choice = Choice {
     open: "the times of the flash, of the channels and of the firmware",
-    taken: "those of the profile, from the throughput of one parallel unit, that of reads of one channel, and the bands of writes",
+    taken: "those of the profile, from the throughput of one parallel unit, that of reads of one channel, the bands of writes, and what one thread writes to \
+            all channels of the card in turn",
     why: "the thesis has no others; the figures they are taken from are no test of them",
 };
 /// Why figures of the card miss.
-pub(crate) const WRITE_BACK: &str = "The thesis puts what it measures down to a write-back in the card and to its firmware, and tells neither \
-     their sizes nor their times. The model completes a write when it is on flash, and its firmware takes no time: a thread waits for each \
-     program, and the units of a channel scale until the channel is full";
+pub(crate) const FIRMWARE: &str = "The thesis puts what the card lacks of scaling down to its firmware, and tells no times. In the model, \
+     firmware delays a command and keeps no other waiting: parallel units scale until their channel is full";
 
 /// A throughput of a table.
 pub(crate) struct Case {

@@ -54,7 +54,11 @@ impl OpenChannel {
             ChunkState::Open => chunk.written > 0 && chunk.written < size,
             ChunkState::Closed => chunk.written <= size,
         };
-        match fits && chunk.programmed <= chunk.written && chunk.written.is_multiple_of(self.layout.strip_units()) {
+        match fits
+            && chunk.programmed <= chunk.accepted
+            && chunk.accepted <= chunk.written
+            && chunk.written.is_multiple_of(self.layout.strip_units())
+        {
             true => Ok(()),
             false => Err("the state does not fit the write pointer".to_owned()),
         }

@@ -5,12 +5,13 @@
 //! | `layout` | where each address lies in the flash |
 //! | `table` | the state and the write pointer of each chunk |
 //! | `write` | from the host to flash |
+//! | `write_back` | writes that end before they are on flash |
 //! | `read` | reads |
 //! | `reset` | resets |
 //! | `notices` | what the drive tells on its own |
 //! | `check` | after a power cut; the invariants |
 //!
-//! A write completes when it is on flash. Errors of the flash are the host's: a program that fails closes its chunk early, an
+//! A write completes when it is on flash, or as `write_back` tells. Errors of the flash are the host's: a program that fails closes its chunk early, an
 //! erase that fails takes its chunk out of use.
 //!
 //! Left out: drives in files, limits of open chunks, chunks that can be written at random.
@@ -22,6 +23,7 @@ mod read;
 mod reset;
 mod table;
 mod write;
+mod write_back;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -46,6 +48,7 @@ pub use read::OpenChannelReader;
 use reset::Erase;
 pub use table::{Chunk, ChunkError, ChunkState, Resets};
 pub use write::{Reservation, Ticket};
+use write_back::{Landing, Landings};
 
 /// The configuration of an open-channel drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -80,6 +83,8 @@ pub struct OpenChannel {
     notices: Notices,
     room: Credits,
     erases: Workers<Erase>,
+    lands: Workers<Landing>,
+    landings: Landings,
     /// Notified when no read is under way in a chunk any more.
     unpinned: Signal,
     /// Notified when a program or an erase has ended.
@@ -118,6 +123,15 @@ impl OpenChannel {
                     }
                 })
             },
+            lands: {
+                let weak = weak.clone();
+                Workers::new(sim, async move |landing: &mut Landing| {
+                    if let Some(ftl) = weak.upgrade() {
+                        ftl.land(landing).await;
+                    }
+                })
+            },
+            landings: Landings::default(),
             unpinned: Signal::new(sim),
             progress: Signal::new(sim),
             media,
@@ -142,11 +156,12 @@ impl OpenChannel {
     /// Where the unit of an address is.
     pub fn locate(&self, lpn: u32) -> Located {
         let geometry = self.media.geometry();
-        let flash = self.readable(lpn).map(|(chunk, unit)| {
-            let (page, unit) = self.layout.page(geometry, chunk, unit);
-            geometry.unit_at(page, unit)
-        });
-        Located { flash, ..Located::default() }
+        let Some((chunk, unit)) = self.readable(lpn) else { return Located::default() };
+        if unit >= self.chunk(chunk).programmed {
+            return Located { is_buffered: true, ..Located::default() };
+        }
+        let (page, unit) = self.layout.page(geometry, chunk, unit);
+        Located { flash: Some(geometry.unit_at(page, unit)), ..Located::default() }
     }
 
     /// Gives an unused drive chunks that are written to their ends, in no time.
@@ -164,7 +179,7 @@ impl OpenChannel {
             }
             let chunk = &mut self.chunks.borrow_mut()[number as usize];
             chunk.write(units, units);
-            chunk.programmed = units;
+            chunk.programmed(units);
             progress(f64::from(number + 1) / f64::from(count));
         }
         PlantReport { overwritten: 0, waf: 1.0 }
@@ -224,7 +239,7 @@ impl Ftl for OpenChannel {
     }
 
     fn flush(&self) -> Option<Rc<Settling>> {
-        None
+        self.flush_landings()
     }
 
     fn block(&self, block: BlockId) -> BlockInfo {
@@ -245,8 +260,10 @@ impl Ftl for OpenChannel {
     }
 
     fn tables(&self) -> TableSummary {
-        let on_flash = self.chunks.borrow().iter().map(|chunk| u64::from(chunk.programmed)).sum();
-        TableSummary { on_flash, ..TableSummary::default() }
+        let chunks = self.chunks.borrow();
+        let on_flash = chunks.iter().map(|chunk| u64::from(chunk.programmed)).sum();
+        let in_buffer = chunks.iter().map(|chunk| u64::from(chunk.accepted - chunk.programmed)).sum();
+        TableSummary { on_flash, in_buffer, ..TableSummary::default() }
     }
 
     fn check(&self) -> Result<(), String> {

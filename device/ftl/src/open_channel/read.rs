@@ -67,7 +67,10 @@ impl SensePage for OpenChannel {
         breakdown: &mut Breakdown,
     ) -> Result<u64, ReadError> {
         let who = self.config.priority.who(cause::HOST_READ);
-        let sensed = self.media.read_for::<Caller>(read.page, read.flash_bytes, who, breakdown).await;
+        let sensed = match self.wait_for_program(read.page, breakdown).await {
+            Ok(()) => self.media.read_for::<Caller>(read.page, read.flash_bytes, who, breakdown).await,
+            Err(lost) => Err(lost),
+        };
         if sensed.is_ok() {
             read.copies.iter().for_each(|copy| copy.copy(self.media.data(copy.unit).as_deref(), to.mem()));
         }

@@ -46,6 +46,8 @@ impl OpenChannel {
 
     async fn erase_all(&self, chunk: u32) -> Result<(), ChunkError> {
         self.check_reset(chunk)?;
+        self.wait_for_programs(chunk).await;
+        self.check_reset(chunk)?;
         let is_broken = {
             let of_chunk = &mut self.chunks.borrow_mut()[chunk as usize];
             of_chunk.begin_reset();

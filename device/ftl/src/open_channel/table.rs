@@ -43,6 +43,8 @@ pub struct Chunk {
     pub state: ChunkState,
     /// The write pointer.
     pub written: u32,
+    /// Units whose writes have ended: they are on flash, or in registers on their way there.
+    pub accepted: u32,
     /// Units that are on flash.
     pub programmed: u32,
     /// How often it was erased.
@@ -73,6 +75,7 @@ impl Chunk {
         Chunk {
             state,
             written: 0,
+            accepted: 0,
             programmed: 0,
             erases: 0,
             generation: 0,
@@ -93,6 +96,12 @@ impl Chunk {
         }
     }
 
+    /// Units are on flash.
+    pub(super) fn programmed(&mut self, units: u32) {
+        self.programmed += units;
+        self.accepted = self.accepted.max(self.programmed);
+    }
+
     /// A write that was checked begins.
     pub(super) fn write(&mut self, units: u32, size: u32) {
         self.written += units;
@@ -102,14 +111,14 @@ impl Chunk {
     /// What is not on flash will not be: the write pointer is where the flash ends.
     pub(super) fn take_back(&mut self) {
         self.generation += 1;
-        self.written = self.programmed;
+        (self.written, self.accepted) = (self.programmed, self.programmed);
         self.state = if self.written == 0 { ChunkState::Free } else { ChunkState::Open };
     }
 
     /// The same, and the chunk takes no more.
     pub(super) fn close_early(&mut self) {
         self.generation += 1;
-        self.written = self.programmed;
+        (self.written, self.accepted) = (self.programmed, self.programmed);
         self.state = ChunkState::Closed;
     }
 
@@ -118,7 +127,7 @@ impl Chunk {
         match self.state {
             ChunkState::Offline => Err(ChunkError::Offline),
             // Of writes that are under way nobody would know what becomes.
-            _ if self.is_erasing || self.written > self.programmed => Err(ChunkError::InvalidReset),
+            _ if self.is_erasing || self.written > self.accepted => Err(ChunkError::InvalidReset),
             ChunkState::Free if !resets.multiple => Err(ChunkError::InvalidReset),
             ChunkState::Open if !resets.early => Err(ChunkError::InvalidReset),
             _ => Ok(()),
@@ -128,7 +137,7 @@ impl Chunk {
     /// A reset that was checked begins: the data is gone.
     pub(super) fn begin_reset(&mut self) {
         self.close_early();
-        (self.written, self.programmed, self.is_erasing) = (0, 0, true);
+        (self.written, self.accepted, self.programmed, self.is_erasing) = (0, 0, 0, true);
     }
 
     /// The chunk was erased.
@@ -140,14 +149,15 @@ impl Chunk {
     /// The chunk is used no more.
     pub(super) fn retire(&mut self) {
         self.close_early();
-        (self.state, self.is_erasing, self.written, self.programmed) = (ChunkState::Offline, false, 0, 0);
+        (self.state, self.is_erasing) = (ChunkState::Offline, false);
+        (self.written, self.accepted, self.programmed) = (0, 0, 0);
     }
 
     /// Units that can be read, of which the last `cached` of an open chunk cannot.
     pub(super) fn readable(&self, cached: u32) -> u32 {
         match self.state {
-            ChunkState::Open => self.programmed.min(self.written.saturating_sub(cached)),
-            _ => self.programmed,
+            ChunkState::Open => self.accepted.min(self.written.saturating_sub(cached)),
+            _ => self.accepted,
         }
     }
 }
@@ -163,7 +173,7 @@ mod tests {
             chunk.check_write(at, 4, 4).unwrap();
             chunk.write(4, 16);
         }
-        chunk.programmed = 4;
+        (chunk.accepted, chunk.programmed) = (4, 4);
         let before = chunk.generation;
         chunk.take_back();
         assert_eq!((chunk.written, chunk.state, chunk.generation), (4, ChunkState::Open, before + 1));
@@ -178,7 +188,7 @@ mod tests {
         let (free, mut open) = (Chunk::new(false), Chunk::new(false));
         open.write(4, 16);
         assert_eq!(open.check_reset(Resets { early: true, multiple: true }), Err(ChunkError::InvalidReset));
-        open.programmed = 4;
+        (open.accepted, open.programmed) = (4, 4);
         for (early, multiple) in [(false, false), (false, true), (true, false), (true, true)] {
             let resets = Resets { early, multiple };
             let expected = |allowed| if allowed { Ok(()) } else { Err(ChunkError::InvalidReset) };

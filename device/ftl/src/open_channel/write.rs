@@ -1,7 +1,7 @@
 //! From the host to flash. A write takes its units of a chunk at once, and gets a ticket for them. When its data is there it waits
 //! until what is before it was programmed, and is programmed itself: nothing waits in a buffer for more data.
 //!
-//! A program that fails closes the chunk early.
+//! A write ends when it is on flash, or when it is in registers (`write_back`). A program that fails closes the chunk early.
 
 use std::rc::Rc;
 
@@ -13,13 +13,14 @@ use smallvec::SmallVec;
 
 use super::OpenChannel;
 use super::table::ChunkError;
+use crate::ftl::Milestone;
 
 /// Units of a chunk that a write has taken.
 #[derive(Copy, Clone, Debug)]
 pub struct Ticket {
-    chunk: u32,
-    generation: u32,
-    first: u32,
+    pub(super) chunk: u32,
+    pub(super) generation: u32,
+    pub(super) first: u32,
     /// Units.
     pub units: u32,
 }
@@ -68,23 +69,45 @@ impl OpenChannel {
         Reservation { ftl: self, units }
     }
 
-    /// Programs the data of a write. `None` is data that is not kept, or that did not come: a chunk has no holes, and such
-    /// units read as zeros. Every ticket has to come here. The time is added to `breakdown`.
+    /// Programs the data of a write. Ends when the data is as far on its way as `until`. `None` is data that is not kept, or that
+    /// did not come: a chunk has no holes, and such units read as zeros. Every ticket has to come here. The time is added to
+    /// `breakdown`.
     ///
     /// # Errors
-    /// Why the data is not all on flash.
+    /// Why the data has not come so far.
     pub async fn program(
         &self,
         ticket: Ticket,
         data: Option<&HostMem>,
+        until: Milestone,
         breakdown: &mut Breakdown,
     ) -> Result<(), ChunkError> {
-        self.turn(ticket, breakdown).await?;
-        let strip_units = self.layout.strip_units();
-        for at in (0..ticket.units).step_by(strip_units as usize) {
-            self.program_strip(ticket, at, data, breakdown).await?;
+        match until {
+            Milestone::Register => self.write_back(ticket, data, breakdown).await,
+            Milestone::Programmed | Milestone::Flash => {
+                self.program_strips(ticket, data.cloned(), breakdown, |_| ()).await
+            }
         }
-        Ok(())
+    }
+
+    /// Programs a write. Calls `loaded` with the breakdown so far when all its data is in registers.
+    pub(super) async fn program_strips(
+        &self,
+        ticket: Ticket,
+        data: Option<HostMem>,
+        breakdown: &mut Breakdown,
+        loaded: impl FnOnce(&Breakdown),
+    ) -> Result<(), ChunkError> {
+        self.turn(ticket, breakdown).await?;
+        let units = self.layout.strip_units();
+        let last = ticket.units - units;
+        for at in (0..last).step_by(units as usize) {
+            let image = self.image(ticket, at, data.as_ref());
+            self.program_strip(ticket, at, image, breakdown, |_| ()).await?;
+        }
+        let image = self.image(ticket, last, data.as_ref());
+        drop(data);
+        self.program_strip(ticket, last, image, breakdown, loaded).await
     }
 
     /// Waits until what is before a write was programmed.
@@ -112,15 +135,15 @@ impl OpenChannel {
         &self,
         ticket: Ticket,
         at: u32,
-        data: Option<&HostMem>,
+        image: PageImage,
         breakdown: &mut Breakdown,
+        loaded: impl FnOnce(&Breakdown),
     ) -> Result<(), ChunkError> {
         let (unit, units) = (ticket.first + at, self.layout.strip_units());
         let strip = unit / units;
         let pages: SmallVec<[_; 4]> = self.layout.pages(self.media.geometry(), ticket.chunk, strip).collect();
-        let image = self.image(self.layout.address(ticket.chunk, unit) as u32, at, data);
         let who = self.config.priority.who(cause::HOST_WRITE);
-        let ended = self.media.program_together(&pages, &image, who, breakdown, |_| ()).await;
+        let ended = self.media.program_together(&pages, &image, who, breakdown, loaded).await;
         let result = match ended {
             Ok(()) => {
                 self.programmed(ticket, units);
@@ -129,6 +152,7 @@ impl OpenChannel {
             Err(Broken { error: MediaError::PowerLost, .. }) => Err(ChunkError::PowerLost),
             Err(Broken { error: MediaError::Misuse(misuse), page }) => unreachable!("{page:?}: {misuse:?}"),
             Err(_) => {
+                self.tell_lost(ticket.chunk);
                 let chunk = &mut self.chunks.borrow_mut()[ticket.chunk as usize];
                 chunk.is_broken = true;
                 chunk.close_early();
@@ -140,15 +164,16 @@ impl OpenChannel {
     }
 
     fn programmed(&self, ticket: Ticket, units: u32) {
-        self.chunks.borrow_mut()[ticket.chunk as usize].programmed += units;
+        self.chunks.borrow_mut()[ticket.chunk as usize].programmed(units);
         let mut counters = self.counters.get();
         counters.host_units += u64::from(units);
         counters.host_bytes += u64::from(units) * u64::from(self.unit.bytes());
         self.counters.set(counters);
     }
 
-    /// The units of a strip, whose first has the address `tag`.
-    fn image(&self, tag: u32, at: u32, data: Option<&HostMem>) -> PageImage {
+    /// The units of the strip that begins `at` units after the start of a write.
+    fn image(&self, ticket: Ticket, at: u32, data: Option<&HostMem>) -> PageImage {
+        let tag = self.layout.address(ticket.chunk, ticket.first + at) as u32;
         let (mut image, bytes) = (PageImage::default(), self.unit.bytes() as usize);
         let data = data.filter(|_| self.media.keeps_data());
         for index in 0..self.layout.strip_units() {

@@ -65,8 +65,9 @@ pub(super) fn open_channel(
 
 /// What an open-channel drive cannot have.
 fn check_drive(keys: &ProfileKeys) -> Result<()> {
-    if keys.buffer.mode.is_some_and(|mode| mode.0.0 != BufferMode::Through) {
-        return wrong("buffer.mode", "ftl.kind = \"open_channel\" needs \"through\"");
+    let modes = [BufferMode::Through, BufferMode::Register];
+    if keys.buffer.mode.is_some_and(|mode| !modes.contains(&mode.0.0)) {
+        return wrong("buffer.mode", "ftl.kind = \"open_channel\" needs \"through\" or \"register\"");
     }
     let (lba, unit) = (or(&keys.lba_size, Bytes(512)), or(&keys.ftl.mapping_unit, Bytes(4 << 10)));
     if lba != unit {

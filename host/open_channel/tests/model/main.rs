@@ -5,3 +5,4 @@ mod figures;
 mod rig;
 mod statuses;
 mod table;
+mod write_back;

@@ -47,6 +47,8 @@ pub(crate) struct Rig {
     pub(crate) admin: Rc<QueueDrive>,
     pub(crate) drive: Rc<QueueDrive>,
     pub(crate) host: OpenChannel,
+    /// Each write is flushed.
+    flushes: bool,
 }
 
 impl Rig {
@@ -61,7 +63,12 @@ impl Rig {
         let queue = |id| QueueDrive::new(sim, ssd.controller(), id, 32).expect("a free queue pair");
         let (admin, drive) = (queue(QueueId::ADMIN), queue(QueueId(1)));
         let host = OpenChannel::open(sim, admin.clone(), drive.clone(), means).await.expect("an open-channel drive");
-        Rig { sim: sim.clone(), ssd, admin, drive, host }
+        Rig { sim: sim.clone(), ssd, admin, drive, host, flushes: false }
+    }
+
+    /// The same; each write is flushed, and what it says of data that was lost is the write's.
+    pub(crate) fn flushing(self) -> Rig {
+        Rig { flushes: true, ..self }
     }
 
     /// The stamps of blocks.
@@ -71,7 +78,16 @@ impl Rig {
     }
 
     pub(crate) async fn write(&self, addresses: &[u64], stamps: &[u64]) -> Result<(), Status> {
-        self.host.write(addresses, &bytes_of(stamps)).await.map_err(|error| error.status)
+        let written = self.host.write(addresses, &bytes_of(stamps)).await.map_err(|error| error.status);
+        if !self.flushes {
+            return written;
+        }
+        // A part of a write that failed has ended perhaps, and may fail yet.
+        let flushed = self.host.flush().await.map_err(|error| match error.status {
+            Status::WRITE_FAULT => Status::CHUNK_EARLY_CLOSE,
+            other => other,
+        });
+        written.and(flushed)
     }
 }
 

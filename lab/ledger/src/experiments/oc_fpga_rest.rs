@@ -6,7 +6,7 @@ use nandscape_lab_fox::Kind::{Read, Write};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Clock, Experiment};
 use crate::figures::Results;
-use crate::open_channel::{BAND, CARD, Case, PATTERN, TIMES, WRITE_BACK, case, criteria, points};
+use crate::open_channel::{BAND, CARD, Case, PATTERN, TIMES, FIRMWARE, case, criteria, points};
 use crate::verdict::Judgement;
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
@@ -35,5 +35,5 @@ static CASES: &[Case] = &[
 
 fn judge(results: &Results) -> Result<Judgement> {
     let (criteria, table) = criteria(CASES, results)?;
-    Ok(Judgement { criteria, tables: vec![table], reason: WRITE_BACK.to_owned(), ..Judgement::default() })
+    Ok(Judgement { criteria, tables: vec![table], reason: FIRMWARE.to_owned(), ..Judgement::default() })
 }

@@ -154,9 +154,10 @@ fn judge(results: &Results) -> Result<Judgement> {
         if first < erases { format!("{first:.0}") } else { "none".to_owned() },
         worn.number("reads that failed, last part")?
     ));
-    judgement.reason = "A third band, and reads behind writes, come of the write-back that the thesis supposes in the card, of unknown size \
-                        and times: the model completes a write when it is on flash, so that the next read finds the unit idle. When \
-                        reads fail is a matter of the chip and its error correction, which the thesis does not tell"
+    judgement.reason = "A read waits for the program of the write before it, a high page's at the most, and then takes its own time. What is \
+                        beyond that the thesis puts down to reads that are tried again because writes disturb them, and tells no \
+                        mechanism that could be modelled. When reads fail is a matter of the chip and its error correction, which \
+                        it does not tell either"
         .to_owned();
     Ok(judgement)
 }

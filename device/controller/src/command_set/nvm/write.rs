@@ -168,7 +168,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// How far a completed write must have come; `None` is into the buffer.
-    pub(super) fn write_waits_for(&self, fua: bool, settings: &Settings) -> Option<Milestone> {
+    pub(in crate::command_set) fn write_waits_for(&self, fua: bool, settings: &Settings) -> Option<Milestone> {
         let must_be_durable = fua || !settings.write_cache_enabled();
         match self.buffer {
             BufferMode::Volatile | BufferMode::Register | BufferMode::Programmed if must_be_durable => {
@@ -234,7 +234,7 @@ async fn all_settled(parts: &[Rc<Settling>]) -> Result<Settled, Refusal> {
 /// What a command ends with whose data does not come to flash (NVM 3.1.2.3).
 pub(super) fn refused(why: Refusal) -> Status {
     match why {
-        Refusal::ReadOnly => Status::WRITE_FAULT,
+        Refusal::ReadOnly | Refusal::Lost => Status::WRITE_FAULT,
         Refusal::PowerLost => Status::ABORTED_POWER_LOSS,
     }
 }

@@ -1,6 +1,7 @@
 //! Vector Chunk Copy (OC 4.6), and Copy to blocks in a row. The data stays in the controller. All sources are read before the first
-//! unit is written.
+//! unit is written. A copy ends when it is on flash, so that its sources may be reset.
 
+use nandscape_device_ftl::ftl::Milestone;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::{Parameter, Status};
 
@@ -57,7 +58,7 @@ impl OpenChannel {
             Ok(room) => room,
             Err(status) => return self.give_up(&to, &tickets, status, breakdown).await,
         };
-        let outcome = self.program(&to, &tickets, Some(&data), breakdown).await;
+        let outcome = self.program(&to, &tickets, Some(&data), Milestone::Flash, breakdown).await;
         drop(room);
         outcome
     }

@@ -3,6 +3,7 @@
 //! A command takes its units of all chunks when it begins to be served, or none: then nothing is written. One that has no data
 //! after all leaves zeros there, since a chunk has no holes.
 
+use nandscape_device_ftl::ftl::Milestone;
 use nandscape_device_ftl::open_channel::Ticket;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
@@ -23,7 +24,7 @@ impl OpenChannel {
         let count = self.count(command)?;
         check_data(command, count)?;
         let addresses = listed(command.mem, command.entry.slba(), count, Parameter::at(10, 0))?;
-        self.write(command, &addresses, breakdown).await
+        self.write(command, &addresses, false, breakdown).await
     }
 
     /// Serves Write.
@@ -38,10 +39,10 @@ impl OpenChannel {
         namespace.check_range(entry.slba(), blocks.into())?;
         check_data(command, blocks)?;
         let addresses: Vec<u64> = (entry.slba()..entry.slba() + u64::from(blocks)).collect();
-        self.write(command, &addresses, breakdown).await
+        self.write(command, &addresses, Cdw12::of(entry).fua(), breakdown).await
     }
 
-    async fn write(&self, command: &Command<'_>, addresses: &[u64], breakdown: &mut Breakdown) -> Outcome {
+    async fn write(&self, command: &Command<'_>, addresses: &[u64], fua: bool, breakdown: &mut Breakdown) -> Outcome {
         self.nvm.count_write();
         let runs = writes(addresses, self.layout())?;
         let tickets = self.begin(&runs)?;
@@ -56,7 +57,8 @@ impl OpenChannel {
         if let Err(status) = command.stop.check().and_then(|()| mem.cover(mem.len())) {
             return self.give_up(&runs, &tickets, status, breakdown).await;
         }
-        let outcome = self.program(&runs, &tickets, Some(&mem), breakdown).await;
+        let until = self.nvm.write_waits_for(fua, command.settings).unwrap_or(Milestone::Flash);
+        let outcome = self.program(&runs, &tickets, Some(&mem), until, breakdown).await;
         drop(room);
         outcome
     }
@@ -94,24 +96,31 @@ impl OpenChannel {
         status: Status,
         breakdown: &mut Breakdown,
     ) -> Outcome {
-        self.program(runs, tickets, None, breakdown).await?;
+        self.program(runs, tickets, None, Milestone::Flash, breakdown).await?;
         Err(status.into())
     }
 
-    /// Programs the data of all runs, each of a chunk, side by side; without data, zeros.
+    /// Programs the data of all runs, each of a chunk, side by side, until all are as far as `until`; without data, zeros.
     pub(super) async fn program(
         &self,
         runs: &[Run],
         tickets: &[Ticket],
         data: Option<&HostMem>,
+        until: Milestone,
         breakdown: &mut Breakdown,
     ) -> Outcome {
-        let parts = runs.iter().zip(tickets).map(|(run, ticket)| self.program_run(run, *ticket, data)).collect();
+        let parts = runs.iter().zip(tickets).map(|(run, ticket)| self.program_run(run, *ticket, data, until)).collect();
         let ended = together(parts, breakdown).await;
         gathered(runs, ended)
     }
 
-    fn program_run<'a>(&'a self, run: &Run, ticket: Ticket, data: Option<&HostMem>) -> Part<'a, Result<(), Failure>> {
+    fn program_run<'a>(
+        &'a self,
+        run: &Run,
+        ticket: Ticket,
+        data: Option<&HostMem>,
+        until: Milestone,
+    ) -> Part<'a, Result<(), Failure>> {
         let (unit, run) = (self.unit_sectors() as usize * 512, *run);
         let part = data.map(|mem| match mem.is_empty() {
             true => mem.clone(),
@@ -120,7 +129,7 @@ impl OpenChannel {
         Box::pin(async move {
             let mut breakdown = Breakdown::new();
             let data = part.as_ref().filter(|mem| !mem.is_empty());
-            let ended = self.ftl().program(ticket, data, &mut breakdown).await.map_err(|error| Failure {
+            let ended = self.ftl().program(ticket, data, until, &mut breakdown).await.map_err(|error| Failure {
                 status: status_of(error),
                 culprit: Culprit::Block(self.layout().address(run.chunk, run.first)),
             });

@@ -194,7 +194,7 @@ pub(super) fn settle(ended: Result<Result<(), Refusal>, Cut>) -> Result<(), Cut>
     match ended? {
         Ok(()) => Ok(()),
         Err(Refusal::PowerLost) => Err(Cut),
-        Err(Refusal::ReadOnly) => panic!("the drive has become read-only"),
+        Err(why @ (Refusal::ReadOnly | Refusal::Lost)) => panic!("{why:?}"),
     }
 }
 
