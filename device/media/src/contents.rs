@@ -81,7 +81,14 @@ impl Contents {
     /// # Errors
     /// When the system does not give the memory for out-of-band tags.
     pub(crate) fn new(geometry: &Geometry, store: StoreKind) -> io::Result<Contents> {
-        let store = store::open(store, geometry);
+        Contents::over(geometry, store::open(store, geometry))
+    }
+
+    /// Erased flash over a store.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for out-of-band tags.
+    pub(crate) fn over(geometry: &Geometry, store: Box<dyn Store>) -> io::Result<Contents> {
         Ok(Contents {
             stores: store.keeps_data(),
             tags: Table::new(geometry.units() as usize)?,
@@ -384,6 +391,17 @@ impl Contents {
             self.oob_bytes.put(UnitId(unit), *bytes);
         }
         Ok(())
+    }
+
+    /// Programs the out-of-band areas of a page of an image, whose data is elsewhere.
+    pub(crate) fn fill_areas(&mut self, geometry: &Geometry, page: PageId, image: &PageImage, from: usize) {
+        let (per_page, first) = (geometry.units_per_page() as usize, geometry.unit_at(page, 0).0);
+        for (unit, (tag, _)) in (first..).zip(&image.units[from..from + per_page]) {
+            self.tags.set(unit, *tag);
+        }
+        for (unit, bytes) in (first..).zip(image.oob_bytes(from).iter().take(per_page)) {
+            self.oob_bytes.put(UnitId(unit), *bytes);
+        }
     }
 
     /// Copies a programmed page to one that was used up by [`Contents::use_up`].

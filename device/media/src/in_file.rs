@@ -122,6 +122,7 @@ impl Media {
     #[inline]
     pub fn take_read_failure(&self) -> bool {
         self.durable.is_some() && self.contents.borrow().file().is_some_and(FileCells::take_failure)
+            || self.take_failure_elsewhere()
     }
 
     /// Whether the data of a page is what was programmed; always, where it is not in a file.

@@ -24,6 +24,7 @@
 //! | `aging` | errors, slowness and failures that grow with wear, time and reads |
 //! | `power` | whether there is any, and what was under way when it went |
 //! | `outcome` | how operations end, and what that leaves in the cells |
+//! | `remote` | flash that is elsewhere, reached by commands |
 //! | `saved` | what the cells hold, taken out and put into other flash |
 //! | `plain` | numbers as bytes |
 //! | `torn` | what operations leave that a power cut has interrupted |
@@ -52,6 +53,7 @@ mod outcome;
 pub mod plain;
 mod power;
 pub mod priority;
+pub mod remote;
 mod saved;
 pub mod seized;
 mod sparse;
@@ -73,6 +75,7 @@ pub use media::{Media, MediaConfig};
 pub use outcome::Broken;
 pub use power::Counted;
 pub use priority::Priority;
+pub use remote::RemoteArray;
 pub use saved::SavedMedia;
 pub use seized::{Crossing, Holding, Seized, Unreadable};
 pub use store::StoreKind;

@@ -25,6 +25,7 @@ use crate::lun::{Lun, Register};
 use crate::multi_plane::ReadTarget;
 use crate::outcome::Broken;
 use crate::power::Underway;
+use crate::remote::Remote;
 use crate::store::{StoreKind, UnitData};
 use crate::supply::{Channel, Group, Supply};
 use crate::timing::{PageTimes, Timing};
@@ -85,6 +86,8 @@ pub struct Media {
     dies_of_drive: Rc<[u32]>,
     /// Where the flash is in a file.
     pub(crate) durable: Option<Rc<DurableMemory>>,
+    /// Where the flash is elsewhere. Each operation is struck then.
+    pub(crate) remote: Option<Box<Remote>>,
 }
 
 /// A step of the array.
@@ -179,6 +182,7 @@ impl Media {
             channels_of_drive,
             dies_of_drive,
             durable,
+            remote: None,
             timing,
         }
     }
@@ -247,6 +251,9 @@ impl Media {
     ) -> Result<(), MediaError> {
         let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
         if let Some(time) = under_way.hang() {
+            if self.remote.is_some() {
+                return Box::pin(self.read_elsewhere(&under_way, page, breakdown)).await;
+            }
             Box::pin(self.hang(page, time, who, breakdown)).await;
             return self.end_read(&under_way, page);
         }
@@ -351,6 +358,10 @@ impl Media {
         let under_way = self.begin_program(pages)?;
         let (plane, channel, _) = self.locate(pages[0]);
         if let Some(time) = under_way.hang() {
+            if self.remote.is_some() {
+                loaded(breakdown);
+                return Box::pin(self.program_elsewhere(&under_way, pages, image, who, breakdown)).await;
+            }
             Box::pin(self.hang(pages[0], time, who, breakdown)).await;
             return self.end_program(&under_way, pages, image);
         }
@@ -379,6 +390,10 @@ impl Media {
         let channel = self.geometry.channel_of(plane) as usize;
         let under_way = self.begin(Operation::Erase, std::iter::empty(), block)?;
         if let Some(time) = under_way.hang() {
+            if self.remote.is_some() {
+                let _register = self.lun(plane).erase(who, breakdown).await;
+                return Box::pin(self.erase_elsewhere(&under_way, block)).await;
+            }
             Box::pin(self.hang(self.geometry.page_at(block, 0), time, who, breakdown)).await;
             return self.end_erase(&under_way, block);
         }
@@ -424,6 +439,7 @@ impl Media {
 
     /// The data of a programmed unit, for a caller that has read its page and keeps its block from being erased.
     pub fn data(&self, unit: UnitId) -> Option<UnitData> {
+        self.note_reader(unit);
         self.contents.borrow().data(unit)
     }
 

@@ -29,6 +29,9 @@ impl Media {
         pages: impl Iterator<Item = PageId>,
         block: BlockId,
     ) -> Option<Box<Struck>> {
+        if self.remote.is_some() {
+            return Some(Box::new(Struck { hang: Some(Span::ZERO), ..Struck::default() }));
+        }
         let pages: SmallVec<[PageId; 8]> = pages.collect();
         let holds = |page, first, last| {
             let contents = self.contents.borrow();

@@ -18,6 +18,7 @@ use crate::lun::Register;
 use crate::media::{Media, Step};
 use crate::outcome::Broken;
 use crate::power::Underway;
+use crate::remote::Purpose;
 
 /// What a collector holds while it works.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -174,6 +175,13 @@ impl<'a> Seized<'a> {
     /// Copies a page that has been taken. Whether it could be read, as far as the controller knows.
     async fn copy_page(&mut self, from: PageId, to: PageId, crossing: Crossing) -> Result<bool, Broken> {
         let Media { geometry, timing, contents, .. } = self.media;
+        if self.media.is_remote() {
+            let programming = self.begin(Operation::Program, to)?;
+            let units: Vec<UnitId> = (0..geometry.units_per_page()).map(|unit| geometry.unit_at(from, unit)).collect();
+            self.media.copy_elsewhere(&programming, &units, to).await?;
+            self.areas_crossed(from);
+            return Ok(true);
+        }
         let (read, program) = self.copy_times(from, to);
         // 00h, address, 35h.
         let reading = self.begin(Operation::Read, from)?;
@@ -224,11 +232,13 @@ impl<'a> Seized<'a> {
         let mut unreadable = Unreadable::new();
         for &(page, bytes) in pages {
             let reading = self.begin(Operation::Read, page)?;
+            let mut fetched = Ok(());
             match reading.hang() {
+                Some(_) if self.media.is_remote() => fetched = self.media.fetch(page, Purpose::Move).await,
                 Some(time) => self.hang(time, page.0).await,
                 None => self.read_page(page, bytes, &reading).await,
             }
-            match self.media.end_read(&reading, page).and_then(|()| self.media.check_sound(page)) {
+            match self.media.end_read(&reading, page).and(fetched).and_then(|()| self.media.check_sound(page)) {
                 Ok(()) => {}
                 Err(MediaError::Uncorrectable | MediaError::Failed) => unreadable.push(page),
                 Err(error) => return Err(Broken { error, page }),
@@ -275,6 +285,7 @@ impl<'a> Seized<'a> {
     pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
         let programming = self.media.begin_program(pages)?;
         match programming.hang() {
+            Some(_) if self.media.is_remote() => return self.media.put_all(&programming, pages, image).await,
             Some(time) => self.hang(time, pages[0].0).await,
             None => {
                 for _ in pages {
@@ -287,6 +298,25 @@ impl<'a> Seized<'a> {
         self.media.end_program(&programming, pages, image)
     }
 
+    /// Whether [`Seized::copy_together`] may take the place of reads and programs: the flash is elsewhere, and copies by itself.
+    pub fn can_copy_together(&self) -> bool {
+        self.media.copies_remotely()
+    }
+
+    /// Copies units from anywhere to a page, without their data coming here. Their out-of-band areas come with it.
+    ///
+    /// # Errors
+    /// As of [`Media::program_together`].
+    pub async fn copy_together(&mut self, units: &[UnitId], page: PageId) -> Result<(), Broken> {
+        let programming = self.media.begin_program(&[page])?;
+        self.media.copy_elsewhere(&programming, units, page).await
+    }
+
+    /// The out-of-band areas of pages that are copied by [`Seized::copy_together`].
+    pub fn cross_areas(&mut self, pages: impl Iterator<Item = PageId>) {
+        pages.for_each(|page| self.areas_crossed(page));
+    }
+
     /// Erases a block: 60h, address, D0h.
     ///
     /// # Errors
@@ -294,6 +324,7 @@ impl<'a> Seized<'a> {
     pub async fn erase(&mut self, block: BlockId) -> Result<(), MediaError> {
         let erasing = self.media.begin(Operation::Erase, std::iter::empty(), block)?;
         match erasing.hang() {
+            Some(_) if self.media.is_remote() => return self.media.erase_elsewhere(&erasing, block).await,
             Some(time) => self.hang(time, block.0).await,
             None => {
                 if self.media.has_command_cycles() {

@@ -1,12 +1,15 @@
 //! The store of a drive's host data. Data is addressed by its location in the flash, so that it shares the fate of its
 //! page.
 
+mod arrived;
 mod none;
 mod ram;
 
 use std::rc::Rc;
 
 use crate::geometry::{BlockId, Geometry, UnitId};
+
+pub(crate) use arrived::{Arrived, Shelf};
 
 /// The data of one unit.
 pub type UnitData = Rc<[u8]>;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::{OxBlock, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_media::{AgingCounts, Media, OpCounts, StoreKind};
+use nandscape_device_media::{AgingCounts, Media, OpCounts, RemoteArray, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim};
@@ -41,6 +41,22 @@ impl Ssd {
             return Ssd::open(sim, profile, StoreFile::in_memory(spec).map_err(io::Error::other)?);
         }
         let media = Media::new(sim, profile.media(store, seed.child("media")))?;
+        Ok(Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?))
+    }
+
+    /// A new drive whose flash is elsewhere: that of an open-channel drive, whose host runs the FTL. The profile has one FTL, which maps
+    /// pages, keeps its tables in memory, and has the geometry of that flash.
+    ///
+    /// # Errors
+    /// When the profile has another FTL, or the system does not give the memory for its tables.
+    pub fn over_remote(sim: &Sim, profile: &Resolved, array: Rc<dyn RemoteArray>, seed: Seed) -> io::Result<Ssd> {
+        let maps_pages = profile.kind() == "page" && profile.parts().is_empty() && !profile.rebuilds_in_memory();
+        if !maps_pages || profile.ages() {
+            let problem = "over flash elsewhere only one FTL of ftl.kind = \"page\" with ftl.tables = \"saved\", without [wear], is valid";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        let names = profile.names(seed.child("identity"));
+        let media = Media::over_remote(sim, profile.media(StoreKind::Ram, seed.child("media")), array)?;
         Ok(Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?))
     }
 

@@ -111,6 +111,21 @@ impl OpenChannel {
         Ok(OpenChannel { issuer, admin, drive, geometry, means })
     }
 
+    /// The same for a drive whose geometry is known: it is not asked.
+    pub fn with_geometry(
+        sim: &Sim,
+        (admin, drive): (Rc<dyn Drive>, Rc<dyn Drive>),
+        geometry: Geometry,
+        means: Means,
+    ) -> OpenChannel {
+        OpenChannel { issuer: Issuer::new(sim), admin, drive, geometry, means }
+    }
+
+    /// Whether a power cut can take back writes that have ended: [`OpenChannel::flush`] makes them last.
+    pub fn has_volatile_cache(&self) -> bool {
+        self.drive.info().volatile_cache
+    }
+
     /// Its geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

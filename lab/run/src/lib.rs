@@ -9,6 +9,7 @@
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
 //! | `tap` | the commands of one of several drives, recorded |
+//! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
@@ -39,6 +40,7 @@ mod build;
 mod damage;
 mod flow;
 mod host;
+pub mod host_ftl;
 mod host_report;
 mod inputs;
 mod inside;

@@ -220,6 +220,15 @@ impl State {
         }
     }
 
+    /// Single units of pages that were read are lost.
+    pub(super) fn lose_units(&mut self, units: &[UnitId], owner: impl Fn(UnitId) -> Lpn) {
+        for unit in units {
+            if self.tables.blocks.is_valid(*unit) {
+                self.lose_unit(self.owner_of(*unit, owner(*unit)), *unit);
+            }
+        }
+    }
+
     fn lose_unit(&mut self, lpn: Lpn, unit: UnitId) {
         self.copy_moves(lpn);
         match self.tables.location(lpn) {

@@ -451,9 +451,51 @@ impl PageFtl {
             moves.learn(seized.take_tags());
             self.lose(&unreadable, moves);
         }
+        if self.media.is_remote() {
+            return self.relocate_elsewhere(seized, moves).await;
+        }
         let unreadable = seized.read(&moves.reads).await?;
         moves.learn(seized.take_tags());
         self.lose(&unreadable, moves);
+        self.program_moves(seized, moves).await
+    }
+
+    /// Flash elsewhere may copy by itself. What cannot be read there are units, not pages.
+    async fn relocate_elsewhere(&self, seized: &mut Seized<'_>, moves: &mut Moves) -> Result<(), Broken> {
+        let per_page = self.media.geometry().units_per_page() as usize;
+        if seized.can_copy_together() {
+            seized.cross_areas(moves.reads.iter().map(|(page, _)| *page));
+            moves.learn(seized.take_tags());
+            for (page, units) in moves.targets.iter().zip(moves.units.chunks(per_page)) {
+                seized.copy_together(units, *page).await?;
+            }
+            self.lose_unreadable(moves);
+            return Ok(());
+        }
+        self.want_pages(moves);
+        let unreadable = seized.read(&moves.reads).await?;
+        moves.learn(seized.take_tags());
+        self.lose(&unreadable, moves);
+        self.lose_unreadable(moves);
+        let ended = self.program_moves(seized, moves).await;
+        if let Some(unit) = moves.units.first() {
+            let block = self.media.geometry().block_of(self.media.geometry().page_of(*unit));
+            // What is left of the last page is moved by the next batch, which does not read it again.
+            self.media.release(block, moves.reads.last().map(|(page, _)| *page));
+        }
+        ended
+    }
+
+    /// All current units of the pages are to be read.
+    fn want_pages(&self, moves: &Moves) {
+        let (state, geometry) = (self.state.borrow(), self.media.geometry());
+        let units = |page: PageId| (0..geometry.units_per_page()).map(move |number| geometry.unit_at(page, number));
+        let wanted = moves.reads.iter().flat_map(|(page, _)| units(*page));
+        self.media.want(wanted.filter(|unit| state.tables.blocks.is_valid(*unit)));
+    }
+
+    /// Programs what was read.
+    async fn program_moves(&self, seized: &mut Seized<'_>, moves: &Moves) -> Result<(), Broken> {
         let word_line = self.state.borrow().programs.together.word_line as usize;
         let units = word_line * self.media.geometry().units_per_page() as usize;
         for (pages, units) in moves.targets.chunks(word_line).zip(moves.units.chunks(units)) {
@@ -465,6 +507,18 @@ impl PageFtl {
             seized.program_together(pages, &image).await?;
         }
         Ok(())
+    }
+
+    /// Units that could not be read elsewhere, of pages copied within their plane and of others.
+    fn lose_unreadable(&self, moves: &Moves) {
+        let geometry = self.media.geometry();
+        let of_page = |(page, _): &(PageId, PageId)| {
+            let page = *page;
+            (0..geometry.units_per_page()).map(move |number| geometry.unit_at(page, number))
+        };
+        let units = moves.copybacks.iter().flat_map(of_page).chain(moves.units.iter().copied());
+        let lost: Vec<UnitId> = units.filter(|unit| self.media.is_lost_elsewhere(*unit)).collect();
+        self.state.borrow_mut().lose_units(&lost, |unit| self.owner(unit, moves));
     }
 
     fn lose(&self, unreadable: &[PageId], moves: &Moves) {

@@ -145,6 +145,9 @@ impl PageFtl {
         read: &PageRead,
         breakdown: &mut Breakdown,
     ) -> impl Future<Output = Result<(), MediaError>> {
+        if self.media.is_remote() {
+            self.media.want(read.copies.iter().map(|copy| copy.unit));
+        }
         self.media.read_for::<Caller>(
             read.page,
             read.flash_bytes,

@@ -357,6 +357,10 @@ impl PageFtl {
             true => Some(self.gate.pass(&self.media, who, &mut Breakdown::new()).await),
             false => None,
         };
+        // What others want of the page must not be all that is read.
+        if self.media.is_remote() {
+            self.media.want([job.from].into_iter());
+        }
         let read = self.media.read(page, bytes, who, &mut Breakdown::new()).await;
         let data = read.is_ok().then(|| self.media.data(job.from)).flatten();
         let read = if self.media.take_read_failure() { Err(MediaError::Uncorrectable) } else { read };

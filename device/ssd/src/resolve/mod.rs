@@ -326,7 +326,8 @@ impl Resolved {
         identity::names(&self.name, &self.keys.identity, seed)
     }
 
-    pub(crate) fn geometry(&self) -> Geometry {
+    /// The geometry of its flash.
+    pub fn geometry(&self) -> Geometry {
         Geometry::new(self.geometry).expect("checked when it was resolved")
     }
 }

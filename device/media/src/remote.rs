@@ -1,0 +1,423 @@
+//! Flash that is elsewhere, and is reached by commands: that of an open-channel drive, whose host runs the FTL. Reads, programs,
+//! erases and copies go there, with all their data and time. Out-of-band areas, and how far each block is programmed, are in
+//! the memory of the host.
+//!
+//! A plane is a parallel unit, a block a chunk, a page what one program writes at least. Programs and erases of a plane go
+//! one after the other, as they have to in a chunk.
+//!
+//! Left out: out-of-band areas in the flash, and with them a start from flash that holds data; programs of several pages;
+//! planned faults and aging of this flash, for the drive has its own; times of its own; power cuts that leave more or less of
+//! an operation than all of it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::io;
+use std::ops::Range;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::{Sim, Who};
+
+use crate::contents::Contents;
+use crate::fault::MediaError;
+use crate::geometry::{BlockId, PageId, UnitId};
+use crate::image::PageImage;
+use crate::media::{Media, MediaConfig};
+use crate::outcome::Broken;
+use crate::power::Underway;
+use crate::store::{Arrived, Shelf};
+
+/// An operation elsewhere.
+pub type Elsewhere<'a, T> = Pin<Box<dyn Future<Output = Result<T, MediaError>> + 'a>>;
+
+/// Flash elsewhere. An operation that fails is [`MediaError::Failed`]. A read or a copy of units that cannot be read is
+/// [`MediaError::Uncorrectable`]; then nothing was written.
+pub trait RemoteArray {
+    /// Whether a block is out of use.
+    fn is_bad(&self, block: BlockId) -> bool;
+
+    /// Whether units are copied there without their data coming here.
+    fn copies(&self) -> bool;
+
+    /// Reads units of a programmed page, given by their numbers in it: their bytes, one after the other.
+    fn read<'a>(&'a self, page: PageId, units: Vec<u32>) -> Elsewhere<'a, Vec<u8>>;
+
+    /// Programs a page, the next of its block.
+    fn program<'a>(&'a self, page: PageId, data: Vec<u8>) -> Elsewhere<'a, ()>;
+
+    /// Copies units to a page, the next of its block: as many as it has.
+    fn copy<'a>(&'a self, from: Vec<UnitId>, to: PageId) -> Elsewhere<'a, ()>;
+
+    /// Erases a block.
+    fn erase<'a>(&'a self, block: BlockId) -> Elsewhere<'a, ()>;
+}
+
+/// What a read is for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// A reader that copies as soon as it has ended.
+    Read,
+    /// A move of data that is programmed later.
+    Move,
+}
+
+/// What reads of a page that have not ended are for, all together. Each gets all of it: no read tells whose it is.
+#[derive(Default)]
+struct Wanted {
+    units: BTreeSet<u32>,
+    readers: u32,
+}
+
+/// What the flash elsewhere takes.
+pub(crate) struct Remote {
+    array: Rc<dyn RemoteArray>,
+    /// What reads of a page are for, by page.
+    wanted: RefCell<BTreeMap<PageId, Wanted>>,
+    /// What has come from there.
+    shelf: Rc<Shelf>,
+    /// Units that could not be read when they were read last for a reader that tells its own.
+    unreadable: RefCell<BTreeSet<UnitId>>,
+    /// Units that could not be read for a move: what is moved are zeros, whatever a later read of them says.
+    lost: RefCell<BTreeSet<UnitId>>,
+    /// A reader was given such a unit.
+    failed: Cell<bool>,
+    /// Metadata of units, which has no room there.
+    metadata: RefCell<BTreeMap<UnitId, Rc<[u8]>>>,
+}
+
+impl Media {
+    /// Flash that is elsewhere, and was never written. Of the configuration only the geometry counts.
+    ///
+    /// # Errors
+    /// When the system does not give the memory for out-of-band tags.
+    pub fn over_remote(sim: &Sim, config: MediaConfig, array: Rc<dyn RemoteArray>) -> io::Result<Media> {
+        let shelf = Shelf::new(&config.geometry);
+        let contents = Contents::over(&config.geometry, Box::new(Arrived(shelf.clone())))?;
+        let bad = (0..config.geometry.blocks()).map(|block| array.is_bad(BlockId(block))).collect();
+        let config = MediaConfig { factory_bad: 0, aging: None, ..config };
+        let mut media = Media::with_contents(sim, config, contents, None);
+        media.set_factory_bad(bad);
+        // Each operation is looked at, and found to be one of the flash elsewhere.
+        media.faults().look_at_all();
+        media.remote = Some(Box::new(Remote {
+            array,
+            wanted: RefCell::default(),
+            shelf,
+            unreadable: RefCell::default(),
+            lost: RefCell::default(),
+            failed: Cell::new(false),
+            metadata: RefCell::default(),
+        }));
+        Ok(media)
+    }
+
+    /// Whether the flash is elsewhere.
+    #[inline]
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Whether the flash is elsewhere, and copies units by itself.
+    #[inline]
+    pub fn copies_remotely(&self) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.array.copies())
+    }
+
+    /// A reader is about to read the pages of these units, each once, and needs no others. Without that, a read is for all of a page.
+    #[cold]
+    pub fn want(&self, units: impl Iterator<Item = UnitId>) {
+        let remote = self.elsewhere();
+        let (mut all, mut pages) = (remote.wanted.borrow_mut(), BTreeSet::new());
+        for unit in units {
+            let (page, number) = self.place_in_page(unit);
+            let wanted = all.entry(page).or_default();
+            wanted.units.insert(number);
+            wanted.readers += u32::from(pages.insert(page));
+        }
+    }
+
+    /// The units to read of a page.
+    fn wanted(&self, page: PageId) -> Vec<u32> {
+        let remote = self.elsewhere();
+        match remote.wanted.borrow().get(&page) {
+            Some(wanted) => wanted.units.iter().copied().collect(),
+            None => (0..self.geometry.units_per_page()).collect(),
+        }
+    }
+
+    /// A read has ended.
+    fn had(&self, page: PageId) {
+        let remote = self.elsewhere();
+        let mut all = remote.wanted.borrow_mut();
+        if let Some(wanted) = all.get_mut(&page) {
+            wanted.readers -= 1;
+            if wanted.readers == 0 {
+                all.remove(&page);
+            }
+        }
+    }
+
+    fn place_in_page(&self, unit: UnitId) -> (PageId, u32) {
+        let page = self.geometry.page_of(unit);
+        (page, unit.0 - self.geometry.unit_at(page, 0).0)
+    }
+
+    /// Whether a unit could not be read when it was to be moved.
+    pub fn is_lost_elsewhere(&self, unit: UnitId) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.lost.borrow().contains(&unit))
+    }
+
+    /// Lets go of the units of a block that were read while their plane was held, but for those of a page.
+    pub fn release(&self, block: BlockId, but: Option<PageId>) {
+        if let Some(remote) = &self.remote {
+            remote.shelf.release(self.units_of(block), |unit| Some(self.geometry.page_of(unit)) == but);
+        }
+    }
+
+    fn units_of(&self, block: BlockId) -> Range<UnitId> {
+        let first = self.geometry.unit_at(self.geometry.page_at(block, 0), 0);
+        first..UnitId(first.0 + self.geometry.units_per_block())
+    }
+
+    /// A reader is given a unit.
+    pub(crate) fn note_reader(&self, unit: UnitId) {
+        if let Some(remote) = &self.remote
+            && remote.unreadable.borrow().contains(&unit)
+        {
+            remote.failed.set(true);
+        }
+    }
+
+    /// Whether a reader was given a unit that could not be read, since this was asked last.
+    pub(crate) fn take_failure_elsewhere(&self) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.failed.take())
+    }
+
+    /// Reads of a page what is wanted. Units that cannot be read are zeros, and remembered. Those to be moved are kept until they are
+    /// released.
+    pub(crate) async fn fetch(&self, page: PageId, purpose: Purpose) -> Result<(), MediaError> {
+        let units = self.wanted(page);
+        let fetched = self.fetch_units(page, &units, purpose).await;
+        self.had(page);
+        for (number, data) in units.into_iter().zip(fetched?) {
+            let unit = self.geometry.unit_at(page, number);
+            match purpose {
+                Purpose::Move => self.elsewhere().shelf.hold(unit, self.with_metadata(unit, data)),
+                Purpose::Read => self.contents.borrow_mut().store_data(unit, self.with_metadata(unit, data)),
+            }
+        }
+        Ok(())
+    }
+
+    fn elsewhere(&self) -> &Remote {
+        self.remote.as_ref().expect("the flash is elsewhere")
+    }
+
+    fn with_metadata(&self, unit: UnitId, data: Vec<u8>) -> Rc<[u8]> {
+        match self.elsewhere().metadata.borrow().get(&unit) {
+            None => data.into(),
+            Some(metadata) => [&data, &**metadata].concat().into(),
+        }
+    }
+
+    /// Units of a page, each with its bytes: all by one read, or one by one, if one of them cannot be read.
+    async fn fetch_units(&self, page: PageId, units: &[u32], purpose: Purpose) -> Result<Vec<Vec<u8>>, MediaError> {
+        let size = self.geometry.unit_size() as usize;
+        match self.elsewhere().array.read(page, units.to_vec()).await {
+            Err(MediaError::Uncorrectable) => {}
+            ended => {
+                let data = ended?;
+                units.iter().for_each(|number| self.note(self.geometry.unit_at(page, *number), true, purpose));
+                return Ok(data.chunks_exact(size).map(<[u8]>::to_vec).collect());
+            }
+        }
+        let mut all = Vec::with_capacity(units.len());
+        for number in units {
+            all.push(self.fetch_unit(page, *number, purpose).await?);
+        }
+        Ok(all)
+    }
+
+    /// The bytes of a unit; zeros, if it cannot be read.
+    async fn fetch_unit(&self, page: PageId, number: u32, purpose: Purpose) -> Result<Vec<u8>, MediaError> {
+        let data = match self.elsewhere().array.read(page, vec![number]).await {
+            Err(MediaError::Uncorrectable) => None,
+            ended => Some(ended?),
+        };
+        self.note(self.geometry.unit_at(page, number), data.is_some(), purpose);
+        Ok(data.unwrap_or_else(|| vec![0; self.geometry.unit_size() as usize]))
+    }
+
+    /// Remembers whether a unit could be read.
+    fn note(&self, unit: UnitId, is_read: bool, purpose: Purpose) {
+        let remote = self.elsewhere();
+        let mut units = match purpose {
+            Purpose::Read => remote.unreadable.borrow_mut(),
+            Purpose::Move => remote.lost.borrow_mut(),
+        };
+        match is_read {
+            true => units.remove(&unit),
+            false => units.insert(unit),
+        };
+    }
+
+    /// Reads units one by one, each once, and programs them to a page, with zeros at the end.
+    async fn carry(&self, from: &[UnitId], to: PageId) -> Result<(), MediaError> {
+        let mut data = Vec::with_capacity(self.geometry.page_size() as usize);
+        for unit in from {
+            let (page, number) = self.place_in_page(*unit);
+            data.extend(self.fetch_unit(page, number, Purpose::Move).await?);
+        }
+        data.resize(self.geometry.page_size() as usize, 0);
+        self.elsewhere().array.program(to, data).await
+    }
+
+    /// A read that has begun.
+    pub(crate) async fn read_elsewhere(
+        &self,
+        under_way: &Underway<'_>,
+        page: PageId,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), MediaError> {
+        let begun = self.sim.now();
+        let fetched = self.fetch(page, Purpose::Read).await;
+        breakdown.spend(Stage::Array, self.sim.now() - begun);
+        self.end_read(under_way, page).and(fetched)
+    }
+
+    /// A program that has begun, of a plane that is not held.
+    pub(crate) async fn program_elsewhere(
+        &self,
+        under_way: &Underway<'_>,
+        pages: &[PageId],
+        image: &PageImage,
+        who: Who,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Broken> {
+        let (plane, ..) = self.locate(pages[0]);
+        let _register = self.lun(plane).erase(who, breakdown).await;
+        let begun = self.sim.now();
+        let ended = self.put_all(under_way, pages, image).await;
+        breakdown.spend(Stage::Array, self.sim.now() - begun);
+        ended
+    }
+
+    /// Programs pages elsewhere.
+    pub(crate) async fn put_all(
+        &self,
+        under_way: &Underway<'_>,
+        pages: &[PageId],
+        image: &PageImage,
+    ) -> Result<(), Broken> {
+        let remote = self.elsewhere();
+        let (per_page, size) = (self.geometry.units_per_page() as usize, self.geometry.unit_size() as usize);
+        let mut ended = Ok(());
+        for (page, units) in pages.iter().zip(image.units.chunks(per_page)) {
+            let mut bytes = Vec::with_capacity(per_page * size);
+            for (number, (_, data)) in units.iter().enumerate() {
+                let data = data.as_deref().unwrap_or_default();
+                bytes.extend_from_slice(&data[..data.len().min(size)]);
+                bytes.resize((number + 1) * size, 0);
+            }
+            let programmed = remote.array.program(*page, bytes).await;
+            ended = ended.and(programmed.map_err(|error| Broken { error, page: *page }));
+        }
+        self.end_elsewhere(under_way, pages, image, ended)
+    }
+
+    /// Copies units to a page elsewhere. `image` has their out-of-band areas, and their data as far as there is metadata.
+    pub(crate) async fn copy_elsewhere(
+        &self,
+        under_way: &Underway<'_>,
+        from: &[UnitId],
+        to: PageId,
+    ) -> Result<(), Broken> {
+        let remote = self.elsewhere();
+        let mut sources = from.to_vec();
+        // Out-of-band areas say that units at the end are no data of the host.
+        let last = *sources.last().expect("a unit is copied");
+        sources.resize(self.geometry.units_per_page() as usize, last);
+        let copied = match remote.array.copies() {
+            true => remote.array.copy(sources, to).await,
+            false => Err(MediaError::Uncorrectable),
+        };
+        let copied = match copied {
+            Err(MediaError::Uncorrectable) => self.carry(from, to).await,
+            Ok(()) => {
+                from.iter().for_each(|unit| self.note(*unit, true, Purpose::Move));
+                Ok(())
+            }
+            failed => failed,
+        };
+        let mut image = PageImage::default();
+        {
+            let (contents, metadata) = (self.contents.borrow(), remote.metadata.borrow());
+            let size = self.geometry.unit_size() as usize;
+            for unit in from {
+                let data = metadata.get(unit).map(|metadata| [&vec![0; size][..], &**metadata].concat().into());
+                image.push_with_oob(contents.oob(*unit), data);
+            }
+        }
+        image.pad(self.geometry.units_per_page() as usize, u32::MAX);
+        self.end_elsewhere(under_way, &[to], &image, copied.map_err(|error| Broken { error, page: to }))
+    }
+
+    fn end_elsewhere(
+        &self,
+        under_way: &Underway<'_>,
+        pages: &[PageId],
+        image: &PageImage,
+        ended: Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        if under_way.end().is_err() {
+            return self.end_program(under_way, pages, image);
+        }
+        let mut contents = self.contents.borrow_mut();
+        if ended.is_err() {
+            pages.iter().for_each(|page| contents.set_unreadable(*page));
+            return ended;
+        }
+        let remote = self.elsewhere();
+        let (size, mut metadata) = (self.geometry.unit_size() as usize, remote.metadata.borrow_mut());
+        let per_page = self.geometry.units_per_page() as usize;
+        for (number, page) in pages.iter().enumerate() {
+            contents.fill_areas(&self.geometry, *page, image, number * per_page);
+            for (unit, (_, data)) in image.units[number * per_page..][..per_page].iter().enumerate() {
+                let unit = self.geometry.unit_at(*page, unit as u32);
+                match data.as_deref().and_then(|data| data.get(size..)).filter(|rest| !rest.is_empty()) {
+                    Some(rest) => _ = metadata.insert(unit, rest.into()),
+                    None => _ = metadata.remove(&unit),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An erase that has begun, of a plane that is held or not.
+    pub(crate) async fn erase_elsewhere(&self, under_way: &Underway<'_>, block: BlockId) -> Result<(), MediaError> {
+        let remote = self.elsewhere();
+        let erased = match self.pages_programmed(block) {
+            0 => Ok(()),
+            _ => remote.array.erase(block).await,
+        };
+        if under_way.end().is_ok() {
+            erased?;
+        }
+        self.forget(block);
+        self.end_erase(under_way, block)
+    }
+
+    /// A block was erased: what is known of its units is not so any more.
+    fn forget(&self, block: BlockId) {
+        let remote = self.elsewhere();
+        let units = self.units_of(block);
+        remote.shelf.release(units.clone(), |_| false);
+        for set in [&remote.unreadable, &remote.lost] {
+            set.borrow_mut().retain(|unit| !units.contains(unit));
+        }
+        let gone: Vec<UnitId> = remote.metadata.borrow().range(units).map(|(unit, _)| *unit).collect();
+        gone.iter().for_each(|unit| _ = remote.metadata.borrow_mut().remove(unit));
+    }
+}
