@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 23] = [
+const CLAIMS: [&str; 24] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
+    "femu-cluster",
     "femu-scalability",
     "femu-delay",
     "femu-iops",

@@ -25,6 +25,7 @@ experiments! {
     femu_models,
     femu_gc_schemes,
     femu_white_gc,
+    femu_cluster,
     femu_unsafe_delay,
     ttflash_arithmetic,
     gc_tail_motivation,
