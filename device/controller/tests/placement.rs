@@ -25,7 +25,7 @@ const UNIT: u64 = 4 * BLOCK;
 fn with<T>(handles: u8, isolation: Isolation, test: impl AsyncFnOnce(&Sim, &Drive) -> T) -> T {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let drive = placing_drive(&sim, PlacementConfig { handles, isolation });
+    let drive = placing_drive(&sim, PlacementConfig { handles, isolation, ..PlacementConfig::default() });
     let result = executor.block_on(test(&sim, &drive)).unwrap();
     drive.subsystem().ftl().check().unwrap();
     result

@@ -1,4 +1,5 @@
-//! Placement of data by the host: reclaim unit handles (Base 3.2.4, Flexible Data Placement), as an FTL has them.
+//! Placement of data by the host: reclaim unit handles (Base 3.2.4, Flexible Data Placement), as an FTL has them. Streams
+//! are handles too: the FTL knows no difference.
 //!
 //! Left out: more than one reclaim group. What a command says of placement is the controller's business.
 
@@ -9,6 +10,18 @@ pub struct PlacementConfig {
     pub handles: u8,
     /// What becomes of data that the drive moves.
     pub isolation: Isolation,
+    /// How hosts name the handles.
+    pub interface: Interface,
+}
+
+/// How hosts name handles in commands.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Interface {
+    /// Flexible Data Placement: each by its placement identifier.
+    #[default]
+    Handles,
+    /// The Streams directive (Base 8.1.8.3): each handle beyond the first is a stream resource.
+    Streams,
 }
 
 /// Whether data of different handles may share blocks once the drive has moved it (RUHT, Base 5.1.12.1.28).
@@ -31,8 +44,12 @@ impl Isolation {
 pub struct PlacementReport {
     /// What becomes of data that is moved.
     pub isolation: Isolation,
+    /// How hosts name the handles.
+    pub interface: Interface,
     /// Bytes of a reclaim unit: a block on each plane.
     pub unit_bytes: u64,
+    /// Bytes of a page, the least that is programmed at once.
+    pub page_bytes: u32,
     /// Bytes of media that were programmed: data, what was moved, and padding.
     pub media_written: u64,
     /// Bytes of media that were erased.

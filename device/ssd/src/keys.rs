@@ -325,8 +325,10 @@ section! {
         ox_block: OxBlockKeys,
         /// The components of OX-Block.
         ox: OxKeys,
-        /// Flexible data placement (FDP) and streams.
+        /// Flexible data placement (FDP).
         fdp: FdpKeys,
+        /// Streams.
+        streams: StreamKeys,
         /// Zones.
         zone: ZoneKeys,
         /// Open-channel drives.
@@ -404,7 +406,7 @@ section! {
 }
 
 section! {
-    /// [Flexible data placement (FDP) and streams](techniques/placement.md) of the FTL `"page"`.
+    /// [Flexible data placement (FDP)](techniques/placement.md) of the FTL `"page"`.
     FdpKeys at "ftl.fdp" {
         /// Reclaim unit handles, by which hosts keep data apart: up to 64; 0 is no placement. Each beyond the first takes an
         /// open block of every plane, two with `isolation = "persistent"`, on top of the over-provisioning; and the write
@@ -413,6 +415,18 @@ section! {
         /// Whether data of different handles may share blocks once garbage collection has moved it: `"initial"`, it may
         /// (initially isolated); or `"persistent"`, it never does (persistently isolated), which excludes
         /// `ftl.wear.static_threshold`.
+        isolation: Text<Choice<Isolation>>,
+    }
+}
+
+section! {
+    /// [Streams](techniques/placement.md#streams) of the FTL `"page"`, which exclude `ftl.fdp.handles`.
+    StreamKeys at "ftl.streams" {
+        /// Streams that can be open at a time, beside the data of no stream (MSL): up to 63; 0 is no Streams directive. Each
+        /// takes what a further handle of `ftl.fdp.handles` takes.
+        count: u32,
+        /// Whether data of different streams may share blocks once garbage collection has moved it, as
+        /// `ftl.fdp.isolation`.
         isolation: Text<Choice<Isolation>>,
     }
 }

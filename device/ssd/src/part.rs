@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Located, OpenChannel, OxBlock, PageFtl, Plant, PlantReport, ReadOnly, SavedFtl, Stats, TableSummary, ZoneFtl,
+    Ftl, Located, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats, TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
@@ -87,6 +87,11 @@ impl Part {
     /// Where a logical unit is.
     pub fn locate(&self, lpn: u32) -> Located {
         on!(self, ftl => ftl.locate(lpn))
+    }
+
+    /// What the FTL knows of the handles by which hosts place data, if it has any.
+    pub fn placement(&self) -> Option<PlacementReport> {
+        on!(self, ftl => ftl.placement())
     }
 
     /// What the FTL's tables hold, counted.

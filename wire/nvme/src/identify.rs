@@ -508,6 +508,8 @@ const _: () = assert!(size_of::<NamespaceGranularity>() == 4096);
 pub const OACS_FORMAT: u16 = 1 << 1;
 /// OACS: Namespace Management and Attachment (bit 3).
 pub const OACS_NAMESPACES: u16 = 1 << 3;
+/// OACS: Directives (bit 5).
+pub const OACS_DIRECTIVES: u16 = 1 << 5;
 /// OACS: Device Self-test (bit 4).
 pub const OACS_SELF_TEST: u16 = 1 << 4;
 /// ONCS: reservations (bit 5).

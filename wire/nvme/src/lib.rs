@@ -18,6 +18,7 @@
 //! | `manage` | namespace management, format, sanitize, self-test |
 //! | `reservation` | reservations |
 //! | `fdp` | Flexible Data Placement |
+//! | `directive` | Directive Send and Receive, the Streams directive |
 //! | `predictable_latency` | Predictable Latency Mode, which no drive here has yet |
 //! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
@@ -33,6 +34,7 @@
 
 pub mod command;
 pub mod completion;
+pub mod directive;
 pub mod discovery;
 pub mod fabrics;
 pub mod fdp;

@@ -202,6 +202,8 @@ statuses! {
     CONTROLLER_LIST_INVALID = 1, 0x1c, "Controller List Invalid";
     /// A device self-test is in progress.
     SELF_TEST_IN_PROGRESS = 1, 0x1d, "Device Self-test In Progress";
+    /// No stream resources are left for the namespace.
+    STREAM_RESOURCE_ALLOCATION_FAILED = 1, 0x7f, "Stream Resource Allocation Failed";
     /// The attributes of a Dataset Management command contradict each other.
     CONFLICTING_ATTRIBUTES = 1, 0x80, "Conflicting Attributes";
     /// The protection information of the command does not fit the format of the namespace.

@@ -79,7 +79,8 @@ impl<C: CommandSet> NvmeController<C> {
         data.acl_z = ABORTS - 1;
         data.kas = self.keep_alive_units().into();
         let doorbells = if self.takes_doorbell_buffers() { identify::OACS_DOORBELL_BUFFER } else { 0 };
-        data.oacs = (doorbells | identify::OACS_SELF_TEST).into();
+        let directives = if self.has_directives() { identify::OACS_DIRECTIVES } else { 0 };
+        data.oacs = (doorbells | directives | identify::OACS_SELF_TEST).into();
         (data.edstt, data.dsto) = (self.subsystem.self_test_minutes().into(), identify::DSTO_ONE);
         data.oaes = identify::OAES_NAMESPACE.into();
         data.ctratt = identify::CTRATT_EXTENDED_HOST_ID.into();

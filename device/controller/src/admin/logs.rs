@@ -204,6 +204,11 @@ impl<C: CommandSet> NvmeController<C> {
         if self.subsystem.set.geometry().is_some() {
             effects.admin[usize::from(GEOMETRY.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
         }
+        if self.has_directives() {
+            for opcode in [AdminOpcode::DIRECTIVE_SEND, AdminOpcode::DIRECTIVE_RECEIVE] {
+                effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
+            }
+        }
         if self.subsystem.set.administers_namespaces() {
             effects_on_namespaces(&mut effects);
         }

@@ -1,6 +1,7 @@
 //! The admin queue: what the controller says of itself, and what can be set.
 
 mod abort;
+mod directives;
 mod errors;
 mod events;
 mod fdp;
@@ -138,6 +139,8 @@ impl<C: CommandSet> NvmeController<C> {
             AdminOpcode::IDENTIFY => self.identify(entry),
             GEOMETRY => self.geometry(entry),
             AdminOpcode::GET_LOG_PAGE => self.serve_log_page((queue, entry), mem, &mut permit, breakdown).await,
+            AdminOpcode::DIRECTIVE_RECEIVE => self.directive_receive(entry),
+            AdminOpcode::DIRECTIVE_SEND => self.directive_send(entry),
             AdminOpcode::GET_FEATURES => self.get_features(entry),
             AdminOpcode::SET_FEATURES => match self.set_features(entry, mem) {
                 Ok(answer) if sets_write_protection(entry) => {

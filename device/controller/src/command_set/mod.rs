@@ -26,6 +26,7 @@ use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
 pub use nvm::fdp::Fdp;
+pub use nvm::streams::Streams;
 
 /// Command Set Identifier of the NVM command set.
 pub(crate) const NVM: u8 = 0;
@@ -162,6 +163,11 @@ pub trait CommandSet: 'static {
 
     /// The handles by which hosts do.
     fn placement(&self) -> Option<Placement<'_>> {
+        None
+    }
+
+    /// The streams of hosts, where the drive has any.
+    fn streams(&self) -> Option<&Streams> {
         None
     }
 

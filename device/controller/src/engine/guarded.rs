@@ -2,7 +2,7 @@
 //! or write protected; Flush of all namespaces; and the reservation commands themselves. All others pass by with one look at the
 //! namespace.
 
-use nandscape_drive::{Breakdown, Controller as _};
+use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
 use super::NvmeController;
@@ -32,10 +32,7 @@ fn is_reservation(opcode: u8) -> bool {
 impl<C: CommandSet> NvmeController<C> {
     /// The host of this controller, as reservations know it.
     pub(crate) fn registrant(&self) -> Registrant {
-        match self.host_id() {
-            id if id == [0; 16] => Registrant::Controller(self.id()),
-            id => Registrant::Host(id),
-        }
+        self.admin.settings.registrant()
     }
 
     /// Whether a command may use a namespace that is guarded.

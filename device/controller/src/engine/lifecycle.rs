@@ -204,6 +204,7 @@ impl<C: CommandSet> NvmeController<C> {
             host.set_doorbell_buffers(None);
         }
         self.subsystem.forget_registrations(self.id);
+        self.subsystem.end_streams(self.id);
         self.subsystem.self_tests.controller_reset(self.number, self.sim.now());
         self.clearing.set(None);
         if why == Clearing::Reset {

@@ -136,6 +136,7 @@ impl<C: CommandSet> NvmeController<C> {
             subsystem: subsystem.clone(),
             sim,
         });
+        controller.admin.settings.set_connected(controller.host.hostid, id);
         controller.update_fetching();
         controller
     }
@@ -210,6 +211,11 @@ impl<C: CommandSet> NvmeController<C> {
     /// Whether the host has told the sizes of entries that the controller has.
     pub(crate) fn has_entry_sizes(&self) -> bool {
         self.registers.borrow().has_entry_sizes()
+    }
+
+    /// Whether its host has enabled it.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.registers.borrow().cc.enabled()
     }
 
     /// Whether a shutdown has begun.

@@ -198,6 +198,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
     /// A controller has gone.
     pub(crate) fn forget(&self, id: u16) {
         self.saved.forget(Registrant::Controller(id));
+        self.end_streams(id);
         for namespace in self.namespaces.all() {
             namespace.reservations.forget(Registrant::Controller(id));
             namespace.update_guard();

@@ -85,6 +85,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
         let namespace = self.namespaces.remove(nsid)?;
         self.self_tests.namespace_changes(nsid, manage::SELF_TEST_NAMESPACE_REMOVED, self.sim.now());
         self.saved.forget_namespace(nsid);
+        if let Some(streams) = self.set.streams() {
+            streams.release(|(_, of)| *of == nsid);
+        }
         for controller in self.controllers.all() {
             controller.admin.settings.forget_namespace(nsid);
             if controller.namespaces.detach(nsid) {
@@ -105,6 +108,9 @@ impl<C: CommandSet> NvmSubsystem<C> {
         let replace = |nsid| {
             let replaced = self.replace(nsid, format);
             replaced.1.set_formatting(true);
+            if let Some(streams) = self.set.streams() {
+                streams.close(|(_, of), _| *of == nsid);
+            }
             self.self_tests.namespace_changes(nsid, manage::SELF_TEST_FORMATTED, self.sim.now());
             replaced
         };
@@ -182,8 +188,19 @@ impl<C: CommandSet> NvmSubsystem<C> {
         }
     }
 
+    /// A controller is reset or goes: hosts that have no other controller that is enabled have no streams any more.
+    pub(crate) fn end_streams(&self, id: u16) {
+        let Some(streams) = self.set.streams() else { return };
+        let others = self.controllers.all().into_iter().filter(|other| other.id() != id && other.is_enabled());
+        let hosts: Vec<Registrant> = others.map(|other| other.registrant()).collect();
+        streams.release(|(host, _)| !hosts.contains(host));
+    }
+
     /// Power was lost: reservations that do not persist have ended, as has write protection until a power cycle.
     pub(super) fn forget_until_power_loss(&self) {
+        if let Some(streams) = self.set.streams() {
+            streams.release(|_| true);
+        }
         for namespace in self.namespaces.all() {
             namespace.reservations.power_lost();
             namespace.set_write_protection(namespace.write_protection().after_power_loss());

@@ -84,6 +84,8 @@ impl State {
         let counters = &self.counters;
         Some(PlacementReport {
             isolation: placed.config.isolation,
+            interface: placed.config.interface,
+            page_bytes: self.geometry.page_size(),
             unit_bytes: placed.unit_bytes,
             media_written: (counters.host_units + counters.moved() + counters.padding_units) * unit,
             media_erased: self.tables.erases().2 * block,

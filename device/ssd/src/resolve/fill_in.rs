@@ -1,6 +1,6 @@
 //! Writes derived values and defaults into the keys.
 
-use nandscape_device_ftl::{GcConfig, PageFtlConfig, WearConfig};
+use nandscape_device_ftl::{GcConfig, Interface, Isolation, PageFtlConfig, WearConfig};
 use nandscape_sim::units::Bytes;
 
 use super::Resolved;
@@ -85,7 +85,18 @@ impl Resolved {
         let WearConfig { dynamic, static_threshold } = wear;
         keys.wear.dynamic = Some(dynamic);
         keys.wear.static_threshold = Some(static_threshold);
-        keys.fdp.handles = Some(placement.handles.into());
-        keys.fdp.isolation = Some(Text(Choice(placement.isolation)));
+        let isolation = Some(Text(Choice(placement.isolation)));
+        let (handles, streams) = match placement.interface {
+            Interface::Handles => (placement.handles, 0),
+            Interface::Streams => (0, placement.handles - 1),
+        };
+        keys.fdp.handles = Some(handles.into());
+        keys.streams.count = Some(streams.into());
+        match placement.interface {
+            Interface::Handles => keys.fdp.isolation = isolation,
+            Interface::Streams => keys.streams.isolation = isolation,
+        }
+        keys.fdp.isolation.get_or_insert(Text(Choice(Isolation::Initial)));
+        keys.streams.isolation.get_or_insert(Text(Choice(Isolation::Initial)));
     }
 }

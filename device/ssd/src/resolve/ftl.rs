@@ -2,7 +2,7 @@
 
 use nandscape_device_ftl::address::MAX_SLOTS;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
-use nandscape_device_ftl::{FirmwareTimes, GcConfig, Isolation, PageFtlConfig, PlacementConfig, WearConfig};
+use nandscape_device_ftl::{FirmwareTimes, GcConfig, Interface, Isolation, PageFtlConfig, PlacementConfig, WearConfig};
 use nandscape_device_media::Priority;
 use nandscape_device_media::geometry::Counts;
 use nandscape_sim::Span;
@@ -11,7 +11,7 @@ use nandscape_sim::units::Bytes;
 use super::Result;
 use super::bounds::{need, not_too_long, or, wrong};
 use crate::keys::{BufferKeys, FtlKeys, GcKeys, ProfileKeys, WearKeys};
-use crate::values::FtlKind;
+use crate::values::{Choice, FtlKind, Text};
 
 /// `ftl.gc.free_blocks` of a profile that does not give it.
 pub(super) const DEFAULT_FREE_BLOCKS: u32 = 2;
@@ -42,24 +42,42 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
 
 /// How data of hosts is separated.
 pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
-    let handles = keys.fdp.handles.unwrap_or(0);
-    if handles > MOST_HANDLES {
-        return wrong("ftl.fdp.handles", format!("{handles} is out of range; from 0 to {MOST_HANDLES} is valid"));
+    let (handles, streams) = (keys.fdp.handles.unwrap_or(0), keys.streams.count.unwrap_or(0));
+    if handles > 0 && streams > 0 {
+        return wrong("ftl.streams.count", "does not go with ftl.fdp.handles; 0 is valid for one of them");
     }
-    let placement = PlacementConfig {
-        handles: handles as u8,
-        isolation: keys.fdp.isolation.map_or(Isolation::Initial, |text| text.0.0),
-    };
+    if streams > 0 {
+        let handles = streams.saturating_add(1);
+        let names = ("ftl.streams.count", "ftl.streams.isolation");
+        return placement_of(keys, (streams, handles), (&keys.streams.isolation, Interface::Streams), names);
+    }
+    let names = ("ftl.fdp.handles", "ftl.fdp.isolation");
+    placement_of(keys, (handles, handles), (&keys.fdp.isolation, Interface::Handles), names)
+}
+
+/// Placement by handles, whose number follows from a key.
+fn placement_of(
+    keys: &FtlKeys,
+    (given, handles): (u32, u32),
+    (isolation, interface): (&Option<Text<Choice<Isolation>>>, Interface),
+    (count_key, isolation_key): (&'static str, &'static str),
+) -> Result<PlacementConfig> {
+    if handles > MOST_HANDLES {
+        let most = MOST_HANDLES - (handles - given);
+        return wrong(count_key, format!("{given} is out of range; from 0 to {most} is valid"));
+    }
+    let isolation = isolation.map_or(Isolation::Initial, |text| text.0.0);
+    let placement = PlacementConfig { handles: handles as u8, isolation, interface };
     if handles == 0 {
         return Ok(placement);
     }
     if keys.kind.is_some_and(|kind| kind.0.0 != FtlKind::Page) {
-        return wrong("ftl.fdp.handles", "goes with ftl.kind = \"page\" only; 0 is valid for others");
+        return wrong(count_key, "goes with ftl.kind = \"page\" only; 0 is valid for others");
     }
     if placement.isolation == Isolation::Persistent && wear(&keys.wear).static_threshold > 0 {
         let problem = "\"persistent\" does not go with ftl.wear.static_threshold, which mixes the data that it moves; \
                        \"initial\" does, or a threshold of 0";
-        return wrong("ftl.fdp.isolation", problem);
+        return wrong(isolation_key, problem);
     }
     Ok(placement)
 }

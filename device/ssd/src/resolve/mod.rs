@@ -32,7 +32,7 @@ pub(crate) mod zone;
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::ox_block::Layout;
 use nandscape_device_ftl::zone::ZoneConfig;
-use nandscape_device_ftl::{FirmwareTimes, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies};
+use nandscape_device_ftl::{FirmwareTimes, Interface, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Aging, Geometry, MediaConfig, Rule, StoreKind, Timing};
@@ -111,7 +111,11 @@ impl Profile {
         let counted = Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
         let page_ftl = ftl::ftl(keys, &geometry, logical_units)?;
         if has_identifiers && page_ftl.placement.handles > 0 {
-            return bounds::wrong("ftl.fdp.handles", "does not go with ftl.parts; 0 is valid there");
+            let key = match page_ftl.placement.interface {
+                Interface::Handles => "ftl.fdp.handles",
+                Interface::Streams => "ftl.streams.count",
+            };
+            return bounds::wrong(key, "does not go with ftl.parts; 0 is valid there");
         }
         let controller = controller::controller(keys)?;
         let mut resolved = Resolved {
@@ -359,6 +363,18 @@ mod tests {
             }
             Profile::load(builtin.name).unwrap().resolve().unwrap();
         }
+    }
+
+    #[test]
+    fn a_drive_has_handles_or_streams() {
+        let mut profile = Profile::load("default").unwrap();
+        profile.set_all(&["ftl.streams.count=4", "ftl.streams.isolation=persistent"]).unwrap();
+        let ftl = profile.resolve().unwrap().keys.ftl;
+        assert_eq!((ftl.streams.count, ftl.fdp.handles), (Some(4), Some(0)));
+        assert!(error(&["ftl.streams.count=4", "ftl.fdp.handles=2"]).contains("does not go with ftl.fdp.handles"));
+        assert!(error(&["ftl.streams.count=64"]).contains("64 is out of range; from 0 to 63 is valid"));
+        assert!(error(&["ftl.fdp.handles=65"]).contains("65 is out of range; from 0 to 64 is valid"));
+        assert!(error(&["ftl.streams.count=1", "ftl.kind=spdk"]).contains("goes with ftl.kind = \"page\" only"));
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub struct Settings {
     pub(super) host_behavior: Cell<[u8; 8]>,
     /// The identifier that the host has set, in bytes of memory, and its length.
     pub(super) host_id: Cell<Option<([u8; 16], usize)>>,
+    /// The identifier that the host had when it got the controller, and the controller.
+    connected: Cell<([u8; 16], u16)>,
 }
 
 struct Hot {
@@ -181,6 +183,20 @@ impl Settings {
         let settings = Settings::default();
         settings.reset(saved, host, now);
         settings
+    }
+
+    /// A host has got a controller, with an identifier, or with zeros.
+    pub(crate) fn set_connected(&self, hostid: [u8; 16], controller: u16) {
+        self.connected.set((hostid, controller));
+    }
+
+    /// The host, as reservations and streams know it.
+    pub(crate) fn registrant(&self) -> Registrant {
+        let (hostid, controller) = self.connected.get();
+        match self.host_id.get().map_or(hostid, |(id, _)| id) {
+            id if id == [0; 16] => Registrant::Controller(controller),
+            id => Registrant::Host(id),
+        }
     }
 
     /// The current value of a feature.

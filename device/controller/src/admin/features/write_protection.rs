@@ -32,6 +32,9 @@ impl<C: CommandSet> NvmeController<C> {
         }
         for namespace in named.iter().filter(|namespace| namespace.write_protection() != state) {
             namespace.set_write_protection(state);
+            if let Some(streams) = self.subsystem.set.streams().filter(|_| namespace.is_write_protected()) {
+                streams.release_resources(|(_, nsid)| *nsid == namespace.nsid);
+            }
             for user in self.subsystem.all_controllers() {
                 if user.namespaces.get(namespace.nsid).is_some() {
                     user.namespace_changed(namespace.nsid);

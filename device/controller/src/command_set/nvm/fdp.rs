@@ -8,18 +8,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::{Milestone, Settling};
-use nandscape_device_ftl::{Extent, Ftl, PlacementReport};
-use nandscape_drive::{Breakdown, HostMem};
+use nandscape_device_ftl::{Ftl, PlacementReport};
+use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::fdp::{self, Event, HandleStatus};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Nvm;
-use super::command::NvmCommand;
-use super::write::Source;
 use crate::command_set::{Command, Failure, Reply};
 use crate::refusal::Refusal;
 
@@ -73,38 +69,19 @@ impl Fdp {
     }
 }
 
-/// In memory of the host, across the link, with the handle that places it.
-struct Placed<'a>(&'a HostMem, u8);
-
-impl Source for Placed<'_> {
-    const CROSSES: bool = true;
-
-    fn accept<F: Ftl>(
-        &self,
-        ftl: &F,
-        (part, at): (Extent, usize),
-        mut reservation: F::Reservation<'_>,
-        watch: Option<Milestone>,
-    ) -> Result<Option<Rc<Settling>>, Status> {
-        let mem = self.0.part(at, part.bytes() as usize);
-        mem.cover(part.bytes() as usize)?;
-        ftl.place(&mut reservation, self.1);
-        Ok(ftl.accept(part, Some(&mem), reservation, watch))
-    }
-}
-
 impl<F: Ftl> Nvm<F> {
-    /// Serves a command that is refused without placement, and may be valid with it.
-    pub(super) async fn serve_placement(
+    /// Serves a command of a drive with Flexible Data Placement that is refused without.
+    pub(super) async fn serve_fdp(
         &self,
+        fdp: &Fdp,
         command: &Command<'_>,
         refusal: Refusal,
         breakdown: &mut Breakdown,
     ) -> Reply {
-        let (Some(fdp), entry) = (&self.fdp, command.entry) else { return Err(refusal).into() };
+        let entry = command.entry;
         match IoOpcode(entry.opcode) {
             IoOpcode::WRITE if fdp::directive_type(entry) == fdp::DTYPE_PLACEMENT => {
-                self.write_placed(fdp, command, breakdown).await
+                self.write_placed(command, breakdown, || self.handle_of(fdp, command)).await
             }
             IoOpcode::IO_MANAGEMENT_RECEIVE => self.receive_management(fdp, command, breakdown).await.into(),
             IoOpcode::IO_MANAGEMENT_SEND => self.send_management(fdp, command, breakdown).await.into(),
@@ -112,23 +89,15 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// A write with a placement identifier. One that there is not is an event, and the first handle places the data.
-    async fn write_placed(&self, fdp: &Fdp, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        let entry = SubmissionEntry { cdw12: (command.entry.cdw12.get() & !(0xf << 20)).into(), ..*command.entry };
-        let parsed = match NvmCommand::parse(&entry, command.mem, command.namespace) {
-            Ok(parsed) => parsed,
-            Err(refusal) => return Err(refusal).into(),
-        };
-        self.count(&parsed);
-        let NvmCommand::Write { extent, fua } = parsed else { unreachable!("it is a write") };
+    /// The handle that the placement identifier of a write names. One that there is not is an event, and the first handle
+    /// places the data.
+    fn handle_of(&self, fdp: &Fdp, command: &Command<'_>) -> u8 {
         let identifier = fdp::directive_specific(command.entry);
-        let handle = if identifier < fdp.handles {
-            identifier
-        } else {
-            fdp.record(0, self.event(fdp::EVENT_INVALID_IDENTIFIER, command, (identifier, 0)));
-            0
-        };
-        self.write(command, extent, Placed(command.mem, handle as u8), fua, breakdown).await.into()
+        if identifier < fdp.handles {
+            return identifier as u8;
+        }
+        fdp.record(0, self.event(fdp::EVENT_INVALID_IDENTIFIER, command, (identifier, 0)));
+        0
     }
 
     fn event(&self, kind: u8, command: &Command<'_>, (identifier, handle): (u16, u16)) -> Event {

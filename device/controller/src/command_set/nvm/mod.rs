@@ -8,6 +8,8 @@
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
 //! | `fdp` | Flexible Data Placement |
+//! | `streams` | the Streams directive |
+//! | `placed` | writes that say where their data belongs |
 //! | `pieces` | commands over blocks that lie apart |
 //! | `memory` | memory in which commands hold data |
 //! | `metadata` | commands on blocks with metadata |
@@ -29,13 +31,15 @@ mod identify;
 mod memory;
 mod metadata;
 mod pieces;
+mod placed;
 mod read;
+pub(crate) mod streams;
 mod write;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Extent, Ftl, Reader, Sanitization};
+use nandscape_device_ftl::{Extent, Ftl, Interface, PlacementReport, Reader, Sanitization};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
@@ -44,7 +48,7 @@ use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use super::{Command, CommandSet, Failure, Placement, Reply, SetInfo};
+use super::{Command, CommandSet, Failure, Placement, Reply, SetInfo, Streams};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
@@ -82,6 +86,8 @@ pub struct Nvm<F: Ftl> {
     memory: Memory,
     /// Where hosts place data.
     fdp: Option<Box<Fdp>>,
+    /// Where they do by streams.
+    streams: Option<Box<Streams>>,
     /// What was erased, and may be there again after a power cut.
     to_erase_again: RefCell<Vec<Extent>>,
 }
@@ -94,6 +100,11 @@ struct HostCounts {
     writes: u64,
 }
 
+/// What an FTL knows of its handles, if hosts name them so.
+fn placed_by<F: Ftl>(ftl: &F, interface: Interface) -> Option<PlacementReport> {
+    ftl.placement().filter(|report| report.interface == interface)
+}
+
 impl<F: Ftl> Nvm<F> {
     /// The commands of a drive over `ftl`, which uses `media`.
     pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<F>, config: &ControllerConfig) -> Nvm<F> {
@@ -104,7 +115,8 @@ impl<F: Ftl> Nvm<F> {
             inside: ftl.reader(),
             with_metadata: ftl.reader(),
             keeps_metadata: ftl.keeps_metadata(),
-            fdp: ftl.placement().map(|report| Box::new(Fdp::new(&report))),
+            fdp: placed_by(&*ftl, Interface::Handles).map(|report| Box::new(Fdp::new(&report))),
+            streams: placed_by(&*ftl, Interface::Streams).map(|report| Box::new(Streams::new(&report))),
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
@@ -284,6 +296,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     fn placement(&self) -> Option<Placement<'_>> {
         Some(Placement { fdp: self.fdp.as_deref()?, report: self.ftl.placement()? })
+    }
+
+    fn streams(&self) -> Option<&Streams> {
+        self.streams.as_deref()
     }
 
     fn on_power_cut(&self, told: Box<dyn Fn()>) {
