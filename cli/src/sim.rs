@@ -67,7 +67,7 @@ interrupted (the first Ctrl-C ends it with the figures so far, the second at onc
 pub(crate) struct SimArgs {
     /// A job file of fio as the workload. Options that only fio needs are left out with a note, others that are not understood
     /// are errors
-    #[arg(value_name = "JOBS.fio", conflicts_with_all = ["replay", "workload", "rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "trace"])]
+    #[arg(value_name = "JOBS.fio", conflicts_with_all = ["replay", "workload", "rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select", "trace"])]
     jobs: Option<String>,
     /// A drive by name or profile file, see `nandscape drives`. With --replay, in place of the recorded drives, or of one of
     /// them: NAME=P

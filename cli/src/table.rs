@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::{AgingReport, Arrivals, Damage, Fault, Host, Latency, Report, Upkeep};
+use nandscape_lab_run::{AgingReport, Arrivals, Damage, Fault, Host, Latency, PlacementFigures, Report, Upkeep};
 use serde_json::Value;
 
 /// The report as text.
@@ -176,6 +176,7 @@ fn drive(report: &Report) -> String {
         count(report.reserve_blocks)
     ));
     text.push_str(&parts(report));
+    text.push_str(&placement(report.placement.as_ref()));
     text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&memory(report));
     text.push_str(&aging(report.aging.as_ref()));
@@ -207,6 +208,27 @@ fn parts(report: &Report) -> String {
         ]);
     }
     table.trim_fmt() + "\n"
+}
+
+/// Each handle by which hosts place data.
+fn placement(placement: Option<&PlacementFigures>) -> String {
+    let Some(placement) = placement else { return String::new() };
+    let is_streams = placement.interface == "streams";
+    let mut table =
+        table(&[if is_streams { "stream resource" } else { "handle" }, "written", "moved", "write amplification"]);
+    for of in &placement.handles {
+        table.add_row([
+            if is_streams && of.handle == 0 { "no stream".to_owned() } else { of.handle.to_string() },
+            bytes(of.host_written_bytes as f64),
+            bytes(of.moved_bytes as f64),
+            of.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}")),
+        ]);
+    }
+    let mixed = match placement.mixed_moved_bytes {
+        0 => String::new(),
+        moved => format!("moved out of blocks with data of several: {}\n", bytes(moved as f64)),
+    };
+    table.trim_fmt() + "\n" + &mixed
 }
 
 /// Tables in flash, and recoveries.

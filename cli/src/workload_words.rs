@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use nandscape_lab_workload::{
-    Action, BlockSizes, Burst, Distribution, Each, JobSpec, Limit, Pattern, RateProcess, Share, Workload, ZoneWords,
-    count, load, rates, runtime,
+    Action, BlockSizes, Burst, Distribution, Each, JobSpec, Limit, Pattern, PlacementWords, RateProcess, Share,
+    Workload, ZoneWords, count, load, rates, runtime,
 };
 use nandscape_sim::Span;
 
@@ -19,7 +19,7 @@ use crate::trace::TraceWords;
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadWords {
     /// A workload by name or file, see `nandscape workloads`; its jobs replace the options below
-    #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish"])]
+    #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select"])]
     workload: Option<String>,
     /// Pattern of requests: read, write, rw, trim (sequential), randread, randwrite, randrw or randtrim
     #[arg(long, value_name = "PATTERN")]
@@ -40,6 +40,9 @@ pub(crate) struct WorkloadWords {
     /// The part of the drive that is used: 10GiB or 50% [default: 100%]
     #[arg(long, value_name = "SIZE")]
     size: Option<Share>,
+    /// Where that part begins: 10GiB or 50% [default: 0]
+    #[arg(long, value_name = "SIZE")]
+    offset: Option<Share>,
     /// The namespace that is used, of a drive that has several [default: the first]
     #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     namespace: Option<u32>,
@@ -73,6 +76,18 @@ pub(crate) struct WorkloadWords {
     /// Finish a zone that is left before it is full
     #[arg(long, requires = "zonemode")]
     zone_finish: bool,
+    /// What names the place of writes, as in fio: none, fdp (reclaim unit handles) or streams [default: none]
+    #[arg(long, value_name = "HOW")]
+    dataplacement: Option<String>,
+    /// The same as --dataplacement fdp
+    #[arg(long)]
+    fdp: bool,
+    /// Placement identifiers, or stream identifiers, that writes are placed by: 0,1,3 [default: all handles]
+    #[arg(long, value_name = "ID[,ID]")]
+    plids: Option<String>,
+    /// Which of them the next write has: roundrobin or random [default: roundrobin]
+    #[arg(long, value_name = "HOW")]
+    plid_select: Option<String>,
     /// Total requests of all jobs: 200000 or 200k [default: 1000000]
     #[arg(long, value_name = "N", conflicts_with = "runtime", value_parser = count, allow_negative_numbers = true)]
     io_count: Option<u64>,
@@ -159,6 +174,12 @@ impl WorkloadWords {
             fill: self.zone_fill,
             finish: self.zone_finish.then_some(true),
         };
+        let placement = PlacementWords {
+            fdp: self.fdp.then_some(true),
+            by: self.dataplacement.clone(),
+            ids: self.plids.clone(),
+            select: self.plid_select.clone(),
+        };
         let process = self.rate_process.unwrap_or(RateProcess::Poisson);
         let job = JobSpec {
             name: rw.to_string(),
@@ -168,12 +189,14 @@ impl WorkloadWords {
             numjobs: self.numjobs.unwrap_or(base.numjobs),
             rwmixread: self.rwmixread.unwrap_or(base.rwmixread),
             size: self.size.unwrap_or(base.size),
+            offset: self.offset.unwrap_or(base.offset),
             namespace: self.namespace.unwrap_or(base.namespace),
             distribution: self.random_distribution.clone().unwrap_or(base.distribution),
             rate: None,
             burst: self.burst,
             source: None,
             zoned: zones.zoned().map_err(refused)?,
+            placing: placement.placing().map_err(refused)?,
         };
         let jobs = match &self.rate_iops {
             Some(iops) => job.at(iops.clone(), process).map_err(refused)?,

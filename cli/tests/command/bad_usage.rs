@@ -233,6 +233,24 @@ fn a_reader_that_has_gone_is_no_failure() {
     }
 }
 
+#[test]
+fn what_a_drive_without_placement_does_not_take_is_refused() {
+    let sim = |more: &[&'static str]| [&["sim", "--drive", "default", "--set", "capacity=1GiB"][..], more].concat();
+    refuse(
+        &sim(&["--rw", "write", "--fdp"]),
+        &["the drive has no reclaim unit handles, which ftl.fdp.handles gives it"],
+    );
+    refuse(
+        &sim(&["--rw", "write", "--dataplacement", "streams", "--plids", "1"]),
+        &["the drive has no streams, which ftl.streams.count gives it"],
+    );
+    refuse(&sim(&["--rw", "write", "--dataplacement", "hints"]), &["none, fdp and streams are valid"]);
+    refuse(&sim(&["--rw", "write", "--plids", "1"]), &["--plids is for jobs that place writes"]);
+    refuse(&sim(&["--rw", "randread", "--fdp"]), &["--dataplacement is for jobs that write, which randread does not"]);
+    refuse(&sim(&["--rw", "write", "--offset", "2GiB"]), &["offset = 2GiB of a drive of 1GiB leaves no room"]);
+    refuse(&sim(&["--rw", "write", "--set", "ftl.streams.count=64"]), &["64 is out of range; from 0 to 63 is valid"]);
+}
+
 /// Jobs that know no zones write where they like, and NBD has no zones.
 #[test]
 fn what_a_drive_with_zones_does_not_take_is_refused() {

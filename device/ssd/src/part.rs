@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Located, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats, TableSummary, ZoneFtl,
+    Ftl, Located, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats,
+    TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;

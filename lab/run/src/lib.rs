@@ -16,6 +16,7 @@
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `snapshot` | a drive's counters at one time |
 //! | `part` | the figures of each of several FTLs |
+//! | `placement` | the figures of each handle by which hosts place data |
 //! | `upkeep` | tables in flash, log, checkpoints and recoveries |
 //! | `aging` | what aging has done |
 //! | `damage` | planned faults, and the damage they have done |
@@ -48,6 +49,7 @@ mod latency;
 mod live;
 mod part;
 mod percentile;
+mod placement;
 mod pressure;
 mod program;
 pub mod record;
@@ -78,6 +80,7 @@ pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
 pub use part::PartReport;
 pub use percentile::{Percentile, PercentileError, Quantity};
+pub use placement::{HandleFigures, PlacementFigures};
 pub use pressure::Arrivals;
 pub use program::Program;
 pub use record::Details;

@@ -16,6 +16,7 @@ use crate::flow::{FlowReport, fairness};
 use crate::inputs::Inputs;
 use crate::latency::Latency;
 use crate::part::PartReport;
+use crate::placement::PlacementFigures;
 use crate::pressure::{self, Arrivals};
 use crate::replay::ReplayReport;
 use crate::saved::Settled;
@@ -93,6 +94,9 @@ pub struct Report {
     /// Each FTL of a drive that has several; left out of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartReport>,
+    /// Placement by hosts; left out of a drive that has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<PlacementFigures>,
     /// Tables, log and recoveries; left out of a drive whose tables are not in flash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upkeep: Option<Upkeep>,
@@ -224,6 +228,7 @@ pub(crate) struct Parts {
     pub(crate) ftl: Stats,
     pub(crate) upkeep: Option<Upkeep>,
     pub(crate) parts: Vec<PartReport>,
+    pub(crate) placement: Option<PlacementFigures>,
     pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
     pub(crate) busy: BTreeMap<&'static str, Busy>,
@@ -305,6 +310,7 @@ impl Report {
                 buffer_merges: ftl.buffer_merges,
             },
             parts: parts.parts,
+            placement: parts.placement,
             upkeep: parts.upkeep,
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },

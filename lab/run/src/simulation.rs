@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_lab_workload::{Direction, Hooks, Runner, Served, Workload, ZoneLimits};
+use nandscape_lab_workload::{Direction, Hooks, PlacedBy, Runner, Served, Workload, ZoneLimits};
 use nandscape_sim::{Histogram, Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
@@ -225,6 +225,7 @@ impl Simulation {
     ) -> Result<Finished, RunError> {
         let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
         let fits = fits.and_then(|()| self.workload.check_on_zones(zone_limits(&self.profile)));
+        let fits = fits.and_then(|()| check_placement(&self.workload, &self.profile));
         let fits = fits.and_then(|()| self.profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
         fits.map_err(RunError::Workload)?;
         let (created, seed) = (Moment::now(), Seed::new(self.seed));
@@ -237,6 +238,9 @@ impl Simulation {
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let mut drives = connect_for(&self.workload, &rig)?.into_iter();
         let connect = |_: &str, _| drives.next().expect("a drive for each job");
+        if self.workload.places_by(PlacedBy::Streams) {
+            rig.enable_streams(0)?;
+        }
         let outcome = rig.run(runner.run(&self.workload, seed.child("workload"), connect))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
@@ -270,6 +274,13 @@ pub(crate) fn zone_limits(profile: &Resolved) -> Option<ZoneLimits> {
         open: zone.max_open.into(),
         active: zone.max_active.into(),
     })
+}
+
+/// Checks that a drive has the handles or streams that the jobs name.
+fn check_placement(workload: &Workload, profile: &Resolved) -> Result<(), String> {
+    let keys = &profile.keys.ftl;
+    let [handles, streams] = [keys.fdp.handles, keys.streams.count].map(|count| count.unwrap_or(0) as u16);
+    workload.check_on_placement(handles, streams)
 }
 
 /// A queue pair for each job, and one for each load.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_device_ftl::Stats;
+use nandscape_device_ftl::{PlacementReport, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::breakdown::cause;
@@ -15,10 +15,11 @@ use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{Inputs, is_closed};
 use crate::part::PartCounters;
+use crate::placement::PlacementFigures;
 use crate::report::{Busy, Host, Parts, Report};
 use crate::saved::History;
 use crate::upkeep::Upkeep;
-use crate::{part, pressure, state};
+use crate::{part, placement, pressure, state};
 
 /// The counters of one drive at one time.
 pub(crate) struct Snapshot {
@@ -35,6 +36,7 @@ pub(crate) struct Snapshot {
     faults: Vec<Fault>,
     damage: Damage,
     aging: Option<AgingReport>,
+    placement: Option<PlacementReport>,
 }
 
 impl Snapshot {
@@ -54,6 +56,7 @@ impl Snapshot {
             faults: Fault::all_of(ssd),
             damage: Damage::of(ssd),
             aging: AgingReport::of(ssd),
+            placement: placement::counts(ssd),
         }
     }
 }
@@ -110,6 +113,11 @@ impl About<'_> {
             ftl,
             upkeep: has_tables.then(|| Upkeep::of(&ftl.upkeep, ended.page_bytes)),
             parts: part::reports(&begun.parts, &ended.parts, ended.unit_bytes),
+            placement: begun
+                .placement
+                .as_ref()
+                .zip(ended.placement.as_ref())
+                .map(|(before, after)| PlacementFigures::between(before, after)),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
             busy: BTreeMap::from([

@@ -8,7 +8,7 @@ use crate::spec::WorkloadFrom;
 use crate::value::Value;
 
 /// Keys of a job. Without a job's name they apply to all jobs.
-const JOB_WORDS: [&str; 16] = [
+const JOB_WORDS: [&str; 21] = [
     "rw",
     "bs",
     "iodepth",
@@ -25,11 +25,29 @@ const JOB_WORDS: [&str; 16] = [
     "zone_append",
     "zone_fill",
     "zone_finish",
+    "offset",
+    "fdp",
+    "dataplacement",
+    "plids",
+    "plid_select",
 ];
 /// Keys of the whole workload.
 const RUN_WORDS: [&str; 3] = ["io_count", "runtime", "warmup_count"];
 /// Keys whose values are text in a workload file, also where they look like numbers.
-const TEXTS: [&str; 8] = ["rw", "bs", "size", "random_distribution", "rate_process", "burst", "zonemode", "zone_fill"];
+const TEXTS: [&str; 12] = [
+    "rw",
+    "bs",
+    "size",
+    "random_distribution",
+    "rate_process",
+    "burst",
+    "zonemode",
+    "zone_fill",
+    "offset",
+    "dataplacement",
+    "plids",
+    "plid_select",
+];
 /// Lists of a workload file, whose elements have names.
 const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];
 

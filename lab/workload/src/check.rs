@@ -91,7 +91,20 @@ impl JobSpec {
             return Err(format!("bs = {} is not a multiple of the drive's logical block, {lba_bytes}B", Bytes(*odd)));
         }
         let (space, largest) = (self.size.bytes(capacity), self.bs.all().map(BlockSizes::largest).max().unwrap_or(0));
+        let offset = self.offset.bytes(capacity);
         match self.size {
+            _ if offset > 0 && offset.saturating_add(largest) > capacity => Err(format!(
+                "offset = {} of a drive of {} leaves no room for a request of {}",
+                self.offset,
+                Bytes(capacity),
+                Bytes(largest)
+            )),
+            Share::Bytes(bytes) if offset > 0 && bytes <= capacity && bytes > capacity - offset => Err(format!(
+                "size = {} is more than the drive has from offset = {} on, {}",
+                Bytes(bytes),
+                self.offset,
+                Bytes(capacity - offset)
+            )),
             Share::Bytes(bytes) if bytes > capacity => {
                 Err(format!("size = {} is more than the drive has, {}", Bytes(bytes), Bytes(capacity)))
             }

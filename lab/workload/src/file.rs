@@ -7,8 +7,9 @@ use serde::Deserialize;
 
 use crate::keys::shown;
 use crate::load::{LoadKind, LoadSpec};
+use crate::placement::PlacementWords;
 use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, RateProcess, Source, Workload, two_for};
-use crate::words::{self, Action, NumberOrText};
+use crate::words::{self, Action, NumberOrText, Share};
 use crate::zoned::ZoneWords;
 use crate::{characteristics, filebench, ycsb};
 
@@ -114,6 +115,7 @@ struct JobKeys {
     numjobs: Option<u32>,
     rwmixread: Option<f64>,
     size: Option<String>,
+    offset: Option<String>,
     namespace: Option<u32>,
     random_distribution: Option<String>,
     rate_iops: Option<NumberOrText>,
@@ -124,6 +126,10 @@ struct JobKeys {
     zone_append: Option<bool>,
     zone_fill: Option<String>,
     zone_finish: Option<bool>,
+    fdp: Option<bool>,
+    dataplacement: Option<String>,
+    plids: Option<String>,
+    plid_select: Option<String>,
 }
 
 /// Reads a workload by name or path.
@@ -268,6 +274,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         fill,
         finish: keys.zone_finish,
     };
+    let placement = PlacementWords { fdp: keys.fdp, by: keys.dataplacement, ids: keys.plids, select: keys.plid_select };
     let process = word(keys.rate_process, RateProcess::Poisson, |problem| at("rate_process", problem))?;
     let spec = JobSpec {
         rw: word(Some(keys.rw), base.rw, |problem| at("rw", problem))?,
@@ -276,6 +283,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         numjobs: keys.numjobs.unwrap_or(base.numjobs),
         rwmixread: keys.rwmixread.unwrap_or(base.rwmixread),
         size: word(keys.size, base.size, |problem| at("size", problem))?,
+        offset: word(keys.offset, base.offset, |problem| at("offset", problem))?,
         namespace: keys.namespace.unwrap_or(base.namespace),
         distribution: word(keys.random_distribution, base.distribution, |problem| at("random_distribution", problem))?,
         rate: None,
@@ -285,6 +293,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         },
         source: None,
         zoned: zones.zoned().map_err(|problem| error(format!("job \"{name}\": {problem}")))?,
+        placing: placement.placing().map_err(|problem| error(format!("job \"{name}\": {problem}")))?,
         name: name.clone(),
     };
     let jobs = match keys.rate_iops {
@@ -325,6 +334,10 @@ impl JobSpec {
             }
         }
         self.zoned.map_or(Ok(()), |zoned| zoned.check(self))?;
+        self.placing.as_ref().map_or(Ok(()), |placing| placing.check(self))?;
+        if self.offset != Share::Bytes(0) && (self.zoned.is_some() || self.source.is_some()) {
+            return Err("offset is for jobs of drawn requests without zonemode".to_owned());
+        }
         match self.rate {
             Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {
                 let iops = shown(&rate.iops);

@@ -11,6 +11,8 @@ use nandscape_sim::{Seed, Span, Time};
 
 use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
+use crate::placement::Placer;
+use crate::record::Direction;
 use crate::request::{Request, SourceError, TimedRequest};
 use crate::requests::Feed;
 use crate::run::Runner;
@@ -28,6 +30,7 @@ pub(crate) struct Job {
     /// Its place among several jobs.
     flow: Option<usize>,
     burst: Option<Burst>,
+    placer: Option<Placer>,
     begun: Time,
     /// Slots with a request to issue, and whether a call is already issuing: a drive may complete a command during its
     /// submission.
@@ -46,7 +49,7 @@ impl Job {
         spec: &JobSpec,
         clone: u32,
         flow: Option<usize>,
-        drive: Rc<dyn Drive>,
+        (drive, placer): (Rc<dyn Drive>, Option<Placer>),
         seed: Seed,
     ) -> Result<Rc<Job>, SourceError> {
         let info = drive.info();
@@ -60,6 +63,7 @@ impl Job {
             depth: (!spec.is_open()).then_some(spec.iodepth),
             flow,
             burst: spec.burst,
+            placer,
             begun: runner.sim.now(),
             owed: Cell::new(0),
             issuing: Cell::new(false),
@@ -97,7 +101,11 @@ impl Job {
         let commands = Commands::of(&request, &self.info);
         let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
-        for (command, mem) in commands {
+        let place = self.placer.as_ref().filter(|_| request.direction == Direction::Write).map(Placer::next);
+        for (mut command, mem) in commands {
+            if let Some(place) = &place {
+                place(&mut command);
+            }
             let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
             self.drive.submit(Io { command, mem, token: Token::new(sink, tag) });
         }

@@ -20,6 +20,7 @@
 //! | `ycsb` | YCSB's core workloads on a key-value table |
 //! | `run`, `job` | the run of jobs and loads on drives |
 //! | `zoned` | jobs that know zones |
+//! | `placement` | jobs that say where their writes belong |
 //! | `client` | requests of tasks to a drive: of a load, or of any other host |
 //! | `flight` | a request in flight and its commands |
 //! | `record` | the measurements |
@@ -45,6 +46,7 @@ mod gamma;
 mod job;
 mod keys;
 mod load;
+mod placement;
 mod record;
 mod request;
 mod requests;
@@ -68,6 +70,7 @@ pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
 pub use fio::{FioJobs, load_fio, parse_fio};
 pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};
+pub use placement::{PlacedBy, PlacementWords, Placing};
 pub use record::{Direction, Flow, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};

@@ -73,8 +73,9 @@ pub(crate) struct Requests {
     rw: Pattern,
     bs: BlockSizes,
     rng: Rng,
-    /// Bytes of the part of the drive that is used.
+    /// Bytes of the part of the drive that is used, and its first.
     space: u64,
+    base: u64,
     align: u64,
     weights: u64,
     /// Where directions are mixed: the number of draws that are reads, and of all equally likely draws.
@@ -95,7 +96,9 @@ impl Requests {
         let mut rng = seed.rng();
         let bs = spec.bs.of(spec.rw.action).clone();
         let (align, largest) = (bs.smallest(), bs.largest());
-        let space = spec.size.bytes(capacity).clamp(largest.min(capacity), capacity);
+        let base = spec.offset.bytes(capacity).min(capacity - largest.min(capacity)) / align * align;
+        let rest = capacity - base;
+        let space = spec.size.bytes(capacity).clamp(largest.min(rest), rest);
         let blocks = (space / align).max(1);
         Requests {
             sampler: Sampler::new(spec.distribution.of(spec.rw.action), blocks, &mut rng),
@@ -108,6 +111,7 @@ impl Requests {
             bs,
             rng,
             space,
+            base,
             align,
         }
     }
@@ -128,7 +132,7 @@ impl Requests {
             self.next = offset + bytes;
             offset
         };
-        Request { direction, offset, bytes }
+        Request { direction, offset: self.base + offset, bytes }
     }
 
     #[inline]

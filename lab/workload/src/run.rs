@@ -11,6 +11,7 @@ use nandscape_wire_nvme::Status;
 use crate::arrivals::Arrivals;
 use crate::client::{Client, Meter, Over};
 use crate::job::Job;
+use crate::placement::{Placer, Placing};
 use crate::record::{Direction, Flow, Outcome};
 use crate::request::Request;
 use crate::spec::{JobSpec, Limit, Workload};
@@ -143,10 +144,20 @@ impl Runner {
                 }
                 continue;
             }
-            let job = |clone| {
-                Job::new(self, spec, clone, flow, connect(&spec.name, clone), seed.child("requests").nth(clone.into()))
+            let mut drives = Vec::new();
+            for clone in 0..spec.numjobs {
+                drives.push((connect(&spec.name, clone), None));
+            }
+            if let Some(placing) = &spec.placing
+                && let Err(problem) = self.place(placing, &mut drives, seed.child("placement")).await
+            {
+                self.give_up(format!("job \"{}\": {problem}", spec.name));
+                break;
+            }
+            let job = |(clone, drive): (u32, _)| {
+                Job::new(self, spec, clone, flow, drive, seed.child("requests").nth(clone.into()))
             };
-            let jobs = match (0..spec.numjobs).map(job).collect::<Result<Vec<Rc<Job>>, _>>() {
+            let jobs = match (0..).zip(drives).map(job).collect::<Result<Vec<Rc<Job>>, _>>() {
                 Ok(jobs) => jobs,
                 Err(error) => {
                     self.broke_off(&*error);
@@ -181,6 +192,19 @@ impl Runner {
             }
         }
         outcome
+    }
+
+    /// Gives each clone of a job what places its writes.
+    async fn place(
+        &self,
+        placing: &Placing,
+        drives: &mut [(Rc<dyn Drive>, Option<Placer>)],
+        seed: Seed,
+    ) -> Result<(), String> {
+        for ((drive, placer), clone) in drives.iter_mut().zip(0..) {
+            *placer = Some(Placer::open(placing, &self.sim, &**drive, seed.nth(clone)).await?);
+        }
+        Ok(())
     }
 
     /// Issues requests of a timed source at their own times (open loop).

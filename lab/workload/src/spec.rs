@@ -7,6 +7,7 @@ use nandscape_sim::Span;
 use crate::distribution::Distribution;
 use crate::each::Each;
 use crate::load::LoadSpec;
+use crate::placement::Placing;
 use crate::request::RequestStream;
 use crate::words::{Action, BlockSizes, Burst, Pattern, Share};
 use crate::zoned::Zoned;
@@ -57,8 +58,10 @@ pub struct JobSpec {
     pub numjobs: u32,
     /// Percent of reads where reads and writes are mixed.
     pub rwmixread: f64,
-    /// The part of the drive that is used, from the beginning.
+    /// The part of the drive that is used.
     pub size: Share,
+    /// Where this part begins.
+    pub offset: Share,
     /// The namespace of the drive that is used.
     pub namespace: u32,
     /// The distribution of random addresses over it.
@@ -72,6 +75,8 @@ pub struct JobSpec {
     pub source: Option<Source>,
     /// How it uses zones, if it knows them; `None` reads and writes at addresses of its own choice.
     pub zoned: Option<Zoned>,
+    /// How it places its writes, if it does.
+    pub placing: Option<Placing>,
 }
 
 /// An external source of requests: a trace, a generator. Equal only to itself.
@@ -130,12 +135,14 @@ impl Default for JobSpec {
             numjobs: 1,
             rwmixread: 50.0,
             size: Share::Of(1.0),
+            offset: Share::Bytes(0),
             namespace: 1,
             distribution: Distribution::Uniform.into(),
             rate: None,
             burst: None,
             source: None,
             zoned: None,
+            placing: None,
         }
     }
 }
@@ -164,6 +171,7 @@ impl JobSpec {
             bs: self.bs.of(action).clone().into(),
             distribution: self.distribution.of(action).clone().into(),
             rate: Some(Rate { iops, process }),
+            placing: self.placing.clone().filter(|_| action == Action::Write),
             ..self.clone()
         };
         Ok(vec![one(Action::Read, "reads", iops.reads), one(Action::Write, "writes", of_writes)])

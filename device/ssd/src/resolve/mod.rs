@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_drive_has_handles_or_streams() {
         let mut profile = Profile::load("default").unwrap();
-        profile.set_all(&["ftl.streams.count=4", "ftl.streams.isolation=persistent"]).unwrap();
+        profile.set_all(["ftl.streams.count=4", "ftl.streams.isolation=persistent"]).unwrap();
         let ftl = profile.resolve().unwrap().keys.ftl;
         assert_eq!((ftl.streams.count, ftl.fdp.handles), (Some(4), Some(0)));
         assert!(error(&["ftl.streams.count=4", "ftl.fdp.handles=2"]).contains("does not go with ftl.fdp.handles"));

@@ -1,6 +1,6 @@
 //! A workload in words, so that two runs can be told to have had the same.
 
-use nandscape_lab_workload::{JobSpec, Limit, LoadSpec, Rate, RateProcess, Workload};
+use nandscape_lab_workload::{JobSpec, Limit, LoadSpec, Rate, RateProcess, Share, Workload};
 
 /// A line for each job and each load, and one for when it ends.
 pub(crate) fn workload_lines(workload: &Workload) -> Vec<String> {
@@ -9,7 +9,7 @@ pub(crate) fn workload_lines(workload: &Workload) -> Vec<String> {
 }
 
 fn job(job: &JobSpec) -> String {
-    let JobSpec { name, rw, bs, iodepth, numjobs, rwmixread, size, namespace, distribution, .. } = job;
+    let JobSpec { name, rw, bs, iodepth, numjobs, rwmixread, size, offset, namespace, distribution, .. } = job;
     let called = if *name == rw.to_string() { String::new() } else { format!("{name}: ") };
     let depth = match &job.rate {
         Some(Rate { iops, process }) => format!("rate_iops={iops} rate_process={}", process_name(*process)),
@@ -21,10 +21,12 @@ fn job(job: &JobSpec) -> String {
     }
     let burst = job.burst.map_or(String::new(), |burst| format!(" burst={burst}"));
     let namespace = if *namespace == 1 { String::new() } else { format!(" namespace={namespace}") };
+    let offset = if *offset == Share::Bytes(0) { String::new() } else { format!(" offset={offset}") };
+    let placing = job.placing.as_ref().map_or(String::new(), |placing| format!(" {}", placing.describe()));
     let zoned = job.zoned.map_or(String::new(), |zoned| format!(" {}", zoned.describe()));
     format!(
-        "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size}{namespace} \
-         random_distribution={distribution}{burst}{zoned}"
+        "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size}{offset}{namespace} \
+         random_distribution={distribution}{burst}{zoned}{placing}"
     )
 }
 

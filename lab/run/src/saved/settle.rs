@@ -51,6 +51,12 @@ pub(super) fn settle(
         }
         None => Ok(()),
     });
+    let fits = fits.and_then(|()| match load.jobs.iter().find(|job| job.placing.is_some()) {
+        Some(job) => {
+            Err(format!("job \"{}\": dataplacement: a state does not keep whose data a block holds", job.name))
+        }
+        None => Ok(()),
+    });
     let fits = fits.and_then(|()| profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
     fits.map_err(RunError::Workload)?;
     let seed = Seed::new(simulation.seed);

@@ -27,7 +27,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_drive::Drive;
-use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
+use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
 use nandscape_sim::{Seed, Span};
 
 pub use endpoint::{BadEndpoint, Endpoint};
@@ -100,6 +100,10 @@ impl WallRun<'_> {
     /// # Errors
     /// See [`WallError`]. Failed commands are not an error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<WallReport, WallError> {
+        if self.workload.places_by(PlacedBy::Streams) {
+            let problem = "dataplacement = streams: the directive cannot be enabled over this connection; fdp is valid";
+            return Err(WallError::Workload(problem.to_owned()));
+        }
         let created = Moment::now();
         let patience = self.patience.unwrap_or(self.endpoint.patience());
         let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience));

@@ -8,6 +8,7 @@ use nandscape_sim::units::Bytes;
 
 use super::ini::{Given, Section};
 use crate::distribution::Distribution;
+use crate::placement::PlacementWords;
 use crate::spec::{JobSpec, Rate, RateProcess};
 use crate::words::{Action, Share};
 use crate::zoned::ZoneWords;
@@ -54,6 +55,7 @@ pub(super) struct Read {
     /// The line of a size that is a share of the drive.
     pub(super) share: Option<usize>,
     zones: ZoneWords,
+    placement: PlacementWords,
     number_ios: Option<u64>,
     io_size: Option<u64>,
     /// Options that were left out.
@@ -78,6 +80,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         exitall: None,
         share: None,
         zones: ZoneWords::default(),
+        placement: PlacementWords::default(),
         number_ios: None,
         io_size: None,
         left_out: Vec::new(),
@@ -97,6 +100,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         rate.process = word(given)?;
     }
     read.spec.zoned = read.zones.zoned().map_err(|problem| (section.line, problem))?;
+    read.spec.placing = read.placement.placing().map_err(|problem| (section.line, problem))?;
     read.one_at_a_time(last(&["ioengine"]));
     if read.spec.rw.random && read.spec.distribution == Distribution::Uniform.into() && last(&["norandommap"]).is_none()
     {
@@ -139,6 +143,10 @@ impl Read {
             "runtime" | "timeout" => self.runtime = Some(time(given)?),
             "time_based" => self.time_based = given.is_on(),
             "zonemode" | "max_open_zones" | "job_max_open_zones" => self.set_zones(given)?,
+            "offset" => spec.offset = word(given)?,
+            "fdp" | "dataplacement" | "plids" | "fdp_pli" | "plid_select" | "fdp_pli_select" => {
+                self.set_placement(given);
+            }
             "ioengine" => self.left_out.push("ioengine".to_owned()),
             "norandommap" => {}
             "exitall" => self.exitall = given.is_on().then_some(given.line),
@@ -172,6 +180,17 @@ impl Read {
             _ => self.zones.open = Some(whole(given)?),
         }
         Ok(())
+    }
+
+    /// fio's words about placement, of which some have an older form.
+    fn set_placement(&mut self, given: &Given) {
+        let text = Some(given.value.clone());
+        match given.key.as_str() {
+            "fdp" => self.placement.fdp = Some(given.is_on()),
+            "dataplacement" => self.placement.by = text,
+            "plids" | "fdp_pli" => self.placement.ids = text,
+            _ => self.placement.select = text,
+        }
     }
 
     /// A synchronous engine has one request outstanding.
