@@ -16,7 +16,7 @@ use crate::verdict::{Judgement, Table, order};
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
         id: "femu-cluster",
-        source: &[(Paper::Femu, "3.3, Fig. 6b"), (Paper::Li, "5.7, Fig. 5.9b")],
+        source: &[(Paper::Femu, "Fig. 6b")],
         says: "word count on a cluster whose nodes store on emulated drives: with large striped I/O the gap between channel and plane \
                blocking nearly closes",
         show: Some(
