@@ -58,7 +58,8 @@ pub(crate) struct FoxArgs {
     /// An open-channel drive by name or profile file, in virtual time: dfc-mlc, cnex-westlake
     #[arg(long, value_name = "P", required_unless_present = "to")]
     drive: Option<String>,
-    /// An open-channel drive behind NVMe/TCP, at the wall clock: nvme-tcp://HOST:PORT/NQN
+    /// An open-channel drive of another process, at the wall clock: nvme-tcp://HOST:PORT/NQN, whose commands are on blocks in a row,
+    /// or vfio-user://PATH, with vector commands
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "seed"])]
     to: Option<nandscape_lab_run::wall::Endpoint>,
@@ -144,21 +145,16 @@ fn measured(args: &FoxArgs, job: Job) -> Result<(String, Result<Measured, Failur
 /// A drive of another process, at the wall clock.
 #[cfg(target_os = "linux")]
 fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measured, Failure> {
-    use nandscape_lab_run::wall::{Connection, Endpoint, WallError, on_target};
-    let Endpoint::NvmeTcp(target) = endpoint else {
-        return Err(Failure::Input(anyhow::anyhow!(
-            "--to {endpoint}: open-channel drives are reached over NVMe/TCP: nvme-tcp://HOST:PORT/NQN"
-        )));
-    };
-    let url = target.to_string();
-    let ran = on_target(target, |Connection { sim, admin, drive }| async move {
-        let opened = nandscape_lab_fox::Opened::over(sim, admin, drive).await;
+    use nandscape_lab_run::wall::{Connection, WallError, on_target};
+    let url = endpoint.to_string();
+    let ran = on_target(endpoint, false, |Connection { sim, admin, drive, takes_lists }| async move {
+        let opened = nandscape_lab_fox::Opened::over(sim, (admin, drive), takes_lists).await;
         let opened = opened.map_err(|problem| Failure::Input(anyhow::anyhow!("--to {url}: {problem}")))?;
         measure::measure(job, opened).await
     });
     ran.map_err(|error| match error {
         WallError::Lost(_) => Failure::run(error),
-        WallError::Connect(_) | WallError::Workload(_) => Failure::input(error),
+        WallError::Connect(problem) | WallError::Workload(problem) => Failure::Input(anyhow::anyhow!("--to {problem}")),
     })?
 }
 

@@ -13,7 +13,8 @@ use std::rc::Rc;
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_PSDT};
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
+use nandscape_wire_nvme::open_channel::VECTOR_RESET;
+use nandscape_wire_nvme::{CompletionEntry, IoOpcode, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::controller::QueueId;
@@ -160,7 +161,9 @@ impl GuestSubmissions {
     /// admin commands (PCIe Transport 1.1, 2.2), and PSDT 11b is reserved.
     fn take_data(&self, entry: &mut SubmissionEntry) -> HostMem {
         let sgl = entry.flags & FLAGS_PSDT != 0;
-        if Transfer::of(entry.opcode) == Transfer::None || sgl && self.id == QueueId::ADMIN {
+        // It has no data, but a list of addresses.
+        let has_list = self.id != QueueId::ADMIN && IoOpcode(entry.opcode) == VECTOR_RESET;
+        if Transfer::of(entry.opcode) == Transfer::None && !has_list || sgl && self.id == QueueId::ADMIN {
             return HostMem::none();
         }
         let Ok(mem) = self.pointers.of(entry) else { return HostMem::none() };

@@ -1,4 +1,4 @@
-//! `nandscape fox --to`: uFLIP-OC on a live open-channel drive, over NVMe/TCP.
+//! `nandscape fox --to`: uFLIP-OC on a live open-channel drive, over NVMe/TCP and vfio-user.
 
 use std::process::Command;
 
@@ -15,33 +15,40 @@ fn fox(args: &[&str]) -> Ended {
 #[test]
 fn patterns_run_on_a_live_drive_again_and_again() {
     let drive = ["--drive", "dfc-mlc", "--set", "geometry.blocks_per_plane=32", "--set", "geometry.pages_per_block=16"];
-    let more = ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--check", "--json"];
+    let more =
+        ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock", "--check", "--json"];
     let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
-    // The second run finds the blocks of the first, of which some are open.
-    for pages in ["12", "16"] {
+    let function = format!("vfio-user://{}", server.path("f.sock").display());
+    // A later run finds the blocks of an earlier one, of which some are open.
+    for (url, pages) in [(server.url(), "12"), (&*function, "8"), (&*function, "16"), (server.url(), "16")] {
         let words =
             ["round-robin", "--channels", "4", "--pus", "2", "--threads", "4", "--mix", "WWWR", "--blocks", "2"];
-        let ended = fox(&[&words[..], &["--to", server.url(), "--pages", pages, "--json"]].concat());
-        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let ended = fox(&[&words[..], &["--to", url, "--pages", pages, "--json"]].concat());
+        assert_eq!(ended.code, Some(0), "{url}: {ended:?}");
         let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
         let pages: u64 = pages.parse().unwrap();
         assert_eq!(report["runs"][0]["write"]["count"], 4 * 2 * 2 * pages);
         assert_eq!(report["runs"][0]["read"]["failed"], 0);
-        assert_eq!(report["endpoint"], server.url());
+        assert_eq!(report["endpoint"], url);
     }
-    let ended = fox(&["oc-1", "--to", server.url(), "--cycles", "3", "--every", "1", "--first-block", "5"]);
-    assert!(ended.code == Some(0) && ended.out.contains("wear of block 5"), "{ended:?}");
+    for url in [server.url(), &function] {
+        let ended = fox(&["oc-1", "--to", url, "--cycles", "3", "--every", "1", "--first-block", "5"]);
+        assert!(ended.code == Some(0) && ended.out.contains("wear of block 5"), "{url}: {ended:?}");
+    }
     assert_eq!(server.end().code, Some(0));
 }
 
 #[test]
 fn what_is_no_live_open_channel_drive_is_told() {
     let drive = ["--drive", "default", "--set", "capacity=64MiB", "--store", "ram"];
-    let more = ["--nvme-tcp", "127.0.0.1:0", "--check", "--json"];
+    let more = ["--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock", "--check", "--json"];
     let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+    let function = format!("vfio-user://{}", server.path("f.sock").display());
     for (url, told) in [
         (server.url(), "it is no open-channel drive"),
-        ("nbd://127.0.0.1:1/x", "reached over NVMe/TCP"),
+        (&function, "it is no open-channel drive"),
+        ("vfio-user://nothing.sock", "--to vfio-user://nothing.sock: "),
+        ("nbd://127.0.0.1:1/x", "go over NVMe/TCP and vfio-user"),
         ("nvme-tcp://127.0.0.1:1/nqn.x", "nvme-tcp://127.0.0.1:1/nqn.x: "),
     ] {
         let ended = fox(&["oc-0", "--to", url]);

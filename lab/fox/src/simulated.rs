@@ -20,12 +20,16 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// That of a drive over a transport: all commands are on addresses in a row.
+    /// That of a drive over a transport. Where commands cannot have lists, all are on addresses in a row.
     ///
     /// # Errors
     /// When it is no open-channel drive.
-    pub async fn over(sim: Sim, admin: Rc<dyn Drive>, drive: Rc<dyn Drive>) -> Result<Opened, String> {
-        Opened::by(sim, admin, drive, Means::Rows).await
+    pub async fn over(
+        sim: Sim,
+        (admin, drive): (Rc<dyn Drive>, Rc<dyn Drive>),
+        takes_lists: bool,
+    ) -> Result<Opened, String> {
+        Opened::by(sim, admin, drive, if takes_lists { Means::Vector } else { Means::Rows }).await
     }
 
     async fn by(sim: Sim, admin: Rc<dyn Drive>, drive: Rc<dyn Drive>, means: Means) -> Result<Opened, String> {

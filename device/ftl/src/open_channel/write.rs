@@ -40,16 +40,21 @@ impl Drop for Reservation<'_> {
 }
 
 impl OpenChannel {
-    /// Whether writes, each of units of a chunk, may all begin. No chunk is named twice.
+    /// Whether writes, each of units of a chunk, may all begin, one after the other. A chunk may come again: a later write of it goes on
+    /// where the one before it ends.
     ///
     /// # Errors
     /// The first write that may not, by its number, and why.
     pub fn check_writes(&self, writes: &[(u32, u32, u32)]) -> Result<(), (usize, ChunkError)> {
-        let chunks = self.chunks.borrow();
-        let check = |(chunk, at, units): &(u32, u32, u32)| {
-            chunks[*chunk as usize].check_write(*at, *units, self.layout.strip_units())
-        };
-        writes.iter().enumerate().try_for_each(|(number, write)| check(write).map_err(|error| (number, error)))
+        let (chunks, strip) = (self.chunks.borrow(), self.layout.strip_units());
+        for (number, (chunk, at, units)) in writes.iter().enumerate() {
+            let mut state = chunks[*chunk as usize];
+            for (_, _, units) in writes[..number].iter().filter(|before| before.0 == *chunk) {
+                state.write(*units, self.layout.chunk_units());
+            }
+            state.check_write(*at, *units, strip).map_err(|error| (number, error))?;
+        }
+        Ok(())
     }
 
     /// Takes units of a chunk, from `at` on, for a write.

@@ -1,4 +1,5 @@
-//! Queue pairs of a function as drives: each command has a slot of shared memory for its data.
+//! Queue pairs of a function as drives: each command has a slot of shared memory for its data, and for the lists of addresses of
+//! a vector command.
 //!
 //! Left out: interrupts, so its user polls; data beyond [`MOST_BYTES`] of a command; metadata.
 
@@ -10,16 +11,19 @@ use std::rc::Rc;
 
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
 use nandscape_wire_nvme::command::FLAGS_PSDT;
+use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::open_channel::{VECTOR_READ, VECTOR_WRITE};
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 
 use super::FunctionError;
 use super::function::Function;
 use super::memory::{PAGE, SharedMemory};
 use super::queue_pair::{COMPLETION, QueuePair, SUBMISSION};
+use super::slot::{self, MOST_BYTES, Slot};
 use crate::remote::{Lost, Pending};
 
-/// Bytes of data of a command at most. Its list of pages then fits a page.
-const MOST_BYTES: u32 = 128 << 10;
+/// Admin commands at a time of a drive over the admin queue; more wait in the host.
+const ADMIN_DEPTH: u16 = 4;
 /// Fruitless polls in a row, while commands are outstanding, after which the controller's status is read: shared memory does
 /// not tell that a server has gone.
 const POLLS_BEFORE_CHECK: u32 = 1 << 16;
@@ -30,6 +34,8 @@ pub struct FunctionDrive {
     memory: Rc<SharedMemory>,
     endpoint: String,
     info: DriveInfo,
+    /// Commands are admin commands.
+    is_admin: bool,
     state: RefCell<State>,
 }
 
@@ -48,14 +54,6 @@ struct State {
     lost: Option<Lost>,
 }
 
-/// Memory for the data of a command, and the command that has it.
-struct Slot {
-    data: u64,
-    /// A page with the addresses of all pages of the data but the first.
-    list: u64,
-    command: Option<(Token, HostMem, usize)>,
-}
-
 impl FunctionDrive {
     /// Connects to the function at `path`, and creates a queue pair for each of `pairs`: commands at a time, fewer where the
     /// controller allows only fewer, and the namespace, of which `None` is the first. They are pairs of one controller, because a
@@ -70,24 +68,49 @@ impl FunctionDrive {
         pairs: &[(u16, Option<u32>)],
         keeps_data: bool,
     ) -> Result<Vec<FunctionDrive>, FunctionError> {
-        let mut function = Function::connect(path, pairs.iter().map(|(depth, _)| bytes(*depth)).sum())?;
-        let infos = pairs.iter().map(|(_, nsid)| function.drive_info(*nsid));
-        let infos = infos.collect::<Result<Vec<DriveInfo>, FunctionError>>()?;
-        if !function.maps_doorbells() && function.has_doorbell_buffers()? {
-            function.use_doorbell_buffers()?;
-        }
-        let (memory, most) = (function.memory().clone(), function.max_depth()?);
-        let states = pairs.iter().map(|(depth, _)| State::new(&mut function, &memory, (*depth).clamp(1, most)));
-        let states = states.collect::<Result<Vec<State>, FunctionError>>()?;
+        let bytes = pairs.iter().map(|(depth, _)| bytes(*depth)).sum();
+        let (function, states) = open(path, bytes, pairs)?;
+        let (memory, function) = (function.memory().clone(), Rc::new(function));
+        let drive = |(state, info)| FunctionDrive::over(&function, &memory, path, info, keeps_data, state);
+        Ok(states.into_iter().map(drive).collect())
+    }
+
+    /// Connects as [`FunctionDrive::connect`] does, for one queue pair, and takes the admin queue as a drive as well: that first,
+    /// whose commands are admin commands.
+    ///
+    /// # Errors
+    /// As of [`FunctionDrive::connect`].
+    pub fn connect_with_admin(
+        path: &Path,
+        pair: (u16, Option<u32>),
+        keeps_data: bool,
+    ) -> Result<(FunctionDrive, FunctionDrive), FunctionError> {
+        let (mut function, states) = open(path, bytes(pair.0) + bytes(ADMIN_DEPTH), &[pair])?;
+        let (state, info) = states.into_iter().next().expect("one for each pair");
+        let memory = function.memory().clone();
+        let admin = State::over(function.take_admin()?, &memory, ADMIN_DEPTH)?;
         let function = Rc::new(function);
-        let drive = |(state, info): (State, DriveInfo)| FunctionDrive {
+        let drive = |info, state| FunctionDrive::over(&function, &memory, path, info, keeps_data, state);
+        let admin = FunctionDrive { is_admin: true, ..drive(info, admin) };
+        Ok((admin, drive(info, state)))
+    }
+
+    fn over(
+        function: &Rc<Function>,
+        memory: &Rc<SharedMemory>,
+        path: &Path,
+        info: DriveInfo,
+        keeps_data: bool,
+        state: State,
+    ) -> FunctionDrive {
+        FunctionDrive {
             function: function.clone(),
             memory: memory.clone(),
             endpoint: path.display().to_string(),
             info: DriveInfo { keeps_data, max_blocks: info.max_blocks.min(MOST_BYTES / info.lba_bytes), ..info },
+            is_admin: false,
             state: RefCell::new(state),
-        };
-        Ok(states.into_iter().zip(infos).map(drive).collect())
+        }
     }
 
     /// What it owes its user now.
@@ -151,36 +174,62 @@ impl FunctionDrive {
     fn put(&self, state: &mut State, io: Io) {
         let Io { command, mem, token } = io;
         let bytes = self.data_bytes(&command, &mem);
-        let checked = if bytes > MOST_BYTES as usize { Err(Status::INVALID_FIELD) } else { mem.fits(bytes) };
+        let is_bidirectional = !self.is_vector(&command) && Transfer::of(command.opcode) == Transfer::Both;
+        let checked = match bytes > MOST_BYTES as usize || is_bidirectional {
+            true => Err(Status::INVALID_FIELD),
+            false => mem.fits(bytes),
+        };
         if let Err(status) = checked {
             return state.ended.push((token, Completion::of(status)));
         }
         let number = state.free.pop().expect("the caller has seen a free slot");
         let slot = &mut state.slots[usize::from(number)];
-        let list = if bytes as u64 > 2 * PAGE { slot.list } else { slot.data + PAGE };
+        let listed = match self.is_vector(&command) {
+            true => slot.list_addresses(&self.memory, &command, &mem),
+            false => Ok(command),
+        };
+        let command = match listed {
+            Ok(command) => command,
+            Err(status) => {
+                state.free.push(number);
+                return state.ended.push((token, Completion::of(status)));
+            }
+        };
+        let (prp1, prp2) = slot.pointers(bytes);
         let flags = command.flags & !FLAGS_PSDT;
-        let command =
-            SubmissionEntry { flags, cid: number.into(), prp1: slot.data.into(), prp2: list.into(), ..command };
-        let copied = match is_to_controller(&command) {
-            true => copy_in(&self.memory, slot.data, &mem, bytes),
-            false => Ok(()),
+        let to_send = SubmissionEntry { flags, cid: number.into(), prp1, prp2, ..command };
+        let copied = match Transfer::of(command.opcode) {
+            Transfer::ToController => slot::copy_in(&self.memory, slot.data, &mem, bytes),
+            _ => Ok(()),
         };
         // Only what a read brings is copied back.
-        let mem = if is_to_host(&command) { mem } else { HostMem::none() };
+        let mem = if Transfer::of(command.opcode) == Transfer::ToHost { mem } else { HostMem::none() };
         slot.command = Some((token, mem, bytes));
-        if let Err(error) = copied.and_then(|()| state.pair.submit(&command)) {
+        if let Err(error) = copied.and_then(|()| state.pair.submit(&to_send)) {
             state.lose(Lost { endpoint: self.endpoint.clone(), reason: error.to_string() });
         }
     }
 
+    /// Whether a command names its addresses in lists.
+    fn is_vector(&self, command: &SubmissionEntry) -> bool {
+        !self.is_admin && slot::is_vector(IoOpcode(command.opcode))
+    }
+
     /// Bytes that a command transfers.
     fn data_bytes(&self, command: &SubmissionEntry, mem: &HostMem) -> usize {
+        let lba_bytes = self.info.lba_bytes as usize;
         match IoOpcode(command.opcode) {
+            _ if self.is_admin => {}
             IoOpcode::READ | IoOpcode::WRITE | IoOpcode::COMPARE => {
-                (usize::from(command.cdw12.get() as u16) + 1) * self.info.lba_bytes as usize
+                return (usize::from(command.cdw12.get() as u16) + 1) * lba_bytes;
             }
-            _ if is_to_controller(command) || is_to_host(command) => mem.len(),
-            _ => 0,
+            VECTOR_READ | VECTOR_WRITE => return (command.vector_z() as usize + 1) * lba_bytes,
+            opcode if slot::is_vector(opcode) => return 0,
+            _ => {}
+        }
+        match Transfer::of(command.opcode) {
+            Transfer::None => 0,
+            _ => mem.len(),
         }
     }
 }
@@ -205,7 +254,11 @@ impl Drive for FunctionDrive {
 
 impl State {
     fn new(function: &mut Function, memory: &SharedMemory, depth: u16) -> Result<State, FunctionError> {
-        let pair = function.create_pair(depth)?;
+        State::over(function.create_pair(depth)?, memory, depth)
+    }
+
+    /// That of a queue pair, which has as many slots as commands at a time.
+    fn over(pair: QueuePair, memory: &SharedMemory, depth: u16) -> Result<State, FunctionError> {
         let slots = (0..depth).map(|_| Slot::new(memory)).collect::<io::Result<Vec<Slot>>>()?;
         Ok(State {
             pair,
@@ -238,7 +291,7 @@ impl State {
         self.answers += 1;
         let mut status = entry.status();
         if status.is_success() && !mem.is_none() {
-            copy_out(memory, data, &mem, bytes)?;
+            slot::copy_out(memory, data, &mem, bytes)?;
             if mem.has_failed() {
                 status = Status::DATA_TRANSFER_ERROR;
             }
@@ -258,52 +311,27 @@ impl State {
     }
 }
 
-impl Slot {
-    fn new(memory: &SharedMemory) -> io::Result<Slot> {
-        let (data, list) = (memory.take(MOST_BYTES.into())?, memory.take(PAGE)?);
-        for page in 1..u64::from(MOST_BYTES) / PAGE {
-            memory.write(list + (page - 1) * 8, &(data + page * PAGE).to_le_bytes())?;
-        }
-        Ok(Slot { data, list, command: None })
+/// Connects to a function, and makes a queue pair for each of `pairs`, with what its namespace is as a drive.
+fn open(
+    path: &Path,
+    bytes: u64,
+    pairs: &[(u16, Option<u32>)],
+) -> Result<(Function, Vec<(State, DriveInfo)>), FunctionError> {
+    let mut function = Function::connect(path, bytes)?;
+    let infos = pairs.iter().map(|(_, nsid)| function.drive_info(*nsid));
+    let infos = infos.collect::<Result<Vec<DriveInfo>, FunctionError>>()?;
+    if !function.maps_doorbells() && function.has_doorbell_buffers()? {
+        function.use_doorbell_buffers()?;
     }
+    let (memory, most) = (function.memory().clone(), function.max_depth()?);
+    let states = pairs.iter().map(|(depth, _)| State::new(&mut function, &memory, (*depth).clamp(1, most)));
+    let states = states.collect::<Result<Vec<State>, FunctionError>>()?;
+    Ok((function, states.into_iter().zip(infos).collect()))
 }
 
 /// Bytes of shared memory for a queue pair.
 fn bytes(depth: u16) -> u64 {
     let (slots, entries) = (u64::from(depth.max(1)), u64::from(depth.max(1)) + 1);
     let queues = (entries * SUBMISSION).next_multiple_of(PAGE) + (entries * COMPLETION).next_multiple_of(PAGE);
-    queues + slots * (u64::from(MOST_BYTES) + PAGE)
-}
-
-/// Bits 1:0 of an opcode are the direction of its data (Base 3.3.3.1).
-fn is_to_controller(command: &SubmissionEntry) -> bool {
-    command.opcode & 0b11 == 0b01
-}
-
-fn is_to_host(command: &SubmissionEntry) -> bool {
-    command.opcode & 0b11 == 0b10
-}
-
-/// Copies the data of a command into shared memory; what was there before stays where it has none.
-fn copy_in(memory: &SharedMemory, to: u64, mem: &HostMem, bytes: usize) -> io::Result<()> {
-    if mem.is_none() {
-        return Ok(());
-    }
-    let mut page = [0; PAGE as usize];
-    for start in (0..bytes).step_by(page.len()) {
-        let part = &mut page[..(bytes - start).min(PAGE as usize)];
-        mem.read(start, part);
-        memory.write(to + start as u64, part)?;
-    }
-    Ok(())
-}
-
-fn copy_out(memory: &SharedMemory, from: u64, mem: &HostMem, bytes: usize) -> io::Result<()> {
-    let mut page = [0; PAGE as usize];
-    for start in (0..bytes).step_by(page.len()) {
-        let part = &mut page[..(bytes - start).min(PAGE as usize)];
-        memory.read(from + start as u64, part)?;
-        mem.write(start, part);
-    }
-    Ok(())
+    queues + slots * slot::BYTES
 }

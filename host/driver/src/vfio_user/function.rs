@@ -46,7 +46,8 @@ pub struct Function {
     buffers: Option<Buffers>,
     /// Signalled when an admin command has completed.
     event: OwnedFd,
-    admin: QueuePair,
+    /// The admin queue, until a drive has it.
+    admin: Option<QueuePair>,
     /// A page for the data of admin commands.
     data: u64,
     /// Queue pairs created.
@@ -71,7 +72,7 @@ impl Function {
         let set_aside = Buffers { shadow: memory.take(PAGE)?, events: memory.take(PAGE)? };
         let doorbells =
             Doorbells { messages: messages.clone(), memory: memory.clone(), page: page.clone(), buffers: None };
-        let admin = QueuePair::new(doorbells, 0, ADMIN_ENTRIES, submissions, completions);
+        let admin = Some(QueuePair::new(doorbells, 0, ADMIN_ENTRIES, submissions, completions));
         enable(&messages, submissions, completions)?;
         Ok(Function { messages, memory, page, set_aside, buffers: None, event, admin, data, pairs: 0 })
     }
@@ -191,12 +192,19 @@ impl Function {
         Ok(QueuePair::new(doorbells, id, entries, submissions, completions))
     }
 
+    /// Takes the admin queue, which nothing of it is outstanding in: there are no admin commands of the function itself any more.
+    pub(super) fn take_admin(&mut self) -> Result<QueuePair, FunctionError> {
+        self.admin.take().ok_or_else(|| FunctionError::unusable("a drive has the admin queue already"))
+    }
+
     /// Executes an admin command, and waits until it has completed.
     fn execute(&mut self, step: &'static str, entry: SubmissionEntry) -> Result<(), FunctionError> {
-        self.admin.submit(&entry)?;
+        let taken = || FunctionError::unusable(format!("{step}: a drive has the admin queue"));
+        self.admin.as_mut().ok_or_else(taken)?.submit(&entry)?;
         loop {
-            if let Some(completion) = self.admin.reap()? {
-                self.admin.tell_head()?;
+            let admin = self.admin.as_mut().ok_or_else(taken)?;
+            if let Some(completion) = admin.reap()? {
+                admin.tell_head()?;
                 let status = completion.status();
                 return if status.is_success() { Ok(()) } else { Err(FunctionError::Failed { step, status }) };
             }

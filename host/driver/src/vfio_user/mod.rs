@@ -24,6 +24,7 @@
 //! | `queue_pair` | a queue pair that is polled |
 //! | `function` | connecting, enabling, admin commands |
 //! | `drive` | queue pairs as drives |
+//! | `slot` | the memory of a command of a drive |
 //!
 //! Left out: interrupts of I/O queues; reconnection.
 
@@ -33,6 +34,7 @@ mod function;
 mod memory;
 mod messages;
 mod queue_pair;
+mod slot;
 
 use std::io;
 

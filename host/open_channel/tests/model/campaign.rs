@@ -67,7 +67,10 @@ fn to_write(rng: &mut Rng, model: &Model) -> Vec<u64> {
     let (unit, mut addresses) = (model.geometry.ws_min, Vec::new());
     for _ in 0..1 + rng.below(3) {
         let chunk = chunk(rng, model);
-        let pointer = model.chunks[chunk].data.len() as u32;
+        // Where a chunk comes again, mostly where it was left off.
+        let in_chunk = |address: &&u64| model.at(**address).is_ok_and(|(of, _)| of == chunk);
+        let before = if rng.chance(0.8) { addresses.iter().filter(in_chunk).count() } else { 0 };
+        let pointer = (model.chunks[chunk].data.len() + before) as u32;
         let at = if rng.chance(0.9) { pointer } else { rng.below(u64::from(model.geometry.sectors)) as u32 };
         let units = if rng.chance(0.9) { unit * (1 + rng.below(2) as u32) } else { 1 + rng.below(30) as u32 };
         let first = model.address(chunk, 0) + u64::from(at);

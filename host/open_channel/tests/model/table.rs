@@ -22,7 +22,7 @@ impl Model {
         Model { geometry, chunks }
     }
 
-    fn at(&self, address: u64) -> Result<(usize, usize), Status> {
+    pub(crate) fn at(&self, address: u64) -> Result<(usize, usize), Status> {
         let place = self.geometry.place(address).ok_or(Status::LBA_OUT_OF_RANGE)?;
         Ok((self.geometry.chunk_number(place) as usize, place.sector as usize))
     }
@@ -50,16 +50,15 @@ impl Model {
                 _ => parts.push((chunk, vec![sector])),
             }
         }
-        if (0..parts.len()).any(|part| parts[..part].iter().any(|before| before.0 == parts[part].0)) {
-            return Err(Status::OUT_OF_ORDER_WRITE);
-        }
-        for (chunk, sectors) in parts {
+        for (number, (chunk, sectors)) in parts.iter().enumerate() {
             let unit = self.geometry.ws_min as usize;
             if !sectors[0].is_multiple_of(unit) || !sectors.len().is_multiple_of(unit) {
                 return Err(Status::INVALID_FIELD);
             }
-            let Chunk { state, data } = &self.chunks[chunk];
-            if ![CHUNK_FREE, CHUNK_OPEN].contains(state) || data.len() != sectors[0] {
+            let Chunk { state, data } = &self.chunks[*chunk];
+            // A chunk may come again, where it was left off.
+            let before = parts[..number].iter().filter(|part| part.0 == *chunk).map(|part| part.1.len());
+            if ![CHUNK_FREE, CHUNK_OPEN].contains(state) || data.len() + before.sum::<usize>() != sectors[0] {
                 return Err(Status::OUT_OF_ORDER_WRITE);
             }
         }

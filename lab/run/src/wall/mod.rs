@@ -9,7 +9,7 @@
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
 //! | `report` | the figures |
-//! | `target` | a host of one's own on a drive behind NVMe/TCP |
+//! | `target` | a host of one's own on a drive behind NVMe/TCP or vfio-user |
 //!
 //! Latencies run from the submission (closed loads) or arrival (open loads) of a request to the moment at which the loop
 //! has its completion. What a drive did inside is not told, so a report has no breakdown.

@@ -2,96 +2,21 @@
 #![cfg(target_os = "linux")]
 
 use std::cell::RefCell;
-use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Subsystem, Token};
+use nandscape_drive::{Completion, Drive, HostMem, Io, Token};
 use nandscape_host_driver::vfio_user::{Function, FunctionDrive, FunctionError, QueuePair};
-use nandscape_sim::{Executor, Seed};
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
-use nandscape_transport_vfio_user::{DoorbellMode, Function as Served, Listener};
+use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+mod server;
+
+use server::Server;
 
 /// The longest wait for a completion: a hang is reported.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Exported(Ssd);
-
-impl Export for Exported {
-    fn info(&self) -> DriveInfo {
-        self.0.subsystem().info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        Err(Status::INVALID_QUEUE_ID)
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.0.subsystem())
-    }
-}
-
-/// A drive of 64 MiB as a PCI function.
-struct Server {
-    folder: tempfile::TempDir,
-    listener: Option<Listener>,
-    handle: Handle,
-    reactor: Option<JoinHandle<()>>,
-}
-
-impl Server {
-    fn start(doorbells: DoorbellMode) -> Server {
-        let (tell, told) = channel();
-        let reactor = std::thread::spawn(move || {
-            let mut profile = Profile::load("default").unwrap();
-            ["capacity=64MiB", "controller.queue_pairs=4"].into_iter().for_each(|key| profile.set(key).unwrap());
-            let resolved = profile.resolve().unwrap().without_delay();
-            let executor = Executor::new();
-            let sim = executor.sim();
-            let ssd = Ssd::new(&sim, &resolved, StoreKind::Ram, Seed::new(7)).unwrap();
-            let port = Port::new(&sim, vec![Rc::new(Exported(ssd)) as Rc<dyn Export>]);
-            let (names, log) = (vec!["drive".to_owned()], Box::new(|_: &str| ()));
-            let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
-            let (reactor, handle) = Reactor::new(setup).unwrap();
-            tell.send(handle).unwrap();
-            reactor.run().unwrap();
-        });
-        let handle = told.recv().expect("the reactor starts");
-        let folder = tempfile::tempdir().unwrap();
-        let served = Served {
-            path: folder.path().join("function"),
-            handle: handle.clone(),
-            drive: 0,
-            number: 0,
-            queue_pairs: 4,
-            doorbells,
-            log: Arc::new(|_: &str| ()),
-        };
-        let listener = Some(Listener::start(served).unwrap());
-        Server { folder, listener, handle, reactor: Some(reactor) }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("function")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.listener.take());
-        self.handle.stop();
-        if let Some(reactor) = self.reactor.take() {
-            reactor.join().expect("the reactor ends in order");
-        }
-    }
-}
 
 #[expect(clippy::disallowed_methods, reason = "a test that hangs is reported")]
 fn now() -> Instant {
