@@ -154,6 +154,7 @@ impl State {
     }
 
     /// Has a block that is to be retired emptied, if nothing of it is under way any more.
+    #[inline]
     pub(super) fn check_retiring(&mut self, block: BlockId) {
         let info = self.tables.blocks.get(block);
         if info.state == BlockState::Retiring && info.programmed == info.allocated {
@@ -162,6 +163,7 @@ impl State {
     }
 
     /// A block has gone bad, and is to be emptied.
+    #[cold]
     fn empty(&mut self, block: BlockId) {
         let plane = self.geometry.plane_of(block);
         let retiring = &mut self.collectors.of_mut(plane).retiring;

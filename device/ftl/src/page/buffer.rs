@@ -467,6 +467,7 @@ impl WriteBuffer {
         }
     }
 
+    #[inline]
     fn enqueue_back(&mut self, id: SlotId) {
         let (state, line) = self.line_for(id);
         let tail = std::mem::replace(&mut line.tail, id.0);

@@ -403,6 +403,7 @@ impl PageFtl {
 
     /// The logical unit whose data is at `unit`, as the collector has learned it: from its table, or from the out-of-band
     /// area that it has read.
+    #[inline]
     fn owner(&self, unit: UnitId, moves: &Moves) -> Lpn {
         match self.config.gc.owner {
             OwnerSource::Table => Lpn(self.media.tag(unit)),
@@ -451,39 +452,48 @@ impl PageFtl {
             moves.learn(seized.take_tags());
             self.lose(&unreadable, moves);
         }
-        if self.media.is_remote() {
-            return self.relocate_elsewhere(seized, moves).await;
-        }
-        let unreadable = seized.read(&moves.reads).await?;
-        moves.learn(seized.take_tags());
-        self.lose(&unreadable, moves);
-        self.program_moves(seized, moves).await
-    }
-
-    /// Flash elsewhere may copy by itself. What cannot be read there are units, not pages.
-    async fn relocate_elsewhere(&self, seized: &mut Seized<'_>, moves: &mut Moves) -> Result<(), Broken> {
-        let per_page = self.media.geometry().units_per_page() as usize;
-        if seized.can_copy_together() {
-            seized.cross_areas(moves.reads.iter().map(|(page, _)| *page));
-            moves.learn(seized.take_tags());
-            for (page, units) in moves.targets.iter().zip(moves.units.chunks(per_page)) {
-                seized.copy_together(units, *page).await?;
-            }
-            self.lose_unreadable(moves);
+        let is_remote = self.media.is_remote();
+        if is_remote && Box::pin(self.copy_elsewhere(seized, moves)).await? {
             return Ok(());
         }
-        self.want_pages(moves);
         let unreadable = seized.read(&moves.reads).await?;
         moves.learn(seized.take_tags());
         self.lose(&unreadable, moves);
-        self.lose_unreadable(moves);
+        if is_remote {
+            self.lose_unreadable(moves);
+        }
         let ended = self.program_moves(seized, moves).await;
+        if is_remote {
+            self.release_sources(moves);
+        }
+        ended
+    }
+
+    /// Flash elsewhere may copy by itself: whether it has. If not, it is told which units are read.
+    #[cold]
+    async fn copy_elsewhere(&self, seized: &mut Seized<'_>, moves: &mut Moves) -> Result<bool, Broken> {
+        let per_page = self.media.geometry().units_per_page() as usize;
+        if !seized.can_copy_together() {
+            self.want_pages(moves);
+            return Ok(false);
+        }
+        seized.cross_areas(moves.reads.iter().map(|(page, _)| *page));
+        moves.learn(seized.take_tags());
+        for (page, units) in moves.targets.iter().zip(moves.units.chunks(per_page)) {
+            seized.copy_together(units, *page).await?;
+        }
+        self.lose_unreadable(moves);
+        Ok(true)
+    }
+
+    /// What was read from flash elsewhere is given up.
+    #[cold]
+    fn release_sources(&self, moves: &Moves) {
         if let Some(unit) = moves.units.first() {
             let block = self.media.geometry().block_of(self.media.geometry().page_of(*unit));
             // What is left of the last page is moved by the next batch, which does not read it again.
             self.media.release(block, moves.reads.last().map(|(page, _)| *page));
         }
-        ended
     }
 
     /// All current units of the pages are to be read.
@@ -509,7 +519,9 @@ impl PageFtl {
         Ok(())
     }
 
-    /// Units that could not be read elsewhere, of pages copied within their plane and of others.
+    /// What cannot be read elsewhere are units, not pages: those that could not be, of pages copied within their plane and of
+    /// others.
+    #[cold]
     fn lose_unreadable(&self, moves: &Moves) {
         let geometry = self.media.geometry();
         let of_page = |(page, _): &(PageId, PageId)| {

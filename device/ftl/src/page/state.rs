@@ -227,10 +227,16 @@ impl State {
     }
 
     /// The logical unit whose current data is at `unit`: as its tag says, or where that cannot be read, as the map says.
+    #[inline]
     pub(super) fn owner_of(&self, unit: UnitId, tag: Lpn) -> Lpn {
         if tag.0 < self.tables.map.units() {
             return tag;
         }
+        self.owner_by_map(unit)
+    }
+
+    #[cold]
+    fn owner_by_map(&self, unit: UnitId) -> Lpn {
         let mut lpns = (0..self.tables.map.units()).map(Lpn);
         let found = lpns.find(|lpn| self.flash_copy(*lpn) == Location::Flash(unit));
         found.unwrap_or_else(|| panic!("{unit:?} is valid, and nothing refers to it"))
