@@ -1,9 +1,11 @@
 //! A pool of tasks that do one kind of job, started as they are needed and kept for the next one.
 //!
 //! A job costs no allocation once the pool has grown to the number of jobs in flight: the future of the work lives
-//! inside its worker's. Jobs start in the order of [`Workers::start`].
+//! inside its worker's. Jobs start in the order of [`Workers::start`], whichever worker is polled first: one may have been woken
+//! for another reason before its job came.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use crate::executor::Sim;
@@ -18,7 +20,10 @@ pub struct Workers<J: 'static> {
 
 struct Pool<J> {
     sim: Sim,
-    workers: RefCell<Vec<Rc<Mailbox<J>>>>,
+    /// Each worker is told that there is a job in the queue for it, or gets one of its own, which begins later.
+    workers: RefCell<Vec<Rc<Mailbox<Option<J>>>>>,
+    /// Jobs that begin now, as many as workers were told of.
+    queue: RefCell<VecDeque<J>>,
     /// The workers without a job, by number.
     idle: RefCell<Vec<u32>>,
     /// No job will come any more.
@@ -35,7 +40,9 @@ impl<J: 'static> Workers<J> {
             let (sim, work) = (pool.sim.clone(), work.clone());
             sim.spawn(async move {
                 while !pool.is_closed.get() {
-                    let mut job = mailbox.receive().await;
+                    let own = mailbox.receive().await;
+                    let mut job =
+                        own.unwrap_or_else(|| pool.queue.borrow_mut().pop_front().expect("a job for each worker"));
                     work(&mut job).await;
                     drop(job);
                     pool.idle.borrow_mut().push(number);
@@ -45,6 +52,7 @@ impl<J: 'static> Workers<J> {
         let pool = Pool {
             sim: sim.clone(),
             workers: RefCell::default(),
+            queue: RefCell::default(),
             idle: RefCell::default(),
             is_closed: Cell::new(false),
         };
@@ -55,18 +63,18 @@ impl<J: 'static> Workers<J> {
     #[inline]
     pub fn start(&self, job: J) {
         let number = self.worker();
-        self.pool.workers.borrow()[number as usize].send(job);
+        self.pool.queue.borrow_mut().push_back(job);
+        self.pool.workers.borrow()[number as usize].send(None);
     }
 
     /// Starts a job after `delay`; cheaper than a job that begins by waiting.
     #[inline(always)]
     pub fn start_after(&self, delay: Span, job: J) {
-        let number = self.worker();
-        let worker = &self.pool.workers.borrow()[number as usize];
-        match delay.is_zero() {
-            true => worker.send(job),
-            false => worker.send_after(delay, job),
+        if delay.is_zero() {
+            return self.start(job);
         }
+        let number = self.worker();
+        self.pool.workers.borrow()[number as usize].send_after(delay, Some(job));
     }
 
     /// How many jobs have been started and not ended.
@@ -103,6 +111,30 @@ impl<J> Drop for Workers<J> {
 mod tests {
     use super::*;
     use crate::executor::Executor;
+
+    #[test]
+    fn jobs_start_in_order_whichever_worker_is_awake() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let (begun, tasks) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(Vec::new())));
+        let (inner, log, of) = (sim.clone(), begun.clone(), tasks.clone());
+        let workers = Workers::new(&sim, async move |number: &mut u32| {
+            log.borrow_mut().push(*number);
+            of.borrow_mut().push(inner.current_task());
+            inner.sleep(Span::from_ns(5)).await;
+        });
+        let ran = async {
+            [1, 2].into_iter().for_each(|number| workers.start(number));
+            sim.sleep(Span::from_ns(50)).await;
+            // It will be the first that is polled, and is the last that gets a job.
+            let first = tasks.borrow()[0];
+            sim.wake(first);
+            [3, 4].into_iter().for_each(|number| workers.start(number));
+            sim.sleep(Span::from_ns(50)).await;
+        };
+        executor.block_on(ran).unwrap();
+        assert_eq!(*begun.borrow(), [1, 2, 3, 4]);
+    }
 
     #[test]
     fn jobs_overlap_and_workers_are_used_again() {
