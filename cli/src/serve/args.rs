@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_lab_run::host_ftl::{HostedSpec, Moving};
 use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::recording::Kept;
@@ -83,11 +84,20 @@ pub(crate) struct ServeArgs {
     /// in `nandscape sim`; may be repeated. A running drive takes rules over --control
     #[arg(long, value_name = "[NAME=]RULE")]
     fault: Vec<String>,
-    /// Where the flash of a drive is: ram (in memory); none (data is kept nowhere, and reads give zeros); or a file, which
-    /// outlasts the process and is made if it does not exist (file:none is a file of that name). May be repeated, for each
-    /// of several drives. Left out: ram
-    #[arg(long, value_name = "[NAME=]ram|none|[file:]PATH")]
+    /// Where the flash of a drive is: ram (in memory); none (data is kept nowhere, and reads give zeros); a file, which
+    /// outlasts the process and is made if it does not exist (file:none is a file of that name); or an open-channel drive behind
+    /// NVMe/TCP, nvme-tcp://HOST:PORT/NQN, over which the FTL of P runs in this process. May be repeated, for each of several
+    /// drives. Left out: ram
+    #[arg(long, value_name = "[NAME=]ram|none|[file:]PATH|URL")]
     store: Vec<String>,
+    /// How garbage collection over an open-channel drive moves data: by copies in the drive, or by reads and writes over the
+    /// network
+    #[arg(long, value_enum, default_value = "copy")]
+    store_moves: MovesArg,
+    /// Reset all chunks of the open-channel drives in --store first: what they hold is lost. An FTL begins with chunks that are
+    /// reset
+    #[arg(long)]
+    store_reset: bool,
     /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
     pub(super) store_sync: bool,
@@ -179,6 +189,21 @@ pub(crate) enum RecordData {
     None,
 }
 
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MovesArg {
+    Copy,
+    ReadWrite,
+}
+
+impl From<MovesArg> for Moving {
+    fn from(word: MovesArg) -> Moving {
+        match word {
+            MovesArg::Copy => Moving::Copy,
+            MovesArg::ReadWrite => Moving::ReadWrite,
+        }
+    }
+}
+
 impl From<RecordData> for Kept {
     fn from(word: RecordData) -> Kept {
         match word {
@@ -222,6 +247,9 @@ impl ServeArgs {
         self.check_states(&named, &stores, &states)?;
         let saves = states::of_each("--save-state", &self.save_state, &names)?;
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
+            Named::Profile(profile) if stores[number].target().is_some() => {
+                Ok(PlannedDrive::Hosted(self.hosted(name, profile, (number as u64, &stores[number]))))
+            }
             Named::Profile(profile) => {
                 let resolved = resolve_with(profile, &self.set, &faults[number])?;
                 let spec = self.spec(name, resolved, (number as u64, &stores[number]));
@@ -302,11 +330,25 @@ impl ServeArgs {
         if self.store_sync && stores.iter().all(|store| store.path().is_none()) {
             return input("--store-sync: no drive is in a file; give --store file:PATH, or leave it out");
         }
+        let has_target = stores.iter().any(|store| store.target().is_some());
+        if (self.store_reset || self.store_moves != MovesArg::Copy) && !has_target {
+            let option = if self.store_reset { "--store-reset" } else { "--store-moves" };
+            return input(format!(
+                "{option}: no drive has its flash in an open-channel drive; give --store nvme-tcp://HOST:PORT/NQN, or leave it out"
+            ));
+        }
         for ((name, what), store) in named.iter().zip(stores) {
-            let Some(path) = store.path() else { continue };
+            let path = match store {
+                StoreArg::None | StoreArg::Ram => continue,
+                StoreArg::File(path) => path.display().to_string(),
+                StoreArg::OpenChannel(target) => target.to_string(),
+            };
             if let Named::Url(url) = what {
-                let path = path.display();
                 return input(format!("--store {name}={path}: the drive is {url}; its data is where it is served"));
+            }
+            if store.target().is_some() {
+                self.check_hosted(name, &path)?;
+                continue;
             }
             if self.record.is_some() {
                 return input(
@@ -315,6 +357,30 @@ impl ServeArgs {
             }
         }
         Ok(())
+    }
+
+    /// Options that concern flash of this process, which a drive over another one's has not.
+    fn check_hosted(&self, name: &str, url: &str) -> Result<(), Failure> {
+        let refused = |option: &str, why: &str| input(format!("{option}: the flash of drive {name:?} is {url}; {why}"));
+        let given = [
+            ("--record", self.record.is_some(), "what it answers comes from outside and is not recorded"),
+            ("--fault", !self.fault.is_empty(), "faults are set where it is served"),
+            ("--precondition", self.precondition != Precondition::None, "an FTL over it begins empty"),
+        ];
+        given.iter().find(|(_, is_given, _)| *is_given).map_or(Ok(()), |(option, _, why)| refused(option, why))
+    }
+
+    fn hosted(&self, name: String, profile: &str, (number, store): (u64, &StoreArg)) -> HostedSpec {
+        HostedSpec {
+            name,
+            number,
+            profile: profile.to_owned(),
+            changes: self.set.clone(),
+            no_delay: self.no_delay,
+            target: store.target().expect("the caller has seen it").clone(),
+            moving: self.store_moves.into(),
+            resets: self.store_reset,
+        }
     }
 
     fn remote(&self, name: String, url: &str) -> Result<RemoteSpec, Failure> {
@@ -376,6 +442,11 @@ impl ServeArgs {
             if let Named::Url(url) = what {
                 return input(format!(
                     "--from-state {name}={state}: the drive is {url}; its state is where it is served"
+                ));
+            }
+            if let Some(target) = store.target() {
+                return input(format!(
+                    "--from-state {name}={state}: the flash of the drive is {target}; an FTL over it begins empty"
                 ));
             }
             if let Some(path) = store.path() {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
-use nandscape_drive::DriveInfo;
+use nandscape_lab_run::host_ftl::{HostedExport, HostedSpec};
 use nandscape_lab_run::{DriveSpec, LiveDrives, Progress, RemoteExport, RemoteSpec, SsdExport};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Executor, Sim};
@@ -33,6 +33,8 @@ pub(super) enum PlannedDrive {
     Model(DriveSpec),
     /// A drive of another server.
     Remote(RemoteSpec),
+    /// An FTL over the flash of another server's open-channel drive.
+    Hosted(HostedSpec),
 }
 
 /// What `--drive` names.
@@ -50,6 +52,7 @@ impl PlannedDrive {
         match self {
             PlannedDrive::Model(spec) => &spec.name,
             PlannedDrive::Remote(spec) => &spec.name,
+            PlannedDrive::Hosted(spec) => &spec.name,
         }
     }
 
@@ -65,7 +68,7 @@ impl PlannedDrive {
     pub(super) fn memory(&self) -> u64 {
         match self {
             PlannedDrive::Model(spec) => spec.resolve().map_or(0, |resolved| resolved.capacity()),
-            PlannedDrive::Remote(_) => 0,
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => 0,
         }
     }
 }
@@ -79,7 +82,7 @@ impl Part {
     pub(super) fn recorded(&self) -> LiveDrives {
         let models = self.drives.iter().filter_map(|drive| match drive {
             PlannedDrive::Model(spec) => Some(spec.clone()),
-            PlannedDrive::Remote(_) => None,
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => None,
         });
         LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: self.seed, drives: models.collect() }
     }
@@ -100,6 +103,10 @@ impl Part {
                 let export = spec.connect(sim).map_err(|problem| anyhow::anyhow!("--drive {problem}"))?;
                 Ok(Served::Remote(Rc::new(export), spec.target.to_string()))
             }
+            PlannedDrive::Hosted(spec) => {
+                let export = spec.connect(sim, self.seed).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+                Ok(Served::Hosted(Rc::new(export), spec.clone()))
+            }
         };
         self.drives.iter().zip(files).map(build).collect()
     }
@@ -109,6 +116,7 @@ impl Part {
 pub(super) enum Served {
     Model(Rc<SsdExport>, String),
     Remote(Rc<RemoteExport>, String),
+    Hosted(Rc<HostedExport>, HostedSpec),
 }
 
 impl Served {
@@ -116,6 +124,7 @@ impl Served {
         match self {
             Served::Model(export, _) => export.clone(),
             Served::Remote(export, _) => export.clone(),
+            Served::Hosted(export, _) => export.clone(),
         }
     }
 
@@ -124,6 +133,7 @@ impl Served {
         match self {
             Served::Model(_, profile) => profile,
             Served::Remote(_, url) => url,
+            Served::Hosted(_, spec) => &spec.profile,
         }
     }
 
@@ -137,6 +147,7 @@ impl Served {
         match self {
             Served::Model(export, _) => export.profile().max_queue_pairs(),
             Served::Remote(export, _) => export.max_queue_pairs(),
+            Served::Hosted(export, _) => export.max_queue_pairs(),
         }
     }
 
@@ -144,6 +155,7 @@ impl Served {
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Served::Model(export, _) => export.ssd().check(),
+            Served::Hosted(export, _) => export.ssd().check(),
             // They are where the drive is.
             Served::Remote(..) => Ok(()),
         }
@@ -178,10 +190,15 @@ impl Served {
 
     /// What a user should know of a drive that the command line does not describe.
     pub(super) fn note(&self, name: &str) -> Option<String> {
-        let Served::Remote(export, url) = self else { return None };
-        let DriveInfo { lba_bytes, .. } = export.info();
-        let size = Bytes(export.info().bytes());
-        Some(format!("drive {name} is {url}: {}; {size} in blocks of {lba_bytes} bytes", export.identity()))
+        let info = self.export().info();
+        let size = format!("{} in blocks of {} bytes", Bytes(info.bytes()), info.lba_bytes);
+        match self {
+            Served::Model(..) => None,
+            Served::Remote(export, url) => Some(format!("drive {name} is {url}: {}; {size}", export.identity())),
+            Served::Hosted(_, HostedSpec { target, .. }) => Some(format!(
+                "drive {name} is an FTL of this process over {target}: {size}; what it holds ends with this process"
+            )),
+        }
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path
     let refused = |why: String| Err(Failure::Input(anyhow!("--save-state {name}={to}: {why}")));
     match (drive, store) {
         (PlannedDrive::Remote(_), _) => refused("the drive is remote; its state is where it is served".to_owned()),
+        (PlannedDrive::Hosted(spec), _) => {
+            refused(format!("the drive's flash is {}, and a state is of flash here", spec.target))
+        }
         (_, Some(store)) => refused(format!("the drive is in {}, which has its state", store.display())),
         (PlannedDrive::Model(spec), None) => spec.check_can_be_saved(path).or_else(|error| refused(error.to_string())),
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nandscape_device_media::durable::{StoreError, StoreFile};
 use nandscape_device_ssd::{PartStore, StoredDrive};
-use nandscape_lab_run::{DriveSpec, Precondition};
+use nandscape_lab_run::{DriveSpec, Precondition, Target};
 
 use super::ServeArgs;
 use super::plan::{Part, PlannedDrive};
@@ -17,11 +17,18 @@ pub(super) enum StoreArg {
     None,
     Ram,
     File(PathBuf),
+    /// An open-channel drive, over which the drive's FTL runs here.
+    OpenChannel(Target),
 }
 
 impl StoreArg {
     pub(super) fn path(&self) -> Option<&Path> {
         if let StoreArg::File(path) = self { Some(path) } else { None }
+    }
+
+    /// The open-channel drive.
+    pub(super) fn target(&self) -> Option<&Target> {
+        if let StoreArg::OpenChannel(target) = self { Some(target) } else { None }
     }
 }
 
@@ -79,13 +86,21 @@ fn kind(word: &str) -> Option<StoreArg> {
 
 /// The place of the drive that a word is for, and its store.
 fn split(word: &str, names: &[String]) -> Result<(usize, StoreArg), Failure> {
+    if let Some((scheme, _)) = word.split_once("://")
+        && !word.contains("nvme-tcp://")
+    {
+        let scheme = scheme.rsplit_once('=').map_or(scheme, |(_, scheme)| scheme);
+        return input(word, &format!("{scheme}:// names no flash; nvme-tcp://HOST:PORT/NQN does, and file:PATH"));
+    }
     let named = names.iter().enumerate();
     let named = named.filter_map(|(drive, name)| Some((drive, word.strip_prefix(name.as_str())?.strip_prefix('=')?)));
     // Of two names of which one begins as the other, the longer one.
     let (drive, path) = match named.min_by_key(|(_, path)| path.len()) {
         Some(found) => found,
         // A path with an = in it is told by file: from a name.
-        None if names.len() == 1 && (word.starts_with("file:") || !word.contains('=')) => (0, word),
+        None if names.len() == 1 && (word.starts_with("file:") || Target::is_one(word) || !word.contains('=')) => {
+            (0, word)
+        }
         None if names.len() == 1 => {
             return input(word, &format!("there is no such drive; the only one is {}", names[0]));
         }
@@ -96,6 +111,10 @@ fn split(word: &str, names: &[String]) -> Result<(usize, StoreArg), Failure> {
     };
     if let Some(kind) = kind(path) {
         return Ok((drive, kind));
+    }
+    if Target::is_one(path) {
+        let target = path.parse().map_err(|problem: String| Failure::Input(anyhow::anyhow!("--store {problem}")))?;
+        return Ok((drive, StoreArg::OpenChannel(target)));
     }
     match path.strip_prefix("file:").unwrap_or(path) {
         "" => input(word, "a file needs a path, as in file:drive.nand"),
@@ -169,8 +188,12 @@ mod tests {
         assert!(error(&["x"]).contains("--store x: of several drives, say which one it is for: NAME=PATH"));
         assert!(error(&["a=x", "a=y"]).contains("has a store already"));
         assert!(error(&["ram", "none"]).contains("is given twice"));
+        assert!(error(&["a=nbd://h/x"]).contains("nbd:// names no flash; nvme-tcp://HOST:PORT/NQN does"));
         assert!(error(&["a=file:"]).contains("a file needs a path"));
         let one = of_each(&["file:./c=d".to_owned()], &["a".to_owned()]);
         assert_eq!(one.unwrap(), [file("./c=d")]);
+        let one = of_each(&["nvme-tcp://h:1/nqn.x?queues=2".to_owned()], &["a".to_owned()]).unwrap();
+        assert_eq!(one[0].target().map(|target| (&*target.nqn, target.queues)), Some(("nqn.x", 2)));
+        assert!(error(&["a=nvme-tcp://h:1/x"]).contains("an NQN begins with nqn."));
     }
 }

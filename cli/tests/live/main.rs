@@ -33,6 +33,7 @@ mod formats;
 mod fox;
 mod guests;
 mod hang_ups;
+mod hosted;
 mod hostile;
 mod integrity;
 mod namespaces;

@@ -342,6 +342,26 @@ impl OpenChannel {
         Ok(())
     }
 
+    /// Makes a chunk free that is as the report says, unless it is free. What it holds is lost. An open one is written to its end before
+    /// its reset, where the drive does not reset open chunks (MCCAP bit 2): so many blocks were written.
+    ///
+    /// # Errors
+    /// That of the first command that failed.
+    pub async fn empty(&self, chunk: &ChunkInfo) -> Result<u64, Error> {
+        if chunk.state == CHUNK_FREE {
+            return Ok(0);
+        }
+        let is_early = chunk.state == CHUNK_OPEN && self.geometry.capabilities & oc::MCCAP_EARLY_RESETS == 0;
+        let from = if is_early { chunk.written } else { chunk.blocks };
+        let addresses: Vec<u64> = (from..chunk.blocks).map(|sector| chunk.address + sector).collect();
+        // A part at a time: a chunk may have many megabytes.
+        for part in addresses.chunks(self.most(u32::from(u16::MAX)) as usize) {
+            self.write_from(part, &HostMem::zeroed(part.len() * self.block_bytes())).await?;
+        }
+        self.reset(&[chunk.address]).await?;
+        Ok(addresses.len() as u64)
+    }
+
     /// Copies blocks inside the drive: the first of `from` to the first of `to`, and so on. The destinations are written as by
     /// [`OpenChannel::write`]. Copies by rows have destinations in a row.
     ///

@@ -78,13 +78,14 @@ pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+#[cfg(target_os = "linux")]
+pub use nandscape_host_driver::nvme_tcp::Target;
 pub use part::PartReport;
 pub use percentile::{Percentile, PercentileError, Quantity};
 pub use placement::{HandleFigures, PlacementFigures};
 pub use pressure::Arrivals;
 pub use program::Program;
 pub use record::Details;
-#[cfg(target_os = "linux")]
 pub use remote::{RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
 pub use report::{Gc, Host, Report};

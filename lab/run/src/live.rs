@@ -210,7 +210,7 @@ fn namespaces(ssd: &Ssd) -> Vec<DriveInfo> {
 }
 
 impl SsdExport {
-    fn new(sim: &Sim, ssd: Rc<Ssd>, profile: Resolved, history: Option<History>) -> SsdExport {
+    pub(crate) fn new(sim: &Sim, ssd: Rc<Ssd>, profile: Resolved, history: Option<History>) -> SsdExport {
         let entries = ENTRIES.min(profile.max_queue_entries());
         let queues = QueueExport::new(sim, ssd.controller(), profile.max_queue_pairs(), entries);
         let begun = ssd.op_counts();

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
 use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names, Subsystem};
 use nandscape_host_driver::Remote;
-use nandscape_host_driver::nvme_tcp::{Identity, NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::{AdminQueue, Identity, NvmeTcp, Target};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_transport_reactor::{Export, Order, Pairs, QueueExport, Source, WallClock};
 use nandscape_wire_nvme::{Status, identify};
@@ -37,20 +37,10 @@ impl RemoteSpec {
     /// # Errors
     /// That it cannot be reached, or served, with its URL.
     pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, String> {
-        let clock = WallClock::start();
-        let named = |problem: String| format!("{}: {problem}", self.target);
-        let drive = NvmeTcp::connect(self.target.clone(), Box::new(move || clock.now()));
-        let drive = drive.map_err(|error| named(error.to_string()))?;
-        let (info, identity) = (drive.info(), drive.identity().clone());
-        let config = Forward::config(&info).map_err(named)?;
+        let far = Rc::new(Far::connect(&self.target)?);
+        let (info, identity) = (far.info(), far.drive.identity().clone());
+        let config = Forward::config(&info).map_err(|problem| format!("{}: {problem}", self.target))?;
         let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
-        let far = Rc::new(Far {
-            url: self.target.to_string(),
-            drive,
-            unsent: Cell::new(false),
-            losses: Cell::new(0),
-            lost: Cell::new(false),
-        });
         let set = Forward::new(sim, far.clone(), offers(&identity));
         let controller = NvmSubsystem::new(sim, set, config, self.names(&identity), Forward::arbiter).in_process();
         let queues = QueueExport::new(sim, controller.clone(), pairs, entries);
@@ -120,11 +110,7 @@ impl Export for RemoteExport {
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
-        let is_connected = !self.far.lost.get();
-        BTreeMap::from([
-            ("remote_connected", f64::from(u8::from(is_connected))),
-            ("remote_connections_lost_total", self.far.losses.get() as f64),
-        ])
+        self.far.counters()
     }
 
     fn order(&self, _: &Order) -> Result<(), String> {
@@ -136,16 +122,62 @@ impl Export for RemoteExport {
     }
 }
 
-/// The remote drive, as commands and the loop see it.
-struct Far {
+/// A drive behind NVMe/TCP, as commands and the loop of a server see it.
+pub(crate) struct Far {
     url: String,
-    drive: NvmeTcp,
+    drive: Rc<NvmeTcp>,
     /// A command was submitted since the last poll.
     unsent: Cell<bool>,
     /// How often the connection was lost.
     losses: Cell<u64>,
     /// There is no connection, and that was told.
     lost: Cell<bool>,
+}
+
+impl Far {
+    /// Connects. Blocks for some seconds at most for each answer of the target.
+    pub(crate) fn connect(target: &Target) -> Result<Far, String> {
+        let (clock, url) = (WallClock::start(), target.to_string());
+        let drive = NvmeTcp::connect(target.clone(), Box::new(move || clock.now()));
+        let drive = Rc::new(drive.map_err(|error| format!("{url}: {error}"))?);
+        Ok(Far { url, drive, unsent: Cell::new(false), losses: Cell::new(0), lost: Cell::new(false) })
+    }
+
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// How the connection is.
+    pub(crate) fn counters(&self) -> BTreeMap<&'static str, f64> {
+        BTreeMap::from([
+            ("remote_connected", f64::from(u8::from(!self.lost.get()))),
+            ("remote_connections_lost_total", self.losses.get() as f64),
+        ])
+    }
+}
+
+/// The admin queue of such a drive.
+pub(crate) struct FarAdmin {
+    far: Rc<Far>,
+    queue: AdminQueue,
+}
+
+impl FarAdmin {
+    pub(crate) fn of(far: &Rc<Far>) -> FarAdmin {
+        FarAdmin { far: far.clone(), queue: AdminQueue::of(&far.drive) }
+    }
+}
+
+impl Drive for FarAdmin {
+    fn info(&self) -> DriveInfo {
+        self.far.info()
+    }
+
+    fn submit(&self, io: Io) {
+        self.far.unsent.set(true);
+        self.queue.submit(io);
+    }
 }
 
 impl Drive for Far {

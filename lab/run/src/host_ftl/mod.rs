@@ -5,8 +5,13 @@
 //! Garbage collection moves data through the host (a read and a write), or has the drive copy it ([`Moving`]). [`Traffic`]
 //! counts what crosses the link for either.
 //!
+//! `live` serves such a drive whose flash is behind NVMe/TCP.
+//!
 //! Left out: out-of-band areas in the drive, hence a start from a drive that holds data: such a drive is refused; OX-Block; strips
 //! of several pages of a word line whose bytes are no power of two; notifications of the drive.
+
+#[cfg(target_os = "linux")]
+mod live;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +24,10 @@ use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
 use nandscape_host_open_channel::{ChunkInfo, Error, Geometry as Chunks, OpenChannel, Place};
 use nandscape_sim::{Seed, Sim};
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::open_channel::{CHUNK_CLOSED, CHUNK_FREE, CHUNK_OFFLINE, MCCAP_EARLY_RESETS};
+use nandscape_wire_nvme::open_channel::{CHUNK_FREE, CHUNK_OFFLINE};
+
+#[cfg(target_os = "linux")]
+pub use live::{HostedExport, HostedSpec};
 
 /// How garbage collection moves data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -63,6 +71,11 @@ fn read_error(error: &Error) -> MediaError {
         Status::UNRECOVERED_READ_ERROR => MediaError::Uncorrectable,
         _ => MediaError::Failed,
     }
+}
+
+/// How many chunks are neither free nor out of use.
+fn used_chunks(report: &[ChunkInfo]) -> usize {
+    report.iter().filter(|chunk| chunk.state & (CHUNK_FREE | CHUNK_OFFLINE) == 0).count()
 }
 
 /// The profile of an FTL over a drive: `base`, with the flash of the drive, no link of its own, and `changes` on top.
@@ -122,10 +135,10 @@ impl HostFlash {
                 [chunks.ws_min, chunks.sectors]
             )));
         }
-        let used = report.iter().filter(|chunk| chunk.state & (CHUNK_FREE | CHUNK_OFFLINE) == 0).count();
+        let used = used_chunks(report);
         if used > 0 {
             return Err(invalid(format!(
-                "{used} chunks of the drive hold data; an FTL begins with chunks that are reset"
+                "{used} chunks of the drive hold data; the FTL begins with chunks that are reset"
             )));
         }
         let bad = report.iter().map(|chunk| chunk.state & CHUNK_OFFLINE != 0).collect();
@@ -206,17 +219,12 @@ impl HostFlash {
         let failed = |_: Error| MediaError::Failed;
         let chunk = *self.host.report_of(number, 1).await.map_err(failed)?.first().ok_or(MediaError::Failed)?;
         self.unread.borrow_mut().remove(&block);
-        if chunk.state == CHUNK_FREE {
-            return Ok(());
-        }
-        if chunk.state != CHUNK_CLOSED && chunks.capabilities & MCCAP_EARLY_RESETS == 0 {
-            let left: Vec<u64> = (chunk.written..chunk.blocks).map(|sector| first + sector).collect();
-            let zeros = vec![0; left.len() * self.host.block_bytes()];
-            self.host.write(&left, &zeros).await.map_err(failed)?;
-            self.count(|traffic| traffic.written += zeros.len() as u64);
-        }
-        self.count(|traffic| traffic.resets += 1);
-        self.host.reset(&[first]).await.map_err(failed)
+        let filled = self.host.empty(&chunk).await.map_err(failed)?;
+        self.count(|traffic| {
+            traffic.written += filled * self.host.block_bytes() as u64;
+            traffic.resets += u64::from(chunk.state != CHUNK_FREE);
+        });
+        Ok(())
     }
 }
 

@@ -1,0 +1,111 @@
+//! `serve --store nvme-tcp://HOST:PORT/NQN`: an FTL of one server over the open-channel drive of another.
+
+use serde_json::Value;
+
+use crate::server::{Ended, SMALL, Server, number, refuse};
+use crate::tools::fio;
+
+/// An open-channel drive of 96 MiB: 4 parallel units with 24 chunks of a MiB.
+const CHUNKS: [&str; 15] = [
+    "--drive",
+    "dfc-mlc",
+    "--set",
+    "geometry.channels=2",
+    "--set",
+    "geometry.dies_per_channel=2",
+    "--set",
+    "geometry.blocks_per_plane=24",
+    "--set",
+    "geometry.pages_per_block=32",
+    "--set",
+    "geometry.factory_bad_blocks=0%",
+    "--set",
+    "buffer.mode=through",
+    "--no-delay",
+];
+
+fn first(more: &[&str]) -> Server {
+    let here = ["--nvme-tcp", "127.0.0.1:0", "--check", "--json"];
+    Server::start(tempfile::tempdir().unwrap(), &[&CHUNKS[..], more, &here].concat())
+}
+
+/// The FTL over it.
+fn second(url: &str, more: &[&str]) -> Server {
+    let ftl = ["--drive", "small=default", "--set", "buffer.size=1MiB", "--store", url, "--no-delay"];
+    let here = ["--nbd", "unix:n.sock", "--check", "--json"];
+    Server::start(tempfile::tempdir().unwrap(), &[&ftl[..], more, &here].concat())
+}
+
+fn figures(ended: &Ended) -> Value {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    serde_json::from_str(&ended.out).expect("one JSON object")
+}
+
+#[test]
+fn fio_verifies_an_ftl_whose_flash_is_an_open_channel_drive() {
+    let first = first(&[]);
+    let url = first.url().to_owned();
+    // The second server begins with what the first has left in the chunks.
+    for moves in ["copy", "read-write"] {
+        let server = second(&url, &["--store-moves", moves, "--store-reset"]);
+        let writes = ["--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=24m", "--io_size=120m", "--norandommap=1"];
+        fio(&server, &[&writes[..], &["--verify=crc32c"]].concat());
+        fio(&server, &["--rw=randtrim", "--bs=64k", "--offset=32m", "--size=8m"]);
+        let ended = server.end();
+        let told = format!("drive small is an FTL of this process over {url}: 71MiB in blocks of 512 bytes");
+        assert!(ended.err.contains(&told), "{}", ended.err);
+        let figures = figures(&ended);
+        let counter = |name: &str| number(&figures, &format!("/drives/0/counters/{name}"));
+        // Of 120 MiB in 96 MiB of flash, some are moved.
+        assert!(counter("flash_chunk_resets_total") > 20.0 && counter("gc_moved_bytes_total") > 0.0, "{figures:#}");
+        assert_eq!(counter("flash_copied_bytes_total") > 0.0, moves == "copy", "{figures:#}");
+        let programmed = counter("flash_link_written_bytes_total") + counter("flash_copied_bytes_total");
+        assert_eq!(counter("flash_programmed_bytes_total"), programmed, "{figures:#}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ended = refuse(folder.path(), &["--drive", "default", "--store", &url, "--nbd", "unix:n.sock"]);
+    let told = "hold data; --store-reset resets them";
+    assert!(ended.code == Some(2) && ended.err.contains(told), "{ended:?}");
+    assert_eq!(first.end().code, Some(0));
+}
+
+#[test]
+fn an_ftl_without_its_flash_fails_commands_and_ends() {
+    let first = first(&[]);
+    let url = format!("{}?patience=1", first.url());
+    let mut server = second(&url, &[]);
+    assert_eq!(first.end().code, Some(0));
+    assert!(server.is_running());
+    // What is in its buffer has nowhere to go.
+    let mut command = std::process::Command::new("fio");
+    let uri = format!("--uri={}", server.uri());
+    command.args(["--name=a", "--ioengine=nbd", &uri, "--rw=write", "--bs=64k", "--size=8m", "--fsync_on_close=1"]);
+    let ended = crate::server::run(command);
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let ended = server.end();
+    assert!(ended.err.contains("is lost"), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_have_such_flash_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = "nvme-tcp://127.0.0.1:1/nqn.x";
+    let block = Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..], &["--nvme-tcp", "127.0.0.1:0"]].concat());
+    let write_back = first(&["--set", "buffer.mode=register"]);
+    let over = |url: &'static str| ["--drive", "default", "--store", url];
+    for (args, words) in [
+        (&over(none)[..], "--store default=nvme-tcp://127.0.0.1:1/nqn.x: "),
+        (&["--drive", "default", "--store", block.url()], "it is no open-channel drive"),
+        (&["--drive", "default", "--store", write_back.url()], "buffer.mode = \"through\" has none"),
+        (&[&over(none)[..], &["--record", "r"]].concat(), "--record: the flash of drive \"default\" is nvme-tcp://"),
+        (&[&over(none)[..], &["--fault", "slow"]].concat(), "faults are set where it is served"),
+        (&[&over(none)[..], &["--precondition", "full"]].concat(), "an FTL over it begins empty"),
+        (&["--drive", "default", "--store-reset"], "--store-reset: no drive has its flash in an open-channel drive"),
+        (&["--drive", none, "--store", none], "its data is where it is served"),
+        (&over("nbd+unix:///x?socket=n.sock"), "nbd+unix:// names no flash"),
+        (&over("nvme-tcp://127.0.0.1/nqn.x"), "host and port are missing"),
+    ] {
+        let ended = refuse(folder.path(), &[&["--nbd", "unix:n.sock"], args].concat());
+        assert!(ended.code == Some(2) && ended.err.contains(words), "{args:?}: {ended:?}");
+    }
+}
