@@ -4,7 +4,7 @@
 //! Left out: fields of commands that only hosts with queues of their own can send (`admin_queues`), and those of the data of
 //! namespaces' administration (`namespaces`), which look at the same bits.
 
-#[path = "../common/mod.rs"]
+#[path = "../suite/common/mod.rs"]
 mod common;
 mod row;
 

@@ -7,7 +7,7 @@
 
 mod action;
 mod case;
-#[path = "../common/mod.rs"]
+#[path = "../suite/common/mod.rs"]
 mod common;
 
 use action::Action;

@@ -6,7 +6,7 @@
 
 mod against_model;
 mod allocations;
-#[path = "../common/mod.rs"]
+#[path = "../suite/common/mod.rs"]
 mod common;
 mod damage;
 mod host;

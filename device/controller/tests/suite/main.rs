@@ -1,0 +1,34 @@
+//! The controller's commands, logs, queues and limits, as a host sees them: a file for each. One program, which links and starts once.
+//!
+//! Beside it, with models or shapes of their own: `fields`, `pairs`, `protection`.
+
+mod common;
+
+mod admin;
+mod admin_queues;
+mod atomicity;
+mod buffer;
+mod coalescing;
+mod copy;
+mod events;
+mod faults;
+mod features;
+mod features_model;
+mod fused;
+mod guest_memory;
+mod guest_queues;
+mod lifecycle;
+mod logs;
+mod namespaces;
+mod nvme_page;
+mod overlapping;
+mod placement;
+mod queues;
+mod reservations;
+mod sanitize;
+mod sanitize_media;
+mod several;
+mod storm;
+mod streams;
+mod traced;
+mod write_protection;

@@ -1,0 +1,14 @@
+//! Whole drives through their controllers: data, statuses and lives, a file for each. One program, which links and starts once.
+//!
+//! Beside it: the page of keys, two commands at once, parts, files, zones.
+
+mod aged;
+mod any_drive;
+mod any_ox_block;
+mod conformance;
+mod deallocate;
+mod ox_block;
+mod queue_wait;
+mod restart;
+mod settings;
+mod write_uncorrectable;

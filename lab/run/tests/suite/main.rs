@@ -1,0 +1,18 @@
+//! Runs of workloads on drives in virtual time, a file for each property. One program, which links and starts once.
+//!
+//! Beside it: recordings and their replays, and drives of other servers.
+
+mod alone;
+mod cancel;
+mod capacity;
+mod full_drive;
+mod host;
+mod host_ftl;
+mod keeps_going;
+mod md1;
+mod placed_jobs;
+mod stack;
+mod states;
+mod steady_windows;
+mod waf;
+mod zoned_jobs;
