@@ -80,6 +80,28 @@ fn jobs_run_on_a_pci_function() {
     assert!(ended.code == Some(1) && ended.err.contains("is lost"), "{ended:?}");
 }
 
+/// The host enables the directive before it writes, by an admin queue of its own.
+#[test]
+fn jobs_write_by_streams_over_every_transport_with_an_admin_queue() {
+    let streams = ["--set", "ftl.streams.count=4", "--vfio-user", "f.sock", "--nvme-tcp", "127.0.0.1:0"];
+    let server = Server::small(&streams);
+    let place = server.next_place("nvme-tcp://");
+    let function = format!("vfio-user://{}", server.path("f.sock").display());
+    let words = ["--rw", "randwrite", "--bs", "4k", "--io-count", "600", "--numjobs", "2", "--iodepth", "4"];
+    let placed = ["--dataplacement", "streams", "--plids", "1,3"];
+    for url in [&format!("nvme-tcp://{place}"), &function] {
+        let report = report(&[&["--to", url.as_str()], &words[..], &placed].concat());
+        assert_eq!((number(&report, "/requests"), &report["errors"]), (600.0, &serde_json::json!({})), "{url}");
+    }
+    let ended = bench(&[&["--to", server.uri().as_str()], &words[..], &placed].concat());
+    assert!(ended.code == Some(2) && ended.err.contains("it has no admin queue"), "{ended:?}");
+    server.end();
+    let without = Server::small(&["--nvme-tcp", "127.0.0.1:0"]);
+    let url = format!("nvme-tcp://{}", without.next_place("nvme-tcp://"));
+    let ended = bench(&[&["--to", url.as_str()], &words[..], &placed].concat());
+    assert!(ended.code == Some(2) && ended.err.contains("the drive refuses them"), "{ended:?}");
+}
+
 #[test]
 fn a_drive_of_the_same_process_needs_no_server() {
     let drive = ["--to", "ring://default", "--set", "capacity=64MiB", "--no-delay"];

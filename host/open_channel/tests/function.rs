@@ -71,8 +71,9 @@ fn a_host_of_a_function_writes_reads_copies_and_resets_chunks() {
         let server = Server::of("dfc-mlc", changes, DoorbellMode::Buffered);
         let mut executor = Executor::new();
         let sim = executor.sim();
-        let drives = FunctionDrive::connect_with_admin(&server.path(), (depth, None), true).expect("a function");
-        let (admin, drive) = (Rc::new(drives.0), Rc::new(drives.1));
+        let drives = FunctionDrive::connect_with_admin(&server.path(), &[(depth, None)], true);
+        let (admin, mut drives) = drives.expect("a function");
+        let (admin, drive) = (Rc::new(admin), Rc::new(drives.remove(0)));
         [&admin, &drive].into_iter().for_each(|drive| poll(&sim, drive));
         let ran = async {
             let host = OpenChannel::open(&sim, admin.clone(), drive.clone(), means).await;

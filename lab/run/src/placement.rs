@@ -1,9 +1,13 @@
 //! What placement by hosts did in the measured phase: the bytes of each reclaim unit handle, or of each stream resource.
 //!
 //! They are the counts of the FDP Statistics log, as far as the measured phase goes: the log counts since the drive was made.
+//!
+//! [`enable_streams`] is what a host does before it writes by streams.
 
 use nandscape_device_ftl::{HandleReport, Interface, Isolation, PlacementReport};
 use nandscape_device_ssd::Ssd;
+use nandscape_drive::{Drive, HostMem, Issuer};
+use nandscape_wire_nvme::{AdminOpcode, directive};
 use serde::Serialize;
 
 /// Placement in the measured phase.
@@ -38,6 +42,19 @@ pub struct HandleFigures {
     pub moved_bytes: u64,
     /// Bytes programmed and moved over bytes that hosts wrote; null without writes.
     pub waf: Option<f64>,
+}
+
+/// Enables the Streams directive of a host in all of its namespaces, by its admin queue.
+///
+/// # Errors
+/// The drive's reason to refuse.
+pub(crate) async fn enable_streams(issuer: &Issuer, admin: &dyn Drive) -> Result<(), String> {
+    let (kind, cdw12) = (directive::IDENTIFY, directive::enable(directive::STREAMS, true));
+    let enable = directive::command(AdminOpcode::DIRECTIVE_SEND, u32::MAX, kind, directive::ENABLE, 0, cdw12);
+    match issuer.execute(admin, enable, HostMem::none()).await.status {
+        status if status.is_success() => Ok(()),
+        status => Err(format!("dataplacement = streams: the drive refuses them: {status}")),
+    }
 }
 
 /// The counts of a drive with one FTL that has handles.

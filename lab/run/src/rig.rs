@@ -9,14 +9,14 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
-use nandscape_drive::{HostMem, Issuer, QueueDrive, QueueId};
+use nandscape_drive::{Issuer, QueueDrive, QueueId};
 use nandscape_lab_workload::{Outcome, Served, Workload};
 use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
-use nandscape_wire_nvme::{AdminOpcode, directive};
 
 use crate::build::{Precondition, build_drive, restore_drive};
 use crate::host::Moment;
+use crate::placement::enable_streams;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::saved::History;
@@ -190,13 +190,8 @@ impl Rig {
         let admin = QueueDrive::new(&self.sim, controller, QueueId::ADMIN, 2);
         let admin = admin.map_err(|status| RunError::Queues { id: QueueId::ADMIN.0, status })?;
         let issuer = Issuer::new(&self.sim);
-        let (kind, cdw12) = (directive::IDENTIFY, directive::enable(directive::STREAMS, true));
-        let enable = directive::command(AdminOpcode::DIRECTIVE_SEND, u32::MAX, kind, directive::ENABLE, 0, cdw12);
-        let ended = self.executor.block_on(async { issuer.execute(&*admin, enable, HostMem::none()).await });
-        match ended.map_err(RunError::Stalled)?.status {
-            status if status.is_success() => Ok(()),
-            status => Err(RunError::Workload(format!("dataplacement = streams: the drive refuses them: {status}"))),
-        }
+        let enabled = self.executor.block_on(async { enable_streams(&issuer, &*admin).await });
+        enabled.map_err(RunError::Stalled)?.map_err(RunError::Workload)
     }
 
     /// Runs a host until it ends.

@@ -75,24 +75,27 @@ impl FunctionDrive {
         Ok(states.into_iter().map(drive).collect())
     }
 
-    /// Connects as [`FunctionDrive::connect`] does, for one queue pair, and takes the admin queue as a drive as well: that first,
-    /// whose commands are admin commands.
+    /// Connects as [`FunctionDrive::connect`] does, and takes the admin queue as a drive as well: that first, whose commands are admin
+    /// commands, and which has the namespace of the first queue pair.
     ///
     /// # Errors
     /// As of [`FunctionDrive::connect`].
+    ///
+    /// # Panics
+    /// Without any queue pair.
     pub fn connect_with_admin(
         path: &Path,
-        pair: (u16, Option<u32>),
+        pairs: &[(u16, Option<u32>)],
         keeps_data: bool,
-    ) -> Result<(FunctionDrive, FunctionDrive), FunctionError> {
-        let (mut function, states) = open(path, bytes(pair.0) + bytes(ADMIN_DEPTH), &[pair])?;
-        let (state, info) = states.into_iter().next().expect("one for each pair");
+    ) -> Result<(FunctionDrive, Vec<FunctionDrive>), FunctionError> {
+        let all = pairs.iter().map(|(depth, _)| bytes(*depth)).sum::<u64>() + bytes(ADMIN_DEPTH);
+        let (mut function, states) = open(path, all, pairs)?;
         let memory = function.memory().clone();
         let admin = State::over(function.take_admin()?, &memory, ADMIN_DEPTH)?;
         let function = Rc::new(function);
-        let drive = |info, state| FunctionDrive::over(&function, &memory, path, info, keeps_data, state);
-        let admin = FunctionDrive { is_admin: true, ..drive(info, admin) };
-        Ok((admin, drive(info, state)))
+        let drive = |(state, info)| FunctionDrive::over(&function, &memory, path, info, keeps_data, state);
+        let admin = FunctionDrive { is_admin: true, ..drive((admin, states[0].1)) };
+        Ok((admin, states.into_iter().map(drive).collect()))
     }
 
     fn over(

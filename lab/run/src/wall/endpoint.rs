@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nandscape_drive::Drive;
 use nandscape_host_driver::nbd::{NbdAddress, NbdDrive};
-use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
 use nandscape_host_driver::vfio_user::FunctionDrive;
 use nandscape_sim::Span;
 use nandscape_transport_reactor::WallClock;
@@ -91,6 +91,14 @@ impl Connected {
     }
 }
 
+/// The connections of a run.
+pub(super) struct Connections {
+    /// Those that were wanted.
+    pub(super) drives: Vec<Connected>,
+    /// An admin queue of the host that they are of, if one was wanted.
+    pub(super) admin: Option<Connected>,
+}
+
 impl Endpoint {
     /// The profile of its drive, where the URL says it.
     pub(super) fn profile(&self) -> Option<&str> {
@@ -108,23 +116,55 @@ impl Endpoint {
         }
     }
 
-    /// A connection for each of `wanted`. An error begins with the URL.
+    /// A connection for each of `wanted`, which are not none, and their host's admin queue if that is wanted. An error begins with the
+    /// URL.
     pub(super) fn connect(
         &self,
         in_process: Option<&InProcess>,
         wanted: &[Wanted],
+        with_admin: bool,
         patience: Span,
-    ) -> Result<Vec<Connected>, String> {
+    ) -> Result<Connections, String> {
         match self {
             // It has one client at a time, with a queue pair for each.
             Endpoint::VfioUser(path) => {
                 let pairs = wanted.iter().map(|Wanted { depth, nsid }| ((*depth).min(MOST_DEPTH) as u16, *nsid));
-                let drives = FunctionDrive::connect(path, &pairs.collect::<Vec<_>>(), false);
-                let drives = drives.map_err(|error| format!("{self}: {error}"))?;
-                Ok(drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect())
+                let pairs: Vec<_> = pairs.collect();
+                let connected = match with_admin {
+                    true => FunctionDrive::connect_with_admin(path, &pairs, false)
+                        .map(|(admin, drives)| (Some(Connected::of(Polled(admin))), drives)),
+                    false => FunctionDrive::connect(path, &pairs, false).map(|drives| (None, drives)),
+                };
+                let (admin, drives) = connected.map_err(|error| format!("{self}: {error}"))?;
+                Ok(Connections {
+                    drives: drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect(),
+                    admin,
+                })
             }
-            _ => wanted.iter().map(|wanted| self.connect_one(in_process, *wanted, patience)).collect(),
+            Endpoint::NvmeTcp(target) if with_admin => {
+                let drives = wanted.iter().map(|wanted| self.over_tcp(target, *wanted, patience).map(Rc::new));
+                let drives = drives.collect::<Result<Vec<_>, String>>()?;
+                // All connections are of one host, and any of their controllers takes its commands.
+                let admin = Rc::new(AdminQueue::of(&drives[0]));
+                let admin = Some(Connected { drive: admin, source: drives[0].clone() });
+                let connected = |drive: Rc<NvmeTcp>| Connected { drive: drive.clone(), source: drive };
+                Ok(Connections { drives: drives.into_iter().map(connected).collect(), admin })
+            }
+            Endpoint::Nbd(_) | Endpoint::Ring(_) if with_admin => {
+                Err(format!("{self}: it has no admin queue for its clients; nvme-tcp:// and vfio-user:// have"))
+            }
+            _ => {
+                let drives = wanted.iter().map(|wanted| self.connect_one(in_process, *wanted, patience));
+                Ok(Connections { drives: drives.collect::<Result<_, _>>()?, admin: None })
+            }
         }
+    }
+
+    fn over_tcp(&self, target: &Target, Wanted { depth, nsid }: Wanted, patience: Span) -> Result<NvmeTcp, String> {
+        let (clock, most) = (WallClock::start(), u32::from(target.depth));
+        let (depth, namespace) = (depth.clamp(1, most) as u16, nsid.or(target.namespace));
+        let target = Target { keeps_data: false, depth, namespace, patience, ..target.clone() };
+        NvmeTcp::connect(target, Box::new(move || clock.now())).map_err(|error| format!("{self}: {error}"))
     }
 
     fn connect_one(
@@ -142,13 +182,7 @@ impl Endpoint {
                 let patience = NbdDrive::PATIENCE.min(Duration::from_nanos(patience.ns()));
                 NbdDrive::connect(address, false, patience).map(Connected::of).map_err(|error| error.to_string())
             }
-            Endpoint::NvmeTcp(target) => {
-                let (clock, most) = (WallClock::start(), u32::from(target.depth));
-                let (depth, namespace) = (depth.clamp(1, most) as u16, nsid.or(target.namespace));
-                let target = Target { keeps_data: false, depth, namespace, patience, ..target.clone() };
-                let drive = NvmeTcp::connect(target, Box::new(move || clock.now()));
-                drive.map(Connected::of).map_err(|error| format!("{self}: {error}"))
-            }
+            Endpoint::NvmeTcp(target) => self.over_tcp(target, Wanted { depth, nsid }, patience).map(Connected::of),
             Endpoint::VfioUser(_) => unreachable!("its queue pairs are made together"),
             Endpoint::Ring(_) => {
                 let drive = in_process.expect("a drive in this process was started for it");

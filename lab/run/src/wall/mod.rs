@@ -26,7 +26,7 @@ mod target;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_drive::Drive;
+use nandscape_drive::{Drive, Issuer};
 use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
 use nandscape_sim::{Seed, Span};
 
@@ -36,8 +36,9 @@ pub use report::WallReport;
 pub use target::{Connection, on_target};
 
 use crate::host::Moment;
+use crate::placement::enable_streams;
 use crate::simulation::{Phase, Progress};
-use endpoint::{Connected, Wanted};
+use endpoint::{Connected, Connections, Wanted};
 use pacer::Pacer;
 use patience::Patience;
 
@@ -100,10 +101,6 @@ impl WallRun<'_> {
     /// # Errors
     /// See [`WallError`]. Failed commands are not an error: the report counts them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<WallReport, WallError> {
-        if self.workload.places_by(PlacedBy::Streams) {
-            let problem = "dataplacement = streams: the directive cannot be enabled over this connection; fdp is valid";
-            return Err(WallError::Workload(problem.to_owned()));
-        }
         let created = Moment::now();
         let patience = self.patience.unwrap_or(self.endpoint.patience());
         let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience));
@@ -111,7 +108,9 @@ impl WallRun<'_> {
         let load = Wanted { depth: OPEN_DEPTH, nsid: None };
         let wanted = jobs().map(wanted).chain(self.workload.loads.iter().map(|_| load));
         let wanted: Vec<Wanted> = wanted.collect();
-        let drives = self.endpoint.connect(self.in_process, &wanted, patience).map_err(WallError::Connect)?;
+        let streams = self.workload.places_by(PlacedBy::Streams);
+        let connected = self.endpoint.connect(self.in_process, &wanted, streams, patience);
+        let Connections { drives, admin } = connected.map_err(WallError::Connect)?;
         let specs = jobs().map(Some).chain(self.workload.loads.iter().map(|_| None));
         for (Connected { drive, .. }, spec) in drives.iter().zip(specs) {
             let info = drive.info();
@@ -123,6 +122,15 @@ impl WallRun<'_> {
         for Connected { drive, source } in drives {
             tops.push(drive);
             pacer.add(source);
+        }
+        if let Some(Connected { drive, source }) = admin {
+            // That of a TCP connection is polled with it.
+            if !pacer.has(&source) {
+                pacer.add(source);
+            }
+            let issuer = Issuer::new(pacer.sim());
+            let enabled = pacer.run(async move { enable_streams(&issuer, &*drive).await });
+            enabled.map_err(|lost| WallError::Lost(lost.to_string()))?.map_err(WallError::Workload)?;
         }
         let runner = Runner::new(pacer.sim(), &self.workload, Box::new(watch));
         let (workload, seed, mut tops) =

@@ -73,6 +73,11 @@ impl Pacer {
         &self.sim
     }
 
+    /// Whether a drive is polled already.
+    pub(super) fn has(&self, source: &Rc<dyn Source>) -> bool {
+        self.sources.iter().any(|one| std::ptr::addr_eq(Rc::as_ptr(one), Rc::as_ptr(source)))
+    }
+
     pub(super) fn add(&mut self, source: Rc<dyn Source>) {
         self.sources.push(source);
     }

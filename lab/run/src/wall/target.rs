@@ -79,8 +79,8 @@ fn over_tcp(target: &Target, keeps_data: bool) -> Result<Reached, String> {
 }
 
 fn over_vfio_user(path: &Path, keeps_data: bool) -> Result<Reached, String> {
-    let drives = FunctionDrive::connect_with_admin(path, (FUNCTION_DEPTH, None), keeps_data);
-    let (admin, drive) = drives.map_err(|error| error.to_string())?;
-    let (admin, drive) = (Rc::new(Polled(admin)), Rc::new(Polled(drive)));
+    let drives = FunctionDrive::connect_with_admin(path, &[(FUNCTION_DEPTH, None)], keeps_data);
+    let (admin, mut drives) = drives.map_err(|error| error.to_string())?;
+    let (admin, drive) = (Rc::new(Polled(admin)), Rc::new(Polled(drives.remove(0))));
     Ok(Reached { sources: vec![admin.clone(), drive.clone()], admin, drive, takes_lists: true })
 }
