@@ -7,8 +7,8 @@ use crate::point::{Point, Table};
 const ONE_TIME: &str = "here, as in NVMeVirt, pages of all types have the same read time, so all reads at depth 1 are \
     equal. The drive's p99 and p99.9 are 9 and 10 us above its mean and 1 us apart, which suggests several read times, \
     such as those of page types; none are published.";
-const ONE_FIRMWARE: &str = "`controller.firmware_time` applies to all commands, and was fitted to reads. The model \
-    lacks a key for the firmware time of writes.";
+const ONE_FIRMWARE: &str = "`controller.firmware_time` applies to all commands, and was fitted to reads. The firmware of \
+    writes has keys for zones only, which are those of wd-zn540.";
 const CAP: &str = "here, as in NVMeVirt, the limit is the buffer of a zone: ten word lines of 208 us (channel) + 561 \
     us each. The real drive has zones and a different FTL, so its writes are not judged.";
 

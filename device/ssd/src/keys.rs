@@ -478,6 +478,11 @@ section! {
         max_active: u32,
         /// Zones that may be open at a time: `14`. Without it, as many as may be active.
         max_open: u32,
+        /// Firmware work of a Write or Copy into a zone, besides `controller.firmware_time`: `"4.7us"`. One processor does this and
+        /// `append_time` for all zones, a command at a time.
+        write_time: Text<Span>,
+        /// The same of a Zone Append: `"8.1us"`.
+        append_time: Text<Span>,
         /// Firmware work of a reset, before blocks are erased: `"1.7ms"`.
         reset_time: Text<Span>,
         /// The same on each mapping unit that was written in the zone: `"40ns"`.

@@ -89,6 +89,10 @@ pub struct ZoneConfig {
     pub buffer_units: u32,
     /// The order in which planes and channels serve.
     pub priority: Priority,
+    /// Firmware work of a Write and of a Zone Append. One processor does it for all zones, a command at a time.
+    pub write: Span,
+    /// See [`ZoneConfig::write`].
+    pub append: Span,
     /// Firmware work of a reset, and on each unit that was written in the zone.
     pub reset: (Span, Span),
     /// Whether Finish writes the zone to its end. Otherwise it only completes the strip that is begun.

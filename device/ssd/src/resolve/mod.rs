@@ -241,6 +241,7 @@ impl Resolved {
         }
         if let Some(config) = &mut self.zone {
             (config.reset, config.check_block) = ((Span::ZERO, Span::ZERO), Span::ZERO);
+            (config.write, config.append) = (Span::ZERO, Span::ZERO);
             zone::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
         }
         if let Some(config) = &mut self.open_channel {

@@ -68,6 +68,8 @@ pub(super) fn zone(
         extension: extension(given)?,
         buffer_units: page.buffer_units,
         priority: page.priority,
+        write: not_too_long("ftl.zone.write_time", or(&given.write_time, Span::ZERO))?,
+        append: not_too_long("ftl.zone.append_time", or(&given.append_time, Span::ZERO))?,
         reset: (
             not_too_long("ftl.zone.reset_time", or(&given.reset_time, Span::ZERO))?,
             not_too_long("ftl.zone.reset_unit_time", or(&given.reset_unit_time, Span::ZERO))?,
@@ -215,6 +217,7 @@ pub(super) fn fill_in(keys: &mut ProfileKeys, config: &ZoneConfig, unit: u64) {
     zone.depth = Some(config.depth);
     zone.size = Some(Text(Bytes(u64::from(config.size) * unit)));
     (zone.max_active, zone.max_open) = (Some(config.max_active), Some(config.max_open));
+    (zone.write_time, zone.append_time) = (Some(Text(config.write)), Some(Text(config.append)));
     (zone.reset_time, zone.reset_unit_time) = (Some(Text(config.reset.0)), Some(Text(config.reset.1)));
     zone.finish_pads = Some(config.finish_pads);
     zone.zrwa_size = Some(Text(Bytes(u64::from(config.zrwa.size) * unit)));

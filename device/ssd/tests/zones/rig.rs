@@ -49,6 +49,8 @@ max_transfer = "64KiB"
 kind = "zone"
 over_provisioning = "50%"
 [ftl.zone]
+write_time = "2us"
+append_time = "3us"
 max_active = 4
 max_open = 3
 zrwa_size = "48KiB"

@@ -46,6 +46,35 @@ fn appends_at_depth_get_blocks_of_their_own() {
     executor.block_on_within(ran, MOST_EVENTS).expect("it ends");
 }
 
+/// Appends and writes of all zones wait for one processor; reads do not.
+#[test]
+fn one_processor_handles_writes_a_command_at_a_time() {
+    let mut executor = Executor::new();
+    let times = ["controller.firmware_time=1us", "link.bandwidth=unlimited", "link.latency=0us"];
+    let rig = Rig::new(&executor.sim(), &times);
+    let at_once = |opcode: IoOpcode, zones: [u64; 3]| {
+        let entries = zones.map(|zone| SubmissionEntry::blocks(opcode, 1, zone * SIZE, 1));
+        entries.map(|entry| rig.host.execute(entry, HostMem::from_bytes(&bytes_of(&[1]))))
+    };
+    let ran = async {
+        let begun = rig.sim.now();
+        let [appends, writes] = [(IoOpcode::ZONE_APPEND, [0, 0, 1]), (IoOpcode::WRITE, [2, 3, 4])]
+            .map(|(opcode, zones)| at_once(opcode, zones));
+        let mut ended = Vec::new();
+        for command in appends.into_iter().chain(writes) {
+            let completion = command.await;
+            assert!(completion.status.is_success() || completion.status.meaning() == Status::TOO_MANY_ACTIVE_ZONES);
+            ended.push((rig.sim.now() - begun).ns());
+        }
+        assert_eq!(ended, [4_000, 7_000, 10_000, 12_000, 14_000, 16_000]);
+        let (begun, _busy) = (rig.sim.now(), at_once(IoOpcode::ZONE_APPEND, [0, 0, 0]));
+        // Its block is in the write buffer.
+        assert!(rig.read(0, 1).await.is_ok());
+        assert_eq!((rig.sim.now() - begun).ns(), 1_000);
+    };
+    executor.block_on_within(ran, MOST_EVENTS).expect("it ends");
+}
+
 /// Writes in order at depth, a reset in between, and reads all the time: all end, and the zone is as the last of them left it.
 #[test]
 fn a_reset_amid_writes_and_reads_leaves_nothing_behind() {

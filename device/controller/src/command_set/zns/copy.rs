@@ -31,6 +31,7 @@ impl Zns {
         command.link.receive(list.bytes.into(), breakdown).await;
         let gathered = self.nvm.gather(command, &sources, breakdown).await?;
         self.nvm.count_write();
+        self.process(command, self.ftl().config().write, breakdown).await?;
         let ticket = self.ftl().begin_write(zone, Some(at), blocks).map_err(status_of)?;
         self.store(command, (ticket, blocks), &gathered.data, breakdown).await
     }

@@ -26,6 +26,7 @@ use nandscape_device_ftl::{Ftl, Sanitization, ZoneFtl};
 use nandscape_device_media::Media;
 use nandscape_drive::Breakdown;
 use nandscape_sim::Sim;
+use nandscape_sim::resource::Resource;
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
@@ -41,6 +42,8 @@ use crate::namespace::Namespace;
 pub struct Zns {
     sim: Sim,
     nvm: Nvm<ZoneFtl>,
+    /// What firmware does about writes to zones, a command at a time.
+    processor: Resource,
 }
 
 /// The status that tells why a zone does not take a command (ZNS 3.1).
@@ -71,7 +74,7 @@ impl Zns {
         assert_eq!(config.lba_bytes, media.geometry().unit_size(), "a logical block is a unit");
         let most = u64::from(ftl.max_reserve()) * u64::from(SECTOR);
         assert!(u64::from(config.max_transfer) <= most, "the buffer takes {most} bytes of a command");
-        Zns { sim: sim.clone(), nvm: Nvm::new(sim, media, ftl, config) }
+        Zns { sim: sim.clone(), nvm: Nvm::new(sim, media, ftl, config), processor: Resource::new(sim) }
     }
 
     fn ftl(&self) -> &Rc<ZoneFtl> {

@@ -1,11 +1,13 @@
 //! Write and Zone Append (ZNS 3.3.2, 3.4.1).
 //!
-//! A command takes its blocks of the zone when it begins to be served, so that writes are in order as they are fetched. One that
+//! A command takes its blocks of the zone when firmware has handled it, in the order in which commands are fetched. One that
 //! fails later leaves zeros there.
 
 use nandscape_device_ftl::zone::{Reservation, Ticket};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
+use nandscape_sim::Span;
+use nandscape_sim::account::{Class, Who};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::io::Cdw12;
 
@@ -19,6 +21,7 @@ impl Zns {
         let blocks = checked_blocks(command)?;
         let (zone, at) = self.zone_of(command.entry.slba());
         self.nvm.count_write();
+        self.process(command, self.ftl().config().write, breakdown).await?;
         let ticket = self.ftl().begin_write(zone, Some(at), blocks).map_err(status_of)?;
         self.transfer(command, ticket, blocks, breakdown).await
     }
@@ -29,10 +32,27 @@ impl Zns {
         let blocks = checked_blocks(command)?;
         let (zone, 0) = self.zone_of(slba) else { return Err(Refusal::field(10, 0).final_().into()) };
         self.nvm.count_write();
+        self.process(command, self.ftl().config().append, breakdown).await?;
         let ticket = self.ftl().begin_write(zone, None, blocks).map_err(status_of)?;
         let first = slba + u64::from(ticket.first);
         self.transfer(command, ticket, blocks, breakdown).await?;
         Ok(first)
+    }
+
+    /// Firmware's work on a write to a zone, in the order in which commands get here.
+    pub(super) async fn process(
+        &self,
+        command: &Command<'_>,
+        time: Span,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        if time.is_zero() {
+            return Ok(());
+        }
+        let who = Who::new(cause::HOST_WRITE, Class::new(0));
+        self.processor.occupy(time, who, breakdown.waits(Stage::Queue)).await;
+        breakdown.spend(Stage::Firmware, time);
+        command.stop.check()
     }
 
     /// Room in the write buffer, the data over the link, and into the buffer.
