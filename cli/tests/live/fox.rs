@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::server::{Ended, Server, run};
+use crate::server::{Ended, Server, number, run, sim};
 
 fn fox(args: &[&str]) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
@@ -36,6 +37,35 @@ fn patterns_run_on_a_live_drive_again_and_again() {
         assert!(ended.code == Some(0) && ended.out.contains("wear of block 5"), "{url}: {ended:?}");
     }
     assert_eq!(server.end().code, Some(0));
+}
+
+/// Vector commands count as reads and writes of the pages that they name, in the server's figures and in those of a replay.
+#[test]
+fn a_recorded_run_of_vectors_replays_with_its_figures() {
+    let drive = ["--drive", "dfc-mlc", "--set", "geometry.blocks_per_plane=32", "--set", "geometry.pages_per_block=16"];
+    let more = ["--vfio-user", "f.sock", "--record", "run.rec", "--check", "--json"];
+    let mut server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+    let function = format!("vfio-user://{}", server.path("f.sock").display());
+    let words = ["round-robin", "--channels", "2", "--pus", "2", "--threads", "2", "--mix", "WR", "--blocks", "1"];
+    let ended = fox(&[&words[..], &["--pages", "16", "--to", &function, "--json"]].concat());
+    let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
+    server.signal(Signal::INT);
+    let live: Value = serde_json::from_str(&server.wait().out).expect("one JSON object");
+    let folder = server.keep_folder();
+    let again = sim(folder.path(), &["--replay", "run.rec", "--json", "--check"]);
+    let again: Value = serde_json::from_str(&again.out).unwrap_or_else(|_| panic!("{again:?}"));
+    for direction in ["read", "write"] {
+        let of_fox = number(&report, &format!("/runs/0/{direction}/count"));
+        let counted = number(&live, &format!("/drives/0/{direction}s/count"));
+        assert_eq!((of_fox, number(&again, &format!("/latency_us/{direction}/count"))), (64.0, counted));
+    }
+    assert_eq!(
+        number(&again, "/bytes"),
+        number(&live, "/drives/0/reads/bytes") + number(&live, "/drives/0/writes/bytes")
+    );
+    for part in ["die", "channel", "link_to_host"] {
+        assert!(number(&again, &format!("/busy/{part}/max")) <= 1.0, "{part}: {}", again["busy"]);
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::blocks::BlockWork;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::rig::Placed;
@@ -75,32 +76,23 @@ impl Tap {
 
 /// The direction of a command; `None` of those that neither read, write nor deallocate.
 pub(crate) fn direction(opcode: u8) -> Option<Direction> {
-    match IoOpcode(opcode) {
-        IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => Some(Direction::Read),
-        IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => Some(Direction::Write),
-        IoOpcode::DATASET_MANAGEMENT => Some(Direction::Trim),
-        _ => None,
-    }
+    IoOpcode(opcode).block_work().map(|work| match work {
+        BlockWork::Read => Direction::Read,
+        BlockWork::Write => Direction::Write,
+        BlockWork::Deallocate => Direction::Trim,
+    })
 }
 
 /// Bytes that a command reads or writes. Ranges to deallocate lie in its data and are not looked at.
 fn bytes(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
-    match direction(command.opcode) {
-        Some(Direction::Read | Direction::Write) => {
-            (u64::from(command.cdw12.get() & 0xffff) + 1) * u64::from(info.lba_bytes)
-        }
-        _ => 0,
-    }
+    u64::from(command.blocks_named()) * u64::from(info.lba_bytes)
 }
 
-/// Where a command reads or writes, in bytes.
+/// Where a command reads or writes, in bytes; 0 of one that is in several places.
 fn offset(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
-    match direction(command.opcode) {
-        Some(Direction::Read | Direction::Write) => {
-            let lba = u64::from(command.cdw10.get()) | u64::from(command.cdw11.get()) << 32;
-            lba.saturating_mul(u64::from(info.lba_bytes))
-        }
-        _ => 0,
+    match command.blocks_in_a_row() {
+        0 => 0,
+        _ => command.slba().saturating_mul(u64::from(info.lba_bytes)),
     }
 }
 

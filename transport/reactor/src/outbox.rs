@@ -8,8 +8,7 @@ use nandscape_drive::mem::Ask;
 use nandscape_drive::{BlockSizes, Completion, QueueId};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Time};
-use nandscape_wire_nvme::io::Cdw12;
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use nandscape_wire_nvme::SubmissionEntry;
 
 use crate::port::ConnectionId;
 
@@ -109,32 +108,19 @@ impl Sink for Outbox {
     }
 }
 
-/// The commands with a number of logical blocks in CDW12 (NLB), a bit for each opcode. Copy and Dataset Management name
-/// theirs in their data; other commands move none.
-const HAVE_NLB: u32 = 1 << IoOpcode::READ.0
-    | 1 << IoOpcode::WRITE.0
-    | 1 << IoOpcode::COMPARE.0
-    | 1 << IoOpcode::VERIFY.0
-    | 1 << IoOpcode::WRITE_ZEROES.0
-    | 1 << IoOpcode::WRITE_UNCORRECTABLE.0;
-
-/// Whether an I/O command names logical blocks, by the first and their number.
-#[inline]
-pub(crate) fn has_blocks(opcode: u8) -> bool {
-    HAVE_NLB.checked_shr(opcode.into()).is_some_and(|bits| bits & 1 != 0)
-}
-
 /// Bytes of the logical blocks that an I/O command names by their number.
 #[inline]
 pub(crate) fn bytes_of(command: &SubmissionEntry, sizes: &BlockSizes) -> u64 {
-    match has_blocks(command.opcode) {
-        true => (u64::from(Cdw12::of(command).nlb_z()) + 1) * u64::from(sizes.get(command.nsid.get())),
-        false => 0,
+    match command.blocks_named() {
+        0 => 0,
+        blocks => u64::from(blocks) * u64::from(sizes.get(command.nsid.get())),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nandscape_wire_nvme::IoOpcode;
+
     use super::*;
 
     #[test]

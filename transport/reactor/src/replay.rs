@@ -9,7 +9,7 @@ use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::access::{self, Outcome, Outcomes};
 use crate::doorbells::Unwatched;
-use crate::outbox::{Released, has_blocks};
+use crate::outbox::Released;
 use crate::port::{ConnectionId, Port};
 use crate::recording::{Data, Reader, Record, RecordingError, RunTiming};
 
@@ -148,9 +148,9 @@ impl Player {
         }
         let export = self.exports.get(&connection).copied().unwrap_or_default();
         let bytes = self.block_bytes.get(&(export, entry.nsid.get())).copied().unwrap_or_default();
-        match has_blocks(entry.opcode) {
-            true => entry.slba().saturating_mul(bytes.into()),
-            false => 0,
+        match entry.blocks_in_a_row() {
+            0 => 0,
+            _ => entry.slba().saturating_mul(bytes.into()),
         }
     }
 

@@ -11,6 +11,7 @@ use nandscape_drive::Breakdown;
 use nandscape_sim::trace::{Event, Listener, Trace};
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::IoOpcode;
+use nandscape_wire_nvme::blocks::BlockWork;
 
 use crate::inside::{Inside, Layout};
 use crate::outbox::Released;
@@ -93,10 +94,10 @@ impl Watch {
     pub(crate) fn add(&mut self, released: &[Released]) {
         for one in released.iter().filter(|one| !one.is_admin && one.completion.status.is_success()) {
             let [reads, writes] = &mut self.went[usize::from(one.export)];
-            let went = match IoOpcode(one.opcode) {
-                IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => reads,
-                IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => writes,
-                _ => continue,
+            let went = match IoOpcode(one.opcode).block_work() {
+                Some(BlockWork::Read) => reads,
+                Some(BlockWork::Write) => writes,
+                Some(BlockWork::Deallocate) | None => continue,
             };
             went.requests += 1;
             went.times += &one.completion.breakdown;

@@ -12,6 +12,7 @@
 //! | `opcode`, `status` | open enumerations |
 //! | `parameter` | fields of a command, as the error log names them |
 //! | `sgl` | descriptors of scatter gather lists |
+//! | `blocks` | what commands do to logical blocks, as figures count it |
 //! | `io` | the command dwords of the NVM command set, Dataset Management ranges |
 //! | `register` | controller properties |
 //! | `identify`, `feature`, `log` | what a controller says of itself |
@@ -32,6 +33,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod command;
 pub mod completion;
 pub mod directive;

@@ -156,12 +156,16 @@ impl Watched {
     }
 
     fn released(&self, released: &Released, offset: u64) {
-        let Some(direction) = direction(released.opcode).filter(|_| !released.is_admin) else { return };
+        if released.is_admin {
+            return;
+        }
         let Released { bytes, arrived: submitted, at: completed, completion, .. } = released;
         let mut outcome = self.outcome.borrow_mut();
+        // That of a command that no figure counts, too: resets of zones keep flash busy.
         if !self.is_begun.replace(true) || *submitted < outcome.started {
             outcome.started = *submitted;
         }
+        let Some(direction) = direction(released.opcode) else { return };
         outcome.record(direction, *bytes, *submitted, *completed, completion);
         let served =
             Served { direction, bytes: *bytes, offset, submitted: *submitted, completed: *completed, completion };

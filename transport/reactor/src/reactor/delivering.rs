@@ -2,6 +2,7 @@
 //!
 //! Left out: replies, which clients make of them.
 
+use nandscape_wire_nvme::blocks::BlockWork;
 use nandscape_wire_nvme::{IoOpcode, Status};
 
 use super::Reactor;
@@ -70,10 +71,10 @@ impl Reactor {
             return;
         }
         let figures = &mut self.figures[usize::from(one.export)];
-        let tally = match IoOpcode(one.opcode) {
-            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => &mut figures.reads,
-            IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => &mut figures.writes,
-            _ => &mut figures.others,
+        let tally = match IoOpcode(one.opcode).block_work() {
+            Some(BlockWork::Read) => &mut figures.reads,
+            Some(BlockWork::Write) => &mut figures.writes,
+            Some(BlockWork::Deallocate) | None => &mut figures.others,
         };
         match one.completion.status.is_success() {
             true => {
