@@ -1,21 +1,24 @@
 //! Commands of two hosts on one drive in virtual time, admin and I/O, with their data: every command ends once, with any
-//! fields and data structures, and the drive's tables agree afterwards.
+//! fields and data structures, and the drive's tables agree afterwards. [`commands`] has logical blocks; [`command_sets`] has
+//! zones, chunks, placement, streams and transactions.
 
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::Ssd;
+use nandscape_drive::mem::Listed;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller, HostIdentity, HostMem, QueueId, TransportModel};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::identify::{NMIC_SHARED, Namespace};
 use nandscape_wire_nvme::manage::{self, ControllerList};
 use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY};
-use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry, open_channel as oc};
 use zerocopy::IntoBytes;
 
-use crate::entry::entry;
+use crate::entry::{ALL, NVM, Opcodes, entry};
 use crate::input::Input;
+use crate::kinds::{self, KINDS, Kind};
 use crate::pair::Pair;
 
 /// Longer than any command takes on so small a drive.
@@ -32,18 +35,35 @@ const MOST_DATA: u64 = 256 << 10;
 /// # Panics
 /// When a command does not end, ends twice, or leaves the drive's tables in disagreement.
 pub fn commands(bytes: &[u8]) {
+    script(&kinds::BLOCKS, NVM, &mut Input::new(bytes));
+}
+
+/// The same on a drive that is not only logical blocks: the first byte chooses which.
+///
+/// # Panics
+/// As [`commands`].
+pub fn command_sets(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let kind = &KINDS[input.below(KINDS.len())];
+    script(kind, ALL, &mut input);
+}
+
+fn script(kind: &Kind, opcodes: Opcodes, input: &mut Input<'_>) {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let ssd = drive(&sim);
-    executor.block_on(run(&sim, &ssd, &mut Input::new(bytes))).expect("the drive does not stall");
+    let ssd = drive(&sim, kind);
+    let script = async {
+        if kind.has_several_namespaces {
+            create_namespaces(&sim, &ssd).await;
+        }
+        run(&sim, &ssd, opcodes, input).await;
+    };
+    executor.block_on(script).expect("the drive does not stall");
     ssd.check().expect("the tables agree");
 }
 
-fn drive(sim: &Sim) -> Ssd {
-    let mut profile = Profile::load("default").expect("it is built in");
-    let keys = ["capacity=64MiB", "controller.queue_pairs=4", "buffer.mode=volatile"];
-    keys.into_iter().for_each(|key| profile.set(key).expect("a key and its value"));
-    let resolved = profile.resolve().expect("a drive");
+fn drive(sim: &Sim, kind: &Kind) -> Ssd {
+    let resolved = kind.profile().resolve().expect("a drive");
     Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(1)).expect("there is memory for it")
 }
 
@@ -112,8 +132,7 @@ async fn create_namespaces(sim: &Sim, ssd: &Ssd) {
     ssd.controller().delete_queue_pair(QueueId::ADMIN).expect("it is there");
 }
 
-async fn run(sim: &Sim, ssd: &Ssd, input: &mut Input<'_>) {
-    create_namespaces(sim, ssd).await;
+async fn run(sim: &Sim, ssd: &Ssd, opcodes: Opcodes, input: &mut Input<'_>) {
     let other = HostIdentity {
         hostid: [2; 16],
         hostnqn: "nqn.2014-08.org.nvmexpress:uuid:other".to_owned(),
@@ -127,7 +146,7 @@ async fn run(sim: &Sim, ssd: &Ssd, input: &mut Input<'_>) {
         if input.is_empty() {
             break;
         }
-        step(sim, &mut hosts, input, cc).await;
+        step(sim, &mut hosts, (opcodes, cc), input).await;
     }
     hosts.iter().flat_map(|host| &host.pairs).for_each(Pair::ring);
     sim.sleep(LONG).await;
@@ -135,7 +154,7 @@ async fn run(sim: &Sim, ssd: &Ssd, input: &mut Input<'_>) {
     ready.flat_map(|host| &host.pairs).for_each(Pair::check_ended);
 }
 
-async fn step(sim: &Sim, hosts: &mut [Host; 2], input: &mut Input<'_>, cc: u32) {
+async fn step(sim: &Sim, hosts: &mut [Host; 2], (opcodes, cc): (Opcodes, u32), input: &mut Input<'_>) {
     let choice = input.byte();
     let host = &mut hosts[usize::from(choice >> 7)];
     match choice & 0x7f {
@@ -155,8 +174,9 @@ async fn step(sim: &Sim, hosts: &mut [Host; 2], input: &mut Input<'_>, cc: u32) 
         }
         at => {
             let Some(pair) = host.pairs.get(usize::from(at) % 3) else { return };
-            let entry = entry(input, usize::from(at) % 3 == 0);
-            pair.submit(entry, data(input));
+            let entry = entry(input, opcodes, usize::from(at) % 3 == 0);
+            let has_lists = (oc::VECTOR_RESET.0..=oc::VECTOR_COPY.0).contains(&entry.opcode);
+            pair.submit(entry, if has_lists { listed(input) } else { data(input) });
         }
     }
 }
@@ -174,4 +194,14 @@ fn data(input: &mut Input<'_>) -> HostMem {
     let mut bytes = given.to_vec();
     bytes.resize(len, 0);
     HostMem::from_bytes(&bytes)
+}
+
+/// Data, and two lists of addresses, each in a row.
+fn listed(input: &mut Input<'_>) -> HostMem {
+    let lists = [(); 2].map(|()| {
+        let (first, count) = (input.number(), u64::from(input.byte()));
+        let bytes: Vec<u8> = (0..count).flat_map(|at| first.wrapping_add(at).to_le_bytes()).collect();
+        HostMem::from_bytes(&bytes)
+    });
+    HostMem::over(Rc::new(Listed::new(data(input), lists.into())))
 }

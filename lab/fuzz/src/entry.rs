@@ -1,11 +1,23 @@
 //! A submission queue entry from bytes: all 64 of them, or a known opcode with some fields set.
 
-use nandscape_wire_nvme::{AdminOpcode as Admin, IoOpcode as Io, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode as Admin, IoOpcode as Io, SubmissionEntry, open_channel as oc, vendor};
 use zerocopy::FromBytes as _;
 
 use crate::input::Input;
 
-/// The opcodes that a controller may know, and some that it does not.
+/// The opcodes of admin commands and of I/O commands, from which entries are made.
+#[derive(Copy, Clone)]
+pub(crate) struct Opcodes {
+    admin: &'static [u8],
+    io: &'static [u8],
+}
+
+/// Those that a controller with the NVM command set may know, and some that it does not.
+pub(crate) const NVM: Opcodes = Opcodes { admin: &ADMIN, io: &IO };
+/// Those of every command set that a drive can have.
+pub(crate) const ALL: Opcodes = Opcodes { admin: &ALL_ADMIN, io: &ALL_IO };
+
+// Known inputs name an opcode by its place: what is new goes to the end of the tables of `ALL`.
 const ADMIN: [u8; 24] = [
     Admin::IDENTIFY.0,
     Admin::GET_LOG_PAGE.0,
@@ -50,14 +62,52 @@ const IO: [u8; 16] = [
     0x80,
     0x90,
 ];
+const ALL_ADMIN: [u8; 14] = [
+    Admin::IDENTIFY.0,
+    Admin::GET_LOG_PAGE.0,
+    Admin::GET_FEATURES.0,
+    Admin::SET_FEATURES.0,
+    Admin::ASYNCHRONOUS_EVENT_REQUEST.0,
+    Admin::ABORT.0,
+    Admin::NAMESPACE_MANAGEMENT.0,
+    Admin::NAMESPACE_ATTACHMENT.0,
+    Admin::FORMAT_NVM.0,
+    Admin::SANITIZE.0,
+    Admin::DEVICE_SELF_TEST.0,
+    Admin::DIRECTIVE_SEND.0,
+    Admin::DIRECTIVE_RECEIVE.0,
+    oc::GEOMETRY.0,
+];
+const ALL_IO: [u8; 20] = [
+    Io::READ.0,
+    Io::WRITE.0,
+    Io::FLUSH.0,
+    Io::COMPARE.0,
+    Io::WRITE_ZEROES.0,
+    Io::WRITE_UNCORRECTABLE.0,
+    Io::DATASET_MANAGEMENT.0,
+    Io::VERIFY.0,
+    Io::COPY.0,
+    Io::IO_MANAGEMENT_RECEIVE.0,
+    Io::IO_MANAGEMENT_SEND.0,
+    Io::ZONE_MANAGEMENT_SEND.0,
+    Io::ZONE_MANAGEMENT_RECEIVE.0,
+    Io::ZONE_APPEND.0,
+    oc::VECTOR_RESET.0,
+    oc::VECTOR_WRITE.0,
+    oc::VECTOR_READ.0,
+    oc::VECTOR_COPY.0,
+    vendor::ATOMIC_WRITE.0,
+    0x8f,
+];
 
 /// An entry for an admin or an I/O queue. Its identifier and its data pointer are for the caller to set.
-pub(crate) fn entry(input: &mut Input<'_>, is_admin: bool) -> SubmissionEntry {
+pub(crate) fn entry(input: &mut Input<'_>, opcodes: Opcodes, is_admin: bool) -> SubmissionEntry {
     let kind = input.byte();
     if kind == 0xff {
         return SubmissionEntry::read_from_bytes(&input.array::<64>()).expect("64 bytes are an entry");
     }
-    let table: &[u8] = if is_admin { &ADMIN } else { &IO };
+    let table = if is_admin { opcodes.admin } else { opcodes.io };
     let mut entry = SubmissionEntry { opcode: table[usize::from(kind) % table.len()], ..SubmissionEntry::default() };
     entry.nsid = (1 + u32::from(kind >> 7)).into();
     let fields = input.byte();

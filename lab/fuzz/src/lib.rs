@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `input` | bytes as numbers and choices |
 //! | `entry` | a submission queue entry from bytes |
-//! | `commands` | commands of two hosts on one drive in virtual time |
+//! | `commands` | commands of two hosts on one drive in virtual time, and on one with other command sets |
+//! | `kinds` | the drives of these commands |
 //! | `pair` | a queue pair that counts what completes |
 //! | `data_pointer` | PRPs and SGLs in the memory of a host |
 //! | `messages` | parsers of single messages: NVMe/TCP PDUs, vfio-user |
@@ -25,6 +26,7 @@ mod commands;
 mod data_pointer;
 mod entry;
 mod input;
+mod kinds;
 mod messages;
 mod pair;
 mod profiles;
@@ -34,7 +36,7 @@ mod recordings;
 mod served;
 mod traces;
 
-pub use commands::commands;
+pub use commands::{command_sets, commands};
 pub use data_pointer::data_pointer;
 pub use input::Input;
 pub use messages::{nvme_tcp_pdu, vfio_user_message};
@@ -51,6 +53,7 @@ pub type Target = fn(&[u8]);
 /// All targets by name: the name of the fuzzer's program, and of the folder of its known inputs.
 pub const TARGETS: &[(&str, Target)] = &[
     ("commands", commands),
+    ("command_sets", command_sets),
     ("data_pointer", data_pointer),
     ("nvme_tcp_pdu", nvme_tcp_pdu),
     ("vfio_user_message", vfio_user_message),

@@ -55,6 +55,7 @@ macro_rules! targets {
 
 targets! {
     commands: 3_000;
+    command_sets: 3_000;
     data_pointer: 20_000;
     nvme_tcp_pdu: 100_000;
     vfio_user_message: 100_000;

@@ -121,22 +121,6 @@ pub struct AtomicRange {
 
 const _: () = assert!(size_of::<AtomicRange>() == 16);
 
-/// Physical-address commands of the Open-Channel specification 2.0, at its own numbers.
-pub mod open_channel {
-    use super::{AdminOpcode, IoOpcode};
-
-    /// Vector Chunk Reset.
-    pub const VECTOR_CHUNK_RESET: IoOpcode = IoOpcode(0x90);
-    /// Vector Chunk Write.
-    pub const VECTOR_CHUNK_WRITE: IoOpcode = IoOpcode(0x91);
-    /// Vector Chunk Read.
-    pub const VECTOR_CHUNK_READ: IoOpcode = IoOpcode(0x92);
-    /// Vector Chunk Copy.
-    pub const VECTOR_CHUNK_COPY: IoOpcode = IoOpcode(0x93);
-    /// Geometry.
-    pub const GEOMETRY: AdminOpcode = AdminOpcode(0xe2);
-}
-
 /// Garbage-collection control: CDW10 is a [`gc`] action, CDW11 its argument (Shin 5.3.2). No data.
 pub const GC_CONTROL: AdminOpcode = AdminOpcode(0xc0);
 /// Free blocks: DW0 is the number of erased blocks, DW1 the size of a block in KiB (Shin 5.3.2). No data.

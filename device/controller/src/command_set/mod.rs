@@ -50,10 +50,10 @@ pub trait CommandSet: 'static {
         NVM
     }
 
-    /// Whether a host that writes `css` to CC.CSS selects the set (Base 3.1.4.5): 000b is the NVM command set, 110b all that
-    /// Identify lists.
-    fn is_selected_by(&self, css: u32) -> bool {
-        css == if self.identifier() == NVM { 0 } else { 0b110 }
+    /// The value of CC.CSS by which a host selects the set (Base 3.1.4.5): 000b is the NVM command set, 110b all that Identify
+    /// lists.
+    fn selected_by(&self) -> u32 {
+        if self.identifier() == NVM { 0 } else { 0b110 }
     }
 
     /// A command's name in the event trace, and its blocks.

@@ -134,7 +134,7 @@ impl<C: CommandSet> NvmeController<C> {
         self.choose_arbiter();
         let is_supported = {
             let registers = self.registers.borrow();
-            registers.is_supported() && self.subsystem.set.is_selected_by(registers.cc.command_set())
+            registers.is_supported() && registers.cc.command_set() == self.subsystem.set.selected_by()
         };
         if !is_supported || self.create_admin_queues().is_err() {
             self.registers.borrow_mut().set_fatal();

@@ -109,7 +109,9 @@ impl<C: CommandSet> NvmeController<C> {
             _ => Capabilities::LISTED,
         };
         let registers = match model {
-            TransportModel::InProcess => Registers::ready(config.max_queue_entries, command_sets),
+            TransportModel::InProcess => {
+                Registers::ready(config.max_queue_entries, command_sets, subsystem.set.selected_by())
+            },
             TransportModel::Memory | TransportModel::Message => {
                 Registers::disabled(config.max_queue_entries, command_sets)
             }

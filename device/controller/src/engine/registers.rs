@@ -39,10 +39,10 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// Those of a controller that is ready.
-    pub(super) fn ready(max_entries: u32, command_sets: u8) -> Registers {
+    /// Those of a controller that is ready, with the command sets that `css` selects (CC.CSS).
+    pub(super) fn ready(max_entries: u32, command_sets: u8, css: u32) -> Registers {
         // Entries of 64 and of 16 bytes.
-        let cc = ControllerConfiguration(CC_EN | 6 << 16 | 4 << 20);
+        let cc = ControllerConfiguration(CC_EN | css << 4 | 6 << 16 | 4 << 20);
         Registers { cc, csts: CSTS_RDY, ..Registers::disabled(max_entries, command_sets) }
     }
 

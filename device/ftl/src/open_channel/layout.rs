@@ -95,7 +95,7 @@ impl Layout {
         let pu = field(unit_bits + chunk_bits, pu_bits);
         let group = u32::try_from(address >> (unit_bits + chunk_bits + pu_bits)).ok()?;
         let is_there = unit < self.chunk_units() && chunk < self.chunks && pu < self.pus && group < self.groups;
-        is_there.then_some(((group * self.pus + pu) * self.chunks + chunk, unit))
+        is_there.then(|| ((group * self.pus + pu) * self.chunks + chunk, unit))
     }
 
     /// Addresses from zero to the last that there is.
@@ -154,7 +154,9 @@ mod tests {
             }
         }
         assert_eq!(found, LAYOUT.all_chunks() * LAYOUT.chunk_units());
-        assert_eq!((LAYOUT.place(u64::MAX), LAYOUT.bits()), (None, [2, 1, 3, 7]));
+        // The group of the last is a number of 32 bits, from which no chunk can be computed.
+        assert!([u64::MAX, 1 << 63, 1 << 42].into_iter().all(|address| LAYOUT.place(address).is_none()));
+        assert_eq!(LAYOUT.bits(), [2, 1, 3, 7]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::Executor;
 use nandscape_wire_nvme::identify::{Controller, Namespace, cns};
+use nandscape_wire_nvme::register::CC;
 use nandscape_wire_nvme::{Status, SubmissionEntry, zns};
 use zerocopy::FromBytes;
 
@@ -61,4 +62,5 @@ fn the_registers_say_that_identify_lists_the_command_sets() {
     let rig = Rig::new(&executor.sim(), &[]);
     let capabilities = u64::from(rig.ssd.controller().register(0)) | u64::from(rig.ssd.controller().register(4)) << 32;
     assert_eq!(capabilities >> 37 & 0xff, 1 << 6, "only 110b selects the command set");
+    assert_eq!(rig.ssd.controller().register(CC) >> 4 & 7, 0b110, "a controller that begins ready has selected it");
 }

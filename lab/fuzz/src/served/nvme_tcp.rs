@@ -16,7 +16,7 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::server::{HANGS, Served, Server};
 use super::{send, take_rest};
-use crate::entry::entry;
+use crate::entry::{NVM, entry};
 use crate::input::Input;
 
 thread_local! {
@@ -235,7 +235,7 @@ impl NvmeTcpHost {
             0x00..0x10 => Property::get(input.number32(), input.byte()).into(),
             0x10..0x20 => Property::set(input.number32(), input.number32()).into(),
             0x20..0x24 => SubmissionEntry::disconnect(),
-            _ => entry(input, is_admin),
+            _ => entry(input, NVM, is_admin),
         };
         entry.cid = u16::from(input.byte()).into();
         let given = input.byte();

@@ -19,7 +19,7 @@ use zerocopy::IntoBytes as _;
 
 use super::channel::Channel;
 use super::server::{AtSocket, HANGS, PAIRS, Served, Server};
-use crate::entry::entry;
+use crate::entry::{NVM, entry};
 use crate::input::Input;
 
 const PAGE: u64 = 4_096;
@@ -224,7 +224,7 @@ impl Machine {
         let mut entry = match choice {
             0xf0..0xf8 => SubmissionEntry::create_completion_queue(id, ENTRIES, completions, Some(id)),
             0xf8.. => SubmissionEntry::create_submission_queue(id, ENTRIES, completions - PAGE, id),
-            _ => entry(input, queue == 0),
+            _ => entry(input, NVM, queue == 0),
         };
         if choice < 0xf0 {
             let pages = [u64::from(input.byte()), u64::from(input.byte())].map(|page| BASE + page * PAGE);
