@@ -111,7 +111,7 @@ impl<C: CommandSet> NvmeController<C> {
         let registers = match model {
             TransportModel::InProcess => {
                 Registers::ready(config.max_queue_entries, command_sets, subsystem.set.selected_by())
-            },
+            }
             TransportModel::Memory | TransportModel::Message => {
                 Registers::disabled(config.max_queue_entries, command_sets)
             }
