@@ -150,6 +150,8 @@ pub const ATOMICITY_NORMAL_DISABLED: u32 = 1 << 0;
 pub const EVENT_NAMESPACE_CHANGED: u32 = 1 << 8;
 /// Asynchronous Event Configuration: Telemetry Log Notices (bit 10).
 pub const EVENT_TELEMETRY: u32 = 1 << 10;
+/// Asynchronous Event Configuration: Predictable Latency Event Aggregate Log Change Notices (bit 12).
+pub const EVENT_PREDICTABLE_LATENCY: u32 = 1 << 12;
 /// Asynchronous Event Configuration: Zone Descriptor Changed Notices (bit 27, ZNS 4.1.2.1).
 pub const EVENT_ZONE_CHANGED: u32 = 1 << 27;
 /// EXHID, bit 0 of CDW11 of Host Identifier: 128 bits instead of 64.
@@ -157,7 +159,7 @@ pub const EXTENDED_HOST_ID: u32 = 1 << 0;
 /// Bytes of Host Behavior Support.
 pub const HOST_BEHAVIOR_BYTES: usize = 512;
 
-/// The value of Predictable Latency Mode Window (Base 5.1.25.1.13), which this project only lays out.
+/// The value of Predictable Latency Mode Window (Base 5.1.25.1.13).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PredictableLatencyWindow(pub u32);
 

@@ -265,6 +265,8 @@ pub const CTRATT_EXTENDED_HOST_ID: u32 = 1 << 0;
 pub const CTRATT_NVM_SETS: u32 = 1 << 2;
 /// CTRATT: Endurance Groups (bit 4).
 pub const CTRATT_ENDURANCE_GROUPS: u32 = 1 << 4;
+/// CTRATT: Predictable Latency Mode (bit 5).
+pub const CTRATT_PREDICTABLE_LATENCY: u32 = 1 << 5;
 /// CTRATT: Flexible Data Placement (bit 19).
 pub const CTRATT_PLACEMENT: u32 = 1 << 19;
 /// LPA: the telemetry logs and their notices (bit 3).

@@ -20,7 +20,7 @@
 //! | `reservation` | reservations |
 //! | `fdp` | Flexible Data Placement |
 //! | `directive` | Directive Send and Receive, the Streams directive |
-//! | `predictable_latency` | Predictable Latency Mode, which no drive here has yet |
+//! | `predictable_latency` | Predictable Latency Mode |
 //! | `fabrics`, `discovery` | commands of NVMe over Fabrics, the discovery log |
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
 //! | `zns` | the Zoned Namespace command set |

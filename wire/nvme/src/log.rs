@@ -340,41 +340,6 @@ impl Telemetry {
     }
 }
 
-/// Predictable Latency Per NVM Set (Base 5.1.12.1.11), which this project only lays out. Times are in nanoseconds.
-#[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
-#[repr(C)]
-pub struct PredictableLatency {
-    /// Status: the window that the set is in (bits 2:0) (0).
-    pub status: u8,
-    /// (1).
-    pub reserved_1: u8,
-    /// Event Type: what has ended a deterministic window (3:2).
-    pub event: U16,
-    /// (31:4).
-    pub reserved_4: [u8; 28],
-    /// DTWIN Reads and Writes Typical, in units of 4 KiB and of the optimal write size (47:32).
-    pub typical: [U64; 2],
-    /// DTWIN Time Maximum (55:48).
-    pub time_maximum: U64,
-    /// NDWIN Time Minimum High and Low (71:56).
-    pub time_minimum: [U64; 2],
-    /// (127:72).
-    pub reserved_72: [u8; 56],
-    /// DTWIN Reads, Writes and Time Estimate (151:128).
-    pub estimate: [U64; 3],
-    /// (511:152).
-    pub reserved_152: [u8; 360],
-}
-
-const _: () = assert!(size_of::<PredictableLatency>() == 512);
-
-impl PredictableLatency {
-    /// All fields zero.
-    pub fn zeroed() -> PredictableLatency {
-        PredictableLatency::new_zeroed()
-    }
-}
-
 /// FSUPP: the feature is supported (bit 0).
 pub const FEATURE_SUPPORTED: u32 = 1 << 0;
 

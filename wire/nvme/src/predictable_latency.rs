@@ -1,13 +1,26 @@
-//! Predictable Latency Mode (Base 8.1.18) as bytes: the data of features 13h and the log 0Ah of an NVM set. Window Select of
-//! feature 14h is the value 1 (deterministic) or 2 (not).
-//!
-//! Left out: the mode itself. No drive here has it, Identify says so, and the features and the logs are refused.
+//! Predictable Latency Mode (Base 8.1.18) as bytes: features 13h and 14h, and the logs 0Ah of an NVM set and 0Bh of all.
 
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bit 0 of CDW12 of feature 13h: the mode is enabled for the NVM set that CDW11 names.
 pub const ENABLE: u32 = 1 << 0;
+/// Event (Enable Event, Event Type): few reads are left in the deterministic window.
+pub const EVENT_READS: u16 = 1 << 0;
+/// Event: few writes are left.
+pub const EVENT_WRITES: u16 = 1 << 1;
+/// Event: little time is left.
+pub const EVENT_TIME: u16 = 1 << 2;
+/// Event: the drive has left the deterministic window by itself, as what it typically takes or its longest time was exceeded.
+pub const EVENT_EXCEEDED: u16 = 1 << 14;
+/// Event: the drive has left it by itself, as it had to (Deterministic Excursion).
+pub const EVENT_EXCURSION: u16 = 1 << 15;
+/// All events that there are.
+pub const EVENTS: u16 = EVENT_READS | EVENT_WRITES | EVENT_TIME | EVENT_EXCEEDED | EVENT_EXCURSION;
+/// Status of the log of an NVM set for which the mode is not enabled.
+pub const NOT_ENABLED: u8 = 0;
+/// Bytes of the log 0Bh in front of its entries: their number (Base 5.1.12.1.12). Each entry is an NVM Set Identifier of 16 bits.
+pub const AGGREGATE_HEADER: usize = 8;
 /// Window Select of feature 14h (CDW12 bits 2:0): the deterministic window.
 pub const WINDOW_DETERMINISTIC: u32 = 1;
 /// The window in which the drive does its own work.
@@ -29,6 +42,13 @@ pub struct Config {
     pub time_ms: U64,
     /// (511:56).
     pub reserved_56: [u8; 456],
+}
+
+impl Config {
+    /// No events.
+    pub fn zeroed() -> Config {
+        Config::new_zeroed()
+    }
 }
 
 const _: () = assert!(size_of::<Config>() == 512);
@@ -68,6 +88,13 @@ pub struct Log {
 }
 
 const _: () = assert!(size_of::<Log>() == 512);
+
+impl Log {
+    /// All fields zero.
+    pub fn zeroed() -> Log {
+        Log::new_zeroed()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,8 @@
 //! [`Capabilities`], the first bytes of the vendor area of Identify Controller; a field it does not honour is ignored,
 //! an opcode it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
 //!
-//! Drives honour [`ATOMIC_WRITE`] where their FTL has transactions, and nothing else of this table yet.
+//! Drives honour [`ATOMIC_WRITE`] where their FTL has transactions; fast-fail, preempt and [`WINDOWS`] where it is the
+//! page-mapping FTL; and nothing else of this table yet.
 //!
 //! | field | where | papers |
 //! |---|---|---|
@@ -18,11 +19,12 @@
 //! | busy | completion DW1 0 | TeaFA: background work is in the way |
 //! | remaining bucket | completion DW1 15:8 | TeaFA (Li 3.4.2): remaining time in 256 buckets, for narrow interfaces |
 //! | buffer-free count | completion DW1 31:16 | Shin 4.3: free slots of the write buffer |
+//! | windows | feature C0h | TeaFA (Li 3.2.3): drives of an array do their own work in turn |
 //!
 //! The drive tells what it does inside in a log of its own, [`DriveLog`].
 //!
-//! Predictable-latency windows (TeaFA) need no extension: NVMe has Predictable Latency Mode, features 13h and 14h and
-//! log 0Ah. Placement streams use the Streams directive.
+//! A window that the host opens and closes itself (TeaFA) needs no extension: NVMe has Predictable Latency Mode, features 13h
+//! and 14h and log 0Ah. Placement streams use the Streams directive.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -67,6 +69,11 @@ impl Attributes {
 pub struct Hints(pub u32);
 
 impl Hints {
+    /// Background work is in the way, for that share of the longest time, in 256ths.
+    pub const fn behind_background(bucket: u8) -> Hints {
+        Hints(1 | (bucket as u32) << 8)
+    }
+
     /// Background work stood in the way (bit 0).
     pub const fn busy(self) -> bool {
         self.0 & 1 != 0
@@ -84,7 +91,7 @@ impl Hints {
 }
 
 /// Rejected: the deadline cannot be met, or background work is in the way of a fast-fail read. Not final: another
-/// replica, or the same drive later, may serve it. DW0 carries the time to wait.
+/// replica, or the same drive later, may serve it. DW0 carries the time to wait in microseconds, rounded up.
 pub const BUSY: Status = Status::new(7, 0xc0);
 
 /// Ready for read: completes when nothing inside the drive would disturb a read (Shin 5.3.2). No data.
@@ -142,6 +149,66 @@ pub mod gc {
     pub const IS_RUNNING: u32 = 5;
 }
 
+/// Windows by schedule: a feature whose value is [`Windows`]. Drives of an array that take turns do their own work only in
+/// their windows (TeaFA, Li 3.2.3). It is a feature of the drive: hosts of all controllers set the same one. It cannot be saved.
+pub const WINDOWS: u8 = 0xc0;
+
+/// The value of [`WINDOWS`]. Window w begins w x length after the epoch; range r of the logical blocks may be cleaned in it if
+/// (w + r) mod width is the position.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Windows {
+    /// "NAND" (3:0).
+    pub magic: [u8; 4],
+    /// Version of this structure: 1 (5:4).
+    pub version: U16,
+    /// Drives that take turns; 0 is no schedule, and the rest means nothing (7:6).
+    pub width: U16,
+    /// Whose turn of them is that of this drive, from zero (9:8).
+    pub position: U16,
+    /// Equal ranges of the drive's logical blocks, each with windows of its own; 0 and 1 are the drive as a whole (11:10).
+    pub ranges: U16,
+    /// Zero (15:12).
+    pub reserved_12: U32,
+    /// The length of a window in nanoseconds. Set Features: 0 is the length that the drive recommends. Get Features: the length
+    /// in force (23:16).
+    pub length: U64,
+    /// When window 0 begins, in microseconds of the clock that Timestamp (feature 0Eh) shows in milliseconds. Windows come before
+    /// it too (31:24).
+    pub epoch_us: U64,
+    /// Get Features: the shortest window in which a collection of a block ends (Li 3.2.4: b x T_gc). Set Features: ignored
+    /// (39:32).
+    pub shortest: U64,
+    /// Get Features: the longest window that does not use up the space for new data (Li 3.2.4); all ones is no bound. Set
+    /// Features: ignored (47:40).
+    pub longest: U64,
+    /// Zero (63:48).
+    pub reserved_48: [u8; 16],
+}
+
+const _: () = assert!(size_of::<Windows>() == 64);
+
+impl Windows {
+    /// A schedule of `width` drives for the one at `position`, with windows of `length` nanoseconds, or 0 for those that the
+    /// drive recommends.
+    pub fn new(width: u16, position: u16, length: u64, epoch_us: u64) -> Windows {
+        Windows {
+            magic: MAGIC,
+            version: 1.into(),
+            width: width.into(),
+            position: position.into(),
+            length: length.into(),
+            epoch_us: epoch_us.into(),
+            ..Windows::default()
+        }
+    }
+
+    /// No schedule.
+    pub fn none() -> Windows {
+        Windows::new(0, 0, 0, 0)
+    }
+}
+
 /// What a drive honours of the above: the first bytes of the vendor area of Identify Controller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -163,9 +230,22 @@ pub struct Capabilities {
     pub atomic_units: U32,
     /// The most bytes that such a command moves, its list included (27:24).
     pub atomic_bytes: U32,
+    /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`] and [`FREE_BLOCKS`] (31:28).
+    pub functions: U32,
 }
 
-const _: () = assert!(size_of::<Capabilities>() == 28);
+/// Of [`Capabilities::functions`]: windows by schedule.
+pub const HAS_WINDOWS: u32 = 1 << 0;
+/// Of [`Capabilities::functions`]: control of garbage collection, and free blocks.
+pub const HAS_GC_CONTROL: u32 = 1 << 1;
+/// Of [`Capabilities::hints`]: DW0 is a time to wait.
+pub const HINT_TIME: u32 = 1 << 0;
+/// Of [`Capabilities::hints`]: busy.
+pub const HINT_BUSY: u32 = 1 << 1;
+/// Of [`Capabilities::hints`]: the remaining time as a share.
+pub const HINT_BUCKET: u32 = 1 << 8;
+
+const _: () = assert!(size_of::<Capabilities>() == 32);
 
 impl Capabilities {
     /// What the vendor area of Identify Controller says; `None` if it is not of this table.
@@ -331,6 +411,19 @@ mod tests {
         all.dedup();
         assert_eq!(all.len(), 10);
         assert!(all.iter().all(|&opcode| opcode >= 0x80), "vendor opcodes begin at 80h");
+    }
+
+    #[test]
+    fn fields_of_windows_stand_where_the_table_puts_them() {
+        use core::mem::offset_of;
+
+        let windows = Windows::new(4, 3, 100_000_000, 5);
+        let bytes = windows.as_bytes();
+        assert_eq!(bytes[..12], [b'N', b'A', b'N', b'D', 1, 0, 4, 0, 3, 0, 0, 0]);
+        assert_eq!((offset_of!(Windows, ranges), offset_of!(Windows, length)), (10, 16));
+        assert_eq!((offset_of!(Windows, epoch_us), offset_of!(Windows, shortest)), (24, 32));
+        assert_eq!((offset_of!(Windows, longest), offset_of!(Windows, reserved_48)), (40, 48));
+        assert_eq!(Hints::behind_background(200), Hints(0xc801));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use nandscape_wire_nvme::identify::{
     Controller, IndependentNamespace, LbaFormat, Namespace, NamespaceGranularity, ascii,
 };
 use nandscape_wire_nvme::io::{CopyRange, LongCopyRange, ProtectionInformation};
-use nandscape_wire_nvme::log::{CommandsAndEffects, FirmwareSlot, Identifiers, PredictableLatency, Smart, Telemetry};
+use nandscape_wire_nvme::log::{CommandsAndEffects, FirmwareSlot, Identifiers, Smart, Telemetry};
 use nandscape_wire_nvme::manage::{ControllerList, FormatNvm, Sanitize, SanitizeStatus, SelfTestLog};
+use nandscape_wire_nvme::predictable_latency::Log;
 use nandscape_wire_nvme::reservation::{Cdw10, Notification, Registered, RegisteredExtended, StatusHeader};
 use nandscape_wire_nvme::vendor;
 use zerocopy::{FromZeros, IntoBytes};
@@ -186,14 +187,14 @@ fn other_logs() {
         controller_generation = 9, 383, [9];
         reason[0] = 10, 384, [10];
     }
-    fields! { PredictableLatency, 512:
+    fields! { Log, 512:
         status = 1, 0, [1];
-        event = 0x0102.into(), 2, [2, 1];
-        typical[1] = 3.into(), 40, [3];
-        time_maximum = 4.into(), 48, [4];
-        time_minimum[1] = 5.into(), 64, [5];
-        estimate[0] = 6.into(), 128, [6];
-        estimate[2] = 7.into(), 144, [7];
+        events = 0x0102.into(), 2, [2, 1];
+        writes_typical = 3.into(), 40, [3];
+        longest_ms = 4.into(), 48, [4];
+        other_ms_low = 5.into(), 64, [5];
+        reads_left = 6.into(), 128, [6];
+        left_ms = 7.into(), 144, [7];
     }
     fields! { Identifiers, 1024:
         ids[0] = 1.into(), 0, [1];
@@ -345,8 +346,10 @@ fn vendor_table() {
         hints: 0x0001_0103.into(),
         atomic_units: 0x0201.into(),
         atomic_bytes: 0x0010_0000.into(),
+        functions: 3.into(),
     };
-    let right = [b'N', b'A', b'N', b'D', 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 3, 1, 1, 0, 1, 2, 0, 0, 0, 0, 16, 0];
+    let right =
+        [b'N', b'A', b'N', b'D', 1, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 3, 1, 1, 0, 1, 2, 0, 0, 0, 0, 16, 0, 3, 0, 0, 0];
     assert_eq!(table.as_bytes(), right);
     assert_eq!(vendor::Capabilities::of(&[&right[..], &[9; 100]].concat()), Some(table));
     assert_eq!(vendor::Capabilities::of(&[0; 1_024]), None);
