@@ -8,6 +8,7 @@ use nandscape_lab_workload::{Direction, Outcome, Tally, Workload};
 use nandscape_sim::Span;
 use serde::Serialize;
 
+use crate::array::ArrayReport;
 use crate::inputs::is_closed;
 use crate::latency::Latency;
 use crate::pressure::{self, Arrivals};
@@ -48,6 +49,9 @@ pub struct HostReport {
     pub layers_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
     /// Mean time in the drive by stage; sums to the drive's part.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
+    /// The array over the drives; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub array: Option<ArrayReport>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
     /// What the figures do not tell by themselves.
@@ -82,6 +86,7 @@ impl HostReport {
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             latency_us,
             latency_corrected_us,
+            array: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             notes: outcome.notes.iter().cloned().chain(overload).chain(omission).collect(),
         }

@@ -8,6 +8,7 @@
 //! | `saved` | states of drives, saved to files and taken from them; preconditioning under a load |
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
+//! | `array` | arrays over several drives |
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
@@ -37,6 +38,7 @@
 //! Everything in a report but its `host` part depends on the inputs and the seed only.
 
 mod aging;
+mod array;
 mod build;
 mod damage;
 mod flow;
@@ -71,6 +73,7 @@ mod upkeep;
 pub mod wall;
 
 pub use aging::{AgingReport, RberBin};
+pub use array::{ArrayLayer, ArrayReport, MemberReport, array_on};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;
@@ -92,5 +95,5 @@ pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, History, Settled, Start, StateError, StateFile, check_can_write};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
-pub use stack::{Layer, Stack, StackFinished};
+pub use stack::{Layer, Shared, Stack, StackFinished};
 pub use upkeep::{Recoveries, Upkeep};

@@ -181,6 +181,15 @@ impl Rig {
         Ok(queue)
     }
 
+    /// The admin queue of drive `number`, for one host.
+    ///
+    /// # Errors
+    /// When another host has it.
+    pub fn admin(&self, number: usize) -> Result<Rc<QueueDrive>, RunError> {
+        let admin = QueueDrive::new(&self.sim, self.drives[number].ssd.controller(), QueueId::ADMIN, 32);
+        admin.map_err(|status| RunError::Queues { id: QueueId::ADMIN.0, status })
+    }
+
     /// Enables the Streams directive of drive `number` in all of its namespaces.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use nandscape_drive::Drive;
 use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
 use nandscape_sim::{Seed, Sim};
 
+use crate::array::ArrayReport;
 use crate::host_report::HostReport;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError};
@@ -25,6 +26,26 @@ pub trait Layer: Debug + Send + Sync {
     /// # Errors
     /// Why these drives cannot be below it, and what would be valid.
     fn over(&self, sim: &Sim, below: Vec<Rc<dyn Drive>>) -> Result<Rc<dyn Drive>, String>;
+
+    /// What all jobs share, of a layer with a state of its own: it makes the drives of jobs in place of [`Layer::over`].
+    ///
+    /// # Errors
+    /// As those of [`Layer::over`].
+    fn share(&self, _rig: &Rig) -> Result<Option<Rc<dyn Shared>>, RunError> {
+        Ok(None)
+    }
+}
+
+/// The state of a layer that all jobs share.
+pub trait Shared {
+    /// A drive for one job, as by [`Layer::over`].
+    fn over(&self, below: Vec<Rc<dyn Drive>>) -> Rc<dyn Drive>;
+
+    /// The measured phase begins.
+    fn begin(&self);
+
+    /// What it has counted since, if it is an array.
+    fn array(&self) -> Option<ArrayReport>;
 }
 
 /// Everything that a run on several drives depends on.
@@ -59,6 +80,7 @@ struct Watch {
     sim: Sim,
     drives: Rc<[Placed]>,
     tallies: Rc<[Rc<Tally>]>,
+    shared: Option<Rc<dyn Shared>>,
     progress: Rc<dyn Progress>,
     measuring: Cell<bool>,
 }
@@ -68,6 +90,7 @@ impl Hooks for Watch {
         assert!(!self.measuring.replace(true), "the measured phase begins once");
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
+        self.shared.iter().for_each(|shared| shared.begin());
     }
 
     fn progress(&self, share: f64) {
@@ -88,13 +111,16 @@ impl Stack {
         self.check_names()?;
         let mut rig = Rig::build(self.drives.clone(), self.wanted, &*progress)?;
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
-        let tops = self.connect_all(&rig, &tallies)?;
+        let shared = self.layer.as_ref().map_or(Ok(None), |layer| layer.share(&rig))?;
+        let tops = self.connect_all(&rig, &tallies, shared.as_ref())?;
         for top in &tops {
             let info = top.info();
             self.workload.check_on(info.bytes(), info.lba_bytes).map_err(RunError::Workload)?;
         }
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
-        let watch = Watch { sim: sim.clone(), drives, tallies: tallies.clone(), progress, measuring: Cell::new(false) };
+        let (of_all, measuring) = (shared.clone(), Cell::new(false));
+        let watch =
+            Watch { sim: sim.clone(), drives, tallies: tallies.clone(), shared: of_all, progress, measuring };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let (seed, mut tops) = (Seed::new(self.seed).child("workload"), tops.into_iter());
         let outcome = rig.run(runner.run(&self.workload, seed, |_, _| tops.next().expect("a drive for each job")))?;
@@ -111,7 +137,8 @@ impl Stack {
         if self.check {
             rig.check()?;
         }
-        let host = HostReport::new(&outcome, &self.workload, self.seed);
+        let mut host = HostReport::new(&outcome, &self.workload, self.seed);
+        host.array = shared.and_then(|shared| shared.array());
         Ok(StackFinished { host, drives, trace: self.wanted.trace.then(|| rig.chrome_json()) })
     }
 
@@ -131,7 +158,12 @@ impl Stack {
     }
 
     /// A drive for each job and each load.
-    fn connect_all(&self, rig: &Rig, tallies: &[Rc<Tally>]) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+    fn connect_all(
+        &self,
+        rig: &Rig,
+        tallies: &[Rc<Tally>],
+        shared: Option<&Rc<dyn Shared>>,
+    ) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
         let loads = self.workload.loads.iter().map(|_| u32::MAX);
         let connect = |number: usize, entries: u32| -> Result<Rc<dyn Drive>, RunError> {
@@ -142,7 +174,10 @@ impl Stack {
             Some(layer) => {
                 let below = (0..self.drives.len()).map(|number| connect(number, entries));
                 let below = below.collect::<Result<Vec<_>, RunError>>()?;
-                layer.over(rig.sim(), below).map_err(RunError::Workload)
+                match shared {
+                    Some(shared) => Ok(shared.over(below)),
+                    None => layer.over(rig.sim(), below).map_err(RunError::Workload),
+                }
             }
         };
         jobs.chain(loads).enumerate().map(top).collect()

@@ -1,0 +1,274 @@
+//! An array: the members, what is known of them, and the drives through which jobs use it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_drive::{Drive, DriveInfo, Io, Issuer};
+use nandscape_sim::workers::Workers;
+use nandscape_sim::{Seed, Sim, Span, Time};
+
+use crate::config::Config;
+use crate::geometry::Geometry;
+use crate::level::{Level, Shape};
+use crate::locks::StripeLocks;
+use crate::member::Member;
+use crate::stats::Stats;
+use crate::tail::{Base, TailPolicy};
+
+/// A queue pair to each drive, members and spares, in their order.
+pub(crate) type Paths = Rc<[Rc<dyn Drive>]>;
+
+/// Why drives cannot be an array, or an array cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ArrayError(pub String);
+
+/// A command of a job.
+pub(crate) struct Job {
+    pub(crate) io: Option<Io>,
+    pub(crate) begun: Time,
+    pub(crate) paths: Paths,
+}
+
+/// What all users of an array share.
+pub(crate) struct Core {
+    pub(crate) sim: Sim,
+    pub(crate) config: Config,
+    pub(crate) shape: Shape,
+    pub(crate) level: Rc<dyn Level>,
+    pub(crate) geometry: Geometry,
+    pub(crate) info: DriveInfo,
+    pub(crate) issuer: Issuer,
+    pub(crate) locks: StripeLocks,
+    pub(crate) tail: Rc<dyn TailPolicy>,
+    pub(crate) base: Base,
+    pub(crate) stats: RefCell<Stats>,
+    /// The array's own queue pairs.
+    pub(crate) paths: Paths,
+    pub(crate) admins: Vec<Option<Rc<dyn Drive>>>,
+    /// The drive of each member.
+    pub(crate) drive_of: RefCell<Vec<usize>>,
+    /// Drives that are not in use.
+    pub(crate) spares: RefCell<Vec<usize>>,
+    /// Members that have failed, a bit each.
+    pub(crate) failed: Cell<u32>,
+    /// The member that is being rebuilt, and the first stripe that it does not have.
+    pub(crate) rebuilding: Cell<Option<(usize, u64)>>,
+    /// Commands of hosts in work: a rebuild gives way to them.
+    pub(crate) in_work: Cell<u64>,
+    /// More members than the level tolerates have failed.
+    pub(crate) is_lost: Cell<bool>,
+    /// Stripes of which more sub-I/Os were busy than can be reconstructed.
+    pub(crate) overruns: Cell<u64>,
+    /// The next stripe reads from copies in turn.
+    pub(crate) turn: Cell<u64>,
+    /// The length of the members' windows in force.
+    pub(crate) window: Cell<Option<Span>>,
+}
+
+/// An array, which is a drive. [`Array::over`] gives further jobs drives of their own.
+pub struct Array {
+    core: Rc<Core>,
+    workers: Workers<Job>,
+}
+
+/// An array through other queue pairs.
+pub struct Connection {
+    array: Rc<Array>,
+    paths: Paths,
+}
+
+impl Array {
+    /// An array of members that hold zeros, of which nothing is read or written first, so its parity is right. Members beyond those of
+    /// the level are spares.
+    ///
+    /// # Errors
+    /// Why these drives cannot be such an array, and what would be valid.
+    pub fn new(sim: &Sim, shape: Shape, config: Config, members: Vec<Member>) -> Result<Rc<Array>, ArrayError> {
+        let core = Rc::new(Core::new(sim, shape, config, members)?);
+        core.start_windows();
+        let serving = core.clone();
+        let workers = Workers::new(sim, async move |job: &mut Job| serving.clone().serve(job).await);
+        Ok(Rc::new(Array { core, workers }))
+    }
+
+    /// The array through other queue pairs to the same drives, members and spares in their order.
+    pub fn over(self: &Rc<Self>, drives: Vec<Rc<dyn Drive>>) -> Rc<Connection> {
+        Rc::new(Connection { array: self.clone(), paths: drives.into() })
+    }
+
+    /// What has been counted so far.
+    pub fn stats(&self) -> Stats {
+        self.core.stats.borrow().clone()
+    }
+
+    /// The level and its members.
+    pub fn shape(&self) -> Shape {
+        self.core.shape
+    }
+
+    /// Sizes.
+    pub fn geometry(&self) -> Geometry {
+        self.core.geometry
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.core.config
+    }
+
+    /// Members that have failed or are not rebuilt.
+    pub fn missing(&self) -> Vec<usize> {
+        let missing = self.core.missing_anywhere();
+        (0..self.core.level.members()).filter(|member| missing & 1 << member != 0).collect()
+    }
+
+    /// Whether more members have failed than the level tolerates: reads of what they held, and all writes fail.
+    pub fn is_lost(&self) -> bool {
+        self.core.is_lost.get()
+    }
+
+    pub(crate) fn core(&self) -> &Rc<Core> {
+        &self.core
+    }
+
+    /// The length of the members' windows in force, if they have any.
+    pub fn window(&self) -> Option<Span> {
+        self.core.window.get()
+    }
+
+    fn submit_over(&self, io: Io, paths: &Paths) {
+        let job = Job { io: Some(io), begun: self.core.sim.now(), paths: paths.clone() };
+        self.workers.start(job);
+    }
+}
+
+impl Drive for Array {
+    fn info(&self) -> DriveInfo {
+        self.core.info
+    }
+
+    fn submit(&self, io: Io) {
+        self.submit_over(io, &self.core.paths);
+    }
+}
+
+impl Drive for Connection {
+    fn info(&self) -> DriveInfo {
+        self.array.core.info
+    }
+
+    fn submit(&self, io: Io) {
+        self.array.submit_over(io, &self.paths);
+    }
+}
+
+impl Connection {
+    /// The array.
+    pub fn array(&self) -> &Rc<Array> {
+        &self.array
+    }
+}
+
+impl Core {
+    fn new(sim: &Sim, shape: Shape, config: Config, members: Vec<Member>) -> Result<Core, ArrayError> {
+        let level = shape.level();
+        let (info, geometry) = fit(shape, &*level, &config, &members)?;
+        let count = level.members();
+        let (tail, seed) = (config.technique, Seed::new(config.seed).child("array"));
+        Ok(Core {
+            sim: sim.clone(),
+            shape,
+            geometry,
+            info,
+            issuer: Issuer::new(sim),
+            locks: StripeLocks::new(sim),
+            tail: tail.policy(config.timeout, seed),
+            base: Base,
+            stats: RefCell::new(Stats::new(count)),
+            paths: members.iter().map(|member| member.io.clone()).collect(),
+            admins: members.iter().map(|member| member.admin.clone()).collect(),
+            drive_of: RefCell::new((0..count).collect()),
+            spares: RefCell::new((count..members.len()).collect()),
+            failed: Cell::new(0),
+            rebuilding: Cell::new(None),
+            in_work: Cell::new(0),
+            is_lost: Cell::new(false),
+            overruns: Cell::new(0),
+            turn: Cell::new(0),
+            window: Cell::new(None),
+            level,
+            config,
+        })
+    }
+
+    /// The drive of a member, by one job's queue pairs.
+    pub(crate) fn drive<'a>(&self, paths: &'a Paths, member: usize) -> &'a dyn Drive {
+        &*paths[self.drive_of.borrow()[member]]
+    }
+
+    /// The members that do not have a stripe, a bit each.
+    #[inline]
+    pub(crate) fn missing(&self, stripe: u64) -> u32 {
+        match self.rebuilding.get() {
+            Some((member, next)) if stripe >= next => self.failed.get() | 1 << member,
+            _ => self.failed.get(),
+        }
+    }
+
+    /// The members that do not have all of their stripes, a bit each.
+    #[inline]
+    pub(crate) fn missing_anywhere(&self) -> u32 {
+        self.rebuilding.get().map_or(0, |(member, _)| 1 << member) | self.failed.get()
+    }
+}
+
+/// What an array of these drives is.
+fn fit(
+    shape: Shape,
+    level: &dyn Level,
+    config: &Config,
+    members: &[Member],
+) -> Result<(DriveInfo, Geometry), ArrayError> {
+    let bad = |problem: String| Err(ArrayError(format!("array {shape}: {problem}")));
+    if members.len() < level.members() {
+        return bad(format!("it needs {} drives, and there are {}", level.members(), members.len()));
+    }
+    let infos: Vec<DriveInfo> = members.iter().map(|member| member.io.info()).collect();
+    let first = infos[0];
+    if let Some(number) = infos.iter().position(|info| info.lba_bytes != first.lba_bytes) {
+        let (one, other) = (first.lba_bytes, infos[number].lba_bytes);
+        return bad(format!("drives 0 and {number} have blocks of {one} and {other} bytes; all must be equal"));
+    }
+    if infos.iter().any(|info| info.metadata_bytes != 0) {
+        return bad("its drives must have no metadata".to_owned());
+    }
+    if let Some(number) = infos.iter().position(|info| info.keeps_data != first.keeps_data) {
+        return bad(format!("drive {number} differs from drive 0 in whether it keeps data; all must be equal"));
+    }
+    let unit = infos.iter().map(|info| info.unit_bytes).max().unwrap_or(1).max(first.lba_bytes);
+    let most = infos.iter().map(|info| info.max_blocks).min().unwrap_or(1);
+    let chunk = config.chunk;
+    if chunk == 0 || !chunk.is_multiple_of(u64::from(unit)) || chunk > u64::from(most) * u64::from(first.lba_bytes) {
+        let most = u64::from(most) * u64::from(first.lba_bytes);
+        return bad(format!("array.chunk = {chunk}: it must be a multiple of {unit} bytes, the drives' mapping unit, up to {most}, their longest transfer"));
+    }
+    let chunk_blocks = (chunk / u64::from(first.lba_bytes)) as u32;
+    let smallest = infos.iter().map(|info| info.blocks).min().unwrap_or(0);
+    let geometry = Geometry::new(level, first.lba_bytes, chunk_blocks, unit / first.lba_bytes, smallest);
+    if geometry.stripes == 0 {
+        return bad("its drives are smaller than a chunk".to_owned());
+    }
+    let max_blocks = (u64::from(most) * level.data() as u64).min(1 << 16) as u32;
+    let info = DriveInfo {
+        nsid: 1,
+        blocks: geometry.blocks(),
+        lba_bytes: first.lba_bytes,
+        metadata_bytes: 0,
+        max_blocks,
+        unit_bytes: unit,
+        volatile_cache: infos.iter().any(|info| info.volatile_cache),
+        keeps_data: first.keeps_data,
+    };
+    Ok((info, geometry))
+}

@@ -1,0 +1,186 @@
+//! The settings of an array, and the keys by which users give them.
+
+use nandscape_sim::Span;
+use nandscape_sim::units::Bytes;
+
+use crate::tail::Technique;
+
+/// How windows of the members are set.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum WindowMode {
+    /// As the technique has it: members take turns with `teafa`, collect together with `harmonia`, and else have no windows.
+    #[default]
+    Auto,
+    /// None are set.
+    None,
+    /// Of one length, set when the array is made.
+    Static,
+    /// Of a length that follows from busy answers (Li 3.2.4).
+    Dynamic,
+}
+
+/// See the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Bytes of a chunk.
+    pub chunk: u64,
+    /// The tail policy.
+    pub technique: Technique,
+    /// The time after which `speculative` reads more.
+    pub timeout: Span,
+    /// How windows are set.
+    pub windows: WindowMode,
+    /// The length of windows; zero is the drives' own.
+    pub window: Span,
+    /// Ranges of each drive with windows of their own; 1 is the drive as a whole.
+    pub ranges: u16,
+    /// The most bytes a second that a rebuild or a scrub moves on a member; 0 is no limit.
+    pub rebuild_rate: u64,
+    /// How often `rails` swaps roles.
+    pub swap: Span,
+    /// Seed of choices by chance.
+    pub seed: u64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            chunk: 4_096,
+            technique: Technique::Base,
+            timeout: Span::from_us(500),
+            windows: WindowMode::Auto,
+            window: Span::ZERO,
+            ranges: 1,
+            rebuild_rate: 100 << 20,
+            swap: Span::from_s(10),
+            seed: 1,
+        }
+    }
+}
+
+/// Why a setting is not valid.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    key: String,
+    problem: String,
+}
+
+const WINDOWS: [(&str, WindowMode); 4] = [
+    ("auto", WindowMode::Auto),
+    ("none", WindowMode::None),
+    ("static", WindowMode::Static),
+    ("dynamic", WindowMode::Dynamic),
+];
+
+impl Config {
+    /// The keys, with a line on each.
+    pub const KEYS: [(&str, &str); 8] = [
+        ("array.chunk", "bytes of a chunk: a multiple of the drives' mapping unit, such as 4KiB"),
+        (
+            "array.technique",
+            "how reads evade busy drives: base, proactive, tea1, tea2, teafa, speculative, preempt, harmonia or rails",
+        ),
+        ("array.timeout", "the time after which technique speculative reads more, such as 500us"),
+        ("array.windows", "windows of the drives: auto (as the technique has it), none, static or dynamic"),
+        ("array.window", "the length of windows, such as 100ms; 0 is what the drives recommend"),
+        ("array.ranges", "ranges of each drive with windows of their own; 1 is the drive as a whole"),
+        ("array.rebuild_rate", "bytes a second that a rebuild moves at the most, such as 100MiB; 0 is no limit"),
+        ("array.swap", "how often technique rails swaps the roles of its drives, such as 10s"),
+    ];
+
+    /// Whether a change is one of an array.
+    pub fn is_key(change: &str) -> bool {
+        change.trim_start().starts_with("array.")
+    }
+
+    /// Changes a setting: `array.chunk=4KiB`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what would be valid.
+    pub fn set(&mut self, change: &str) -> Result<(), ConfigError> {
+        let bad = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
+        let Some((key, value)) = change.split_once('=') else {
+            return Err(bad(change, "the value is missing; KEY=VALUE is valid".to_owned()));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let wrong = |valid: &str| bad(key, format!("{value:?} is not valid; {valid}"));
+        match key {
+            "array.chunk" => self.chunk = bytes(value).ok_or_else(|| wrong("a size such as 4KiB is"))?,
+            "array.technique" => self.technique = named(&Technique::ALL, value).ok_or_else(|| wrong(&names(&Technique::ALL)))?,
+            "array.timeout" => self.timeout = span(value).ok_or_else(|| wrong("a time such as 500us is"))?,
+            "array.windows" => self.windows = named(&WINDOWS, value).ok_or_else(|| wrong(&names(&WINDOWS)))?,
+            "array.window" => self.window = span(value).ok_or_else(|| wrong("a time such as 100ms is, and 0"))?,
+            "array.ranges" => {
+                let ranges = value.parse().ok().filter(|ranges| *ranges > 0);
+                self.ranges = ranges.ok_or_else(|| wrong("a number from 1 to 65535 is"))?;
+            }
+            "array.rebuild_rate" => {
+                self.rebuild_rate = bytes(value).ok_or_else(|| wrong("bytes a second such as 100MiB are, and 0"))?;
+            }
+            "array.swap" => {
+                let swap = span(value).filter(|swap| !swap.is_zero());
+                self.swap = swap.ok_or_else(|| wrong("a time such as 10s is"))?;
+            }
+            _ => {
+                let all: Vec<&str> = Config::KEYS.iter().map(|(key, _)| *key).collect();
+                return Err(bad(key, format!("there is no such key; valid are {}", all.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The mode of windows that the technique means.
+    pub fn window_mode(&self) -> WindowMode {
+        match (self.windows, self.technique) {
+            (WindowMode::Auto, Technique::TeaFa | Technique::Harmonia) => WindowMode::Static,
+            (WindowMode::Auto, _) => WindowMode::None,
+            (mode, _) => mode,
+        }
+    }
+}
+
+fn bytes(value: &str) -> Option<u64> {
+    value.parse::<Bytes>().ok().map(|Bytes(bytes)| bytes)
+}
+
+fn span(value: &str) -> Option<Span> {
+    if value == "0" { Some(Span::ZERO) } else { value.parse().ok() }
+}
+
+fn named<T: Copy>(all: &[(&str, T)], value: &str) -> Option<T> {
+    all.iter().find(|(name, _)| *name == value).map(|(_, value)| *value)
+}
+
+fn names<T>(all: &[(&str, T)]) -> String {
+    let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    format!("valid are {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_and_errors_say_what_is_valid() {
+        let mut config = Config::default();
+        for change in ["array.chunk=64KiB", "array.technique=teafa", "array.window=100ms", "array.ranges=4"] {
+            config.set(change).unwrap();
+        }
+        assert_eq!((config.chunk, config.technique, config.window), (65_536, Technique::TeaFa, Span::from_ms(100)));
+        assert_eq!((config.ranges, config.window_mode()), (4, WindowMode::Static));
+        for (change, problem) in [
+            ("array.chunk=big", "a size such as 4KiB"),
+            ("array.technique=tea3", "proactive, tea1"),
+            ("array.windows=often", "auto, none, static, dynamic"),
+            ("array.stripe=3", "valid are array.chunk"),
+            ("array.ranges=0", "from 1"),
+            ("array.swap=0", "10s"),
+            ("array.chunk", "KEY=VALUE"),
+        ] {
+            let error = config.clone().set(change).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.starts_with("array."), "{error}");
+        }
+        assert!(Config::KEYS.iter().all(|(key, _)| Config::is_key(key)) && !Config::is_key("ftl.gc=1"));
+    }
+}

@@ -1,0 +1,67 @@
+//! Members that fail, commands that a power cut interrupts, and chunks that cannot be read.
+
+use std::rc::Rc;
+
+use crate::array::Core;
+use crate::geometry::Reach;
+use crate::level::Role;
+use crate::write::{SubWrite, SubWrites};
+
+impl Core {
+    /// A member is of no use any more: the array goes on without it, and rebuilds it on a spare if it has one.
+    pub(crate) fn fail(self: &Rc<Self>, member: usize) {
+        let bit = 1 << member;
+        if self.failed.get() & bit != 0 {
+            return;
+        }
+        self.failed.set(self.failed.get() | bit);
+        if self.rebuilding.get().is_some_and(|(rebuilt, _)| rebuilt == member) {
+            self.rebuilding.set(None);
+        }
+        self.is_lost.set(self.loses(self.missing_anywhere()));
+        self.start_rebuild();
+    }
+
+    /// Whether data is lost without these members.
+    pub(crate) fn loses(&self, missing: u32) -> bool {
+        let level = &*self.level;
+        if level.checks() > 0 {
+            return missing.count_ones() as usize > level.checks();
+        }
+        let is_gone = |index: usize| {
+            (0..level.copies()).all(|copy| missing & 1 << level.member(0, index, copy) != 0)
+        };
+        (0..level.data()).any(is_gone)
+    }
+
+    /// Rewrites a chunk that could not be read, from the others.
+    pub(crate) fn start_repair(self: &Rc<Self>, stripe: u64, member: usize, reach: Reach) {
+        let core = self.clone();
+        self.sim.spawn(async move { core.repair(stripe, member, reach).await });
+    }
+
+    async fn repair(self: Rc<Self>, stripe: u64, member: usize, reach: Reach) {
+        let _guard = self.locks.exclusive(stripe).await;
+        if self.missing(stripe) & 1 << member != 0 {
+            return;
+        }
+        let mem = match self.level.role(stripe, member) {
+            Role::Data(index) => {
+                let paths = self.paths.clone();
+                let loaded = self.load(&paths, (stripe, reach), &[index], 1 << member, 0).await;
+                let Ok(columns) = loaded else { return };
+                columns.chunks[index].as_deref().map_or_else(
+                    nandscape_drive::HostMem::none,
+                    nandscape_drive::HostMem::from_bytes,
+                )
+            }
+            // Parity that cannot be read is calculated again by a scrub.
+            _ => return,
+        };
+        let writes: SubWrites = SubWrites::from_iter([SubWrite { member, reach, mem: Some(mem), is_rebuild: false }]);
+        let paths = self.paths.clone();
+        if self.carry_out(&paths, stripe, &writes, 0, 0).await.is_ok() {
+            self.stats.borrow_mut().repairs += 1;
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Arrays: RAID-0, 1, 5, 6 and 10 as a [`Drive`](nandscape_drive::Drive) over any drives, and the ways to evade the tails of their
+//! reads (TeaFA and its rivals).
+//!
+//! | file | what |
+//! |---|---|
+//! | `array` | an array and what its users share |
+//! | `config` | its settings, and their keys |
+//! | `level` | which member holds which chunk |
+//! | `geometry` | the parts of a command in stripes and chunks |
+//! | `member` | the drives under it, and what their answers mean |
+//! | `command`, `serve` | a command, checked; from its submission to its end |
+//! | `read` | the read of a stripe |
+//! | `tail` | policies: how reads are issued, and what busy answers lead to |
+//! | `write` | the write of a stripe |
+//! | `windows` | when members do their own work |
+//! | `parity` | P and Q |
+//! | `locks` | locks of stripes |
+//! | `flight` | several commands at once |
+//! | `failure` | members that fail, chunks that cannot be read |
+//! | `rebuild` | rebuilds on spares, and scrubs |
+//! | `stats` | what is counted |
+//!
+//! Left out: a journal and superblocks, so an array does not outlast the program, and a power cut leaves the write hole open; growing and reshaping; merging of sub-I/Os of neighbouring stripes; protection information and metadata.
+
+mod array;
+mod command;
+mod config;
+mod failure;
+mod flight;
+mod geometry;
+pub mod level;
+mod locks;
+mod member;
+pub mod parity;
+mod read;
+mod rebuild;
+mod serve;
+mod stats;
+pub mod tail;
+mod windows;
+mod write;
+
+pub use array::{Array, ArrayError, Connection};
+pub use config::{Config, ConfigError, WindowMode};
+pub use geometry::Geometry;
+pub use level::{Kind, Shape};
+pub use member::Member;
+pub use rebuild::ScrubReport;
+pub use serve::LAYER;
+pub use stats::{MemberStats, Stats};
+pub use tail::Technique;

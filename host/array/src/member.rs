@@ -1,0 +1,43 @@
+//! Members: the drives under an array, and what their answers mean.
+
+use std::rc::Rc;
+
+use nandscape_drive::{Completion, Drive};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::vendor::BUSY;
+
+/// A drive that is to be a member, or a spare.
+#[derive(Clone)]
+pub struct Member {
+    /// Its I/O commands.
+    pub io: Rc<dyn Drive>,
+    /// Its admin commands; without them, it cannot be told of windows.
+    pub admin: Option<Rc<dyn Drive>>,
+}
+
+/// What an answer of a member means to the array.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Answer {
+    Success,
+    /// Background work is in the way.
+    Busy,
+    /// The data cannot be read; the member is well otherwise.
+    Unreadable,
+    /// Power was lost or the command was aborted: it may be tried again.
+    Interrupted,
+    /// The member is of no use any more.
+    Dead,
+}
+
+impl Answer {
+    pub(crate) fn of(completion: &Completion) -> Answer {
+        match completion.status.meaning() {
+            Status::SUCCESS => Answer::Success,
+            BUSY => Answer::Busy,
+            Status::ABORTED_POWER_LOSS | Status::ABORT_REQUESTED => Answer::Interrupted,
+            // Media and data integrity errors, but for a write fault.
+            status if status.kind() == 2 && status != Status::WRITE_FAULT => Answer::Unreadable,
+            _ => Answer::Dead,
+        }
+    }
+}

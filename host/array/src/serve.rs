@@ -1,0 +1,177 @@
+//! A command of a host, from its submission to its end.
+
+use std::rc::Rc;
+
+use nandscape_drive::{Breakdown, Completion, HostMem, Io};
+use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::array::{Core, Job, Paths};
+use crate::command::{Command, Extent};
+use crate::flight::{Flight, all, longer};
+use crate::geometry::Segments;
+use crate::member::Answer;
+use crate::write::Source;
+
+/// The layer's name in breakdowns.
+pub const LAYER: &str = "array";
+/// The attributes of a command that its sub-I/Os have, too: workload class and tenant.
+const PASSED: u32 = 0xffff;
+
+/// How a part of a command ended.
+pub(crate) type Ended = Result<Breakdown, Status>;
+
+/// What ends a command, put together from its parts.
+pub(crate) fn join(parts: impl IntoIterator<Item = Ended>) -> Ended {
+    parts.into_iter().try_fold(Breakdown::new(), |sum, part| Ok(longer(sum, part?)))
+}
+
+impl Core {
+    pub(crate) async fn serve(self: Rc<Self>, job: &mut Job) {
+        let Some(Io { command, mem, token }) = job.io.take() else { return };
+        self.in_work.set(self.in_work.get() + 1);
+        let io = Io { command, mem, token };
+        let ended = match Command::parse(&io, &self.info) {
+            Ok(parsed) => self.execute(&job.paths, parsed, &io).await,
+            Err(status) => Err(status),
+        };
+        self.in_work.set(self.in_work.get() - 1);
+        let mut completion = match ended {
+            Ok(breakdown) => Completion { breakdown, ..Completion::of(Status::SUCCESS) },
+            Err(status) => Completion::of(status),
+        };
+        if io.mem.has_failed() && completion.status.is_success() {
+            completion.status = Status::DATA_TRANSFER_ERROR;
+        }
+        let taken = self.sim.now() - job.begun;
+        if !taken.is_zero() {
+            completion.breakdown.charge_rest(LAYER, taken);
+        }
+        io.token.complete(completion);
+    }
+
+    async fn execute(self: &Rc<Self>, paths: &Paths, command: Command, io: &Io) -> Ended {
+        let (entry, mem) = (&io.command, &io.mem);
+        let attributes = entry.cdw2.get() & PASSED;
+        let fua = entry.cdw12.get() & FUA;
+        match command {
+            Command::Read(extent) => self.read(paths, extent, mem, attributes).await,
+            Command::Verify(extent) => self.verify(paths, extent, attributes).await,
+            Command::Compare(extent) => self.compare(paths, extent, mem, attributes).await,
+            Command::Write(extent) => self.write(paths, extent, &Source::Data(mem.clone()), fua, attributes).await,
+            Command::Zeroes(extent) => {
+                let deac = if Cdw12::of(entry).deac() { DEAC } else { 0 };
+                self.write(paths, extent, &Source::Zeros { deac }, fua, attributes).await
+            }
+            Command::Deallocate(ranges) => self.deallocate(paths, &ranges, attributes).await,
+            Command::Hints => Ok(Breakdown::new()),
+            Command::Flush => self.flush(paths).await,
+        }
+    }
+
+    pub(crate) async fn read(self: &Rc<Self>, paths: &Paths, extent: Extent, mem: &HostMem, attributes: u32) -> Ended {
+        let mut pieces = self.geometry.pieces(extent.slba, extent.blocks);
+        if pieces.len() == 1 {
+            let (stripe, segments) = pieces.remove(0);
+            return self.read_stripe(paths, stripe, &segments, mem, attributes).await;
+        }
+        let one = |(stripe, segments): (u64, Segments)| async move {
+            self.read_stripe(paths, stripe, &segments, mem, attributes).await
+        };
+        join(all(pieces.into_iter().map(one).collect()).await)
+    }
+
+    /// Reads, into memory of its own.
+    async fn verify(self: &Rc<Self>, paths: &Paths, extent: Extent, attributes: u32) -> Ended {
+        let mut at = extent;
+        let mut sum = Breakdown::new();
+        while at.blocks > 0 {
+            let blocks = at.blocks.min(self.info.max_blocks);
+            let mem = self.scratch(blocks);
+            sum += &self.read(paths, Extent { slba: at.slba, blocks }, &mem, attributes).await?;
+            at = Extent { slba: at.slba + u64::from(blocks), blocks: at.blocks - blocks };
+        }
+        Ok(sum)
+    }
+
+    async fn compare(self: &Rc<Self>, paths: &Paths, extent: Extent, mem: &HostMem, attributes: u32) -> Ended {
+        let found = self.scratch(extent.blocks);
+        let read = self.read(paths, extent, &found, attributes).await?;
+        let bytes = self.geometry.bytes(extent.blocks);
+        match mem.part(0, bytes).to_vec() == found.to_vec() {
+            true => Ok(read),
+            false => Err(Status::COMPARE_FAILURE),
+        }
+    }
+
+    /// Memory for so many blocks; none where members keep no data.
+    pub(crate) fn scratch(&self, blocks: u32) -> HostMem {
+        if self.info.keeps_data { HostMem::zeroed(self.geometry.bytes(blocks)) } else { HostMem::none() }
+    }
+
+    pub(crate) async fn write(
+        self: &Rc<Self>,
+        paths: &Paths,
+        extent: Extent,
+        source: &Source,
+        fua: u32,
+        attributes: u32,
+    ) -> Ended {
+        let mut pieces = self.geometry.pieces(extent.slba, extent.blocks);
+        if pieces.len() == 1 {
+            let (stripe, segments) = pieces.remove(0);
+            return self.write_stripe(paths, stripe, &segments, source, fua, attributes).await;
+        }
+        let one = |(stripe, segments): (u64, Segments)| async move {
+            self.write_stripe(paths, stripe, &segments, source, fua, attributes).await
+        };
+        join(all(pieces.into_iter().map(one).collect()).await)
+    }
+
+    /// Levels without redundancy pass ranges on as they are. With redundancy the members' contents must agree afterwards, so what is
+    /// whole becomes zeros, and the rest stays as it is.
+    async fn deallocate(self: &Rc<Self>, paths: &Paths, ranges: &[(u64, u32)], attributes: u32) -> Ended {
+        let unit = match self.level.checks() {
+            0 => u64::from(self.geometry.unit_blocks),
+            _ => self.geometry.stripe_blocks(),
+        };
+        let mut sum = Breakdown::new();
+        for (slba, blocks) in ranges {
+            let end = (slba + u64::from(*blocks)) / unit * unit;
+            let mut at = slba.next_multiple_of(unit);
+            while at < end {
+                let most = (1 << 16) / unit * unit;
+                let part = (end - at).min(most.max(unit));
+                let extent = Extent { slba: at, blocks: part as u32 };
+                sum += &self.write(paths, extent, &Source::Zeros { deac: DEAC }, 0, attributes).await?;
+                at += part;
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Has every member flush what it holds.
+    pub(crate) async fn flush(self: &Rc<Self>, paths: &Paths) -> Ended {
+        let mut flight = Flight::new(&self.sim, &self.issuer);
+        let failed = self.failed.get();
+        for member in (0..self.level.members()).filter(|member| failed & 1 << member == 0) {
+            let drive = self.drive(paths, member);
+            let entry = SubmissionEntry::io(IoOpcode::FLUSH, drive.info().nsid);
+            self.stats.borrow_mut().members[member].writes += 1;
+            flight.send(member, drive, entry, HostMem::none());
+        }
+        let (mut sum, mut interrupted) = (Breakdown::new(), false);
+        while !flight.is_empty() {
+            let Some((member, ended)) = flight.next(None).await else { continue };
+            match Answer::of(&ended) {
+                Answer::Success => sum = longer(sum, ended.breakdown),
+                Answer::Interrupted => interrupted = true,
+                _ => self.fail(member),
+            }
+        }
+        if interrupted {
+            return Err(Status::ABORTED_POWER_LOSS);
+        }
+        Ok(sum)
+    }
+}

@@ -1,0 +1,109 @@
+//! Tail policies: how the reads of a stripe are issued, and what a member's busy answer leads to.
+//!
+//! A policy sees the state of the stripe's sub-I/Os whenever one of them has changed, and says which to send now. The array
+//! carries that out, and ends the read as soon as the data is there or can be reconstructed.
+//!
+//! | file | policy |
+//! |---|---|
+//! | `base` | waits for what was asked |
+//! | `proactive` | always reads the whole stripe, and takes the first that suffice |
+//! | `fast_fail` | members fail fast, and busy chunks are reconstructed (Tea1; Li 3.2.1) |
+//! | `remaining_time` | as that, and resubmits what is busy for the shortest time (Tea2; Li 3.2.2) |
+//! | `preempt` | as that, and resubmits with the flag that has the collection postponed |
+//! | `speculative` | reads the rest of the stripe when a time has passed |
+//! | `view` | the state of a stripe read, and what suffices |
+//!
+//! Left out: windows, which are set on members beside any policy (the file `windows`).
+
+mod base;
+mod fast_fail;
+mod preempt;
+mod proactive;
+mod remaining_time;
+mod speculative;
+mod view;
+
+use std::fmt;
+use std::rc::Rc;
+
+use nandscape_sim::{Seed, Span, Time};
+
+pub use base::Base;
+pub use fast_fail::FastFail;
+pub use preempt::Preempt;
+pub use proactive::Proactive;
+pub use remaining_time::RemainingTime;
+pub use speculative::Speculative;
+pub use view::{Sends, Sub, SubState, View};
+
+/// See the file.
+pub trait TailPolicy: fmt::Debug {
+    /// Which reads to send now; until when to wait at the most before it is asked again.
+    fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time>;
+
+    /// Whether a read may end while sub-I/Os of it are under way. Their data is then kept apart from the host's memory.
+    fn abandons(&self) -> bool {
+        false
+    }
+
+    /// Whether it only waits for what was asked.
+    fn is_plain(&self) -> bool {
+        false
+    }
+}
+
+/// The policies that a user may name.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Technique {
+    /// [`Base`].
+    #[default]
+    Base,
+    /// [`Proactive`].
+    Proactive,
+    /// [`FastFail`].
+    Tea1,
+    /// [`RemainingTime`].
+    Tea2,
+    /// [`RemainingTime`], and members that take turns.
+    TeaFa,
+    /// [`Speculative`].
+    Speculative,
+    /// [`Preempt`].
+    Preempt,
+    /// [`Base`], and members that all collect at the same time.
+    Harmonia,
+    /// A member to read from and one to write to, which change roles: [`crate::rails`].
+    Rails,
+}
+
+impl Technique {
+    /// All, by the names that users give them.
+    pub const ALL: [(&str, Technique); 9] = [
+        ("base", Technique::Base),
+        ("proactive", Technique::Proactive),
+        ("tea1", Technique::Tea1),
+        ("tea2", Technique::Tea2),
+        ("teafa", Technique::TeaFa),
+        ("speculative", Technique::Speculative),
+        ("preempt", Technique::Preempt),
+        ("harmonia", Technique::Harmonia),
+        ("rails", Technique::Rails),
+    ];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        Technique::ALL.iter().find(|(_, technique)| *technique == self).map_or("", |(name, _)| name)
+    }
+
+    /// The policy; `timeout` is that of speculative reads, and `seed` that of choices by chance.
+    pub fn policy(self, timeout: Span, seed: Seed) -> Rc<dyn TailPolicy> {
+        match self {
+            Technique::Base | Technique::Harmonia | Technique::Rails => Rc::new(Base),
+            Technique::Proactive => Rc::new(Proactive),
+            Technique::Tea1 => Rc::new(FastFail::new(seed)),
+            Technique::Tea2 | Technique::TeaFa => Rc::new(RemainingTime),
+            Technique::Speculative => Rc::new(Speculative { timeout }),
+            Technique::Preempt => Rc::new(Preempt),
+        }
+    }
+}

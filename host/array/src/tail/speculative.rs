@@ -1,0 +1,44 @@
+//! Reads what it takes to reconstruct, when what was asked has not come within a time. Members need no extension for it.
+
+use nandscape_sim::{Span, Time};
+
+use super::{Sends, SubState, TailPolicy, View};
+
+/// See the file.
+#[derive(Copy, Clone, Debug)]
+pub struct Speculative {
+    /// The time to wait.
+    pub timeout: Span,
+}
+
+impl TailPolicy for Speculative {
+    fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time> {
+        view.ask_wanted(0, sends);
+        sends.extend(view.busy().into_iter().map(|(member, _)| (member, 0)));
+        let due = view.begun + self.timeout;
+        if view.now < due {
+            return Some(due);
+        }
+        // What is late is not counted on: enough is read to do without it.
+        let late = |member: usize| view.subs[member].is_wanted && view.subs[member].state == SubState::Flying;
+        let rest = (0..view.subs.len()).filter(|member| view.subs[*member].state == SubState::Idle);
+        let is_useful = |member: &usize| {
+            let sub = &view.subs[*member];
+            view.has_parity || view.subs.iter().enumerate().any(|(other, of)| late(other) && of.role == sub.role)
+        };
+        let mut count = view.subs.iter().filter(|sub| matches!(sub.state, SubState::Done)).count();
+        count += view.subs.iter().filter(|sub| !sub.is_wanted && sub.state == SubState::Flying).count();
+        for member in rest.filter(is_useful) {
+            if view.has_parity && count >= view.data {
+                break;
+            }
+            sends.push((member, 0));
+            count += 1;
+        }
+        None
+    }
+
+    fn abandons(&self) -> bool {
+        true
+    }
+}

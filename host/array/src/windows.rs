@@ -1,0 +1,124 @@
+//! Windows of the members: when each of them does its own work (Li 3.2.3, 3.2.4, 6.2).
+//!
+//! | mode | the length |
+//! |---|---|
+//! | static | what the drives recommend for an array of this width, the shortest of all, or what the user says |
+//! | dynamic | begins at half a second, grows by 10 ms every 50 ms, and is halved when a stripe has more busy sub-I/Os than can be reconstructed |
+//!
+//! Members take turns, position i being that of member i; with technique `harmonia` all have the same position. The schedule is that
+//! of the drives' clocks: the array reads the Timestamp of each drive, and gives each the same instant as its epoch.
+//!
+//! Left out: members without an admin queue, which are left as they are.
+
+use std::rc::{Rc, Weak};
+
+use nandscape_drive::{Drive, HostMem};
+use nandscape_sim::{Span, Time};
+use nandscape_wire_nvme::vendor::{WINDOWS, Windows};
+use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::array::Core;
+use crate::config::WindowMode;
+use crate::tail::Technique;
+
+/// Where a dynamic length begins.
+const FIRST: Span = Span::from_ms(500);
+/// How often it is adapted.
+const PERIOD: Span = Span::from_ms(50);
+/// By how much it grows.
+const STEP: Span = Span::from_ms(10);
+/// It is not halved below this: a drive could not do anything in it.
+const LEAST: Span = Span::from_ms(1);
+/// NVMe's feature Timestamp.
+const TIMESTAMP: u8 = 0x0e;
+
+impl Core {
+    /// Sets the members' windows, and adapts them as long as the array is there.
+    pub(crate) fn start_windows(self: &Rc<Self>) {
+        let mode = self.config.window_mode();
+        if !matches!(mode, WindowMode::Static | WindowMode::Dynamic) {
+            return;
+        }
+        let core = Rc::downgrade(self);
+        self.sim.spawn(run(core, mode));
+    }
+
+    /// Sets windows of one length on all members; zero is what they recommend, the shortest of all. Those that have no windows
+    /// stay without.
+    async fn set_windows(&self, length: Span) {
+        let members: Vec<usize> = (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect();
+        let mut shortest: Option<u64> = None;
+        for member in &members {
+            let in_force = self.set_windows_of(*member, length).await;
+            shortest = shortest.into_iter().chain(in_force).min();
+        }
+        let Some(shortest) = shortest else { return };
+        // Drives that recommend different lengths would not take turns.
+        if length.is_zero() {
+            for member in &members {
+                self.set_windows_of(*member, Span::from_ns(shortest)).await;
+            }
+        }
+        self.window.set(Some(Span::from_ns(shortest)));
+        self.stats.borrow_mut().window_changes += 1;
+    }
+
+    /// Sets those of one member; the length in force, if it has windows.
+    async fn set_windows_of(&self, member: usize, length: Span) -> Option<u64> {
+        let admin = self.admins[self.drive_of.borrow()[member]].clone()?;
+        let epoch_us = self.epoch_us(&*admin).await?;
+        let position = if self.config.technique == Technique::Harmonia { 0 } else { member };
+        let width = self.level.members();
+        let windows = Windows {
+            ranges: self.config.ranges.into(),
+            ..Windows::new(width as u16, position as u16, length.ns(), epoch_us)
+        };
+        let set = SubmissionEntry::set_features(WINDOWS, 0);
+        let ended = self.issuer.execute(&*admin, set, HostMem::from_bytes(windows.as_bytes())).await;
+        if !ended.status.is_success() {
+            return None;
+        }
+        let mem = HostMem::zeroed(size_of::<Windows>());
+        let get = SubmissionEntry::get_features(WINDOWS);
+        let ended = self.issuer.execute(&*admin, get, mem.clone()).await;
+        let windows = Windows::read_from_bytes(&mem.to_vec()).ok().filter(|_| ended.status.is_success())?;
+        Some(windows.length.get())
+    }
+
+    /// The instant zero of the simulation in the clock of a drive: its Timestamp now, less the time that has passed.
+    async fn epoch_us(&self, admin: &dyn Drive) -> Option<u64> {
+        let mem = HostMem::zeroed(8);
+        let entry = SubmissionEntry { cdw10: u32::from(TIMESTAMP).into(), ..SubmissionEntry::admin(AdminOpcode::GET_FEATURES) };
+        let asked = self.sim.now();
+        let ended = self.issuer.execute(admin, entry, mem.clone()).await;
+        if !ended.status.is_success() {
+            return None;
+        }
+        let bytes: [u8; 8] = mem.to_vec().try_into().ok()?;
+        let ms = u64::from_le_bytes(bytes) & 0xffff_ffff_ffff;
+        Some((ms * 1_000).saturating_sub(asked.since(Time::ZERO).ns() / 1_000_000 * 1_000))
+    }
+}
+
+/// Sets windows first, and adapts dynamic ones.
+async fn run(core: Weak<Core>, mode: WindowMode) {
+    let Some(first) = core.upgrade() else { return };
+    let given = first.config.window;
+    let mut length = if mode == WindowMode::Dynamic && given.is_zero() { FIRST } else { given };
+    first.set_windows(length).await;
+    let sim = first.sim.clone();
+    let mut overruns = first.overruns.get();
+    drop(first);
+    while mode == WindowMode::Dynamic {
+        sim.sleep(PERIOD).await;
+        let Some(core) = core.upgrade() else { return };
+        let seen = core.overruns.get();
+        length = match seen == overruns {
+            true => length + STEP,
+            false => Span::from_ns((length.ns() / 2).max(LEAST.ns())),
+        };
+        overruns = seen;
+        core.set_windows(length).await;
+    }
+}

@@ -1,0 +1,403 @@
+//! The write of a stripe: with its lock held, old contents are read where parity needs them, the new parity is calculated, and
+//! data and parity are written side by side.
+//!
+//! | what is written | reads first |
+//! |---|---|
+//! | all data of the stripe, or a level without parity | nothing |
+//! | a part, read-modify-write | the old data of the part and the old parity |
+//! | a part, reconstruct-write | the rest of the data, if those are fewer reads |
+//! | a part of a stripe with a member missing | all that is there of the stripe |
+
+use std::rc::Rc;
+
+use nandscape_drive::{Breakdown, HostMem};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use smallvec::SmallVec;
+
+use crate::array::{Core, Paths};
+use crate::flight::{Flight, longer};
+use crate::geometry::{Reach, Segment, union};
+use crate::level::Role;
+use crate::member::Answer;
+use crate::parity::{add, change_q, p_of, q_of, recover};
+use crate::serve::Ended;
+
+/// What is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// The data of the host.
+    Data(HostMem),
+    /// Zeros; the members may deallocate if `deac` says so.
+    Zeros { deac: u32 },
+}
+
+impl Source {
+    fn bytes(&self, segment: &Segment, bytes: usize) -> Vec<u8> {
+        match self {
+            Source::Data(mem) if !mem.is_none() => mem.part(segment.at, bytes).to_vec(),
+            _ => vec![0; bytes],
+        }
+    }
+}
+
+/// A write to one member.
+#[derive(Clone, Debug)]
+pub(crate) struct SubWrite {
+    pub(crate) member: usize,
+    pub(crate) reach: Reach,
+    /// What is written; `None` is zeros, by a command without data.
+    pub(crate) mem: Option<HostMem>,
+    /// Whether it goes to a member that does not have the stripe yet.
+    pub(crate) is_rebuild: bool,
+}
+
+pub(crate) type SubWrites = SmallVec<[SubWrite; 8]>;
+
+/// The data of a stripe, and its parities, over some blocks; empty where members keep no data.
+pub(crate) struct Columns {
+    pub(crate) chunks: Vec<Option<Vec<u8>>>,
+    pub(crate) breakdown: Breakdown,
+}
+
+impl Core {
+    pub(crate) async fn write_stripe(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        segments: &[Segment],
+        source: &Source,
+        fua: u32,
+        attributes: u32,
+    ) -> Ended {
+        let _guard = self.locks.exclusive(stripe).await;
+        if self.is_lost.get() {
+            return Err(Status::WRITE_FAULT.final_());
+        }
+        let (writes, mut breakdown) = match self.level.checks() {
+            0 => (self.data_writes(stripe, segments, source), Breakdown::new()),
+            _ => self.with_parity(paths, stripe, segments, source, attributes).await?,
+        };
+        self.stats.borrow_mut().stripe_writes += 1;
+        let deac = if let Source::Zeros { deac } = source { *deac } else { 0 };
+        breakdown += &self.carry_out(paths, stripe, &writes, fua | deac, attributes).await?;
+        Ok(breakdown)
+    }
+
+    /// The writes of data, to all copies.
+    fn data_writes(&self, stripe: u64, segments: &[Segment], source: &Source) -> SubWrites {
+        let mut writes = SubWrites::new();
+        for segment in segments {
+            let mem = match source {
+                Source::Data(mem) => Some(mem.part(segment.at, self.geometry.bytes(segment.blocks))),
+                Source::Zeros { .. } => None,
+            };
+            for copy in 0..self.level.copies() {
+                let member = self.level.member(stripe, segment.index, copy);
+                writes.push(SubWrite { member, reach: segment.span(), mem: mem.clone(), is_rebuild: false });
+            }
+        }
+        writes
+    }
+
+    /// The writes of data and parity, after the reads that they need.
+    async fn with_parity(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        segments: &[Segment],
+        source: &Source,
+        attributes: u32,
+    ) -> Result<(SubWrites, Breakdown), Status> {
+        let (mut writes, reach) = (self.data_writes(stripe, segments, source), union(segments));
+        let (missing, data) = (self.missing(stripe), self.level.data());
+        let (parities, breakdown) = if self.geometry.is_full(segments) {
+            self.stats.borrow_mut().full_writes += 1;
+            let new = |segment: &Segment| Some(source.bytes(segment, self.geometry.bytes(segment.blocks)));
+            let chunks = if self.info.keeps_data { segments.iter().map(new).collect() } else { Vec::new() };
+            let zeros = matches!(source, Source::Zeros { .. });
+            let parities = if zeros { None } else { Some(self.parities(chunks, reach)) };
+            (parities, Breakdown::new())
+        } else if (0..self.level.checks()).all(|check| self.is_check_missing(stripe, check, missing)) {
+            (Some(Vec::new()), Breakdown::new())
+        } else {
+            let (parities, breakdown) = self.partial(paths, stripe, segments, source, attributes).await?;
+            (Some(parities), breakdown)
+        };
+        debug_assert!(writes.len() <= data);
+        for check in 0..self.level.checks() {
+            let Some(member) = self.level.check_member(stripe, check) else { continue };
+            let mem = match &parities {
+                None => None,
+                Some(all) => Some(all.get(check).map_or(HostMem::none(), |bytes| HostMem::from_bytes(bytes))),
+            };
+            if missing & 1 << member == 0 {
+                writes.push(SubWrite { member, reach, mem, is_rebuild: false });
+            }
+        }
+        Ok((writes, breakdown))
+    }
+
+    fn is_check_missing(&self, stripe: u64, check: usize, missing: u32) -> bool {
+        self.level.check_member(stripe, check).is_some_and(|member| missing & 1 << member != 0)
+    }
+
+    /// P and Q of data chunks over some blocks.
+    fn parities(&self, chunks: Vec<Option<Vec<u8>>>, reach: Reach) -> Vec<Vec<u8>> {
+        if !self.info.keeps_data {
+            return Vec::new();
+        }
+        let bytes = self.geometry.bytes(reach.blocks);
+        let parity = |check: usize| {
+            let mut sum = vec![0; bytes];
+            let all = chunks.iter().flatten().map(Vec::as_slice);
+            if check == 0 { p_of(all, &mut sum) } else { q_of(all, &mut sum) }
+            sum
+        };
+        (0..self.level.checks()).map(parity).collect()
+    }
+
+    /// The new parity of a stripe of which a part is written.
+    async fn partial(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        segments: &[Segment],
+        source: &Source,
+        attributes: u32,
+    ) -> Result<(Vec<Vec<u8>>, Breakdown), Status> {
+        let (data, reach) = (self.level.data(), union(segments));
+        let is_covered = |index: usize| {
+            segments.iter().any(|segment| segment.index == index && segment.span().covers(reach))
+        };
+        let rest: SmallVec<[usize; 8]> = (0..data).filter(|index| !is_covered(*index)).collect();
+        let modify = segments.len() + self.level.checks();
+        if self.missing(stripe) == 0 && modify < rest.len() {
+            let modified = self.read_modify(paths, stripe, segments, source, attributes).await?;
+            if let Some(modified) = modified {
+                self.stats.borrow_mut().read_modify_writes += 1;
+                return Ok(modified);
+            }
+        }
+        let Columns { mut chunks, breakdown } = self.load(paths, (stripe, reach), &rest, 0, attributes).await?;
+        self.stats.borrow_mut().reconstruct_writes += 1;
+        if self.info.keeps_data {
+            chunks.truncate(data);
+            for segment in segments {
+                let bytes = source.bytes(segment, self.geometry.bytes(segment.blocks));
+                let whole = self.geometry.bytes(reach.blocks);
+                let chunk = chunks[segment.index].get_or_insert_with(|| vec![0; whole]);
+                let at = self.geometry.bytes(segment.start - reach.start);
+                chunk[at..at + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        Ok((self.parities(chunks, reach), breakdown))
+    }
+
+    /// The new parity from old data and old parity; `None` if something of them cannot be read.
+    async fn read_modify(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        segments: &[Segment],
+        source: &Source,
+        attributes: u32,
+    ) -> Result<Option<(Vec<Vec<u8>>, Breakdown)>, Status> {
+        let reach = union(segments);
+        let old = segments.iter().map(|segment| (self.level.member(stripe, segment.index, 0), segment.span()));
+        let checks = (0..self.level.checks()).filter_map(|check| self.level.check_member(stripe, check));
+        let reads: SmallVec<[(usize, Reach); 8]> = old.chain(checks.map(|member| (member, reach))).collect();
+        let Some((found, breakdown)) = self.read_parts(paths, stripe, &reads, attributes).await? else {
+            return Ok(None);
+        };
+        if !self.info.keeps_data {
+            return Ok(Some((Vec::new(), breakdown)));
+        }
+        let (old, checks) = found.split_at(segments.len());
+        let mut parities: Vec<Vec<u8>> = checks.iter().map(|mem| mem.to_vec()).collect();
+        for (segment, old) in segments.iter().zip(old) {
+            let mut change = old.to_vec();
+            let new = source.bytes(segment, change.len());
+            add(&mut change, &new);
+            let at = self.geometry.bytes(segment.start - reach.start);
+            for (check, parity) in parities.iter_mut().enumerate() {
+                let part = &mut parity[at..at + change.len()];
+                if check == 0 { add(part, &change) } else { change_q(part, segment.index, &change) }
+            }
+        }
+        Ok(Some((parities, breakdown)))
+    }
+
+    /// Reads parts of members; `None` if one cannot be read.
+    async fn read_parts(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        reads: &[(usize, Reach)],
+        attributes: u32,
+    ) -> Result<Option<(Vec<HostMem>, Breakdown)>, Status> {
+        let mut flight = Flight::new(&self.sim, &self.issuer);
+        let mut mems = Vec::with_capacity(reads.len());
+        for (member, reach) in reads {
+            let mem = self.scratch(reach.blocks);
+            let entry = self.sub_command(IoOpcode::READ, *member, (stripe, *reach), paths);
+            let mut stats = self.stats.borrow_mut();
+            stats.reads_for_writes += 1;
+            stats.members[*member].reads += 1;
+            drop(stats);
+            let entry = SubmissionEntry { cdw2: attributes.into(), ..entry };
+            flight.send(*member, self.drive(paths, *member), entry, mem.clone());
+            mems.push(mem);
+        }
+        let (mut sum, mut is_whole) = (Breakdown::new(), true);
+        while !flight.is_empty() {
+            let Some((member, ended)) = flight.next(None).await else { continue };
+            match Answer::of(&ended) {
+                Answer::Success => sum = longer(sum, ended.breakdown),
+                Answer::Interrupted => {
+                    return Err(ended.status);
+                }
+                Answer::Dead => {
+                    self.stats.borrow_mut().members[member].errors += 1;
+                    self.fail(member);
+                    is_whole = false;
+                }
+                Answer::Busy | Answer::Unreadable => {
+                    self.stats.borrow_mut().members[member].errors += 1;
+                    is_whole = false;
+                }
+            }
+        }
+        Ok(is_whole.then_some((mems, sum)))
+    }
+
+    /// Data chunks over some blocks, those of `wanted` at least, from whatever is there without the members of `without`. The stripe
+    /// is locked.
+    pub(crate) async fn load(
+        self: &Rc<Self>,
+        paths: &Paths,
+        (stripe, reach): (u64, Reach),
+        wanted: &[usize],
+        without: u32,
+        attributes: u32,
+    ) -> Result<Columns, Status> {
+        let (data, checks) = (self.level.data(), self.level.checks());
+        let place_of = |member: usize| match self.level.role(stripe, member) {
+            Role::Data(index) => index,
+            Role::P => data,
+            Role::Q => data + 1,
+        };
+        let mut excluded = without | self.missing(stripe);
+        let mut sum = Breakdown::new();
+        let all: Vec<usize> = (0..self.level.members()).collect();
+        loop {
+            let is_there = |member: &usize| excluded & 1 << *member == 0;
+            let direct: Option<SmallVec<[usize; 8]>> =
+                wanted.iter().map(|index| self.copy_there(stripe, *index, excluded)).collect();
+            let members: SmallVec<[usize; 8]> = match direct {
+                Some(direct) => direct,
+                None if checks == 0 => return Err(Status::UNRECOVERED_READ_ERROR),
+                None => all.iter().copied().filter(is_there).collect(),
+            };
+            if members.len() < wanted.len().min(data) {
+                return Err(Status::UNRECOVERED_READ_ERROR);
+            }
+            let reads: SmallVec<[(usize, Reach); 8]> = members.iter().map(|member| (*member, reach)).collect();
+            let mut chunks = vec![None; data + checks];
+            match self.read_each(paths, stripe, &reads, attributes, &mut excluded).await? {
+                None => continue,
+                Some((mems, breakdown)) => {
+                    sum += &breakdown;
+                    if self.info.keeps_data {
+                        members.iter().zip(&mems).for_each(|(member, mem)| chunks[place_of(*member)] = Some(mem.to_vec()));
+                    }
+                }
+            }
+            let is_short = wanted.iter().any(|index| chunks[*index].is_none());
+            if self.info.keeps_data && is_short && !recover(data, &mut chunks) {
+                return Err(Status::UNRECOVERED_READ_ERROR);
+            }
+            return Ok(Columns { chunks, breakdown: sum });
+        }
+    }
+
+    fn copy_there(&self, stripe: u64, index: usize, excluded: u32) -> Option<usize> {
+        let members = (0..self.level.copies()).map(|copy| self.level.member(stripe, index, copy));
+        members.into_iter().find(|member| excluded & 1 << member == 0)
+    }
+
+    /// Reads a part of one member; `None` if it cannot be read.
+    pub(crate) async fn read_one(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        member: usize,
+        reach: Reach,
+    ) -> Option<HostMem> {
+        let read = self.read_parts(paths, stripe, &[(member, reach)], 0).await.ok()??;
+        read.0.into_iter().next()
+    }
+
+    /// As [`Core::read_parts`]; members that cannot be read are added to `excluded`.
+    async fn read_each(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        reads: &[(usize, Reach)],
+        attributes: u32,
+        excluded: &mut u32,
+    ) -> Result<Option<(Vec<HostMem>, Breakdown)>, Status> {
+        if let Some(found) = self.read_parts(paths, stripe, reads, attributes).await? {
+            return Ok(Some(found));
+        }
+        // Which it was is found out one by one: this is rare.
+        for read in reads {
+            if self.read_parts(paths, stripe, std::slice::from_ref(read), attributes).await?.is_none() {
+                *excluded |= 1 << read.0;
+            }
+        }
+        *excluded |= self.missing(stripe);
+        Ok(None)
+    }
+
+    /// Writes to members, those that are missing left out.
+    pub(crate) async fn carry_out(
+        self: &Rc<Self>,
+        paths: &Paths,
+        stripe: u64,
+        writes: &[SubWrite],
+        flags: u32,
+        attributes: u32,
+    ) -> Ended {
+        let missing = self.missing(stripe);
+        let mut flight = Flight::new(&self.sim, &self.issuer);
+        for write in writes.iter().filter(|write| write.is_rebuild || missing & 1 << write.member == 0) {
+            let opcode = if write.mem.is_some() { IoOpcode::WRITE } else { IoOpcode::WRITE_ZEROES };
+            let mut entry = self.sub_command(opcode, write.member, (stripe, write.reach), paths);
+            // Deallocate is a bit of Write Zeroes only.
+            let flags = if write.mem.is_some() { flags & nandscape_wire_nvme::io::FUA } else { flags };
+            (entry.cdw12, entry.cdw2) = ((entry.cdw12.get() | flags).into(), attributes.into());
+            let mut stats = self.stats.borrow_mut();
+            stats.writes += 1;
+            stats.members[write.member].writes += 1;
+            drop(stats);
+            let mem = write.mem.clone().unwrap_or_else(HostMem::none);
+            flight.send(write.member, self.drive(paths, write.member), entry, mem);
+        }
+        let (mut sum, mut interrupted) = (Breakdown::new(), None);
+        while !flight.is_empty() {
+            let Some((member, ended)) = flight.next(None).await else { continue };
+            match Answer::of(&ended) {
+                Answer::Success => sum = longer(sum, ended.breakdown),
+                Answer::Interrupted => interrupted = Some(ended.status),
+                _ => {
+                    self.stats.borrow_mut().members[member].errors += 1;
+                    self.fail(member);
+                }
+            }
+        }
+        if let Some(status) = interrupted {
+            return Err(status);
+        }
+        if self.is_lost.get() { Err(Status::WRITE_FAULT.final_()) } else { Ok(sum) }
+    }
+}

@@ -1,0 +1,6 @@
+//! Arrays over drives of the model and over drives that answer as a test says.
+
+mod conformance;
+mod degraded;
+mod rig;
+mod tails;

@@ -1,0 +1,167 @@
+//! Arrays as a layer over the drives of a [`Stack`](crate::Stack), or of an experiment with a rig of its own; and their part of the report.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_drive::Drive;
+use nandscape_host_array::{Array, Config, Member, Shape, Stats};
+use nandscape_sim::Sim;
+use serde::Serialize;
+
+use crate::rig::Rig;
+use crate::simulation::RunError;
+use crate::stack::{Layer, Shared};
+
+/// Entries of the array's own queue pairs.
+const ENTRIES: u32 = 1_024;
+
+/// An array over all drives of a stack.
+#[derive(Clone, Debug)]
+pub struct ArrayLayer {
+    /// Level and members.
+    pub shape: Shape,
+    /// Settings.
+    pub config: Config,
+}
+
+/// An array under a run.
+pub struct ArrayUse {
+    array: Rc<Array>,
+    begun: RefCell<Stats>,
+}
+
+/// What an array has counted in the measured phase. A stripe read is what a request reads of one stripe.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ArrayReport {
+    /// Level and members, such as `raid5:4`.
+    pub array: String,
+    /// The tail policy.
+    pub technique: &'static str,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u64,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Stripe reads.
+    pub stripe_reads: u64,
+    /// Of those, by the number of busy sub-I/Os, from none to all members.
+    pub busy_sub_ios: Vec<u64>,
+    /// Sub-reads sent for reads of the workload.
+    pub reads: u64,
+    /// Of those, of chunks that were not asked for.
+    pub extra_reads: u64,
+    /// Of those, sent again after a busy answer.
+    pub resubmissions: u64,
+    /// Stripe reads put together from other chunks.
+    pub reconstructions: u64,
+    /// Of those, read again as a write came between.
+    pub rereads: u64,
+    /// Stripe writes.
+    pub stripe_writes: u64,
+    /// Of those, of a whole stripe.
+    pub full_writes: u64,
+    /// Of those, by read-modify-write.
+    pub read_modify_writes: u64,
+    /// Of those, by reconstruct-write.
+    pub reconstruct_writes: u64,
+    /// Sub-writes sent, of data and of parity.
+    pub writes: u64,
+    /// Sub-reads sent for writes.
+    pub reads_for_writes: u64,
+    /// Changes of the length of windows.
+    pub window_changes: u64,
+    /// The length of windows in force, in milliseconds; null without windows.
+    pub window_ms: Option<f64>,
+    /// By member.
+    pub members: Vec<MemberReport>,
+}
+
+/// What an array has sent to one of its members.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct MemberReport {
+    /// Reads.
+    pub reads: u64,
+    /// Writes, deallocations and flushes.
+    pub writes: u64,
+    /// Reads that found background work in their way.
+    pub busy: u64,
+    /// Commands that failed.
+    pub errors: u64,
+}
+
+impl ArrayReport {
+    /// The report of an array since `begun`.
+    pub fn of(array: &Array, begun: &Stats) -> ArrayReport {
+        let (stats, config) = (array.stats().since(begun), array.config());
+        ArrayReport {
+            array: array.shape().to_string(),
+            technique: config.technique.name(),
+            chunk_bytes: config.chunk,
+            bytes: array.info().bytes(),
+            stripe_reads: stats.stripe_reads,
+            busy_sub_ios: stats.busy,
+            reads: stats.reads,
+            extra_reads: stats.extra_reads,
+            resubmissions: stats.resubmissions,
+            reconstructions: stats.reconstructions,
+            rereads: stats.rereads,
+            stripe_writes: stats.stripe_writes,
+            full_writes: stats.full_writes,
+            read_modify_writes: stats.read_modify_writes,
+            reconstruct_writes: stats.reconstruct_writes,
+            writes: stats.writes,
+            reads_for_writes: stats.reads_for_writes,
+            window_changes: stats.window_changes,
+            window_ms: array.window().map(|window| window.as_us() / 1e3),
+            members: stats
+                .members
+                .iter()
+                .map(|member| MemberReport {
+                    reads: member.reads,
+                    writes: member.writes,
+                    busy: member.busy,
+                    errors: member.errors,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// An array over all drives of a rig, through queue pairs of its own: a drive for experiments, with [`Array::stats`].
+///
+/// # Errors
+/// Why these drives cannot be such an array.
+pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, RunError> {
+    let member = |number: usize| -> Result<Member, RunError> {
+        let io: Rc<dyn Drive> = rig.connect(number, ENTRIES)?;
+        let admin: Rc<dyn Drive> = rig.admin(number)?;
+        Ok(Member { io, admin: Some(admin) })
+    };
+    let members = (0..rig.ssds().count()).map(member).collect::<Result<Vec<_>, RunError>>()?;
+    Array::new(rig.sim(), shape, config, members).map_err(|error| RunError::Workload(error.to_string()))
+}
+
+impl Layer for ArrayLayer {
+    fn over(&self, _: &Sim, _: Vec<Rc<dyn Drive>>) -> Result<Rc<dyn Drive>, String> {
+        Err("an array is shared by all jobs of a run".to_owned())
+    }
+
+    fn share(&self, rig: &Rig) -> Result<Option<Rc<dyn Shared>>, RunError> {
+        let array = array_on(rig, self.shape, self.config.clone())?;
+        let begun = RefCell::new(array.stats());
+        Ok(Some(Rc::new(ArrayUse { array, begun })))
+    }
+}
+
+impl Shared for ArrayUse {
+    fn over(&self, below: Vec<Rc<dyn Drive>>) -> Rc<dyn Drive> {
+        self.array.over(below)
+    }
+
+    fn begin(&self) {
+        self.begun.replace(self.array.stats());
+    }
+
+    fn array(&self) -> Option<ArrayReport> {
+        Some(ArrayReport::of(&self.array, &self.begun.borrow()))
+    }
+}
