@@ -16,7 +16,7 @@ use std::rc::Rc;
 use nandscape_device_media::{BlockId, MediaError, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Sim, Wait};
+use nandscape_sim::{Sim, Span, Wait};
 
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
@@ -47,6 +47,22 @@ pub trait Ftl: 'static {
 
     /// Makes a reader. A controller makes one for each kind of destination and keeps it.
     fn reader<D: Destination>(self: &Rc<Self>) -> Self::Reader<D>;
+
+    /// Whether [`Ftl::delay`] ever says anything.
+    fn fails_reads(&self) -> bool {
+        false
+    }
+
+    /// Whether collections let reads in that are urgent ([`Destination::is_urgent`]).
+    fn lets_urgent_reads_in(&self) -> bool {
+        false
+    }
+
+    /// The background work that a read of an extent has to fail of at once, if it is one that would rather fail than wait.
+    /// Such a read is counted if it `fails`.
+    fn delay(&self, _extent: Extent, _fails: bool) -> Option<Delay> {
+        None
+    }
 
     /// Waits for room for an extent, or until the drive is read-only; the time is added to `waited`.
     fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
@@ -278,8 +294,23 @@ pub trait Destination: Clone + 'static {
     /// Whether a sector that is not mapped fails the read. Otherwise it reads as zeros, and so does its metadata.
     fn rejects_unmapped(&self) -> bool;
 
+    /// Whether the read is let in before all others, and into collections of its plane where the FTL does that.
+    #[inline(always)]
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
     /// Takes `bytes` bytes that were copied to the memory on to the host.
     fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
+}
+
+/// How long background work would keep a read waiting.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Delay {
+    /// Until the read reaches its chip.
+    pub remaining: Span,
+    /// That as a share of the longest time, in 256ths.
+    pub share: u8,
 }
 
 /// A sector that cannot be read.
@@ -523,6 +554,8 @@ pub struct Stats {
     pub spare_blocks: (u64, u64),
     /// Lowest, highest and summed erase count of the blocks in use.
     pub erases: (u32, u32, u64),
+    /// Reads that failed at once rather than wait for background work.
+    pub failed_fast: u64,
     /// What the tables in flash have cost.
     pub upkeep: Upkeep,
 }
@@ -549,6 +582,7 @@ impl Stats {
             retired_blocks: self.retired_blocks - earlier.retired_blocks,
             lost_units: self.lost_units - earlier.lost_units,
             dropped_units: self.dropped_units - earlier.dropped_units,
+            failed_fast: self.failed_fast - earlier.failed_fast,
             upkeep: self.upkeep.since(&earlier.upkeep),
             ..*self
         }
@@ -581,6 +615,7 @@ impl Stats {
             planes_out_of_use: self.planes_out_of_use + other.planes_out_of_use,
             lost_units: self.lost_units + other.lost_units,
             dropped_units: self.dropped_units + other.dropped_units,
+            failed_fast: self.failed_fast + other.failed_fast,
             free_blocks: self.free_blocks + other.free_blocks,
             spare_blocks: (self.spare_blocks.0 + other.spare_blocks.0, self.spare_blocks.1 + other.spare_blocks.1),
             erases: (

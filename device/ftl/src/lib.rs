@@ -39,7 +39,9 @@ mod upkeep;
 pub mod zone;
 
 pub use address::Extent;
-pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable};
+pub use ftl::{
+    Delay, Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable,
+};
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};

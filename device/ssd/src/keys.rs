@@ -10,8 +10,8 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
-    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ShareOrBytes, Shares,
-    Tables, Text, Victim, ZoneSpread,
+    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ReadRule, ShareOrBytes,
+    Shares, Tables, Text, Victim, ZoneSpread,
 };
 
 /// What a key means.
@@ -205,11 +205,11 @@ section! {
 }
 
 section! {
-    /// Interrupting programs and erases for reads of the host. It needs `controller.priority = "reads_first"`.
+    /// Interrupting programs and erases for reads of the host. It needs `controller.priority = "reads_first"`, or
+    /// `ftl.gc.preempt_on_request`.
     SuspendKeys at "timing.suspend" {
-        /// From suspending a program until a read can begin: `"20us"`. It needs `controller.priority = "reads_first"`.
-        /// Without it, programs are not suspended. Those of a
-        /// collector are only with `ftl.gc.preempt`.
+        /// From suspending a program until a read can begin: `"20us"`. Without it, programs are not suspended. Those of a
+        /// collector are only with `ftl.gc.preempt` or `ftl.gc.preempt_on_request`.
         program: Text<Span>,
         /// The same of an erase.
         erase: Text<Span>,
@@ -319,6 +319,8 @@ section! {
     } with {
         /// Garbage collection.
         gc: GcKeys,
+        /// Reads that background work is in the way of.
+        read: ReadKeys,
         /// Wear levelling.
         wear: WearKeys,
         /// OX-Block.
@@ -382,6 +384,9 @@ section! {
         /// Whether a collection lets reads of the host in between its operations, and within its programs and erases as far
         /// as `timing.suspend` allows. It needs `scheme = "plane"` and `controller.priority = "reads_first"`.
         preempt: bool,
+        /// The same for reads alone that ask for it, with the [preempt bit](techniques/teafa.md); they are served before all
+        /// others, too. It needs `scheme = "plane"` and `controller.priority = "fifo"`.
+        preempt_on_request: bool,
         /// Free blocks of a plane, the collector's own included, at or below which a collection admits no reads; nor
         /// does it while writes of the host wait for it.
         preempt_floor: u32,
@@ -391,6 +396,17 @@ section! {
         /// Free blocks of a plane, beside the open ones, that its collector keeps; with `batch = 0`, at or
         /// below which it begins. 2 or more: `2`. They are not part of the over-provisioning.
         free_blocks: u32,
+    }
+}
+
+section! {
+    /// Reads of the host that background work is in the way of: collections, and programs of data whose writes have ended.
+    ReadKeys at "ftl.read" {
+        /// What becomes of them: `"serve"`, they wait; or `"fail_fast"`, they wait, but those with the
+        /// [fast-fail bit](techniques/teafa.md) fail at once, and the host is told how long they would have waited.
+        policy: Text<Choice<ReadRule>>,
+        /// With `"fail_fast"`: up to which wait such reads are served all the same: `"0us"`.
+        fail_above: Text<Span>,
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `deallocate` | units that read as zeros from now on |
 //! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
+//! | `background` | how long collections and programs keep reads of the host waiting |
 //! | `refresh` | blocks that are written anew because their data grows old |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
@@ -30,6 +31,7 @@
 //! | `check` | the invariants |
 //! | `mistakes` | what tests have it do wrong, to see that they notice |
 
+mod background;
 mod broken;
 mod buffer;
 mod check;
@@ -80,9 +82,10 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
-use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
+use crate::ftl::{Delay, Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
 use crate::placement::{PlacementConfig, PlacementReport};
-use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, VictimPolicy};
+use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, ReadPolicy, VictimPolicy};
+use background::Background;
 use gate::Gate;
 use sanitize::PlaneJob;
 use state::State;
@@ -109,6 +112,8 @@ pub struct PageFtlConfig {
     pub firmware: FirmwareTimes,
     /// How data of hosts is separated.
     pub placement: PlacementConfig,
+    /// Whether writes end when their data is in the buffer, so that its programs are background work.
+    pub writes_end_in_buffer: bool,
 }
 
 impl PageFtlConfig {
@@ -144,7 +149,8 @@ pub struct GcConfig {
     /// Free blocks of a plane at or below which its collector begins.
     pub free_blocks: u32,
     /// Whether urgent reads are let in between a collection's operations and within them, for as long as a plane has more
-    /// free blocks than this; `None` is never.
+    /// free blocks than this; `None` is never. Urgent are all reads of the host where reads come first, else those that
+    /// say so ([`Destination::is_urgent`]).
     pub preempt_above: Option<u32>,
 }
 
@@ -158,6 +164,8 @@ pub struct Policies {
     pub admission: Box<dyn AdmissionPolicy>,
     /// When a write is let into the write buffer; `None` is as soon as there are slots for it.
     pub buffer: Option<Box<dyn BufferPolicy>>,
+    /// What becomes of reads that background work is in the way of; `None` has all of them served.
+    pub read: Option<Box<dyn ReadPolicy>>,
 }
 
 /// How wear is evened out.
@@ -189,6 +197,9 @@ pub struct PageFtl {
     free_slots: Credits,
     /// When writes get slots; `None` is as soon as they are free.
     buffer_policy: Option<Box<dyn BufferPolicy>>,
+    /// What becomes of reads that background work is in the way of; `None` is that they wait.
+    read_policy: Option<Box<dyn ReadPolicy>>,
+    background: Background,
     /// A read has let go of its block.
     unpinned: Signal,
     /// A plane's collector, which waited, is to go on.
@@ -214,7 +225,8 @@ impl PageFtl {
     /// # Errors
     /// When the system does not give the memory for the mapping table, or the file is damaged.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
-        let buffer_policy = policies.buffer.take();
+        let (buffer_policy, read_policy) = (policies.buffer.take(), policies.read.take());
+        let background = Background::new(sim, &media, &config);
         let mut state = State::new(&media, &config, policies)?;
         let kept = memory::start(&mut state, &media, &config)?;
         let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
@@ -226,6 +238,8 @@ impl PageFtl {
             gate: Gate::new(sim, config.gc.scheme),
             free_slots,
             buffer_policy,
+            read_policy,
+            background,
             unpinned: Signal::new(sim),
             go_on,
             read_only: Cell::new(None),
@@ -328,6 +342,22 @@ impl Ftl for PageFtl {
 
     fn reader<D: Destination>(self: &Rc<Self>) -> PageReader<D> {
         PageReader::new(self)
+    }
+
+    fn fails_reads(&self) -> bool {
+        self.read_policy.as_deref().is_some_and(|policy| policy.fails_reads())
+    }
+
+    fn lets_urgent_reads_in(&self) -> bool {
+        self.config.gc.preempt_above.is_some()
+    }
+
+    fn delay(&self, extent: Extent, fails: bool) -> Option<Delay> {
+        let delay = self.delay_of(extent);
+        if fails && delay.is_some() {
+            self.state.borrow_mut().counters.failed_fast += 1;
+        }
+        delay
     }
 
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {

@@ -9,6 +9,7 @@ use nandscape_sim::{Cause, Wait};
 use smallvec::SmallVec;
 
 use super::PageFtl;
+use super::background::Work;
 use super::buffer::SlotState;
 use super::state::State;
 use super::together::Pages;
@@ -291,7 +292,10 @@ impl PageFtl {
         let mut breakdown = Breakdown::new();
         let image = self.state.borrow_mut().image(job);
         let who = self.config.priority.who(cause::HOST_WRITE);
+        let plane = self.media.geometry().plane_of(self.media.geometry().block_of(job.pages[0]));
+        let work = self.background.program(plane, job.pages.len());
         let loaded = |breakdown: &Breakdown| {
+            work.iter().for_each(Work::is_loaded);
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
             watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, breakdown))));
         };
@@ -301,6 +305,7 @@ impl PageFtl {
         };
         let ended = self.media.program_together(&job.pages, &image, who, &mut breakdown, loaded).await;
         drop(counted);
+        drop(work);
         if let Err(broken) = ended {
             return self.not_programmed(job, broken);
         }

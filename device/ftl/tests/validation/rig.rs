@@ -251,12 +251,13 @@ impl Setup {
             wear: self.wear,
             firmware: FirmwareTimes::default(),
             placement: Default::default(),
+            writes_end_in_buffer: false,
         }
     }
 
     fn policies(&self, allocation: Box<dyn AllocationPolicy>) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation, victim, admission: Box::new(All), buffer: None }
+        Policies { allocation, victim, admission: Box::new(All), buffer: None, read: None }
     }
 }
 

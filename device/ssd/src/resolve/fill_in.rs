@@ -1,12 +1,13 @@
 //! Writes derived values and defaults into the keys.
 
 use nandscape_device_ftl::{GcConfig, Interface, Isolation, PageFtlConfig, WearConfig};
+use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use super::Resolved;
 use super::flash::{DEFAULT_FACTORY_BAD, DEFAULT_OVER_PROVISIONING};
 use super::ftl::DEFAULT_PREEMPT_FLOOR;
-use crate::policies::{DEFAULT_ADMISSION, DEFAULT_ALLOCATION, DEFAULT_VICTIM};
+use crate::policies::{DEFAULT_ADMISSION, DEFAULT_ALLOCATION, DEFAULT_READ, DEFAULT_VICTIM};
 use crate::values::{Choice, FtlKind, Tables, Text};
 
 impl Resolved {
@@ -78,7 +79,11 @@ impl Resolved {
         keys.gc.owner = Some(Text(Choice(owner)));
         keys.gc.copyback = Some(copyback);
         keys.gc.copyback_ecc = Some(copyback_ecc);
-        keys.gc.preempt = Some(preempt_above.is_some());
+        let is_asked = keys.gc.preempt_on_request.unwrap_or(false);
+        keys.gc.preempt = Some(preempt_above.is_some() && !is_asked);
+        keys.gc.preempt_on_request = Some(is_asked);
+        keys.read.policy.get_or_insert(Text(Choice(DEFAULT_READ)));
+        keys.read.fail_above.get_or_insert(Text(Span::ZERO));
         keys.gc.preempt_floor.get_or_insert(DEFAULT_PREEMPT_FLOOR);
         keys.gc.batch = Some(batch.unwrap_or(0));
         keys.gc.free_blocks = Some(free_blocks);

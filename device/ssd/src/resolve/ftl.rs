@@ -1,5 +1,6 @@
 //! `[ftl]` and `[buffer]`. Which policies are named there is in [`policies`](crate::policies).
 
+use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::address::MAX_SLOTS;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::{FirmwareTimes, GcConfig, Interface, Isolation, PageFtlConfig, PlacementConfig, WearConfig};
@@ -37,6 +38,10 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
         wear: wear(&keys.ftl.wear),
         firmware: firmware(&keys.ftl)?,
         placement: placement(&keys.ftl)?,
+        writes_end_in_buffer: keys
+            .buffer
+            .mode
+            .is_some_and(|mode| matches!(mode.0.0, BufferMode::Capacitor | BufferMode::Volatile)),
     })
 }
 
@@ -109,7 +114,8 @@ fn gc(keys: &GcKeys) -> GcConfig {
         copyback_ecc: keys.copyback_ecc.unwrap_or(false),
         batch: keys.batch.filter(|batch| *batch > 0),
         free_blocks: keys.free_blocks.unwrap_or(DEFAULT_FREE_BLOCKS),
-        preempt_above: keys.preempt.unwrap_or(false).then(|| keys.preempt_floor.unwrap_or(DEFAULT_PREEMPT_FLOOR)),
+        preempt_above: (keys.preempt.unwrap_or(false) || keys.preempt_on_request.unwrap_or(false))
+            .then(|| keys.preempt_floor.unwrap_or(DEFAULT_PREEMPT_FLOOR)),
     }
 }
 

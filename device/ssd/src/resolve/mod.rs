@@ -135,7 +135,7 @@ impl Profile {
             own: OwnPolicies::default(),
         };
         identity::check(&keys.identity)?;
-        features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
+        features::check(&resolved.timing, &resolved.geometry, &resolved.ftl, &resolved.keys.ftl.gc)?;
         resolved.check_faults()?;
         resolved.fill_in();
         resolved.check_changes()?;

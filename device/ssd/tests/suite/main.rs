@@ -5,6 +5,7 @@
 mod aged;
 mod any_drive;
 mod any_ox_block;
+mod background;
 mod conformance;
 mod deallocate;
 mod ox_block;

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with them |
+//! | `hinted` | reads that would rather fail than wait for background work |
 //! | `read`, `write`, `copy`, `deallocate`, `flush` | what each command does |
 //! | `atomic` | blocks of several ranges, all or none |
 //! | `fused` | a fused Compare and Write |
@@ -27,6 +28,7 @@ pub(crate) mod fdp;
 mod flush;
 mod fused;
 mod health;
+mod hinted;
 mod identify;
 mod memory;
 mod metadata;
@@ -319,6 +321,9 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 impl<F: Ftl> Nvm<F> {
     /// Serves a command on a namespace that is not plain.
     async fn serve_special(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        if let Some(busy) = self.fails_at_once(command) {
+            return busy;
+        }
         match command.namespace.format.lba().metadata {
             0 => self.serve_pieces(command, breakdown).await,
             _ => self.serve_with_metadata(command, breakdown).await,
@@ -335,6 +340,10 @@ impl<F: Ftl> Nvm<F> {
         };
         self.count(&parsed);
         match parsed {
+            // In a box: it must not make every command larger.
+            NvmCommand::Read { extent } if hinted::is_hinted(command) => {
+                Box::pin(self.read_hinted::<Caller>(command, extent, breakdown)).await
+            }
             NvmCommand::Read { extent } => {
                 let read = self.reader.read::<Caller>(extent, &self.to_host(command), breakdown).await;
                 read.map_err(|error| failure(command.namespace, error)).into()
