@@ -268,6 +268,9 @@ section! {
         max_transfer: Text<Bytes>,
         /// The order in which planes and channels serve: `"fifo"` or `"reads_first"`.
         priority: Text<Choice<Priority>>,
+        /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive does no
+        /// work of its own. The drive tells of its one NVM Set then. For one FTL of the kind `"page"`.
+        predictable_latency: bool,
     }
 }
 
@@ -319,6 +322,8 @@ section! {
     } with {
         /// Garbage collection.
         gc: GcKeys,
+        /// Windows in which the drive does its own work.
+        windows: WindowKeys,
         /// Reads that background work is in the way of.
         read: ReadKeys,
         /// Wear levelling.
@@ -395,6 +400,25 @@ section! {
         batch: u32,
         /// Free blocks of a plane, beside the open ones, that its collector keeps; with `batch = 0`, at or
         /// below which it begins. 2 or more: `2`. They are not part of the over-provisioning.
+        free_blocks: u32,
+    }
+}
+
+section! {
+    /// [Windows](techniques/teafa.md) in which the FTL `"page"` does its own work, where a host has set any: what the drive knows of
+    /// itself to say how long they are to be, and what it keeps ready for them.
+    WindowKeys at "ftl.windows" {
+        /// Equal ranges of the capacity that may have windows at different times, 2 to 63; 0 is none. Each has an open block on
+        /// every plane, and one for what is moved. Such a drive is not planted: it is written to be full.
+        ranges: u32,
+        /// The share of a block that is current when it is collected: `"25%"`.
+        valid: Text<Ratio>,
+        /// The most that hosts write: `"1GB/s"`. Left out, what the flash programs.
+        write_rate: Text<Rate>,
+        /// Collections of a plane that are to end in a window: `1`.
+        collections: u32,
+        /// Free blocks of a plane beyond `ftl.gc.free_blocks` up to which it is collected in a window at the most. Left out, a quarter
+        /// of the over-provisioned ones.
         free_blocks: u32,
     }
 }

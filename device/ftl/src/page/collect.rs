@@ -270,14 +270,17 @@ impl PageFtl {
         })
     }
 
-    /// Waits until the host has used up what the collector has gained, and it is admitted again. Whether the plane is still
-    /// in use.
-    async fn keep_pace(&self, plane: PlaneId) -> bool {
+    /// Waits until the host has used up what the collector has gained, there is a window for its next step, and it is admitted
+    /// again. Whether the collector is to go on with its block.
+    async fn keep_pace(&self, plane: PlaneId, victim: BlockId) -> bool {
         loop {
+            let fits = self.step_of(plane, victim).is_some();
             let (waits, others) = {
                 let mut state = self.state.borrow_mut();
                 match state.collectors.phase(plane) {
-                    Phase::Running if state.may_collect(plane) => return true,
+                    Phase::Running if fits && state.may_collect(plane) => return true,
+                    // There may be a turn with another block.
+                    Phase::Running if state.is_of_closed_range(victim) => return false,
                     Phase::Running => state.collectors.set_ahead(plane),
                     Phase::Ahead | Phase::DueAgain => {}
                     _ => return false,
@@ -288,6 +291,16 @@ impl PageFtl {
                 self.start_collectors();
             }
             waits.await;
+        }
+    }
+
+    /// Whether a collector that is to take its next step has to wait first.
+    fn is_to_wait(&self, plane: PlaneId, victim: BlockId, cause: Cause) -> bool {
+        let state = self.state.borrow();
+        let has_to_wait = || state.collectors.phase(plane) != Phase::Running || !state.may_collect(plane);
+        match state.turns.is_in_force() {
+            false => cause == cause::GC && has_to_wait(),
+            true => has_to_wait() || self.step_of(plane, victim).is_none(),
         }
     }
 
@@ -311,8 +324,11 @@ impl PageFtl {
         let seize = |time| self.seize(plane, who, time);
         let (mut seized, mut moves) = (None, self.first_moves(&cursor));
         loop {
-            if cause == cause::GC && !cursor.retiring && !self.keep_pace(plane).await {
-                return self.leave(cursor);
+            if !cursor.retiring && self.is_to_wait(plane, victim, cause) {
+                drop(seized.take());
+                if !self.keep_pace(plane, victim).await {
+                    return self.leave(cursor);
+                }
             }
             let mut holding = match seized.take() {
                 Some(holding) => holding,
@@ -322,9 +338,14 @@ impl PageFtl {
             if !self.is_running() {
                 return self.leave(cursor);
             }
+            // It may have taken so long to get here that the window has ended.
+            let Some(most) = self.step_of(plane, victim).or_else(|| cursor.retiring.then_some(gc.batch)) else {
+                drop(holding);
+                continue;
+            };
             holding.flash.set_preemptible(self.may_preempt(plane));
             let before = cursor;
-            let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch, &mut moves);
+            let planned = self.state.borrow_mut().plan(&mut cursor, most, &mut moves);
             if !planned {
                 self.state.borrow_mut().take_out(plane);
                 return self.leave(cursor);
@@ -334,6 +355,7 @@ impl PageFtl {
                 break;
             }
             let after = self.time_after(victim, &moves);
+            self.state.borrow_mut().step_begins(victim);
             holding.work.moves(&moves, after);
             if let Err(broken) = self.relocate(&mut holding, &mut moves, after).await {
                 // Nothing has been committed: the batch is planned again.
@@ -352,17 +374,30 @@ impl PageFtl {
             }
         }
 
-        // Reads that looked the block up before the move must finish before the erase.
-        if self.pins(victim) > 0 {
-            drop(seized.take());
-            while self.pins(victim) > 0 {
-                self.unpinned.changed().await;
+        let mut holding = loop {
+            // Reads that looked the block up before the move must finish before the erase.
+            if self.pins(victim) > 0 {
+                drop(seized.take());
+                while self.pins(victim) > 0 {
+                    self.unpinned.changed().await;
+                }
             }
-        }
-        let mut holding = match seized {
-            Some(holding) => holding,
-            None => seize(self.background.cleaning(0)).await,
+            if !cursor.retiring && self.step_of(plane, victim).is_none() {
+                drop(seized.take());
+                if !self.keep_pace(plane, victim).await {
+                    return self.leave(cursor);
+                }
+                continue;
+            }
+            let holding = match seized.take() {
+                Some(holding) => holding,
+                None => seize(self.background.cleaning(0)).await,
+            };
+            if cursor.retiring || self.step_of(plane, victim).is_some() {
+                break holding;
+            }
         };
+        self.state.borrow_mut().step_begins(victim);
         // Tables that were rebuilt meanwhile may have found the older of two copies.
         if self.state.borrow().tables.blocks.get(victim).valid > 0 {
             return self.leave(cursor);

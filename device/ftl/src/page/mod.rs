@@ -10,6 +10,7 @@
 //! | `schedule` | which planes collect: one phase a plane |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `placed` | handles by which hosts place data |
+//! | `turns` | windows in which the drive does its own work |
 //! | `together` | pages that are programmed with one command |
 //! | `load` | parts of tables that are not in memory |
 //! | `reader`, `read` | reads: of an extent, of a page |
@@ -63,6 +64,7 @@ mod state;
 mod streams;
 mod tables;
 mod together;
+mod turns;
 #[cfg(test)]
 mod victim_test;
 mod write;
@@ -82,13 +84,18 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
-use crate::ftl::{Delay, Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
-use crate::placement::{PlacementConfig, PlacementReport};
-use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, ReadPolicy, VictimPolicy};
+use crate::ftl::{
+    Delay, Destination, Ftl, LatencyWindow, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary,
+};
+use crate::placement::{Interface, PlacementConfig, PlacementReport};
+use crate::policy::{
+    AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, ReadPolicy, Schedule, VictimPolicy,
+};
 use background::Background;
 use gate::Gate;
 use sanitize::PlaneJob;
 use state::State;
+use turns::Timer;
 use write::{FillJob, ProgramJob};
 
 pub use plant::{Plant, PlantReport};
@@ -148,6 +155,9 @@ pub struct GcConfig {
     pub batch: Option<u32>,
     /// Free blocks of a plane at or below which its collector begins.
     pub free_blocks: u32,
+    /// Free blocks of a plane beyond `free_blocks` up to which it is collected at the most in a window in which the drive does
+    /// its own work.
+    pub free_in_window: u32,
     /// Whether urgent reads are let in between a collection's operations and within them, for as long as a plane has more
     /// free blocks than this; `None` is never. Urgent are all reads of the host where reads come first, else those that
     /// say so ([`Destination::is_urgent`]).
@@ -215,6 +225,7 @@ pub struct PageFtl {
     collectors: Workers<PlaneId>,
     sanitizers: Workers<PlaneJob>,
     refreshers: Workers<BlockId>,
+    timers: Workers<Timer>,
     /// A collector has let go of its block, or a program has ended while collectors are suspended.
     came_to_rest: Signal,
 }
@@ -250,6 +261,7 @@ impl PageFtl {
             collectors: pool(sim, weak, async |ftl, plane| ftl.collect_plane(*plane).await),
             sanitizers: pool(sim, weak, async |ftl, job| ftl.sanitize_plane(job).await),
             refreshers: pool(sim, weak, async |ftl, block| ftl.refresh(*block)),
+            timers: PageFtl::timers(sim, weak),
             came_to_rest: Signal::new(sim),
             config,
         });
@@ -346,6 +358,34 @@ impl Ftl for PageFtl {
 
     fn fails_reads(&self) -> bool {
         self.read_policy.as_deref().is_some_and(|policy| policy.fails_reads())
+    }
+
+    fn has_windows(&self) -> bool {
+        true
+    }
+
+    fn window_ranges(&self) -> u16 {
+        match self.config.placement.interface {
+            Interface::Ranges => self.config.placement.handles.into(),
+            _ => 1,
+        }
+    }
+
+    fn set_schedule(&self, schedule: Option<Schedule>) {
+        self.follow(schedule);
+    }
+
+    fn set_latency_window(&self, window: Option<LatencyWindow>) {
+        self.follow_mode(window);
+    }
+
+    fn free_for_host(&self) -> u64 {
+        self.state.borrow().free_for_host()
+    }
+
+    fn most_free_for_host(&self) -> u64 {
+        let geometry = self.media.geometry();
+        u64::from(self.config.gc.free_in_window) * u64::from(geometry.planes()) * u64::from(geometry.units_per_block())
     }
 
     fn lets_urgent_reads_in(&self) -> bool {

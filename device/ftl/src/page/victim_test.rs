@@ -52,6 +52,7 @@ pub(super) fn drive_with(
             batch: Some(1),
             free_blocks: 2,
             preempt_above: None,
+            free_in_window: 4,
         },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes::default(),

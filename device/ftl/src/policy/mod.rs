@@ -6,6 +6,7 @@ mod buffer;
 mod gc;
 mod read;
 mod refresh;
+mod turn;
 mod victim;
 
 pub use admission::{AdmissionPolicy, All, OnePerGroup, PlaneSet};
@@ -14,4 +15,5 @@ pub use buffer::{BufferFill, BufferPolicy};
 pub use gc::{GcScheme, OwnerSource};
 pub use read::{FailFast, PendingRead, ReadPolicy, Verdict};
 pub use refresh::{NearLimit, RefreshPolicy};
+pub use turn::{Deterministic, Schedule, TurnPolicy};
 pub use victim::{Candidate, CostBenefit, Greedy, VictimPolicy};

@@ -27,6 +27,7 @@ pub(crate) mod ox_block;
 mod parts;
 mod shares;
 mod smaller;
+mod windows;
 pub(crate) mod zone;
 
 use nandscape_device_controller::ControllerConfig;
@@ -114,10 +115,12 @@ impl Profile {
             let key = match page_ftl.placement.interface {
                 Interface::Handles => "ftl.fdp.handles",
                 Interface::Streams => "ftl.streams.count",
+                Interface::Ranges => "ftl.windows.ranges",
             };
             return bounds::wrong(key, "does not go with ftl.parts; 0 is valid there");
         }
-        let controller = controller::controller(keys)?;
+        let mut controller = controller::controller(keys)?;
+        controller.windows = windows::rules(keys, &geometry, &timing, (&page_ftl, &controller))?;
         let mut resolved = Resolved {
             name: self.name.clone(),
             keys: keys.clone(),
@@ -247,7 +250,9 @@ impl Resolved {
         if let Some(config) = &mut self.open_channel {
             config.check_block = Span::ZERO;
         }
+        let windows = self.controller.windows;
         self.controller = controller::controller(&self.keys).expect("no time is a time");
+        self.controller.windows = windows;
         self.parts = self.parts.into_iter().map(ResolvedPart::without_delay).collect();
         parts::fill_in(&mut self.keys, &self.parts);
         self

@@ -118,6 +118,8 @@ impl Forward {
             priority: Priority::Fifo,
             // There are no blocks here.
             rated_erases: 0,
+            windows: None,
+            predictable_latency: false,
         })
     }
 

@@ -36,6 +36,7 @@ impl<F: Ftl> Nvm<F> {
             version: 1.into(),
             attributes: attributes.into(),
             hints: hints.into(),
+            functions: if self.ftl.has_windows() { vendor::HAS_WINDOWS } else { 0 }.into(),
             atomic_units: atomic_units.into(),
             atomic_bytes: atomic_bytes.into(),
             ..Capabilities::default()

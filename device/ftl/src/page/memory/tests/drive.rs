@@ -86,6 +86,7 @@ fn config() -> PageFtlConfig {
             batch: Some(1),
             free_blocks: 2,
             preempt_above: None,
+            free_in_window: 4,
         },
         wear: WearConfig { dynamic: true, static_threshold: 4 },
         firmware: FirmwareTimes::default(),
