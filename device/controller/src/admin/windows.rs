@@ -16,7 +16,7 @@ use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 
 /// The shortest and the longest window that can be set.
-const SHORTEST: Span = Span::from_us(10);
+const SHORTEST: Span = Span::from_ms(1);
 const LONGEST: Span = Span::from_s(3_600);
 
 impl<C: CommandSet> NvmeController<C> {

@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use nandscape_device_media::{BlockId, PlaneId};
+use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Sim, Span, Time};
 
@@ -47,6 +48,8 @@ pub(super) struct Turns {
     generation: u64,
     /// Writes that wait for room in the buffer.
     waiting: Rc<Cell<u32>>,
+    /// The line of the trace that has the windows, and when the open one began.
+    track: Option<(Track, Time)>,
 }
 
 /// The timer of a schedule.
@@ -272,7 +275,9 @@ impl PageFtl {
     /// Has collectors and programs see what the time allows.
     fn look_at_turns(&self, now: Time) {
         let mut state = self.state.borrow_mut();
+        let was_open = state.turns.is_any_open();
         state.look_at_time(now);
+        self.trace_window(&mut state, was_open, now);
         for plane in (0..state.geometry.planes()).map(PlaneId) {
             if state.turns.ranges() > 1 {
                 // What was not to be gained was so of other ranges.
@@ -284,6 +289,24 @@ impl PageFtl {
         }
         drop(state);
         self.pump();
+    }
+
+    /// A window of the drive that has ended is an event of the trace.
+    fn trace_window(&self, state: &mut State, was_open: bool, now: Time) {
+        let is_open = state.turns.is_any_open();
+        match (was_open, is_open) {
+            (false, true) => {
+                let track = state.turns.track.map(|(track, _)| track);
+                let track = track.unwrap_or_else(|| self.sim.trace().track("windows".to_owned()));
+                state.turns.track = Some((track, now));
+            }
+            (true, false) => {
+                if let Some((track, start)) = state.turns.track {
+                    self.sim.trace_event(|end| Event { track, name: "window", start, end, detail: 0 });
+                }
+            }
+            _ => {}
+        }
     }
 
     /// How many pages the next step on a block may move: `None` where it has to wait for a window, else as many as fit, if that

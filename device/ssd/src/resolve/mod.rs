@@ -32,6 +32,7 @@ pub(crate) mod zone;
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::ox_block::Layout;
+use nandscape_device_ftl::windows::WindowRules;
 use nandscape_device_ftl::zone::ZoneConfig;
 use nandscape_device_ftl::{FirmwareTimes, Interface, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
@@ -329,6 +330,11 @@ impl Resolved {
 
     pub(crate) fn controller(&self) -> ControllerConfig {
         self.controller.clone()
+    }
+
+    /// What the drive knows of itself to say how long windows are to be in which it does its own work, where it has any.
+    pub fn windows(&self) -> Option<WindowRules> {
+        self.controller.windows
     }
 
     /// The names of a drive that is built with `seed`.
