@@ -17,6 +17,7 @@ const CLAIMS: [&str; 24] = [
     "femu-unsafe-delay",
     "femu-grid",
     "femu-models",
+    "teafa-window-formulas",
     "ttflash-arithmetic",
     "gc-tail-motivation",
     "leapio-virt",

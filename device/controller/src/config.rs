@@ -1,5 +1,6 @@
 //! What can be set about a controller.
 
+use nandscape_device_ftl::windows::WindowRules;
 use nandscape_device_media::Priority;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
@@ -82,4 +83,8 @@ pub struct ControllerConfig {
     pub priority: Priority,
     /// Erases that a block is rated for, which SMART's Percentage Used refers to.
     pub rated_erases: u32,
+    /// How long windows are to be in which the drive does its own work; `None` is a drive that has none.
+    pub windows: Option<WindowRules>,
+    /// Whether there is Predictable Latency Mode, where there are windows.
+    pub predictable_latency: bool,
 }

@@ -16,12 +16,13 @@ use std::rc::Rc;
 use nandscape_device_media::{BlockId, MediaError, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Sim, Wait};
+use nandscape_sim::{Sim, Span, Wait};
 
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
 use crate::placement::PlacementReport;
+use crate::policy::Schedule;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
@@ -47,6 +48,48 @@ pub trait Ftl: 'static {
 
     /// Makes a reader. A controller makes one for each kind of destination and keeps it.
     fn reader<D: Destination>(self: &Rc<Self>) -> Self::Reader<D>;
+
+    /// Whether [`Ftl::delay`] ever says anything.
+    fn fails_reads(&self) -> bool {
+        false
+    }
+
+    /// Whether collections let reads in that are urgent ([`Destination::is_urgent`]).
+    fn lets_urgent_reads_in(&self) -> bool {
+        false
+    }
+
+    /// Whether there are windows in which the FTL does its own work.
+    fn has_windows(&self) -> bool {
+        false
+    }
+
+    /// Equal ranges of the logical blocks that may have windows of their own: their data is in blocks of its own.
+    fn window_ranges(&self) -> u16 {
+        1
+    }
+
+    /// From now on, the FTL does its own work only in the windows of the schedule; `None` is at any time.
+    fn set_schedule(&self, _schedule: Option<Schedule>) {}
+
+    /// From now on, there is Predictable Latency Mode and one of its windows; `None` is that there is not.
+    fn set_latency_window(&self, _window: Option<LatencyWindow>) {}
+
+    /// Units that hosts may write before the FTL has to do its own work outside a window, about.
+    fn free_for_host(&self) -> u64 {
+        0
+    }
+
+    /// The same after all the work that it does beforehand.
+    fn most_free_for_host(&self) -> u64 {
+        0
+    }
+
+    /// The background work that a read of an extent has to fail of at once, if it is one that would rather fail than wait.
+    /// Such a read is counted if it `fails`.
+    fn delay(&self, _extent: Extent, _fails: bool) -> Option<Delay> {
+        None
+    }
 
     /// Waits for room for an extent, or until the drive is read-only; the time is added to `waited`.
     fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
@@ -278,8 +321,32 @@ pub trait Destination: Clone + 'static {
     /// Whether a sector that is not mapped fails the read. Otherwise it reads as zeros, and so does its metadata.
     fn rejects_unmapped(&self) -> bool;
 
+    /// Whether the read is let in before all others, and into collections of its plane where the FTL does that.
+    #[inline(always)]
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
     /// Takes `bytes` bytes that were copied to the memory on to the host.
     fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
+}
+
+/// A window of Predictable Latency Mode (Base 8.1.18).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum LatencyWindow {
+    /// The drive does no work of its own.
+    Deterministic,
+    /// It does.
+    NonDeterministic,
+}
+
+/// How long background work would keep a read waiting.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Delay {
+    /// Until the read reaches its chip.
+    pub remaining: Span,
+    /// That as a share of the longest time, in 256ths.
+    pub share: u8,
 }
 
 /// A sector that cannot be read.
@@ -523,6 +590,12 @@ pub struct Stats {
     pub spare_blocks: (u64, u64),
     /// Lowest, highest and summed erase count of the blocks in use.
     pub erases: (u32, u32, u64),
+    /// Reads that failed at once rather than wait for background work.
+    pub failed_fast: u64,
+    /// Steps of collections that had to begin outside the drive's windows, as a plane had no room for the host.
+    pub forced_steps: u64,
+    /// Windows of the drive that have begun.
+    pub window_turns: u64,
     /// What the tables in flash have cost.
     pub upkeep: Upkeep,
 }
@@ -549,6 +622,9 @@ impl Stats {
             retired_blocks: self.retired_blocks - earlier.retired_blocks,
             lost_units: self.lost_units - earlier.lost_units,
             dropped_units: self.dropped_units - earlier.dropped_units,
+            failed_fast: self.failed_fast - earlier.failed_fast,
+            forced_steps: self.forced_steps - earlier.forced_steps,
+            window_turns: self.window_turns - earlier.window_turns,
             upkeep: self.upkeep.since(&earlier.upkeep),
             ..*self
         }
@@ -581,6 +657,9 @@ impl Stats {
             planes_out_of_use: self.planes_out_of_use + other.planes_out_of_use,
             lost_units: self.lost_units + other.lost_units,
             dropped_units: self.dropped_units + other.dropped_units,
+            failed_fast: self.failed_fast + other.failed_fast,
+            forced_steps: self.forced_steps + other.forced_steps,
+            window_turns: self.window_turns + other.window_turns,
             free_blocks: self.free_blocks + other.free_blocks,
             spare_blocks: (self.spare_blocks.0 + other.spare_blocks.0, self.spare_blocks.1 + other.spare_blocks.1),
             erases: (

@@ -14,6 +14,7 @@
 //! | `zone` | the zone FTL, whose zones are written in order |
 //! | `placement` | where a host wants its data: reclaim unit handles |
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
+//! | `windows` | how long the windows are to be in which a drive does its own work |
 //! | `saved` | what is taken out of a drive at rest |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
 //! | `upkeep` | counters of what it does for them |
@@ -36,10 +37,13 @@ pub mod registry;
 mod saved;
 mod stored_counters;
 mod upkeep;
+pub mod windows;
 pub mod zone;
 
 pub use address::Extent;
-pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable};
+pub use ftl::{
+    Delay, Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable,
+};
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};

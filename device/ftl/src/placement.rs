@@ -22,6 +22,8 @@ pub enum Interface {
     Handles,
     /// The Streams directive (Base 8.1.8.3): each handle beyond the first is a stream resource.
     Streams,
+    /// None do: each is a range of the logical blocks, so that ranges may be collected at different times.
+    Ranges,
 }
 
 /// Whether data of different handles may share blocks once the drive has moved it (RUHT, Base 5.1.12.1.28).

@@ -22,6 +22,7 @@ builtin![
     "default",
     "femu-blackbox",
     "femu-ocssd",
+    "femu-teafa",
     "ttflash-256g",
     "mqsim-mlc",
     "samsung-970pro",

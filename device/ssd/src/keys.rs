@@ -10,8 +10,8 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
-    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ShareOrBytes, Shares,
-    Tables, Text, Victim, ZoneSpread,
+    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ReadRule, ShareOrBytes,
+    Shares, Tables, Text, Victim, ZoneSpread,
 };
 
 /// What a key means.
@@ -205,11 +205,11 @@ section! {
 }
 
 section! {
-    /// Interrupting programs and erases for reads of the host. It needs `controller.priority = "reads_first"`.
+    /// Interrupting programs and erases for reads of the host. It needs `controller.priority = "reads_first"`, or
+    /// `ftl.gc.preempt_on_request`.
     SuspendKeys at "timing.suspend" {
-        /// From suspending a program until a read can begin: `"20us"`. It needs `controller.priority = "reads_first"`.
-        /// Without it, programs are not suspended. Those of a
-        /// collector are only with `ftl.gc.preempt`.
+        /// From suspending a program until a read can begin: `"20us"`. Without it, programs are not suspended. Those of a
+        /// collector are only with `ftl.gc.preempt` or `ftl.gc.preempt_on_request`.
         program: Text<Span>,
         /// The same of an erase.
         erase: Text<Span>,
@@ -268,6 +268,9 @@ section! {
         max_transfer: Text<Bytes>,
         /// The order in which planes and channels serve: `"fifo"` or `"reads_first"`.
         priority: Text<Choice<Priority>>,
+        /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive does no
+        /// work of its own. The drive tells of its one NVM Set then. For one FTL of the kind `"page"`.
+        predictable_latency: bool,
     }
 }
 
@@ -319,6 +322,10 @@ section! {
     } with {
         /// Garbage collection.
         gc: GcKeys,
+        /// Windows in which the drive does its own work.
+        windows: WindowKeys,
+        /// Reads that background work is in the way of.
+        read: ReadKeys,
         /// Wear levelling.
         wear: WearKeys,
         /// OX-Block.
@@ -382,6 +389,9 @@ section! {
         /// Whether a collection lets reads of the host in between its operations, and within its programs and erases as far
         /// as `timing.suspend` allows. It needs `scheme = "plane"` and `controller.priority = "reads_first"`.
         preempt: bool,
+        /// The same for reads alone that ask for it, with the [preempt bit](techniques/teafa.md); they are served before all
+        /// others, too. It needs `scheme = "plane"` and `controller.priority = "fifo"`.
+        preempt_on_request: bool,
         /// Free blocks of a plane, the collector's own included, at or below which a collection admits no reads; nor
         /// does it while writes of the host wait for it.
         preempt_floor: u32,
@@ -391,6 +401,36 @@ section! {
         /// Free blocks of a plane, beside the open ones, that its collector keeps; with `batch = 0`, at or
         /// below which it begins. 2 or more: `2`. They are not part of the over-provisioning.
         free_blocks: u32,
+    }
+}
+
+section! {
+    /// [Windows](techniques/teafa.md) in which the FTL `"page"` does its own work, where a host has set any: what the drive knows of
+    /// itself to say how long they are to be, and what it keeps ready for them.
+    WindowKeys at "ftl.windows" {
+        /// Equal ranges of the capacity that may have windows at different times, 2 to 63; 0 is none. Each has an open block on
+        /// every plane, and one for what is moved. Such a drive is not planted: it is written to be full.
+        ranges: u32,
+        /// The share of a block that is current when it is collected: `"25%"`.
+        valid: Text<Ratio>,
+        /// The most that hosts write: `"1GB/s"`. Left out, what the flash programs.
+        write_rate: Text<Rate>,
+        /// Collections of a plane that are to end in a window: `1`.
+        collections: u32,
+        /// Free blocks of a plane beyond `ftl.gc.free_blocks` up to which it is collected in a window at the most. Left out, a quarter
+        /// of the over-provisioned ones.
+        free_blocks: u32,
+    }
+}
+
+section! {
+    /// Reads of the host that background work is in the way of: collections, and programs of data whose writes have ended.
+    ReadKeys at "ftl.read" {
+        /// What becomes of them: `"serve"`, they wait; or `"fail_fast"`, they wait, but those with the
+        /// [fast-fail bit](techniques/teafa.md) fail at once, and the host is told how long they would have waited.
+        policy: Text<Choice<ReadRule>>,
+        /// With `"fail_fast"`: up to which wait such reads are served all the same: `"0us"`.
+        fail_above: Text<Span>,
     }
 }
 

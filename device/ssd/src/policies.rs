@@ -8,14 +8,15 @@ use std::sync::Arc;
 use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
 use nandscape_device_ftl::Policies;
 use nandscape_device_ftl::policy::{
-    AdmissionPolicy, All, AllocationPolicy, BufferPolicy, CostBenefit, Greedy, OnePerGroup, StripeOrder, Striped,
-    VictimPolicy,
+    AdmissionPolicy, All, AllocationPolicy, BufferPolicy, CostBenefit, FailFast, Greedy, OnePerGroup, ReadPolicy,
+    StripeOrder, Striped, VictimPolicy,
 };
 use nandscape_device_ftl::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
 use nandscape_device_media::Geometry;
+use nandscape_sim::Span;
 
-use crate::keys::{FtlKeys, ZoneKeys};
-use crate::values::{Admission, Victim, ZoneSpread};
+use crate::keys::{FtlKeys, ReadKeys, ZoneKeys};
+use crate::values::{Admission, ReadRule, Victim, ZoneSpread};
 
 /// `ftl.allocation` of a profile that does not give it.
 pub(crate) const DEFAULT_ALLOCATION: StripeOrder = StripeOrder::ChannelDiePlane;
@@ -23,6 +24,9 @@ pub(crate) const DEFAULT_ALLOCATION: StripeOrder = StripeOrder::ChannelDiePlane;
 pub(crate) const DEFAULT_VICTIM: Victim = Victim::Greedy;
 /// `ftl.gc.admission` of a profile that does not give it.
 pub(crate) const DEFAULT_ADMISSION: Admission = Admission::All;
+
+/// `ftl.read.policy` of a profile that does not give it: reads without the bit do not notice it.
+pub(crate) const DEFAULT_READ: ReadRule = ReadRule::FailFast;
 
 /// Makes a policy for a drive.
 pub type MakePolicy<P> = Arc<dyn Fn(&Geometry) -> Box<P> + Send + Sync>;
@@ -38,6 +42,8 @@ pub struct OwnPolicies {
     pub admission: Option<MakePolicy<dyn AdmissionPolicy>>,
     /// When a write is let into the write buffer.
     pub buffer: Option<MakePolicy<dyn BufferPolicy>>,
+    /// What becomes of reads that background work is in the way of.
+    pub read: Option<MakePolicy<dyn ReadPolicy>>,
 }
 
 impl OwnPolicies {
@@ -48,6 +54,7 @@ impl OwnPolicies {
             ("allocation", self.allocation.is_some()),
             ("admission", self.admission.is_some()),
             ("buffer", self.buffer.is_some()),
+            ("read", self.read.is_some()),
         ];
         all.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name).collect()
     }
@@ -68,6 +75,7 @@ impl PartialEq for OwnPolicies {
             && same(self.allocation.as_ref(), other.allocation.as_ref())
             && same(self.admission.as_ref(), other.admission.as_ref())
             && same(self.buffer.as_ref(), other.buffer.as_ref())
+            && same(self.read.as_ref(), other.read.as_ref())
     }
 }
 
@@ -88,6 +96,14 @@ pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> 
         admission,
         victim: own.victim.as_ref().map_or_else(named, |make| make(geometry)),
         buffer: own.buffer.as_ref().map(|make| make(geometry)),
+        read: own.read.as_ref().map(|make| make(geometry)).or_else(|| read(&keys.read)),
+    }
+}
+
+fn read(keys: &ReadKeys) -> Option<Box<dyn ReadPolicy>> {
+    match keys.policy.map_or(DEFAULT_READ, |text| text.0.0) {
+        ReadRule::Serve => None,
+        ReadRule::FailFast => Some(Box::new(FailFast { above: keys.fail_above.map_or(Span::ZERO, |text| text.0) })),
     }
 }
 

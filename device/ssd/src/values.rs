@@ -295,6 +295,15 @@ pub enum Admission {
     OnePerDrive,
 }
 
+/// What becomes of reads that background work is in the way of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ReadRule {
+    /// They wait.
+    Serve,
+    /// They wait, or fail if they say that they would rather.
+    FailFast,
+}
+
 macro_rules! named {
     ($($type:ty => $all:expr;)*) => {
         $(impl Named for $type {
@@ -339,6 +348,7 @@ named! {
         ("one_per_channel", Admission::OnePerChannel),
         ("one_per_drive", Admission::OnePerDrive),
     ];
+    ReadRule => [("serve", ReadRule::Serve), ("fail_fast", ReadRule::FailFast)];
     Victim => [("greedy", Victim::Greedy), ("cost_benefit", Victim::CostBenefit)];
 }
 

@@ -13,7 +13,7 @@ use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::identify::{NMIC_SHARED, Namespace};
 use nandscape_wire_nvme::manage::{self, ControllerList};
 use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY};
-use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry, open_channel as oc};
+use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry, open_channel as oc, vendor};
 use zerocopy::IntoBytes;
 
 use crate::entry::{ALL, NVM, Opcodes, entry};
@@ -175,10 +175,23 @@ async fn step(sim: &Sim, hosts: &mut [Host; 2], (opcodes, cc): (Opcodes, u32), i
         at => {
             let Some(pair) = host.pairs.get(usize::from(at) % 3) else { return };
             let entry = entry(input, opcodes, usize::from(at) % 3 == 0);
+            let sets_windows = is_set_windows(&entry);
             let has_lists = (oc::VECTOR_RESET.0..=oc::VECTOR_COPY.0).contains(&entry.opcode);
-            pair.submit(entry, if has_lists { listed(input) } else { data(input) });
+            let mem = if has_lists { listed(input) } else { data(input) };
+            if sets_windows && mem.len() >= WINDOWS_HEAD.len() {
+                mem.write(0, &WINDOWS_HEAD);
+            }
+            pair.submit(entry, mem);
         }
     }
+}
+
+/// Magic and version of [`Windows`](vendor::Windows), which no script would find.
+const WINDOWS_HEAD: [u8; 6] = *b"NAND\x01\x00";
+
+/// Whether an entry of an admin queue sets windows by schedule.
+fn is_set_windows(entry: &SubmissionEntry) -> bool {
+    entry.opcode == AdminOpcode::SET_FEATURES.0 && entry.cdw10.get() as u8 == vendor::WINDOWS
 }
 
 /// A length, and the first bytes.

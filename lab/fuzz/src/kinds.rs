@@ -29,8 +29,19 @@ buffer.mode = "volatile"
 };
 
 /// Drives with other interfaces. A known input names one by its place: a new one goes to the end.
-pub(crate) const KINDS: [Kind; 7] =
-    [ZONES, OPEN_CHANNEL_THROUGH, OPEN_CHANNEL_CACHED, PLACEMENT, STREAMS, TRANSACTIONS, PARTS];
+pub(crate) const KINDS: [Kind; 8] =
+    [ZONES, OPEN_CHANNEL_THROUGH, OPEN_CHANNEL_CACHED, PLACEMENT, STREAMS, TRANSACTIONS, PARTS, WINDOWS];
+
+/// Windows in which the drive does its own work, and reads that fail or are let in.
+const WINDOWS: Kind = Kind {
+    keys: r#"capacity = "6MiB"
+geometry = { channels = 2, dies_per_channel = 1, planes_per_die = 2, pages_per_block = 12, page_size = "16KiB" }
+controller = { queue_pairs = 4, predictable_latency = true }
+buffer = { mode = "volatile", size = "1MiB" }
+ftl = { windows.ranges = 2, gc.preempt_on_request = true }
+"#,
+    has_several_namespaces: false,
+};
 
 /// Zones with all that a zone can have, and few blocks that are left over.
 const ZONES: Kind = Kind {

@@ -68,6 +68,8 @@ fn offers(identity: &Identity) -> Offers {
         write_zeroes: has(identify::ONCS_WRITE_ZEROES),
         verify: has(identify::ONCS_VERIFY),
         dlfeat: identity.deallocated,
+        attributes: identity.attributes,
+        hints: identity.hints,
     }
 }
 

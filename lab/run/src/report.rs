@@ -140,6 +140,20 @@ pub struct Gc {
     pub free_blocks_before: u64,
     /// Erased blocks when it ended.
     pub free_blocks_after: u64,
+    /// Reads that failed at once rather than wait for background work; left out without any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed_fast: u64,
+    /// Steps that had to begin outside the drive's windows; left out without any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forced_steps: u64,
+    /// Windows of the drive that have begun; left out without any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub window_turns: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Operations of the flash.
@@ -292,6 +306,9 @@ impl Report {
                 blocked_reads: outcome.tally(Direction::Read).blocked_by_gc,
                 free_blocks_before: parts.free_blocks_before,
                 free_blocks_after: ftl.free_blocks,
+                failed_fast: ftl.failed_fast,
+                forced_steps: ftl.forced_steps,
+                window_turns: ftl.window_turns,
             },
             over_provisioning: parts.over_provisioning,
             over_provisioning_asked: parts.over_provisioning_asked,

@@ -271,6 +271,8 @@ pub const EFFECT_ONE_AT_A_TIME: u32 = 0b010 << 16;
 pub const SCOPE_NAMESPACE: u32 = 1 << 20;
 /// CSP, FSP: the command or feature acts on the controller (bit 21).
 pub const SCOPE_CONTROLLER: u32 = 1 << 21;
+/// FSP: the feature acts on an NVM Set (bit 22).
+pub const SCOPE_NVM_SET: u32 = 1 << 22;
 /// Scope: the NVM subsystem (bit 25).
 pub const SCOPE_SUBSYSTEM: u32 = 1 << 25;
 

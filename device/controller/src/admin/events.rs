@@ -45,6 +45,10 @@ impl Event {
     /// The drive has taken a telemetry snapshot.
     pub(crate) const TELEMETRY: Event = Event { kind: NOTICE, information: 2, log: log::TELEMETRY_CONTROLLER };
 
+    /// A deterministic window nears its end, or has ended by itself.
+    pub(crate) const PREDICTABLE_LATENCY: Event =
+        Event { kind: NOTICE, information: 4, log: log::PREDICTABLE_LATENCY_EVENTS };
+
     /// The drive itself has changed a zone (Zone Descriptor Changed, ZNS 3.1.1).
     pub(crate) const ZONE_CHANGED: Event = Event { kind: NOTICE, information: 0xef, log: log::CHANGED_ZONES };
 

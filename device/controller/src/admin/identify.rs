@@ -3,7 +3,7 @@
 use nandscape_drive::Controller as _;
 use nandscape_wire_nvme::identify::{self, Controller, ascii, cns};
 use nandscape_wire_nvme::register::VERSION_2_1;
-use nandscape_wire_nvme::{SubmissionEntry, tcp, vendor};
+use nandscape_wire_nvme::{SubmissionEntry, feature, tcp, vendor};
 use zerocopy::IntoBytes;
 
 use super::features::{CRITICAL_TEMPERATURE, WARNING_TEMPERATURE};
@@ -44,7 +44,7 @@ impl<C: CommandSet> NvmeController<C> {
         let after = identify::SANICAP_NO_DEALLOCATE_INHIBITED | identify::SANICAP_NOT_MODIFIED;
         data.sanicap = (identify::SANICAP_CRYPTO | erases | after).into();
         data.ctratt = (data.ctratt.get() | identify::CTRATT_GRANULARITY).into();
-        if self.subsystem.namespaces.sets() > 1 {
+        if self.has_sets() {
             data.ctratt = (data.ctratt.get() | identify::CTRATT_NVM_SETS | identify::CTRATT_ENDURANCE_GROUPS).into();
             let sets = self.subsystem.namespaces.sets() as u16;
             (data.nsetidmax, data.endgidmax) = (sets.into(), sets.into());
@@ -84,6 +84,10 @@ impl<C: CommandSet> NvmeController<C> {
         (data.edstt, data.dsto) = (self.subsystem.self_test_minutes().into(), identify::DSTO_ONE);
         data.oaes = identify::OAES_NAMESPACE.into();
         data.ctratt = identify::CTRATT_EXTENDED_HOST_ID.into();
+        if self.subsystem.has_latency_mode() {
+            data.ctratt = (data.ctratt.get() | identify::CTRATT_PREDICTABLE_LATENCY).into();
+            data.oaes = (data.oaes.get() | feature::EVENT_PREDICTABLE_LATENCY).into();
+        }
         if self.subsystem.set.administers_namespaces() {
             self.namespace_fields(&mut data);
         }

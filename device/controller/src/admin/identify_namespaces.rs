@@ -118,9 +118,9 @@ impl<C: CommandSet> NvmeController<C> {
         self.has_sets() || self.has_placement()
     }
 
-    /// Whether there are several NVM Sets.
+    /// Whether there are NVM Sets to tell of.
     pub(super) fn has_sets(&self) -> bool {
-        self.subsystem.namespaces.sets() > 1
+        self.subsystem.namespaces.sets() > 1 || self.subsystem.has_latency_mode()
     }
 
     /// NVM Set List, from an identifier on. Each set is an endurance group of the same number.

@@ -9,7 +9,7 @@ use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEn
 use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
-use super::{Answer, Event, fdp, telemetry};
+use super::{Answer, Event, fdp, latency, telemetry};
 use crate::command_set::CommandSet;
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::refusal::Refusal;
@@ -54,6 +54,7 @@ impl<C: CommandSet> NvmeController<C> {
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.clear(),
             log::CHANGED_ZONES => self.admin.changed_zones.clear(),
             log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.was_read(),
+            log::PREDICTABLE_LATENCY => self.subsystem.latency.was_read(),
             // The host knows of warnings that it was not told of by an event.
             log::SMART => self.raise_warnings(),
             _ => {}
@@ -101,6 +102,9 @@ impl<C: CommandSet> NvmeController<C> {
             log::ERROR_INFORMATION => self.admin.errors.borrow().page(sanitizing.is_some()),
             log::SMART => self.smart().as_bytes().to_vec(),
             lid if fdp::LOGS.contains(&lid) && self.has_placement() => self.placement_log(lid, entry)?,
+            lid if latency::LOGS.contains(&lid) && self.subsystem.has_latency_mode() => {
+                self.latency_page(lid, entry)?
+            }
             log::ENDURANCE_GROUP if self.has_groups() => self.endurance_group(entry)?.as_bytes().to_vec(),
             log::FIRMWARE_SLOT => self.firmware_slot().as_bytes().to_vec(),
             log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),
@@ -220,7 +224,12 @@ impl<C: CommandSet> NvmeController<C> {
     fn features_and_effects(&self) -> Identifiers {
         let mut features = Identifiers::zeroed();
         for id in (0..=u8::MAX).filter(|id| self.has_feature(*id)) {
-            let scope = if self.is_of_namespace(id) { log::SCOPE_NAMESPACE } else { log::SCOPE_CONTROLLER };
+            let scope = match id {
+                vendor::WINDOWS => log::SCOPE_SUBSYSTEM,
+                id if latency::is_feature(id) => log::SCOPE_NVM_SET,
+                id if self.is_of_namespace(id) => log::SCOPE_NAMESPACE,
+                _ => log::SCOPE_CONTROLLER,
+            };
             features.ids[usize::from(id)] = (log::FEATURE_SUPPORTED | scope).into();
         }
         features
@@ -247,6 +256,9 @@ impl<C: CommandSet> NvmeController<C> {
         }
         if self.has_placement() {
             fdp::LOGS.iter().for_each(|lid| logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into());
+        }
+        if self.subsystem.has_latency_mode() {
+            latency::LOGS.iter().for_each(|lid| logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into());
         }
         if self.has_groups() {
             logs.ids[usize::from(log::ENDURANCE_GROUP)] = log::LOG_SUPPORTED.into();

@@ -9,11 +9,13 @@ mod features;
 mod identify;
 mod identify_namespaces;
 mod keep_alive;
+mod latency;
 mod logs;
 mod namespaces;
 mod queues;
 mod reservations;
 mod telemetry;
+mod windows;
 mod zones;
 
 use std::cell::{Cell, RefCell};

@@ -13,6 +13,8 @@ use std::future::Future;
 use std::ops::Range;
 use std::rc::Rc;
 
+use nandscape_device_ftl::ftl::LatencyWindow;
+use nandscape_device_ftl::policy::Schedule;
 use nandscape_device_ftl::{PlacementReport, Sanitization};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
@@ -25,6 +27,7 @@ use crate::admin::{PAGE, Settings};
 use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
+pub use crate::subsystem::LatencyFigures;
 pub use nvm::fdp::Fdp;
 pub use nvm::streams::Streams;
 
@@ -164,6 +167,23 @@ pub trait CommandSet: 'static {
     /// The handles by which hosts do.
     fn placement(&self) -> Option<Placement<'_>> {
         None
+    }
+
+    /// Equal ranges of the blocks that may have windows of their own in which the drive does its own work; `None` where there are
+    /// no windows.
+    fn window_ranges(&self) -> Option<u16> {
+        None
+    }
+
+    /// From now on, the drive does its own work in the windows of the schedule, or at any time.
+    fn set_schedule(&self, _schedule: Option<Schedule>) {}
+
+    /// From now on, there is Predictable Latency Mode and one of its windows, or there is not.
+    fn set_latency_window(&self, _window: Option<LatencyWindow>) {}
+
+    /// What it says of itself for that mode.
+    fn latency_figures(&self) -> LatencyFigures {
+        LatencyFigures::default()
     }
 
     /// The streams of hosts, where the drive has any.

@@ -8,6 +8,7 @@ use nandscape_drive::{Breakdown, QueueId, Stage};
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Cause, Span, Time};
 use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::vendor::BUSY;
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
 
 use super::guarded::always_asks;
@@ -154,6 +155,10 @@ impl<C: CommandSet> NvmeController<C> {
     /// Notes a failure in the error log; the completion's status says so.
     #[cold]
     fn log_failure(&self, queue: QueueKey, entry: &SubmissionEntry, reply: Reply) -> Reply {
+        // A read that was to fail rather than wait: nothing is wrong.
+        if reply.status.meaning() == BUSY {
+            return reply;
+        }
         if LOST_DATA.contains(&reply.status.meaning()) {
             let media_errors = &self.subsystem.media_errors;
             media_errors.set(media_errors.get() + 1);

@@ -8,10 +8,12 @@
 //! | `sanitize` | dropping all data |
 //! | `self_test` | reading data in the background to see if it can be read |
 //! | `slots` | command slots, and whose turn it is when there are too few |
+//! | `latency` | Predictable Latency Mode |
 //! | `notes` | what outlasts the process, of a drive in a file |
 //! | `power` | power cuts and the restart after them |
 
 mod controllers;
+pub(crate) mod latency;
 mod namespaces;
 mod notes;
 mod power;
@@ -29,7 +31,7 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::vendor::{DriveLog, Windows};
 
 use crate::admin::{Event, Saved, Telemetry};
 use crate::arbiter::Arbiter;
@@ -41,6 +43,8 @@ use crate::link::Link;
 use crate::namespace::{Common, Format, Namespace, Namespaces, Registrant};
 use controllers::Controllers;
 pub(crate) use controllers::MAX_CONTROLLERS;
+use latency::Latency;
+pub use latency::LatencyFigures;
 use namespaces::Changes;
 use notes::Notebook;
 use power::Power;
@@ -67,6 +71,9 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) saved: Saved,
     pub(crate) telemetry: Telemetry,
     pub(crate) notebook: Notebook,
+    pub(crate) latency: Latency,
+    /// Windows by schedule, as they were set.
+    pub(crate) windows: Cell<Option<Windows>>,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<CommandJob<C>>,
     pub(crate) fused: Workers<FusedJob<C>>,
@@ -104,6 +111,8 @@ impl<C: CommandSet> NvmSubsystem<C> {
             saved: Saved::default(),
             telemetry: Telemetry::default(),
             notebook: Notebook::default(),
+            latency: Latency::default(),
+            windows: Cell::new(None),
             jobs: Workers::new(sim, CommandJob::serve),
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),

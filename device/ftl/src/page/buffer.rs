@@ -154,6 +154,11 @@ impl WriteBuffer {
         self.urgent > 0 || self.flushes.is_urgent()
     }
 
+    /// How many slots there are.
+    pub(super) fn slots(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
     /// How many slots are in use.
     pub(super) fn in_use(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32

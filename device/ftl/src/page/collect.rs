@@ -6,8 +6,9 @@
 use nandscape_device_media::{BlockId, Broken, Crossing, MediaError, PageId, PageImage, PlaneId, Seized, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::resource::Hold;
-use nandscape_sim::{Cause, Who};
+use nandscape_sim::{Cause, Span, Who};
 
+use super::background::Work;
 use super::moves::{Cursor, Moves};
 use super::schedule::Phase;
 use super::state::State;
@@ -24,6 +25,7 @@ use crate::policy::OwnerSource;
 struct Seizure<'a> {
     flash: Seized<'a>,
     _controller: Option<Hold<'a>>,
+    work: Work<'a>,
 }
 
 impl State {
@@ -268,14 +270,17 @@ impl PageFtl {
         })
     }
 
-    /// Waits until the host has used up what the collector has gained, and it is admitted again. Whether the plane is still
-    /// in use.
-    async fn keep_pace(&self, plane: PlaneId) -> bool {
+    /// Waits until the host has used up what the collector has gained, there is a window for its next step, and it is admitted
+    /// again. Whether the collector is to go on with its block.
+    async fn keep_pace(&self, plane: PlaneId, victim: BlockId) -> bool {
         loop {
+            let fits = self.step_of(plane, victim).is_some();
             let (waits, others) = {
                 let mut state = self.state.borrow_mut();
                 match state.collectors.phase(plane) {
-                    Phase::Running if state.may_collect(plane) => return true,
+                    Phase::Running if fits && state.may_collect(plane) => return true,
+                    // There may be a turn with another block.
+                    Phase::Running if state.is_of_closed_range(victim) => return false,
                     Phase::Running => state.collectors.set_ahead(plane),
                     Phase::Ahead | Phase::DueAgain => {}
                     _ => return false,
@@ -286,6 +291,16 @@ impl PageFtl {
                 self.start_collectors();
             }
             waits.await;
+        }
+    }
+
+    /// Whether a collector that is to take its next step has to wait first.
+    fn is_to_wait(&self, plane: PlaneId, victim: BlockId, cause: Cause) -> bool {
+        let state = self.state.borrow();
+        let has_to_wait = || state.collectors.phase(plane) != Phase::Running || !state.may_collect(plane);
+        match state.turns.is_in_force() {
+            false => cause == cause::GC && has_to_wait(),
+            true => has_to_wait() || self.step_of(plane, victim).is_none(),
         }
     }
 
@@ -306,23 +321,31 @@ impl PageFtl {
     async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) -> bool {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
-        let seize = || self.seize(plane, who);
+        let seize = |time| self.seize(plane, who, time);
         let (mut seized, mut moves) = (None, self.first_moves(&cursor));
         loop {
-            if cause == cause::GC && !cursor.retiring && !self.keep_pace(plane).await {
-                return self.leave(cursor);
+            if !cursor.retiring && self.is_to_wait(plane, victim, cause) {
+                drop(seized.take());
+                if !self.keep_pace(plane, victim).await {
+                    return self.leave(cursor);
+                }
             }
             let mut holding = match seized.take() {
                 Some(holding) => holding,
-                None => seize().await,
+                None => seize(self.time_of_step(victim)).await,
             };
             // A restart after a power cut looks at how far blocks are written: no pages are taken meanwhile.
             if !self.is_running() {
                 return self.leave(cursor);
             }
+            // It may have taken so long to get here that the window has ended.
+            let Some(most) = self.step_of(plane, victim).or_else(|| cursor.retiring.then_some(gc.batch)) else {
+                drop(holding);
+                continue;
+            };
             holding.flash.set_preemptible(self.may_preempt(plane));
             let before = cursor;
-            let planned = self.state.borrow_mut().plan(&mut cursor, gc.batch, &mut moves);
+            let planned = self.state.borrow_mut().plan(&mut cursor, most, &mut moves);
             if !planned {
                 self.state.borrow_mut().take_out(plane);
                 return self.leave(cursor);
@@ -331,7 +354,10 @@ impl PageFtl {
                 seized = Some(holding);
                 break;
             }
-            if let Err(broken) = self.relocate(&mut holding.flash, &mut moves).await {
+            let after = self.time_after(victim, &moves);
+            self.state.borrow_mut().step_begins(victim);
+            holding.work.moves(&moves, after);
+            if let Err(broken) = self.relocate(&mut holding, &mut moves, after).await {
                 // Nothing has been committed: the batch is planned again.
                 if !self.not_moved(&moves, broken) {
                     return self.leave(cursor);
@@ -348,22 +374,36 @@ impl PageFtl {
             }
         }
 
-        // Reads that looked the block up before the move must finish before the erase.
-        if self.pins(victim) > 0 {
-            drop(seized.take());
-            while self.pins(victim) > 0 {
-                self.unpinned.changed().await;
+        let mut holding = loop {
+            // Reads that looked the block up before the move must finish before the erase.
+            if self.pins(victim) > 0 {
+                drop(seized.take());
+                while self.pins(victim) > 0 {
+                    self.unpinned.changed().await;
+                }
             }
-        }
-        let mut holding = match seized {
-            Some(holding) => holding,
-            None => seize().await,
+            if !cursor.retiring && self.step_of(plane, victim).is_none() {
+                drop(seized.take());
+                if !self.keep_pace(plane, victim).await {
+                    return self.leave(cursor);
+                }
+                continue;
+            }
+            let holding = match seized.take() {
+                Some(holding) => holding,
+                None => seize(self.background.cleaning(0)).await,
+            };
+            if cursor.retiring || self.step_of(plane, victim).is_some() {
+                break holding;
+            }
         };
+        self.state.borrow_mut().step_begins(victim);
         // Tables that were rebuilt meanwhile may have found the older of two copies.
         if self.state.borrow().tables.blocks.get(victim).valid > 0 {
             return self.leave(cursor);
         }
         holding.flash.set_preemptible(self.may_preempt(plane));
+        holding.work.erases();
         let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.flash.erase(victim).await };
         drop(holding);
         match erased {
@@ -432,10 +472,35 @@ impl PageFtl {
     }
 
     /// Waits until what the scheme holds is free: the controller, the plane, the channel.
-    async fn seize(&self, plane: PlaneId, who: Who) -> Seizure<'_> {
+    /// It is to be held for `time`, or about that.
+    async fn seize(&self, plane: PlaneId, who: Who, time: Span) -> Seizure<'_> {
+        let work = self.background.collection(plane, time);
         let controller = self.gate.close(who).await;
         let flash = self.media.seize(plane, self.config.gc.scheme.holding(), who).await;
-        Seizure { flash, _controller: controller }
+        Seizure { flash, _controller: controller, work }
+    }
+
+    /// How long a collection holds a plane for the next step: a batch, or the whole block.
+    fn time_of_step(&self, victim: BlockId) -> Span {
+        let units = self.state.borrow().tables.blocks.get(victim).valid;
+        match self.config.gc.batch {
+            None => self.background.cleaning(units),
+            Some(_) if units == 0 => self.background.cleaning(0),
+            Some(batch) => {
+                self.background.moving(units.min(batch.saturating_mul(self.media.geometry().units_per_page())))
+            }
+        }
+    }
+
+    /// How long it holds the plane after these moves, without letting go of it.
+    fn time_after(&self, victim: BlockId, moves: &Moves) -> Span {
+        match self.config.gc.batch {
+            Some(_) => Span::ZERO,
+            None => {
+                let (state, moved) = (self.state.borrow(), moves.count(self.media.geometry().units_per_page()));
+                self.background.cleaning(state.tables.blocks.get(victim).valid.saturating_sub(moved))
+            }
+        }
     }
 
     /// Whether a collection of a plane lets urgent reads in now.
@@ -443,7 +508,9 @@ impl PageFtl {
         self.config.gc.preempt_above.is_some_and(|above| self.state.borrow().may_preempt(plane, above))
     }
 
-    async fn relocate(&self, seized: &mut Seized<'_>, moves: &mut Moves) -> Result<(), Broken> {
+    /// Carries moves out. The plane is held for `after` more.
+    async fn relocate(&self, holding: &mut Seizure<'_>, moves: &mut Moves, after: Span) -> Result<(), Broken> {
+        let seized = &mut holding.flash;
         if self.config.gc.owner == OwnerSource::OutOfBand {
             seized.keep_tags();
         }
@@ -457,6 +524,7 @@ impl PageFtl {
             return Ok(());
         }
         let unreadable = seized.read(&moves.reads).await?;
+        holding.work.has_read(moves, after);
         moves.learn(seized.take_tags());
         self.lose(&unreadable, moves);
         if is_remote {

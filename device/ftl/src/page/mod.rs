@@ -10,12 +10,14 @@
 //! | `schedule` | which planes collect: one phase a plane |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `placed` | handles by which hosts place data |
+//! | `turns` | windows in which the drive does its own work |
 //! | `together` | pages that are programmed with one command |
 //! | `load` | parts of tables that are not in memory |
 //! | `reader`, `read` | reads: of an extent, of a page |
 //! | `deallocate` | units that read as zeros from now on |
 //! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
+//! | `background` | how long collections and programs keep reads of the host waiting |
 //! | `refresh` | blocks that are written anew because their data grows old |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
@@ -30,6 +32,7 @@
 //! | `check` | the invariants |
 //! | `mistakes` | what tests have it do wrong, to see that they notice |
 
+mod background;
 mod broken;
 mod buffer;
 mod check;
@@ -61,6 +64,7 @@ mod state;
 mod streams;
 mod tables;
 mod together;
+mod turns;
 #[cfg(test)]
 mod victim_test;
 mod write;
@@ -80,12 +84,18 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
-use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
-use crate::placement::{PlacementConfig, PlacementReport};
-use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, VictimPolicy};
+use crate::ftl::{
+    Delay, Destination, Ftl, LatencyWindow, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary,
+};
+use crate::placement::{Interface, PlacementConfig, PlacementReport};
+use crate::policy::{
+    AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, ReadPolicy, Schedule, VictimPolicy,
+};
+use background::Background;
 use gate::Gate;
 use sanitize::PlaneJob;
 use state::State;
+use turns::Timer;
 use write::{FillJob, ProgramJob};
 
 pub use plant::{Plant, PlantReport};
@@ -109,6 +119,8 @@ pub struct PageFtlConfig {
     pub firmware: FirmwareTimes,
     /// How data of hosts is separated.
     pub placement: PlacementConfig,
+    /// Whether writes end when their data is in the buffer, so that its programs are background work.
+    pub writes_end_in_buffer: bool,
 }
 
 impl PageFtlConfig {
@@ -143,8 +155,12 @@ pub struct GcConfig {
     pub batch: Option<u32>,
     /// Free blocks of a plane at or below which its collector begins.
     pub free_blocks: u32,
+    /// Free blocks of a plane beyond `free_blocks` up to which it is collected at the most in a window in which the drive does
+    /// its own work.
+    pub free_in_window: u32,
     /// Whether urgent reads are let in between a collection's operations and within them, for as long as a plane has more
-    /// free blocks than this; `None` is never.
+    /// free blocks than this; `None` is never. Urgent are all reads of the host where reads come first, else those that
+    /// say so ([`Destination::is_urgent`]).
     pub preempt_above: Option<u32>,
 }
 
@@ -158,6 +174,8 @@ pub struct Policies {
     pub admission: Box<dyn AdmissionPolicy>,
     /// When a write is let into the write buffer; `None` is as soon as there are slots for it.
     pub buffer: Option<Box<dyn BufferPolicy>>,
+    /// What becomes of reads that background work is in the way of; `None` has all of them served.
+    pub read: Option<Box<dyn ReadPolicy>>,
 }
 
 /// How wear is evened out.
@@ -189,6 +207,9 @@ pub struct PageFtl {
     free_slots: Credits,
     /// When writes get slots; `None` is as soon as they are free.
     buffer_policy: Option<Box<dyn BufferPolicy>>,
+    /// What becomes of reads that background work is in the way of; `None` is that they wait.
+    read_policy: Option<Box<dyn ReadPolicy>>,
+    background: Background,
     /// A read has let go of its block.
     unpinned: Signal,
     /// A plane's collector, which waited, is to go on.
@@ -204,6 +225,7 @@ pub struct PageFtl {
     collectors: Workers<PlaneId>,
     sanitizers: Workers<PlaneJob>,
     refreshers: Workers<BlockId>,
+    timers: Workers<Timer>,
     /// A collector has let go of its block, or a program has ended while collectors are suspended.
     came_to_rest: Signal,
 }
@@ -214,7 +236,8 @@ impl PageFtl {
     /// # Errors
     /// When the system does not give the memory for the mapping table, or the file is damaged.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
-        let buffer_policy = policies.buffer.take();
+        let (buffer_policy, read_policy) = (policies.buffer.take(), policies.read.take());
+        let background = Background::new(sim, &media, &config);
         let mut state = State::new(&media, &config, policies)?;
         let kept = memory::start(&mut state, &media, &config)?;
         let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
@@ -226,6 +249,8 @@ impl PageFtl {
             gate: Gate::new(sim, config.gc.scheme),
             free_slots,
             buffer_policy,
+            read_policy,
+            background,
             unpinned: Signal::new(sim),
             go_on,
             read_only: Cell::new(None),
@@ -236,6 +261,7 @@ impl PageFtl {
             collectors: pool(sim, weak, async |ftl, plane| ftl.collect_plane(*plane).await),
             sanitizers: pool(sim, weak, async |ftl, job| ftl.sanitize_plane(job).await),
             refreshers: pool(sim, weak, async |ftl, block| ftl.refresh(*block)),
+            timers: PageFtl::timers(sim, weak),
             came_to_rest: Signal::new(sim),
             config,
         });
@@ -328,6 +354,50 @@ impl Ftl for PageFtl {
 
     fn reader<D: Destination>(self: &Rc<Self>) -> PageReader<D> {
         PageReader::new(self)
+    }
+
+    fn fails_reads(&self) -> bool {
+        self.read_policy.as_deref().is_some_and(|policy| policy.fails_reads())
+    }
+
+    fn has_windows(&self) -> bool {
+        true
+    }
+
+    fn window_ranges(&self) -> u16 {
+        match self.config.placement.interface {
+            Interface::Ranges => self.config.placement.handles.into(),
+            _ => 1,
+        }
+    }
+
+    fn set_schedule(&self, schedule: Option<Schedule>) {
+        self.follow(schedule);
+    }
+
+    fn set_latency_window(&self, window: Option<LatencyWindow>) {
+        self.follow_mode(window);
+    }
+
+    fn free_for_host(&self) -> u64 {
+        self.state.borrow().free_for_host()
+    }
+
+    fn most_free_for_host(&self) -> u64 {
+        let geometry = self.media.geometry();
+        u64::from(self.config.gc.free_in_window) * u64::from(geometry.planes()) * u64::from(geometry.units_per_block())
+    }
+
+    fn lets_urgent_reads_in(&self) -> bool {
+        self.config.gc.preempt_above.is_some()
+    }
+
+    fn delay(&self, extent: Extent, fails: bool) -> Option<Delay> {
+        let delay = self.delay_of(extent);
+        if fails && delay.is_some() {
+            self.state.borrow_mut().counters.failed_fast += 1;
+        }
+        delay
     }
 
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {

@@ -69,6 +69,7 @@ impl State {
         match is_paced {
             _ if is_suspended => false,
             _ if self.keeps_last_blocks(plane) => true,
+            _ if self.turns.is_in_force() => self.is_low_in_window(plane),
             // Where that many blocks are free, the sum need not be done.
             true => free < free_blocks + open_blocks && self.space(plane) < target,
             false => free <= free_blocks,
@@ -77,13 +78,17 @@ impl State {
 
     /// Whether a plane's collector, which has a victim, is to go on.
     pub(super) fn may_collect(&self, plane: PlaneId) -> bool {
-        !self.pace.is_paced || self.pace.is_suspended || self.is_low(plane) || !self.has_room_for_host(plane)
+        let is_at_rest = !self.pace.is_paced || self.pace.is_suspended;
+        (is_at_rest || self.is_low(plane) || !self.has_room_for_host(plane)) && self.has_turn(plane)
     }
 
     /// Whether a plane's collector is so far behind that the host has to wait.
     pub(super) fn is_behind(&self, plane: PlaneId) -> bool {
         let Pace { is_paced, target, limit, .. } = self.pace;
-        is_paced && self.collectors.is_collecting(plane) && self.space(plane) + limit < target
+        is_paced
+            && !self.turns.is_in_force()
+            && self.collectors.is_collecting(plane)
+            && self.space(plane) + limit < target
     }
 
     /// Moves were done in a plane; whether the host may have pages of it again.

@@ -10,8 +10,9 @@ use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
 use super::moves::Moves;
 use super::state::State;
 use super::streams;
-use crate::component::{BlockMetadata, BlockState, Stream};
-use crate::placement::{HandleReport, PlacementConfig, PlacementReport};
+use crate::address::Lpn;
+use crate::component::{BlockMetadata, BlockState, Mapping, Stream};
+use crate::placement::{HandleReport, Interface, PlacementConfig, PlacementReport};
 
 /// Data of several handles.
 const MIXED: u8 = u8::MAX;
@@ -49,6 +50,11 @@ impl Placed {
     /// The stream for what is moved out of a block.
     pub(super) fn moves_to(&self, block: BlockId) -> Stream {
         streams::collected_of(&self.config, self.owners[block.0 as usize])
+    }
+
+    /// The handle whose data a block holds; `None` where it is of several.
+    pub(super) fn owner(&self, block: BlockId) -> Option<u8> {
+        Some(self.owners[block.0 as usize]).filter(|owner| *owner != MIXED)
     }
 
     /// Bytes were written by a host.
@@ -92,6 +98,17 @@ impl State {
             mixed_moved: placed.mixed_moved,
             handles: placed.handles.clone(),
         })
+    }
+
+    /// The handle by which a unit is placed, where the host names one: its range, where there are ranges.
+    pub(super) fn handle_of(&self, lpn: Lpn, named: u8) -> u8 {
+        match &self.placed {
+            Some(placed) if placed.config.interface == Interface::Ranges => {
+                let ranges = u64::from(placed.config.handles);
+                (u64::from(lpn.0) * ranges / u64::from(self.tables.map.units())) as u8
+            }
+            _ => named,
+        }
     }
 
     /// A page of a block that is open for a stream was taken.

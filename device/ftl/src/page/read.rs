@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{Broken, Counted, MediaError, PageId, UnitId};
+use nandscape_device_media::{Broken, Counted, MediaError, PageId, Priority, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 
@@ -138,22 +138,19 @@ impl PageFtl {
         Box::pin(self.gate.pass(&self.media, who, breakdown)).await
     }
 
-    /// Reads a page: die, array, channel, transfer. `Caller` is as in [`Media::read_for`](nandscape_device_media::Media::read_for).
+    /// Reads a page, before all others if it is urgent: die, array, channel, transfer. `Caller` is as in [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
     pub(super) fn sense<Caller>(
         &self,
         read: &PageRead,
+        is_urgent: bool,
         breakdown: &mut Breakdown,
     ) -> impl Future<Output = Result<(), MediaError>> {
         if self.media.is_remote() {
             self.media.want(read.copies.iter().map(|copy| copy.unit));
         }
-        self.media.read_for::<Caller>(
-            read.page,
-            read.flash_bytes,
-            self.config.priority.who(cause::HOST_READ),
-            breakdown,
-        )
+        let priority = if is_urgent { Priority::ReadsFirst } else { self.config.priority };
+        self.media.read_for::<Caller>(read.page, read.flash_bytes, priority.who(cause::HOST_READ), breakdown)
     }
 
     /// A page was read: copies what was asked of it, and lets go of its block. Returns the bytes to deliver.

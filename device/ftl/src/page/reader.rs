@@ -35,7 +35,7 @@ impl<D: Destination> Reader<D> for PageReader<D> {
                     true => Some(self.ftl.pass_gate(breakdown).await),
                     false => None,
                 };
-                let sensed = self.ftl.sense::<(Caller, D)>(page, breakdown).await;
+                let sensed = self.ftl.sense::<(Caller, D)>(page, to.is_urgent(), breakdown).await;
                 drop(counted);
                 to.deliver(self.ftl.page_sensed(page, sensed, to)?, breakdown).await;
                 Ok(())
@@ -56,7 +56,7 @@ impl SensePage for PageFtl {
             true => Some(self.pass_gate(breakdown).await),
             false => None,
         };
-        let sensed = self.sense::<Caller>(read, breakdown).await;
+        let sensed = self.sense::<Caller>(read, to.is_urgent(), breakdown).await;
         drop(counted);
         self.page_sensed(read, sensed, to)
     }

@@ -14,6 +14,7 @@ use super::programs::HostPrograms;
 use super::schedule::{Collectors, Phase};
 use super::streams;
 use super::tables::Tables;
+use super::turns::Turns;
 use super::{PageFtlConfig, Policies};
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, Mapping, Provisioning};
@@ -43,6 +44,9 @@ pub(super) struct State {
     pub(super) memory: Option<Memory>,
     /// The handles by which hosts place data, where there are any.
     pub(super) placed: Option<Placed>,
+    /// When the drive may do work of its own.
+    pub(super) turns: Turns,
+    pub(super) writes_end_in_buffer: bool,
 }
 
 impl State {
@@ -65,6 +69,8 @@ impl State {
             counters: Stats::default(),
             memory: None,
             placed: Placed::new(&geometry, config.placement),
+            turns: Turns::new(&config.gc),
+            writes_end_in_buffer: config.writes_end_in_buffer,
         };
         state.count_spare(config.logical_units);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
@@ -287,7 +293,8 @@ impl State {
 
     pub(super) fn victim_by(&self, plane: PlaneId, policy: &dyn VictimPolicy) -> Option<BlockId> {
         let gain = self.geometry.units_per_page() * self.programs.together.word_line;
-        self.tables.victim(plane, self.geometry.units_per_block() - gain, policy)
+        let may_be = |block| self.is_open(block) || !self.has_room_for_host(plane);
+        self.tables.victim(plane, self.geometry.units_per_block() - gain, policy, may_be)
     }
 
     /// The counters, with the figures that are counted when asked.

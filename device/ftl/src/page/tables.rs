@@ -124,13 +124,20 @@ impl Tables {
         self.free.programmed(&mut self.blocks, page)
     }
 
-    /// The block of a plane that `policy` would clean, among those that hold at most `most` current units.
-    pub(super) fn victim(&self, plane: PlaneId, most: u32, policy: &dyn VictimPolicy) -> Option<BlockId> {
+    /// The block of a plane that `policy` would clean, among those that hold at most `most` current units
+    /// and that it may be.
+    pub(super) fn victim(
+        &self,
+        plane: PlaneId,
+        most: u32,
+        policy: &dyn VictimPolicy,
+        may_be: impl Fn(BlockId) -> bool,
+    ) -> Option<BlockId> {
         let (units, sequence) = (self.geometry.units_per_block(), self.free.sequence());
         let mut best: Option<(u64, u64, BlockId)> = None;
         for block in self.geometry.blocks_of(plane) {
             let info = self.blocks.get(block);
-            if info.state != BlockState::Full || info.valid > most {
+            if info.state != BlockState::Full || info.valid > most || !may_be(block) {
                 continue;
             }
             let age = sequence - info.sealed_at;

@@ -52,13 +52,16 @@ pub(super) fn drive_with(
             batch: Some(1),
             free_blocks: 2,
             preempt_above: None,
+            free_in_window: 4,
         },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes::default(),
         placement: Default::default(),
+        writes_end_in_buffer: false,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None }).unwrap();
+    let ftl =
+        PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None, read: None }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

@@ -9,9 +9,11 @@ use nandscape_sim::{Cause, Wait};
 use smallvec::SmallVec;
 
 use super::PageFtl;
+use super::background::Work;
 use super::buffer::SlotState;
 use super::state::State;
 use super::together::Pages;
+use super::turns::Waiting;
 use crate::address::{Extent, Location, Piece, SlotId, metadata_of};
 use crate::component::BlockMetadata;
 use crate::ftl::{Milestone, Refusal, Settling};
@@ -103,7 +105,7 @@ impl State {
 
     /// Whether there is enough for a stripe, partial slots included, or somebody waits.
     fn is_time_to_write(&self) -> bool {
-        self.buffer.queued() >= self.stripe_units() || self.buffer.is_urgent()
+        (self.buffer.queued() >= self.stripe_units() || self.buffer.is_urgent()) && self.may_program()
     }
 
     /// The next slot to fill, if one is to be filled now. A partial slot is filled when it is the oldest in line, or
@@ -169,7 +171,24 @@ impl State {
 pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Reservation<'a> {
     let slots = extent.units(ftl.state.borrow().unit);
     let spare = ftl.buffer_policy.as_deref().map_or(0, |policy| spare(ftl, policy, slots));
+    let has_windows = ftl.state.borrow().turns.is_in_force();
+    if has_windows {
+        return Box::pin(reserve_in_window(ftl, (slots, spare), waited)).await;
+    }
     ftl.free_slots.take((slots + spare) as usize, waited).await;
+    if spare > 0 {
+        ftl.free_slots.give(spare as usize);
+    }
+    Reservation { ftl, slots, handle: 0 }
+}
+
+/// The same while there are windows: the buffer is written for a write that finds no room.
+async fn reserve_in_window<'a>(ftl: &'a PageFtl, (slots, spare): (u32, u32), waited: &mut Wait) -> Reservation<'a> {
+    if !ftl.free_slots.try_take((slots + spare) as usize) {
+        let _waiting = Waiting::new(ftl.state.borrow().writes_waiting());
+        ftl.pump();
+        ftl.free_slots.take((slots + spare) as usize, waited).await;
+    }
     if spare > 0 {
         ftl.free_slots.give(spare as usize);
     }
@@ -203,7 +222,8 @@ pub(super) fn accept(
     for piece in extent.pieces(state.unit) {
         let (slot, is_new) = state.slot_for(&piece);
         if state.placed.is_some() {
-            state.buffer.place(slot, reservation.handle);
+            let handle = state.handle_of(piece.lpn, reservation.handle);
+            state.buffer.place(slot, handle);
         }
         let found = state.find_again(&piece);
         state.buffer.slot_mut(slot).was_lost |= found;
@@ -291,7 +311,10 @@ impl PageFtl {
         let mut breakdown = Breakdown::new();
         let image = self.state.borrow_mut().image(job);
         let who = self.config.priority.who(cause::HOST_WRITE);
+        let plane = self.media.geometry().plane_of(self.media.geometry().block_of(job.pages[0]));
+        let work = self.background.program(plane, job.pages.len());
         let loaded = |breakdown: &Breakdown| {
+            work.iter().for_each(Work::is_loaded);
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);
             watchers.iter().for_each(|settling| settling.one_settled(Some((&issued, breakdown))));
         };
@@ -301,6 +324,7 @@ impl PageFtl {
         };
         let ended = self.media.program_together(&job.pages, &image, who, &mut breakdown, loaded).await;
         drop(counted);
+        drop(work);
         if let Err(broken) = ended {
             return self.not_programmed(job, broken);
         }

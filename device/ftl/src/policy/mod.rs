@@ -4,12 +4,16 @@ mod admission;
 mod allocation;
 mod buffer;
 mod gc;
+mod read;
 mod refresh;
+mod turn;
 mod victim;
 
 pub use admission::{AdmissionPolicy, All, OnePerGroup, PlaneSet};
 pub use allocation::{AllocationPolicy, Stripe, StripeOrder, Striped};
 pub use buffer::{BufferFill, BufferPolicy};
 pub use gc::{GcScheme, OwnerSource};
+pub use read::{FailFast, PendingRead, ReadPolicy, Verdict};
 pub use refresh::{NearLimit, RefreshPolicy};
+pub use turn::{Deterministic, Schedule, TurnPolicy};
 pub use victim::{Candidate, CostBenefit, Greedy, VictimPolicy};

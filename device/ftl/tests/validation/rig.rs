@@ -69,6 +69,7 @@ impl Setup {
             copyback: false,
             copyback_ecc: false,
             preempt_above: None,
+            free_in_window: 4,
             cell: Cell::Slc,
             features: Features::default(),
             batch: None,
@@ -247,16 +248,18 @@ impl Setup {
                 batch: self.batch,
                 free_blocks: self.gc_free_blocks,
                 preempt_above: self.preempt_above,
+                free_in_window: 4,
             },
             wear: self.wear,
             firmware: FirmwareTimes::default(),
             placement: Default::default(),
+            writes_end_in_buffer: false,
         }
     }
 
     fn policies(&self, allocation: Box<dyn AllocationPolicy>) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation, victim, admission: Box::new(All), buffer: None }
+        Policies { allocation, victim, admission: Box::new(All), buffer: None, read: None }
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
         },
         priority: given.priority.map_or(Priority::Fifo, |text| text.0.0),
         rated_erases: rated_erases(&keys.timing)?,
+        windows: None,
+        predictable_latency: given.predictable_latency.unwrap_or(false),
     })
 }
 

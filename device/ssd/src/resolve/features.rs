@@ -9,7 +9,7 @@ use nandscape_sim::units::Bytes;
 
 use super::Result;
 use super::bounds::{not_too_long, or, power_of_two, within, wrong};
-use crate::keys::{EccKeys, ReadRetryKeys, SuspendKeys, TimingKeys};
+use crate::keys::{EccKeys, GcKeys, ReadRetryKeys, SuspendKeys, TimingKeys};
 use crate::values::{Choice, Shares, Text};
 
 /// `timing.ecc.codeword` of a profile that does not give it.
@@ -69,7 +69,7 @@ fn suspend(keys: &SuspendKeys) -> Result<Suspend> {
 }
 
 /// Refuses combinations that do not fit together.
-pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig) -> Result<()> {
+pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig, gc: &GcKeys) -> Result<()> {
     let Features { planes, program_unit, suspend, .. } = timing.features;
     if program_unit == ProgramUnit::WordLine {
         check_word_lines(timing.cell, geometry, ftl)?;
@@ -88,10 +88,22 @@ pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig) -> 
             ),
         );
     }
+    check_preemption(&suspend, ftl, gc)
+}
+
+/// Whether some reads are more urgent than what they would interrupt, and get at it.
+fn check_preemption(suspend: &Suspend, ftl: &PageFtlConfig, gc: &GcKeys) -> Result<()> {
+    let (always, on_request) = (gc.preempt.unwrap_or(false), gc.preempt_on_request.unwrap_or(false));
+    let is_reads_first = ftl.priority == Priority::ReadsFirst;
+    if on_request && is_reads_first {
+        let problem = "needs controller.priority = \"fifo\": with \"reads_first\" all reads are as urgent, and \
+                       ftl.gc.preempt lets them in";
+        return wrong("ftl.gc.preempt_on_request", problem);
+    }
     let needs_reads_first = |key| {
         let problem =
             "needs controller.priority = \"reads_first\": no read is more urgent than what it would interrupt";
-        if ftl.priority == Priority::ReadsFirst { Ok(()) } else { wrong(key, problem) }
+        if is_reads_first || on_request { Ok(()) } else { wrong(key, problem) }
     };
     if suspend.program.is_some() {
         needs_reads_first("timing.suspend.program")?;
@@ -99,11 +111,12 @@ pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig) -> 
     if suspend.erase.is_some() {
         needs_reads_first("timing.suspend.erase")?;
     }
-    if ftl.gc.preempt_above.is_some() {
-        needs_reads_first("ftl.gc.preempt")?;
+    let key = if on_request { "ftl.gc.preempt_on_request" } else { "ftl.gc.preempt" };
+    if always || on_request {
+        needs_reads_first(key)?;
         if !matches!(ftl.gc.scheme, GcScheme::Plane | GcScheme::Nothing) {
             let problem = "needs ftl.gc.scheme = \"plane\": the other schemes are those that let nobody in";
-            return wrong("ftl.gc.preempt", problem);
+            return wrong(key, problem);
         }
     }
     Ok(())

@@ -1,12 +1,14 @@
 //! Writes derived values and defaults into the keys.
 
 use nandscape_device_ftl::{GcConfig, Interface, Isolation, PageFtlConfig, WearConfig};
+use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use super::Resolved;
 use super::flash::{DEFAULT_FACTORY_BAD, DEFAULT_OVER_PROVISIONING};
 use super::ftl::DEFAULT_PREEMPT_FLOOR;
-use crate::policies::{DEFAULT_ADMISSION, DEFAULT_ALLOCATION, DEFAULT_VICTIM};
+use super::windows::{DEFAULT_COLLECTIONS, DEFAULT_VALID};
+use crate::policies::{DEFAULT_ADMISSION, DEFAULT_ALLOCATION, DEFAULT_READ, DEFAULT_VICTIM};
 use crate::values::{Choice, FtlKind, Tables, Text};
 
 impl Resolved {
@@ -55,6 +57,7 @@ impl Resolved {
         keys.queue_entries = Some(decided.max_queue_entries);
         keys.max_transfer = Some(Text(Bytes(decided.max_transfer.into())));
         keys.priority = Some(Text(Choice(decided.priority)));
+        keys.predictable_latency = Some(decided.predictable_latency);
     }
 
     fn fill_in_ftl(&mut self) {
@@ -73,12 +76,16 @@ impl Resolved {
         keys.tables.get_or_insert(Text(Choice(Tables::Saved)));
         keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
         keys.gc.admission.get_or_insert(Text(Choice(DEFAULT_ADMISSION)));
-        let GcConfig { scheme, owner, copyback, copyback_ecc, batch, free_blocks, preempt_above } = gc;
+        let GcConfig { scheme, owner, copyback, copyback_ecc, batch, free_blocks, preempt_above, free_in_window } = gc;
         keys.gc.scheme = Some(Text(Choice(scheme)));
         keys.gc.owner = Some(Text(Choice(owner)));
         keys.gc.copyback = Some(copyback);
         keys.gc.copyback_ecc = Some(copyback_ecc);
-        keys.gc.preempt = Some(preempt_above.is_some());
+        let is_asked = keys.gc.preempt_on_request.unwrap_or(false);
+        keys.gc.preempt = Some(preempt_above.is_some() && !is_asked);
+        keys.gc.preempt_on_request = Some(is_asked);
+        keys.read.policy.get_or_insert(Text(Choice(DEFAULT_READ)));
+        keys.read.fail_above.get_or_insert(Text(Span::ZERO));
         keys.gc.preempt_floor.get_or_insert(DEFAULT_PREEMPT_FLOOR);
         keys.gc.batch = Some(batch.unwrap_or(0));
         keys.gc.free_blocks = Some(free_blocks);
@@ -89,12 +96,18 @@ impl Resolved {
         let (handles, streams) = match placement.interface {
             Interface::Handles => (placement.handles, 0),
             Interface::Streams => (0, placement.handles - 1),
+            Interface::Ranges => (0, 0),
         };
+        keys.windows.ranges.get_or_insert(0);
+        keys.windows.valid.get_or_insert(Text(DEFAULT_VALID));
+        keys.windows.collections.get_or_insert(DEFAULT_COLLECTIONS);
+        keys.windows.free_blocks = Some(free_in_window);
         keys.fdp.handles = Some(handles.into());
         keys.streams.count = Some(streams.into());
         match placement.interface {
             Interface::Handles => keys.fdp.isolation = isolation,
             Interface::Streams => keys.streams.isolation = isolation,
+            Interface::Ranges => {}
         }
         keys.fdp.isolation.get_or_insert(Text(Choice(Isolation::Initial)));
         keys.streams.isolation.get_or_insert(Text(Choice(Isolation::Initial)));

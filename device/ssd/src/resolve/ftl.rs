@@ -1,5 +1,6 @@
 //! `[ftl]` and `[buffer]`. Which policies are named there is in [`policies`](crate::policies).
 
+use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::address::MAX_SLOTS;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::{FirmwareTimes, GcConfig, Interface, Isolation, PageFtlConfig, PlacementConfig, WearConfig};
@@ -33,16 +34,28 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
         logical_units,
         buffer_units: buffer_units(&keys.buffer, geometry.page_size, geometry.unit_size)?,
         priority: keys.controller.priority.map_or(Priority::Fifo, |text| text.0.0),
-        gc: gc(&keys.ftl.gc),
+        gc: gc(&keys.ftl, geometry, logical_units),
         wear: wear(&keys.ftl.wear),
         firmware: firmware(&keys.ftl)?,
         placement: placement(&keys.ftl)?,
+        writes_end_in_buffer: keys
+            .buffer
+            .mode
+            .is_some_and(|mode| matches!(mode.0.0, BufferMode::Capacitor | BufferMode::Volatile)),
     })
 }
 
 /// How data of hosts is separated.
 pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
     let (handles, streams) = (keys.fdp.handles.unwrap_or(0), keys.streams.count.unwrap_or(0));
+    let ranges = keys.windows.ranges.unwrap_or(0);
+    if ranges > 0 && (handles > 0 || streams > 0) {
+        let problem = "does not go with ftl.fdp.handles and ftl.streams.count; 0 is valid where hosts place data";
+        return wrong("ftl.windows.ranges", problem);
+    }
+    if ranges > 0 {
+        return ranges_of(keys, ranges);
+    }
     if handles > 0 && streams > 0 {
         return wrong("ftl.streams.count", "does not go with ftl.fdp.handles; 0 is valid for one of them");
     }
@@ -53,6 +66,22 @@ pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
     }
     let names = ("ftl.fdp.handles", "ftl.fdp.isolation");
     placement_of(keys, (handles, handles), (&keys.fdp.isolation, Interface::Handles), names)
+}
+
+/// Ranges of the capacity, each in blocks of its own.
+fn ranges_of(keys: &FtlKeys, ranges: u32) -> Result<PlacementConfig> {
+    if !(2..MOST_HANDLES).contains(&ranges) {
+        let most = MOST_HANDLES - 1;
+        return wrong("ftl.windows.ranges", format!("{ranges} is out of range; 0, or from 2 to {most}, is valid"));
+    }
+    if keys.kind.is_some_and(|kind| kind.0.0 != FtlKind::Page) {
+        return wrong("ftl.windows.ranges", "goes with ftl.kind = \"page\" only; 0 is valid for others");
+    }
+    if wear(&keys.wear).static_threshold > 0 {
+        let problem = "does not go with ftl.wear.static_threshold, which mixes the data that it moves; 0 is valid";
+        return wrong("ftl.windows.ranges", problem);
+    }
+    Ok(PlacementConfig { handles: ranges as u8, isolation: Isolation::Persistent, interface: Interface::Ranges })
 }
 
 /// Placement by handles, whose number follows from a key.
@@ -101,15 +130,20 @@ fn buffer_units(keys: &BufferKeys, page_size: u32, unit_size: u32) -> Result<u32
     Ok((size.0 / u64::from(unit_size)) as u32)
 }
 
-fn gc(keys: &GcKeys) -> GcConfig {
+fn gc(keys: &FtlKeys, geometry: &Counts, logical_units: u32) -> GcConfig {
+    let free_in_window =
+        keys.windows.free_blocks.unwrap_or_else(|| (super::windows::spare_blocks(geometry, logical_units) / 4).max(1));
+    let keys: &GcKeys = &keys.gc;
     GcConfig {
+        free_in_window,
         scheme: keys.scheme.map_or(GcScheme::Plane, |text| text.0.0),
         owner: keys.owner.map_or(OwnerSource::Table, |text| text.0.0),
         copyback: keys.copyback.unwrap_or(false),
         copyback_ecc: keys.copyback_ecc.unwrap_or(false),
         batch: keys.batch.filter(|batch| *batch > 0),
         free_blocks: keys.free_blocks.unwrap_or(DEFAULT_FREE_BLOCKS),
-        preempt_above: keys.preempt.unwrap_or(false).then(|| keys.preempt_floor.unwrap_or(DEFAULT_PREEMPT_FLOOR)),
+        preempt_above: (keys.preempt.unwrap_or(false) || keys.preempt_on_request.unwrap_or(false))
+            .then(|| keys.preempt_floor.unwrap_or(DEFAULT_PREEMPT_FLOOR)),
     }
 }
 

@@ -27,10 +27,12 @@ pub(crate) mod ox_block;
 mod parts;
 mod shares;
 mod smaller;
+mod windows;
 pub(crate) mod zone;
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::ox_block::Layout;
+use nandscape_device_ftl::windows::WindowRules;
 use nandscape_device_ftl::zone::ZoneConfig;
 use nandscape_device_ftl::{FirmwareTimes, Interface, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
@@ -114,10 +116,12 @@ impl Profile {
             let key = match page_ftl.placement.interface {
                 Interface::Handles => "ftl.fdp.handles",
                 Interface::Streams => "ftl.streams.count",
+                Interface::Ranges => "ftl.windows.ranges",
             };
             return bounds::wrong(key, "does not go with ftl.parts; 0 is valid there");
         }
-        let controller = controller::controller(keys)?;
+        let mut controller = controller::controller(keys)?;
+        controller.windows = windows::rules(keys, &geometry, &timing, (&page_ftl, &controller))?;
         let mut resolved = Resolved {
             name: self.name.clone(),
             keys: keys.clone(),
@@ -135,7 +139,7 @@ impl Profile {
             own: OwnPolicies::default(),
         };
         identity::check(&keys.identity)?;
-        features::check(&resolved.timing, &resolved.geometry, &resolved.ftl)?;
+        features::check(&resolved.timing, &resolved.geometry, &resolved.ftl, &resolved.keys.ftl.gc)?;
         resolved.check_faults()?;
         resolved.fill_in();
         resolved.check_changes()?;
@@ -247,7 +251,9 @@ impl Resolved {
         if let Some(config) = &mut self.open_channel {
             config.check_block = Span::ZERO;
         }
+        let windows = self.controller.windows;
         self.controller = controller::controller(&self.keys).expect("no time is a time");
+        self.controller.windows = windows;
         self.parts = self.parts.into_iter().map(ResolvedPart::without_delay).collect();
         parts::fill_in(&mut self.keys, &self.parts);
         self
@@ -324,6 +330,11 @@ impl Resolved {
 
     pub(crate) fn controller(&self) -> ControllerConfig {
         self.controller.clone()
+    }
+
+    /// What the drive knows of itself to say how long windows are to be in which it does its own work, where it has any.
+    pub fn windows(&self) -> Option<WindowRules> {
+        self.controller.windows
     }
 
     /// The names of a drive that is built with `seed`.

@@ -228,7 +228,14 @@ fn a_drive_that_commands_are_forwarded_to_passes() {
             let ssd = ssd(sim, &resolved("default", &[lba_size]));
             let behind = QueueDrive::new(sim, ssd.controller(), QueueId(1), 17).expect("a free queue pair");
             let config = Forward::config(&behind.info()).expect("it can be served");
-            let offers = Offers { compare: true, deallocate: true, write_zeroes: true, verify: true, dlfeat: 1 };
+            let offers = Offers {
+                compare: true,
+                deallocate: true,
+                write_zeroes: true,
+                verify: true,
+                dlfeat: 1,
+                ..Offers::default()
+            };
             let names = ssd.subsystem().names().clone();
             let forward = Forward::new(sim, behind, offers);
             let controller = NvmSubsystem::new(sim, forward, config, names, Forward::arbiter).in_process();

@@ -5,10 +5,12 @@
 mod aged;
 mod any_drive;
 mod any_ox_block;
+mod background;
 mod conformance;
 mod deallocate;
 mod ox_block;
 mod queue_wait;
 mod restart;
 mod settings;
+mod windows;
 mod write_uncorrectable;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use nandscape_wire_nvme::identify::{Controller, Namespace};
+use nandscape_wire_nvme::vendor::Capabilities;
 
 /// See the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,6 +18,11 @@ pub struct Identity {
     pub optional_commands: u16,
     /// How deallocated blocks read (DLFEAT).
     pub deallocated: u8,
+    /// Bits of CDW2 of a Read that it honours, and fields of completions that it fills, where it has the vendor extensions
+    /// ([`Capabilities`]).
+    pub attributes: u32,
+    /// See `attributes`.
+    pub hints: u32,
     /// Namespace Globally Unique Identifier; zeros where there is none.
     pub nguid: [u8; 16],
     /// IEEE Extended Unique Identifier; zeros where there is none.
@@ -25,12 +31,15 @@ pub struct Identity {
 
 impl Identity {
     pub(super) fn of(controller: &Controller, namespace: &Namespace) -> Identity {
+        let capabilities = Capabilities::of(&controller.vendor).unwrap_or_default();
         Identity {
             model: text(&controller.mn),
             serial: text(&controller.sn),
             firmware: text(&controller.fr),
             optional_commands: controller.oncs.get(),
             deallocated: namespace.dlfeat,
+            attributes: capabilities.attributes.get(),
+            hints: capabilities.hints.get(),
             nguid: namespace.nguid,
             eui64: namespace.eui64,
         }

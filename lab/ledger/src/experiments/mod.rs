@@ -27,6 +27,7 @@ experiments! {
     femu_white_gc,
     femu_cluster,
     femu_unsafe_delay,
+    teafa_window_formulas,
     ttflash_arithmetic,
     gc_tail_motivation,
     leapio_virt,

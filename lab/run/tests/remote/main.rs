@@ -5,10 +5,12 @@
 //! |---|---|
 //! | `served` | the second server |
 //! | `breaking` | the network between the servers breaks |
+//! | `busy` | reads that background work is in the way of |
 //! | `identity` | what hosts are told of the drive |
 #![cfg(target_os = "linux")]
 
 mod breaking;
+mod busy;
 #[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/host.rs"]
 #[allow(dead_code, reason = "the target's own tests use more of it")]
 mod host;

@@ -21,7 +21,7 @@ pub(super) fn ms(now: Time) -> u64 {
 }
 
 /// The first `N` bytes of a command's data, which is `len` bytes long.
-fn data<const N: usize>(mem: &HostMem, len: usize) -> Result<[u8; N], Status> {
+pub(in crate::admin) fn data<const N: usize>(mem: &HostMem, len: usize) -> Result<[u8; N], Status> {
     let mut bytes = [0; N];
     mem.must_fit(len)?;
     mem.read(0, &mut bytes);
@@ -32,12 +32,17 @@ impl<C: CommandSet> NvmeController<C> {
     /// Timestamp (Base 5.1.25.1.7): 48 bits of milliseconds, then whether the host has set it (origin, bits 3:1).
     pub(super) fn timestamp(&self) -> [u8; 8] {
         let epoch = self.admin.settings.epoch_ms.get();
-        // Without one, it counts from the last reset.
-        let zero = epoch.unwrap_or_else(|| self.admin.settings.reset_ms.get().wrapping_neg());
-        let now = zero.wrapping_add(ms(self.sim.now()));
+        let now = (self.clock_ms_at_zero() as u64).wrapping_add(ms(self.sim.now()));
         let mut bytes = (now & TIMESTAMP_MASK).to_le_bytes();
         bytes[6] = u8::from(epoch.is_some()) << 1;
         bytes
+    }
+
+    /// What the clock of Timestamp showed, or would have, when the drive's time began. Without a clock that was set, it counts
+    /// from the last reset.
+    pub(in crate::admin) fn clock_ms_at_zero(&self) -> i64 {
+        let settings = &self.admin.settings;
+        settings.epoch_ms.get().unwrap_or_else(|| settings.reset_ms.get().wrapping_neg()) as i64
     }
 
     pub(super) fn set_timestamp(&self, mem: &HostMem) -> Result<(), Status> {

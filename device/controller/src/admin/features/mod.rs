@@ -8,8 +8,8 @@
 //! | `data` | values that are data structures |
 //! | `write_protection` | write protection of namespaces |
 //!
-//! Left out: LBA Range Type, Autonomous Power State Transition, Host Memory Buffer, Predictable Latency Mode and what else
-//! the table lacks; they are refused.
+//! Left out: LBA Range Type, Autonomous Power State Transition, Host Memory Buffer and what else the table lacks; they are
+//! refused.
 
 mod data;
 mod settings;
@@ -19,14 +19,17 @@ mod write_protection;
 use nandscape_drive::{HostMem, TransportModel};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues, SAVE, Select, TemperatureThreshold};
 use nandscape_wire_nvme::identify::keep_alive_timeout_ms;
+use nandscape_wire_nvme::vendor::WINDOWS;
 use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
 
 use super::Answer;
 use super::fdp::is_feature;
+use super::latency;
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
 use crate::refusal::Refusal;
+pub(super) use data::data;
 pub use settings::Settings;
 use settings::{Name, default_of};
 pub(crate) use settings::{Saved, SavedNote};
@@ -57,6 +60,8 @@ impl<C: CommandSet> NvmeController<C> {
             }
             feature::HOST_IDENTIFIER => return Ok(Answer::data(&[0; 16])),
             id if is_feature(id) && select == Select::Current => return self.get_placement(id, entry),
+            id if latency::is_feature(id) => return self.get_latency(id, entry, select == Select::Current),
+            WINDOWS => return Ok(self.get_windows(select == Select::Current)),
             feature::NUMBER_OF_QUEUES => return Ok(Answer::value(self.queue_counts().0)),
             feature::RESERVATION_PERSISTENCE if select == Select::Current => {
                 return self.reservations_persist(entry.nsid.get()).map(|persist| Answer::value(persist.into()));
@@ -96,6 +101,8 @@ impl<C: CommandSet> NvmeController<C> {
         let value = entry.cdw11.get();
         match row.id {
             id if is_feature(id) => return self.set_placement(id, entry, mem),
+            id if latency::is_feature(id) => self.set_latency(id, entry, mem)?,
+            WINDOWS => self.set_windows(mem)?,
             feature::TIMESTAMP => self.set_timestamp(mem)?,
             feature::HOST_BEHAVIOR => self.set_host_behavior(mem)?,
             feature::HOST_IDENTIFIER => self.set_host_id(entry, mem)?,
@@ -148,6 +155,8 @@ impl<C: CommandSet> NvmeController<C> {
         match id {
             feature::VOLATILE_WRITE_CACHE => self.subsystem.set.info().volatile_cache,
             id if is_feature(id) => self.has_placement(),
+            id if latency::is_feature(id) => self.subsystem.has_latency_mode(),
+            WINDOWS => self.has_windows(),
             // Capsules raise no interrupts.
             feature::INTERRUPT_COALESCING | feature::INTERRUPT_VECTOR => self.model != TransportModel::Message,
             _ => row_of(id).is_some(),

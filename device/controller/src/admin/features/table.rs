@@ -3,6 +3,7 @@
 
 use nandscape_wire_nvme::fdp;
 use nandscape_wire_nvme::feature::{self, CAN_BE_CHANGED, CAN_BE_SAVED, OF_NAMESPACE, WRITE_CACHE_ENABLE};
+use nandscape_wire_nvme::vendor::WINDOWS;
 
 /// Composite temperature in kelvin. The model has no heat: it is always this.
 pub(crate) const TEMPERATURE: u16 = 308;
@@ -26,7 +27,7 @@ const fn row(id: u8, capabilities: u32, default: u32) -> Row {
 }
 
 /// Every feature that there is.
-pub(super) const ROWS: [Row; 19] = [
+pub(super) const ROWS: [Row; 22] = [
     // Bursts of 8, as identified.
     row(feature::ARBITRATION, SAVED, 3),
     row(feature::POWER_MANAGEMENT, SAVED, 0),
@@ -40,6 +41,8 @@ pub(super) const ROWS: [Row; 19] = [
     row(feature::ASYNC_EVENT_CONFIG, SAVED, 0),
     row(feature::TIMESTAMP, CAN_BE_CHANGED, 0),
     row(feature::KEEP_ALIVE_TIMER, CAN_BE_CHANGED, 0),
+    row(feature::PREDICTABLE_LATENCY_CONFIG, CAN_BE_CHANGED, 0),
+    row(feature::PREDICTABLE_LATENCY_WINDOW, CAN_BE_CHANGED, 0),
     row(feature::HOST_BEHAVIOR, CAN_BE_CHANGED, 0),
     row(fdp::FEATURE, 0, 1),
     row(fdp::FEATURE_EVENTS, CAN_BE_CHANGED | OF_NAMESPACE, 0),
@@ -47,6 +50,7 @@ pub(super) const ROWS: [Row; 19] = [
     row(feature::RESERVATION_MASK, CAN_BE_CHANGED | OF_NAMESPACE, 0),
     row(feature::RESERVATION_PERSISTENCE, CAN_BE_CHANGED | OF_NAMESPACE, 0),
     row(feature::WRITE_PROTECTION, CAN_BE_CHANGED | OF_NAMESPACE, 0),
+    row(WINDOWS, CAN_BE_CHANGED, 0),
 ];
 
 /// The row of a feature.

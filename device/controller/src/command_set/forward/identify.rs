@@ -3,6 +3,8 @@
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
+use nandscape_wire_nvme::vendor::{self, Capabilities};
+use zerocopy::IntoBytes;
 
 use super::Forward;
 use crate::namespace::Namespace;
@@ -38,6 +40,14 @@ impl Forward {
         data.oncs = (optional | of_controller).into();
         let volatile = if self.info.volatile_cache { identify::VWC_PRESENT } else { 0 };
         data.vwc = volatile | identify::VWC_FLUSH_ALL;
+        let capabilities = Capabilities {
+            magic: vendor::MAGIC,
+            version: 1.into(),
+            attributes: self.offers.attributes.into(),
+            hints: self.offers.hints.into(),
+            ..Capabilities::default()
+        };
+        data.vendor[..size_of::<Capabilities>()].copy_from_slice(capabilities.as_bytes());
     }
 
     /// Identify Namespace. There is one format, that of the drive, and no atomicity beyond a block is promised.

@@ -50,6 +50,10 @@ pub struct Offers {
     pub verify: bool,
     /// How deallocated blocks read (DLFEAT of Identify Namespace).
     pub dlfeat: u8,
+    /// Bits of CDW2 that it honours ([`Capabilities`](nandscape_wire_nvme::vendor::Capabilities)), which are passed on with reads.
+    pub attributes: u32,
+    /// Fields of completions that it fills, as there.
+    pub hints: u32,
 }
 
 /// See the module.
@@ -118,6 +122,8 @@ impl Forward {
             priority: Priority::Fifo,
             // There are no blocks here.
             rated_erases: 0,
+            windows: None,
+            predictable_latency: false,
         })
     }
 
@@ -150,6 +156,9 @@ impl Forward {
             // Without protection information and directives, there is nothing in the other bits.
             let bits = 0xffff | DEAC | FUA | LIMITED_RETRY;
             forward.cdw12 = (entry.cdw12.get() & bits).into();
+        }
+        if IoOpcode(entry.opcode) == IoOpcode::READ {
+            forward.cdw2 = (entry.cdw2.get() & self.offers.attributes).into();
         }
         Ok(forward)
     }

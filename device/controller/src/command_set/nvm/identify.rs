@@ -30,9 +30,13 @@ impl<F: Ftl> Nvm<F> {
     pub(in crate::command_set) fn capabilities(&self) -> Capabilities {
         let atomic_units = self.ftl.max_transaction().unwrap_or(0);
         let atomic_bytes = if atomic_units > 0 { self.max_transfer } else { 0 };
+        let (attributes, hints) = self.honoured();
         Capabilities {
             magic: vendor::MAGIC,
             version: 1.into(),
+            attributes: attributes.into(),
+            hints: hints.into(),
+            functions: if self.ftl.has_windows() { vendor::HAS_WINDOWS } else { 0 }.into(),
             atomic_units: atomic_units.into(),
             atomic_bytes: atomic_bytes.into(),
             ..Capabilities::default()

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with them |
+//! | `hinted` | reads that would rather fail than wait for background work |
 //! | `read`, `write`, `copy`, `deallocate`, `flush` | what each command does |
 //! | `atomic` | blocks of several ranges, all or none |
 //! | `fused` | a fused Compare and Write |
@@ -27,6 +28,7 @@ pub(crate) mod fdp;
 mod flush;
 mod fused;
 mod health;
+mod hinted;
 mod identify;
 mod memory;
 mod metadata;
@@ -39,6 +41,8 @@ mod write;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use nandscape_device_ftl::ftl::LatencyWindow;
+use nandscape_device_ftl::policy::Schedule;
 use nandscape_device_ftl::{Extent, Ftl, Interface, PlacementReport, Reader, Sanitization};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
@@ -48,7 +52,7 @@ use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use super::{Command, CommandSet, Failure, Placement, Reply, SetInfo, Streams};
+use super::{Command, CommandSet, Failure, LatencyFigures, Placement, Reply, SetInfo, Streams};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
@@ -78,6 +82,8 @@ pub struct Nvm<F: Ftl> {
     rated_erases: u32,
     /// Bytes that a command moves at the most.
     max_transfer: u32,
+    /// Whether the one NVM Set is told of.
+    tells_group: bool,
     /// Whether logical blocks may have metadata.
     keeps_metadata: bool,
     counts: Cell<HostCounts>,
@@ -122,6 +128,7 @@ impl<F: Ftl> Nvm<F> {
             firmware_time: config.firmware_time,
             rated_erases: config.rated_erases,
             max_transfer: config.max_transfer,
+            tells_group: config.predictable_latency,
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
             memory: Memory::new(sim),
@@ -287,7 +294,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     fn endurance_group(&self, _set: usize) -> Option<EnduranceGroup> {
-        self.fdp.is_some().then(|| self.health().group(0))
+        (self.fdp.is_some() || self.tells_group).then(|| self.health().group(0))
     }
 
     fn places(&self) -> bool {
@@ -300,6 +307,29 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     fn streams(&self) -> Option<&Streams> {
         self.streams.as_deref()
+    }
+
+    fn window_ranges(&self) -> Option<u16> {
+        self.ftl.has_windows().then(|| self.ftl.window_ranges())
+    }
+
+    fn set_schedule(&self, schedule: Option<Schedule>) {
+        self.ftl.set_schedule(schedule);
+    }
+
+    fn set_latency_window(&self, window: Option<LatencyWindow>) {
+        self.ftl.set_latency_window(window);
+    }
+
+    fn latency_figures(&self) -> LatencyFigures {
+        let geometry = self.media.geometry();
+        let read = self.media.timing().read.iter().map(|time| time.ns()).max().unwrap_or_default().max(1);
+        LatencyFigures {
+            free: self.ftl.free_for_host(),
+            most_free: self.ftl.most_free_for_host(),
+            forced: self.ftl.stats().forced_steps,
+            reads_per_s: u64::from(geometry.planes()) * 1_000_000_000 / read,
+        }
     }
 
     fn on_power_cut(&self, told: Box<dyn Fn()>) {
@@ -319,6 +349,9 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 impl<F: Ftl> Nvm<F> {
     /// Serves a command on a namespace that is not plain.
     async fn serve_special(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        if let Some(busy) = self.fails_at_once(command) {
+            return busy;
+        }
         match command.namespace.format.lba().metadata {
             0 => self.serve_pieces(command, breakdown).await,
             _ => self.serve_with_metadata(command, breakdown).await,
@@ -335,6 +368,10 @@ impl<F: Ftl> Nvm<F> {
         };
         self.count(&parsed);
         match parsed {
+            // In a box: it must not make every command larger.
+            NvmCommand::Read { extent } if hinted::is_hinted(command) => {
+                Box::pin(self.read_hinted::<Caller>(command, extent, breakdown)).await
+            }
             NvmCommand::Read { extent } => {
                 let read = self.reader.read::<Caller>(extent, &self.to_host(command), breakdown).await;
                 read.map_err(|error| failure(command.namespace, error)).into()

@@ -1,4 +1,4 @@
-//! Read, Compare, Verify (NVM 3.3.4, 3.3.1, 3.3.5).
+//! Read, Compare, Verify (NVM 3.3.4, 3.3.1, 3.3.5). What CDW2 asks of a Read is in `hinted`.
 
 use std::rc::Rc;
 
@@ -18,6 +18,14 @@ pub(super) struct ToHost {
     mem: HostMem,
     link: Rc<Link>,
     rejects_unmapped: bool,
+    is_urgent: bool,
+}
+
+impl ToHost {
+    /// The same of a read that is let in before others.
+    pub(super) fn urgently(self, is_urgent: bool) -> ToHost {
+        ToHost { is_urgent, ..self }
+    }
 }
 
 /// To memory of the controller.
@@ -34,6 +42,11 @@ impl Destination for ToHost {
 
     fn rejects_unmapped(&self) -> bool {
         self.rejects_unmapped
+    }
+
+    #[inline(always)]
+    fn is_urgent(&self) -> bool {
+        self.is_urgent
     }
 
     #[inline(always)]
@@ -59,7 +72,7 @@ impl<F: Ftl> Nvm<F> {
     #[inline]
     pub(super) fn to_host(&self, command: &Command<'_>) -> ToHost {
         let rejects_unmapped = command.settings.reports_deallocated(command.namespace.nsid);
-        ToHost { mem: command.mem.clone(), link: command.link.clone(), rejects_unmapped }
+        ToHost { mem: command.mem.clone(), link: command.link.clone(), rejects_unmapped, is_urgent: false }
     }
 
     /// Reads an extent into a part of the host's memory.

@@ -39,6 +39,10 @@ impl NvmSets {
     fn capabilities(&self) -> Capabilities {
         let each = self.all().map(|set| on!(set, nvm => nvm.capabilities()));
         let least = |one: Capabilities, other: Capabilities| Capabilities {
+            attributes: (one.attributes.get() & other.attributes.get()).into(),
+            hints: (one.hints.get() & other.hints.get()).into(),
+            // Windows are those of one FTL.
+            functions: 0.into(),
             atomic_units: one.atomic_units.get().min(other.atomic_units.get()).into(),
             atomic_bytes: one.atomic_bytes.get().min(other.atomic_bytes.get()).into(),
             ..one

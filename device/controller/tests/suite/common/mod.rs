@@ -56,6 +56,8 @@ pub(crate) fn config() -> ControllerConfig {
         },
         priority: Priority::Fifo,
         rated_erases: 3_000,
+        windows: None,
+        predictable_latency: false,
     }
 }
 
@@ -124,6 +126,7 @@ fn any_drive(
         batch: Some(1),
         free_blocks: 2,
         preempt_above: None,
+        free_in_window: 4,
     };
     let ftl = PageFtlConfig {
         logical_units: (CAPACITY / 4_096) as u32,
@@ -133,9 +136,11 @@ fn any_drive(
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes { deallocate_unit: DEALLOCATE_UNIT, ..FirmwareTimes::default() },
         placement,
+        writes_end_in_buffer: true,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None };
+    let policies =
+        Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
     NvmSubsystem::new(sim, set, config, names(), || Box::new(RoundRobin::default())).in_process()

@@ -86,10 +86,12 @@ fn config() -> PageFtlConfig {
             batch: Some(1),
             free_blocks: 2,
             preempt_above: None,
+            free_in_window: 4,
         },
         wear: WearConfig { dynamic: true, static_threshold: 4 },
         firmware: FirmwareTimes::default(),
         placement: Default::default(),
+        writes_end_in_buffer: false,
     }
 }
 
@@ -118,7 +120,8 @@ impl Drive {
         let file = StoreFile::open_on(backing.clone(), false).map_err(|error| error.to_string())?;
         let media = Rc::new(Media::open(sim, flash().config(), file).map_err(|error| error.to_string())?);
         let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-        let policies = Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None };
+        let policies =
+            Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None };
         let ftl = PageFtl::new(sim, media, config(), policies).map_err(|error| error.to_string())?;
         Ok(Drive { reader: ftl.reader(), ftl, mode })
     }

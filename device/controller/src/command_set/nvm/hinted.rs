@@ -1,0 +1,81 @@
+//! Reads that say in CDW2 how they would have it with background work ([`vendor`]): fail rather than wait for it, be told of it,
+//! be let in before it. Only where the FTL knows of such work; elsewhere the bits are ignored, as Identify says.
+//!
+//! A busy bit means that the read has failed, so that a host need not look at DW1 of others (TeaFA, Li 3.2.1): a read that is
+//! served says nothing of what it waited for, unless it was to be told what would have become of it ([`PREDICT_ONLY`]).
+//!
+//! Left out: how long the work takes, which the FTL says.
+
+use nandscape_device_ftl::ftl::Delay;
+use nandscape_device_ftl::{Extent, Ftl, Reader};
+use nandscape_drive::Breakdown;
+use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::vendor::{self, BUSY, FAST_FAIL, Hints, PREDICT_ONLY, PREEMPT};
+use nandscape_wire_nvme::{IoOpcode, Status};
+
+use super::Nvm;
+use super::read::failure;
+use crate::command_set::{Command, Culprit, Reply};
+
+/// The bits of CDW2 that are looked at.
+const BITS: u32 = FAST_FAIL | PREEMPT;
+
+/// Whether a command is a Read with one of them.
+#[inline(always)]
+pub(super) fn is_hinted(command: &Command<'_>) -> bool {
+    command.entry.cdw2.get() & BITS != 0
+}
+
+/// A read that background work is in the way of.
+fn busy(delay: Delay, fails: bool) -> Reply {
+    let us = u32::try_from(delay.remaining.ns().div_ceil(1_000)).unwrap_or(u32::MAX);
+    let hints = Hints::behind_background(delay.share);
+    let status = if fails { BUSY } else { Status::SUCCESS };
+    Reply { status, dw0: us, dw1: hints.0, culprit: Culprit::Unknown }
+}
+
+impl<F: Ftl> Nvm<F> {
+    /// Bits of CDW2 that are honoured, and of completions that are filled.
+    pub(super) fn honoured(&self) -> (u32, u32) {
+        let fails = self.ftl.fails_reads();
+        let preempt = if self.ftl.lets_urgent_reads_in() { PREEMPT } else { 0 };
+        match fails {
+            true => (FAST_FAIL | PREDICT_ONLY | preempt, vendor::HINT_TIME | vendor::HINT_BUSY | vendor::HINT_BUCKET),
+            false => (preempt, 0),
+        }
+    }
+
+    /// Serves a Read of blocks in a row with some of the bits.
+    pub(super) async fn read_hinted<Caller>(
+        &self,
+        command: &Command<'_>,
+        extent: Extent,
+        breakdown: &mut Breakdown,
+    ) -> Reply {
+        let cdw2 = command.entry.cdw2.get();
+        let fails = cdw2 & PREDICT_ONLY == 0;
+        let delay = if cdw2 & FAST_FAIL != 0 { self.ftl.delay(extent, fails) } else { None };
+        if let Some(delay) = delay.filter(|_| fails) {
+            return busy(delay, true);
+        }
+        let to = self.to_host(command).urgently(cdw2 & PREEMPT != 0 && self.ftl.lets_urgent_reads_in());
+        let read = self.reader.read::<Caller>(extent, &to, breakdown).await;
+        match (read, delay) {
+            (Ok(()), Some(delay)) => busy(delay, false),
+            (read, _) => read.map_err(|error| failure(command.namespace, error)).into(),
+        }
+    }
+
+    /// How a Read ends at once whose blocks are not in a row, or have metadata, if it does: the whole of it, if any part would.
+    pub(super) fn fails_at_once(&self, command: &Command<'_>) -> Option<Reply> {
+        let (entry, namespace) = (command.entry, command.namespace);
+        let is_asked = entry.cdw2.get() & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL;
+        if !is_asked || IoOpcode(entry.opcode) != IoOpcode::READ {
+            return None;
+        }
+        let extents = namespace.checked_extents(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1).ok()?;
+        let delays = extents.into_iter().filter_map(|extent| self.ftl.delay(extent, false));
+        let longest = delays.max_by_key(|delay| delay.remaining)?;
+        Some(busy(longest, true))
+    }
+}

@@ -1,0 +1,319 @@
+//! Background work that keeps reads of the host from the flash: collections, and programs of data whose writes ended when it
+//! was in the buffer. For each LUN, each channel and the whole drive it is known when the work that is before a read will have
+//! ended (the T_rem of TeaFA, Li 3.2.2: until the read's command reaches the chip).
+//!
+//! Work is entered when it is asked for, with the time that it is expected to take, counts down when it has begun, and is
+//! corrected between its steps. What it takes is estimated from the mean times of the flash and from counts: a figure costs the same however
+//! much work there is. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
+//! of its block.
+//!
+//! Left out: waits for channels that are shared, retries, faults, and reads that are let in, all of which a correction
+//! between steps makes good; the host's own operations; and that a collection lets those reads in before its erase that read
+//! from the block that it has emptied.
+
+use std::cell::Cell;
+
+use nandscape_device_media::{Geometry, Media, PageId, PlaneId, Priority};
+use nandscape_sim::units::Rate;
+use nandscape_sim::{Sim, Span, Time};
+
+use super::moves::Moves;
+use super::state::State;
+use super::together::Together;
+use super::{GcConfig, PageFtl, PageFtlConfig};
+use crate::address::{Extent, Location};
+use crate::ftl::Delay;
+use crate::policy::{GcScheme, PendingRead, Verdict};
+
+/// See the module.
+pub(super) struct Background {
+    sim: Sim,
+    costs: Costs,
+    scheme: GcScheme,
+    /// Reads overtake what waits.
+    reads_first: bool,
+    /// Reads are let in between the steps of collections.
+    lets_in: bool,
+    /// Writes end when their data is in the buffer.
+    writes_end_in_buffer: bool,
+    together: Together,
+    /// By the first plane of each LUN.
+    luns: Vec<Lane>,
+    channels: Vec<Lane>,
+    drive: Lane,
+    geometry: Geometry,
+    longest: Span,
+}
+
+/// What steps of collections and programs take on average.
+struct Costs {
+    read: Span,
+    program: Span,
+    erase: Span,
+    command: Span,
+    bus: Rate,
+    page_size: u32,
+    unit_size: u32,
+    word_line: u32,
+    per_page: u32,
+}
+
+/// Work that is done in a row.
+#[derive(Default)]
+struct Lane {
+    /// How much of it has begun, and when that will have ended.
+    begun: Cell<u32>,
+    ends: Cell<Time>,
+    /// What the rest takes.
+    asked: Cell<Span>,
+}
+
+impl Lane {
+    /// Of what has begun. What is overdue still has to end.
+    fn under_way(&self, now: Time) -> Span {
+        if self.begun.get() == 0 { Span::ZERO } else { self.ends.get().since(now).max(Span::from_ns(1)) }
+    }
+
+    fn left(&self, now: Time) -> Span {
+        self.under_way(now) + self.asked.get()
+    }
+}
+
+impl Costs {
+    fn new(media: &Media, word_line: u32) -> Costs {
+        let (geometry, timing) = (media.geometry(), media.timing());
+        let mean = |times: &[Span]| Span::from_ns(times.iter().map(|time| time.ns()).sum::<u64>() / times.len() as u64);
+        Costs {
+            read: mean(&timing.read),
+            program: mean(&timing.program),
+            erase: timing.erase,
+            command: timing.features.command,
+            bus: timing.bus,
+            page_size: geometry.page_size(),
+            unit_size: geometry.unit_size(),
+            word_line,
+            per_page: geometry.units_per_page(),
+        }
+    }
+
+    /// Reading `pages` pages with `units` units.
+    fn reading(&self, pages: u32, units: u32) -> Span {
+        let bytes = u64::from(units) * u64::from(self.unit_size);
+        (self.read + self.command) * u64::from(pages) + self.bus.time_for(bytes)
+    }
+
+    /// Programming `pages` pages, in whole word lines.
+    fn programming(&self, pages: u32) -> Span {
+        let bytes = u64::from(pages) * u64::from(self.page_size);
+        let commands = u64::from(pages.div_ceil(self.word_line));
+        self.program * commands + self.command * u64::from(pages) + self.bus.time_for(bytes)
+    }
+
+    /// Moving `units` units, of which nothing more is known.
+    fn moving(&self, units: u32) -> Span {
+        let pages = units.div_ceil(self.per_page);
+        self.reading(pages, units) + self.programming(pages)
+    }
+}
+
+impl Background {
+    pub(super) fn new(sim: &Sim, media: &Media, config: &PageFtlConfig) -> Background {
+        let (geometry, timing) = (*media.geometry(), media.timing());
+        let together = Together::new(&geometry, timing);
+        let costs = Costs::new(media, together.word_line);
+        let GcConfig { scheme, batch, preempt_above, .. } = config.gc;
+        let reads_first = config.priority == Priority::ReadsFirst;
+        let block = geometry.units_per_block();
+        let moves = batch.map_or(block, |batch| batch.saturating_mul(geometry.units_per_page()).min(block));
+        let erase = if batch.is_none() { costs.erase } else { Span::ZERO };
+        let collection = if scheme == GcScheme::Nothing { Span::ZERO } else { costs.moving(moves) + erase };
+        let longest = collection.max(costs.erase).max(costs.programming(together.word_line));
+        let lanes = |count: u32| (0..count).map(|_| Lane::default()).collect();
+        Background {
+            sim: sim.clone(),
+            costs,
+            scheme,
+            reads_first,
+            lets_in: preempt_above.is_some() && reads_first,
+            writes_end_in_buffer: config.writes_end_in_buffer,
+            together,
+            luns: lanes(geometry.planes()),
+            channels: lanes(geometry.channels()),
+            drive: Lane::default(),
+            geometry,
+            longest,
+        }
+    }
+
+    /// The longest time that one piece of work keeps a read waiting, or about that.
+    pub(super) fn longest(&self) -> Span {
+        self.longest
+    }
+
+    /// How long background work keeps a read of a plane that comes now from the chip; zero where none does.
+    pub(super) fn remaining(&self, plane: PlaneId) -> Span {
+        let (now, lun) = (self.sim.now(), self.lun(plane));
+        let of = |lane: &Lane| if self.reads_first { lane.under_way(now) } else { lane.left(now) };
+        let of_lun = if self.lets_in { of(lun).min(self.longest_step()) } else { of(lun) };
+        match self.scheme {
+            GcScheme::Nothing | GcScheme::Plane => of_lun,
+            GcScheme::Channel | GcScheme::Controller => {
+                let channel = &self.channels[self.geometry.channel_of(plane) as usize];
+                of_lun.max(of(channel)).max(self.drive.left(now))
+            }
+        }
+    }
+
+    /// What a read of a page takes by itself.
+    pub(super) fn alone(&self, bytes: u32) -> Span {
+        self.costs.read + self.costs.command + self.costs.bus.time_for(u64::from(bytes))
+    }
+
+    fn longest_step(&self) -> Span {
+        self.costs.program.max(self.costs.erase)
+    }
+
+    fn lun(&self, plane: PlaneId) -> &Lane {
+        &self.luns[self.together.lun_of(plane).start as usize]
+    }
+
+    /// What it takes to move units out of a block and to erase it, in one go.
+    pub(super) fn cleaning(&self, units: u32) -> Span {
+        self.moving(units) + self.costs.erase
+    }
+
+    /// What it takes to move units.
+    pub(super) fn moving(&self, units: u32) -> Span {
+        if units == 0 { Span::ZERO } else { self.costs.moving(units) }
+    }
+
+    /// A collection asks for what it holds, for `time`.
+    pub(super) fn collection(&self, plane: PlaneId, time: Span) -> Work<'_> {
+        self.enter(plane, self.scheme, time)
+    }
+
+    /// A program of the host's data begins.
+    pub(super) fn program(&self, plane: PlaneId, pages: usize) -> Option<Work<'_>> {
+        self.writes_end_in_buffer.then(|| self.enter(plane, GcScheme::Plane, self.costs.programming(pages as u32)))
+    }
+
+    fn enter(&self, plane: PlaneId, reach: GcScheme, time: Span) -> Work<'_> {
+        let work = Work { of: self, plane, reach, asked: Cell::new(Some(time)) };
+        work.lanes().for_each(|lane| lane.asked.set(lane.asked.get() + time));
+        work
+    }
+}
+
+/// Work that is under way or asked for, until it is dropped.
+pub(super) struct Work<'a> {
+    of: &'a Background,
+    plane: PlaneId,
+    reach: GcScheme,
+    /// What it takes, until it has begun.
+    asked: Cell<Option<Span>>,
+}
+
+impl<'a> Work<'a> {
+    fn lanes(&self) -> impl Iterator<Item = &'a Lane> {
+        let (of, channel) = (self.of, self.of.geometry.channel_of(self.plane) as usize);
+        let lun = (self.reach > GcScheme::Nothing).then(|| of.lun(self.plane));
+        let channel = (self.reach >= GcScheme::Channel).then(|| &of.channels[channel]);
+        let drive = (self.reach >= GcScheme::Controller).then_some(&of.drive);
+        lun.into_iter().chain(channel).chain(drive)
+    }
+
+    /// A collection has what it holds, and keeps it for these moves and for what comes after them.
+    pub(super) fn moves(&self, moves: &Moves, after: Span) {
+        let costs = &self.of.costs;
+        let copies = (costs.read + costs.program) * moves.copybacks.len() as u64;
+        let reads = costs.reading(moves.reads.len() as u32, moves.units.len() as u32);
+        self.expect(copies + reads + costs.programming(moves.targets.len() as u32) + after);
+    }
+
+    /// Its reads are done.
+    pub(super) fn has_read(&self, moves: &Moves, after: Span) {
+        self.expect(self.of.costs.programming(moves.targets.len() as u32) + after);
+    }
+
+    /// It erases its block.
+    pub(super) fn erases(&self) {
+        self.expect(self.of.costs.erase);
+    }
+
+    /// A program is in the register, from which it is programmed once the programs before it are.
+    pub(super) fn is_loaded(&self) {
+        let (now, program) = (self.of.sim.now(), self.of.costs.program);
+        self.begin(|lane| if lane.begun.get() > 0 { lane.ends.get().max(now) + program } else { now + program });
+    }
+
+    /// A collection has begun, and takes `time` from now on. It is alone.
+    fn expect(&self, time: Span) {
+        let ends = self.of.sim.now() + time;
+        self.begin(|_| ends);
+    }
+
+    fn begin(&self, ends: impl Fn(&Lane) -> Time) {
+        let asked = self.asked.take();
+        self.lanes().for_each(|lane| {
+            lane.ends.set(ends(lane));
+            if let Some(asked) = asked {
+                lane.asked.set(lane.asked.get() - asked);
+                lane.begun.set(lane.begun.get() + 1);
+            }
+        });
+    }
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        let asked = self.asked.get();
+        self.lanes().for_each(|lane| match asked {
+            Some(asked) => lane.asked.set(lane.asked.get() - asked),
+            None => lane.begun.set(lane.begun.get() - 1),
+        });
+    }
+}
+
+impl State {
+    /// Calls `page` with each page that a read of an extent senses, and the bytes that are asked of it.
+    fn pages_of(&self, extent: Extent, mut page: impl FnMut(PageId, u32)) {
+        let mut last: Option<(PageId, u32)> = None;
+        for piece in extent.pieces(self.unit) {
+            let mut location = self.tables.location(piece.lpn);
+            if let Location::Buffered(slot) = location {
+                let slot = self.buffer.slot(slot);
+                let is_whole = slot.mask & piece.mask() == piece.mask();
+                location = if is_whole { Location::Unmapped } else { slot.previous };
+            }
+            let Location::Flash(unit) = location else { continue };
+            let (of, bytes) = (self.geometry.page_of(unit), self.unit.bytes());
+            last = match last {
+                Some((page, more)) if page == of => Some((page, more + bytes)),
+                other => {
+                    other.into_iter().for_each(|(of, bytes)| page(of, bytes));
+                    Some((of, bytes))
+                }
+            };
+        }
+        last.into_iter().for_each(|(of, bytes)| page(of, bytes));
+    }
+}
+
+impl PageFtl {
+    /// The background work that is in the way of a read of an extent that may fail, if the policy has the read fail of it:
+    /// that of the page that would wait longest.
+    pub(super) fn delay_of(&self, extent: Extent) -> Option<Delay> {
+        let policy = self.read_policy.as_deref()?;
+        let (state, mut longest) = (self.state.borrow(), None);
+        state.pages_of(extent, |page, bytes| {
+            let remaining = self.background.remaining(state.geometry.plane_of(state.geometry.block_of(page)));
+            let read = PendingRead { remaining, alone: self.background.alone(bytes), may_fail: true };
+            if !remaining.is_zero() && policy.verdict(&read) == Verdict::FailFast {
+                longest = longest.max(Some(remaining));
+            }
+        });
+        let remaining = longest?;
+        let share = remaining.ns().saturating_mul(256) / self.background.longest().ns().max(1);
+        Some(Delay { remaining, share: share.min(255) as u8 })
+    }
+}

@@ -1,0 +1,42 @@
+//! What becomes of a host's read of a page that background work is in the way of: collections, and programs of data whose
+//! writes have ended. Without a policy it is served like any other.
+
+mod fail_fast;
+
+use nandscape_sim::Span;
+
+pub use fail_fast::FailFast;
+
+/// A read of a page, and what is in its way.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct PendingRead {
+    /// How long background work keeps the read from the chip, as far as the FTL can say. It is not zero.
+    pub remaining: Span,
+    /// What the read takes by itself: sensing the page and transferring what is asked of it.
+    pub alone: Span,
+    /// Whether the host would rather have it fail than wait.
+    pub may_fail: bool,
+}
+
+/// What becomes of a read.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It waits.
+    Serve,
+    /// The page is regenerated from others that are not kept from the host. An FTL that has no others serves the read.
+    Reconstruct,
+    /// It fails at once, and the host is told how long it would have waited. Not for reads that may not fail: those are served.
+    FailFast,
+}
+
+/// Decides on reads that would wait for background work. It is asked once for each page of a read, when the page has been
+/// found.
+pub trait ReadPolicy {
+    /// Whether it ever has reads fail.
+    fn fails_reads(&self) -> bool {
+        false
+    }
+
+    /// What becomes of the read.
+    fn verdict(&self, read: &PendingRead) -> Verdict;
+}
