@@ -28,6 +28,7 @@ mod replay;
 mod serve;
 mod shell;
 mod sim;
+mod sim_array;
 mod state_words;
 mod sweep;
 mod table;

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
 use nandscape_lab_run::search::Bound;
 use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation};
@@ -19,7 +20,7 @@ use crate::numbers::whole;
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
-use crate::{output, progress, table};
+use crate::{output, progress, sim_array, table};
 
 /// Simulate a drive under a workload, in virtual time.
 ///
@@ -43,6 +44,9 @@ Examples:
   nandscape sim --drive default --precondition steady --rw randread \\
       --save-state worn.state
   nandscape sim --drive default --age 18months --rw randread
+  nandscape sim --array raid5:4 --drive default --set array.technique=tea2 \\
+      --precondition steady --rw randrw --rate-iops 4000
+        four drives as one, with reads that evade garbage collection
   nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit \\
       --rw randrw
   nandscape sim --replay run.rec --out results/
@@ -73,6 +77,11 @@ pub(crate) struct SimArgs {
     /// them: NAME=P
     #[arg(long, value_name = "P", required_unless_present_any = ["replay", "from_state"])]
     pub(crate) drive: Option<String>,
+    /// Make an array of drives of the profile, each with a seed of its own: LEVEL:N with level raid0, raid1, raid5, raid6 or raid10,
+    /// such as raid5:4. Its keys are set with --set: array.technique=base, proactive, tea1, tea2, teafa, speculative, preempt or
+    /// harmonia; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
+    #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests", "out", "percentiles"])]
+    pub(crate) array: Option<Shape>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
@@ -189,6 +198,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let file = args.state.open()?;
     let set: Vec<String> =
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
+    let array = args.array.map(|shape| Ok((shape, sim_array::split(shape, &set)?))).transpose()?;
+    let set = array.as_ref().map_or(set, |(_, (_, of_drives))| of_drives.clone());
     let profile = match (&args.drive, &file) {
         (Some(drive), _) => resolve_with(drive, &set, &args.fault)?,
         (None, Some(file)) => {
@@ -203,6 +214,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     };
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let workload = workload(args)?;
+    if let Some((shape, (config, _))) = array {
+        return sim_array::run(args, (shape, config), profile, workload, args.seed);
+    }
     let begin = args.state.begin(file, &workload, &profile)?;
     let simulation = Simulation {
         store: args.store.into(),

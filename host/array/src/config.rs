@@ -36,8 +36,6 @@ pub struct Config {
     pub ranges: u16,
     /// The most bytes a second that a rebuild or a scrub moves on a member; 0 is no limit.
     pub rebuild_rate: u64,
-    /// How often `rails` swaps roles.
-    pub swap: Span,
     /// Seed of choices by chance.
     pub seed: u64,
 }
@@ -52,7 +50,6 @@ impl Default for Config {
             window: Span::ZERO,
             ranges: 1,
             rebuild_rate: 100 << 20,
-            swap: Span::from_s(10),
             seed: 1,
         }
     }
@@ -75,18 +72,17 @@ const WINDOWS: [(&str, WindowMode); 4] = [
 
 impl Config {
     /// The keys, with a line on each.
-    pub const KEYS: [(&str, &str); 8] = [
+    pub const KEYS: [(&str, &str); 7] = [
         ("array.chunk", "bytes of a chunk: a multiple of the drives' mapping unit, such as 4KiB"),
         (
             "array.technique",
-            "how reads evade busy drives: base, proactive, tea1, tea2, teafa, speculative, preempt, harmonia or rails",
+            "how reads evade busy drives: base, proactive, tea1, tea2, teafa, speculative, preempt or harmonia",
         ),
         ("array.timeout", "the time after which technique speculative reads more, such as 500us"),
         ("array.windows", "windows of the drives: auto (as the technique has it), none, static or dynamic"),
         ("array.window", "the length of windows, such as 100ms; 0 is what the drives recommend"),
         ("array.ranges", "ranges of each drive with windows of their own; 1 is the drive as a whole"),
         ("array.rebuild_rate", "bytes a second that a rebuild moves at the most, such as 100MiB; 0 is no limit"),
-        ("array.swap", "how often technique rails swaps the roles of its drives, such as 10s"),
     ];
 
     /// Whether a change is one of an array.
@@ -118,14 +114,26 @@ impl Config {
             "array.rebuild_rate" => {
                 self.rebuild_rate = bytes(value).ok_or_else(|| wrong("bytes a second such as 100MiB are, and 0"))?;
             }
-            "array.swap" => {
-                let swap = span(value).filter(|swap| !swap.is_zero());
-                self.swap = swap.ok_or_else(|| wrong("a time such as 10s is"))?;
-            }
             _ => {
                 let all: Vec<&str> = Config::KEYS.iter().map(|(key, _)| *key).collect();
                 return Err(bad(key, format!("there is no such key; valid are {}", all.join(", "))));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that the settings fit a level, and that what they name is there.
+    ///
+    /// # Errors
+    /// The setting that does not, and what would be valid.
+    pub fn check(&self, shape: crate::level::Shape) -> Result<(), ConfigError> {
+        let is_plain = matches!(self.technique, Technique::Base | Technique::Harmonia);
+        if shape.level().tolerates() == 0 && !is_plain {
+            let problem = format!(
+                "{:?} evades busy drives by redundancy, and {shape} has none; valid are base and harmonia, or another level",
+                self.technique.name()
+            );
+            return Err(ConfigError { key: "array.technique".to_owned(), problem });
         }
         Ok(())
     }
@@ -175,7 +183,6 @@ mod tests {
             ("array.windows=often", "auto, none, static, dynamic"),
             ("array.stripe=3", "valid are array.chunk"),
             ("array.ranges=0", "from 1"),
-            ("array.swap=0", "10s"),
             ("array.chunk", "KEY=VALUE"),
         ] {
             let error = config.clone().set(change).unwrap_err().to_string();

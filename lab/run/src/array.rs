@@ -25,7 +25,7 @@ pub struct ArrayLayer {
 }
 
 /// An array under a run.
-pub struct ArrayUse {
+struct ArrayUse {
     array: Rc<Array>,
     begun: RefCell<Stats>,
 }

@@ -72,13 +72,11 @@ pub enum Technique {
     Preempt,
     /// [`Base`], and members that all collect at the same time.
     Harmonia,
-    /// A member to read from and one to write to, which change roles: [`crate::rails`].
-    Rails,
 }
 
 impl Technique {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, Technique); 9] = [
+    pub const ALL: [(&str, Technique); 8] = [
         ("base", Technique::Base),
         ("proactive", Technique::Proactive),
         ("tea1", Technique::Tea1),
@@ -87,7 +85,6 @@ impl Technique {
         ("speculative", Technique::Speculative),
         ("preempt", Technique::Preempt),
         ("harmonia", Technique::Harmonia),
-        ("rails", Technique::Rails),
     ];
 
     /// The name.
@@ -98,7 +95,7 @@ impl Technique {
     /// The policy; `timeout` is that of speculative reads, and `seed` that of choices by chance.
     pub fn policy(self, timeout: Span, seed: Seed) -> Rc<dyn TailPolicy> {
         match self {
-            Technique::Base | Technique::Harmonia | Technique::Rails => Rc::new(Base),
+            Technique::Base | Technique::Harmonia => Rc::new(Base),
             Technique::Proactive => Rc::new(Proactive),
             Technique::Tea1 => Rc::new(FastFail::new(seed)),
             Technique::Tea2 | Technique::TeaFa => Rc::new(RemainingTime),

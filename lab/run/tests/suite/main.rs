@@ -2,6 +2,7 @@
 //!
 //! Beside it: recordings and their replays, and drives of other servers.
 
+mod array;
 mod alone;
 mod cancel;
 mod capacity;

@@ -1,0 +1,170 @@
+//! `nandscape sim --array`: an array of drives under a workload, in virtual time.
+//!
+//! Left out: states in files, searches for rates, logs of requests and the page of a run, which are of one drive.
+
+use std::sync::Arc;
+
+use comfy_table::{CellAlignment, Table};
+use nandscape_device_ssd::Resolved;
+use nandscape_host_array::{Config, Shape};
+use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
+use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_workload::Workload;
+use nandscape_sim::Seed;
+
+use crate::failure::Failure;
+use crate::sim::SimArgs;
+use crate::{output, progress, sim, table};
+
+/// Settings of the array among changes of keys, and the changes of the drives' keys.
+pub(crate) fn split(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
+    let (of_array, of_drives): (Vec<&String>, Vec<&String>) = set.iter().partition(|change| Config::is_key(change));
+    let mut config = Config::default();
+    for change in of_array {
+        config.set(change).map_err(Failure::input)?;
+    }
+    config.check(shape).map_err(Failure::input)?;
+    Ok((config, of_drives.into_iter().cloned().collect()))
+}
+
+/// Runs it and prints the report.
+pub(crate) fn run(
+    args: &SimArgs,
+    (shape, config): (Shape, Config),
+    profile: Resolved,
+    workload: Workload,
+    seed: u64,
+) -> Result<(), Failure> {
+    let drive = |number: usize| RigDrive {
+        name: format!("drive-{number}"),
+        profile: profile.clone(),
+        store: args.store.into(),
+        precondition: args.state.precondition(),
+        seed: Seed::new(seed).child("array").nth(number as u64),
+    };
+    let stack = Stack {
+        drives: (0..shape.members).map(drive).collect(),
+        layer: Some(Arc::new(ArrayLayer { shape, config })),
+        workload,
+        seed,
+        wanted: Wanted { trace: args.chrome_trace.is_some(), details: false },
+        check: args.check,
+    };
+    sim::prepare_files(args).map_err(Failure::Input)?;
+    let finished = stack.run(progress::interruptible()).map_err(sim::failure)?;
+    finished.host.notes.iter().for_each(|note| output::note(note));
+    if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
+        sim::write(file, trace).map_err(Failure::Run)?;
+    }
+    match args.json {
+        true => output::result(&json(&finished)),
+        false => output::result(&render(&profile.name, &finished)),
+    }?;
+    match finished.host.errors.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
+    }
+}
+
+fn json(finished: &StackFinished) -> String {
+    let drives: Vec<serde_json::Value> = finished
+        .drives
+        .iter()
+        .map(|drive| serde_json::json!({ "name": drive.name, "report": drive.report }))
+        .collect();
+    let whole = serde_json::json!({ "host": finished.host, "drives": drives });
+    serde_json::to_string_pretty(&whole).expect("a report is plain data")
+}
+
+fn render(profile: &str, finished: &StackFinished) -> String {
+    let host = &finished.host;
+    let array = host.array.as_ref().map(array_of).unwrap_or_default();
+    let latencies = table::latencies(&host.latency_us, &host.latency_corrected_us, &Default::default());
+    [head(profile, host), latencies, layers(host), array, drives(finished)].join("\n")
+}
+
+fn head(profile: &str, host: &HostReport) -> String {
+    let HostReport { workload, seed, requests, virtual_s, .. } = host;
+    let of = host.array.as_ref().map_or(String::new(), |array| {
+        let (technique, chunk) = (array.technique, bytes(array.chunk_bytes as f64));
+        format!("{} of ", format_args!("{} ({technique}, chunks of {chunk})", array.array))
+    });
+    let speed = host.iops.map_or(String::new(), |iops| format!(": {} IOPS", rounded(iops)));
+    format!(
+        "{of}{profile} under {workload}, seed {seed}\n\n{} requests, {} in {} of drive time{speed}\n{}",
+        count(*requests),
+        bytes(host.bytes as f64),
+        seconds(*virtual_s),
+        table::arrivals(host.arrivals.as_ref())
+    )
+}
+
+/// Mean time in the array itself and in the drives.
+fn layers(host: &HostReport) -> String {
+    let mut rows = table::table(&["mean time, us", "array", "drives"]);
+    for (way, layers) in &host.layers_us {
+        let of = |layer: &str| layers.get(layer).map_or("-".to_owned(), |us| rounded(*us));
+        rows.add_row([(*way).to_owned(), of("array"), of(nandscape_lab_run::DRIVE)]);
+    }
+    format!("{rows}\n")
+}
+
+fn right(mut rows: Table) -> String {
+    rows.column_iter_mut().skip(1).for_each(|column| {
+        column.set_cell_alignment(CellAlignment::Right);
+    });
+    format!("{rows}\n")
+}
+
+/// Busy sub-I/Os of a stripe read, and what the array sent.
+fn array_of(array: &ArrayReport) -> String {
+    let all = array.stripe_reads.max(1) as f64;
+    let mut rows = table::table(&["busy sub-I/Os of a stripe read", "stripe reads", "share"]);
+    for (busy, reads) in array.busy_sub_ios.iter().enumerate() {
+        rows.add_row([busy.to_string(), count(*reads), percent(*reads as f64 / all)]);
+    }
+    let reads = format!(
+        "{} reads sent for {} stripe reads: {} extra, {} resubmitted; {} reconstructed",
+        count(array.reads),
+        count(array.stripe_reads),
+        count(array.extra_reads),
+        count(array.resubmissions),
+        count(array.reconstructions)
+    );
+    let writes = format!(
+        "{} writes and {} reads sent for {} stripe writes: {} whole, {} by read-modify-write, {} by reconstruct-write",
+        count(array.writes),
+        count(array.reads_for_writes),
+        count(array.stripe_writes),
+        count(array.full_writes),
+        count(array.read_modify_writes),
+        count(array.reconstruct_writes)
+    );
+    let windows = array.window_ms.map_or(String::new(), |ms| format!("windows of {} ms\n", rounded(ms)));
+    format!("{}\n{reads}\n{writes}\n{windows}", right(rows))
+}
+
+/// The tail of each drive, below the array.
+fn drives(finished: &StackFinished) -> String {
+    let mut rows =
+        table::table(&["drive", "reads", "p50, us", "p99, us", "p99.9, us", "max, us", "behind GC", "writes", "waf"]);
+    for (number, drive) in finished.drives.iter().enumerate() {
+        let Report { latency_us, gc, waf, .. } = &drive.report;
+        let read = latency_us.get("read");
+        let figure = |of: Option<f64>| us_or_dash(of);
+        let writes = latency_us.get("write").map_or(0, |latency| latency.count);
+        let sent = finished.host.array.as_ref().map_or(0, |array| array.members[number].reads);
+        rows.add_row([
+            drive.name.clone(),
+            count(read.map_or(sent, |latency| latency.count)),
+            figure(read.and_then(|latency| latency.p50)),
+            figure(read.and_then(|latency| latency.p99)),
+            figure(read.and_then(|latency| latency.p99_9)),
+            figure(read.and_then(|latency| latency.max)),
+            count(gc.blocked_reads),
+            count(writes),
+            waf.map_or("-".to_owned(), |waf| format!("{waf:.2}")),
+        ]);
+    }
+    right(rows)
+}

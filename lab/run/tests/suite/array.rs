@@ -1,0 +1,77 @@
+//! Arrays under a workload: all times sum, and the techniques do to busy sub-I/Os what they should.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::Profile;
+use nandscape_host_array::Config;
+use nandscape_lab_run::{ArrayLayer, ArrayReport, Precondition, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+use nandscape_sim::Seed;
+
+fn drive(number: u64) -> RigDrive {
+    let mut profile = Profile::load("default").unwrap();
+    let small = ["capacity=128MiB", "geometry.channels=2", "geometry.dies_per_channel=2", "ftl.gc.scheme=channel"];
+    profile.set_all(small).unwrap();
+    RigDrive {
+        name: format!("drive-{number}"),
+        profile: profile.resolve().unwrap(),
+        store: StoreKind::None,
+        precondition: Precondition::Steady,
+        seed: Seed::new(9).child("array").nth(number),
+    }
+}
+
+fn run(shape: &str, settings: &[&str]) -> StackFinished {
+    let mut config = Config::default();
+    settings.iter().for_each(|setting| config.set(setting).unwrap());
+    let shape: nandscape_host_array::Shape = shape.parse().unwrap();
+    let rate = Some(Rate { iops: 3_000.0, process: RateProcess::Poisson });
+    let (rw, bs) = ("randrw".parse().unwrap(), "4k".parse().unwrap());
+    let job = JobSpec { rw, bs, rate, numjobs: 2, ..JobSpec::default() };
+    let stack = Stack {
+        drives: (0..shape.members as u64).map(drive).collect(),
+        layer: Some(Arc::new(ArrayLayer { shape, config })),
+        workload: Workload { limit: Limit::Requests(6_000), warmup: 500, ..Workload::of(job) },
+        seed: 5,
+        wanted: Wanted::default(),
+        check: true,
+    };
+    stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn array(finished: &StackFinished) -> &ArrayReport {
+    finished.host.array.as_ref().expect("an array has a part of the report")
+}
+
+fn p99_9(finished: &StackFinished) -> f64 {
+    finished.host.latency_us["read"].p99_9.expect("enough requests")
+}
+
+#[test]
+fn remaining_time_cuts_the_tail_of_base_and_times_sum() {
+    let (base, tea2) = (run("raid5:4", &[]), run("raid5:4", &["array.technique=tea2"]));
+    for finished in [&base, &tea2] {
+        let (read, layers) = (&finished.host.latency_us["read"], &finished.host.layers_us["read"]);
+        assert!((layers.values().sum::<f64>() - read.mean.unwrap()).abs() < 1e-6);
+        let of = array(finished);
+        assert_eq!(of.busy_sub_ios.iter().sum::<u64>(), of.stripe_reads);
+        assert!(of.busy_sub_ios[1] > 0, "garbage collection is in the way of some: {:?}", of.busy_sub_ios);
+        assert!(finished.host.errors.is_empty());
+    }
+    assert_eq!((array(&base).extra_reads, array(&base).reconstructions), (0, 0));
+    assert!(array(&tea2).reconstructions > 0);
+    assert!(p99_9(&tea2) < p99_9(&base), "{} and {} us", p99_9(&tea2), p99_9(&base));
+    let again = run("raid5:4", &["array.technique=tea2"]);
+    assert_eq!((array(&again), p99_9(&again)), (array(&tea2), p99_9(&tea2)));
+}
+
+#[test]
+fn windows_are_set_on_all_drives_and_dynamic_ones_move() {
+    let fixed = run("raid5:4", &["array.technique=teafa", "array.window=20ms"]);
+    assert_eq!(array(&fixed).window_ms, Some(20.0));
+    let moving = run("raid5:4", &["array.technique=tea2", "array.windows=dynamic"]);
+    assert!(array(&moving).window_changes > 10, "{:?}", array(&moving).window_changes);
+    assert_ne!(array(&moving).window_ms, Some(500.0));
+}
