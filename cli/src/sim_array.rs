@@ -67,11 +67,8 @@ pub(crate) fn run(
 }
 
 fn json(finished: &StackFinished) -> String {
-    let drives: Vec<serde_json::Value> = finished
-        .drives
-        .iter()
-        .map(|drive| serde_json::json!({ "name": drive.name, "report": drive.report }))
-        .collect();
+    let drives: Vec<serde_json::Value> =
+        finished.drives.iter().map(|drive| serde_json::json!({ "name": drive.name, "report": drive.report })).collect();
     let whole = serde_json::json!({ "host": finished.host, "drives": drives });
     serde_json::to_string_pretty(&whole).expect("a report is plain data")
 }

@@ -4,11 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Io, Issuer};
+use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Seed, Sim, Span, Time};
 
 use crate::config::Config;
 use crate::geometry::Geometry;
+use crate::journal::Journal;
 use crate::level::{Level, Shape};
 use crate::locks::StripeLocks;
 use crate::member::Member;
@@ -58,6 +60,11 @@ pub(crate) struct Core {
     pub(crate) in_work: Cell<u64>,
     /// More members than the level tolerates have failed.
     pub(crate) is_lost: Cell<bool>,
+    /// What makes it outlast crashes, if anything does.
+    pub(crate) journal: Option<Journal>,
+    /// Changes of the members that are not recorded on them yet.
+    pub(crate) unrecorded: Cell<u32>,
+    pub(crate) recorded: Signal,
     /// Stripes of which more sub-I/Os were busy than can be reconstructed.
     pub(crate) overruns: Cell<u64>,
     /// The next stripe reads from copies in turn.
@@ -79,13 +86,24 @@ pub struct Connection {
 }
 
 impl Array {
-    /// An array of members that hold zeros, of which nothing is read or written first, so its parity is right. Members beyond those of
-    /// the level are spares.
+    /// An array of members that hold zeros, of which nothing is read or written first, so its parity is right. It has no
+    /// records on them: it does not outlast the program, and a crash leaves the write hole open. [`Array::create`] makes one that
+    /// does. Members beyond those of the level are spares.
     ///
     /// # Errors
     /// Why these drives cannot be such an array, and what would be valid.
     pub fn new(sim: &Sim, shape: Shape, config: Config, members: Vec<Member>) -> Result<Rc<Array>, ArrayError> {
-        let core = Rc::new(Core::new(sim, shape, config, members)?);
+        Array::with_journal(sim, shape, config, members, None)
+    }
+
+    pub(crate) fn with_journal(
+        sim: &Sim,
+        shape: Shape,
+        config: Config,
+        members: Vec<Member>,
+        journal: Option<Journal>,
+    ) -> Result<Rc<Array>, ArrayError> {
+        let core = Rc::new(Core::new(sim, shape, config, members, journal)?);
         core.start_windows();
         let serving = core.clone();
         let workers = Workers::new(sim, async move |job: &mut Job| serving.clone().serve(job).await);
@@ -171,9 +189,15 @@ impl Connection {
 }
 
 impl Core {
-    fn new(sim: &Sim, shape: Shape, config: Config, members: Vec<Member>) -> Result<Core, ArrayError> {
+    fn new(
+        sim: &Sim,
+        shape: Shape,
+        config: Config,
+        members: Vec<Member>,
+        journal: Option<Journal>,
+    ) -> Result<Core, ArrayError> {
         let level = shape.level();
-        let (info, geometry) = fit(shape, &*level, &config, &members)?;
+        let (info, geometry) = fit(shape, &*level, &config, &members, journal.as_ref())?;
         let count = level.members();
         let (tail, seed) = (config.technique, Seed::new(config.seed).child("array"));
         Ok(Core {
@@ -194,6 +218,9 @@ impl Core {
             rebuilding: Cell::new(None),
             in_work: Cell::new(0),
             is_lost: Cell::new(false),
+            journal,
+            unrecorded: Cell::new(0),
+            recorded: Signal::new(sim),
             overruns: Cell::new(0),
             turn: Cell::new(0),
             window: Cell::new(None),
@@ -229,6 +256,7 @@ fn fit(
     level: &dyn Level,
     config: &Config,
     members: &[Member],
+    journal: Option<&Journal>,
 ) -> Result<(DriveInfo, Geometry), ArrayError> {
     let bad = |problem: String| Err(ArrayError(format!("array {shape}: {problem}")));
     if members.len() < level.members() {
@@ -251,11 +279,14 @@ fn fit(
     let chunk = config.chunk;
     if chunk == 0 || !chunk.is_multiple_of(u64::from(unit)) || chunk > u64::from(most) * u64::from(first.lba_bytes) {
         let most = u64::from(most) * u64::from(first.lba_bytes);
-        return bad(format!("array.chunk = {chunk}: it must be a multiple of {unit} bytes, the drives' mapping unit, up to {most}, their longest transfer"));
+        return bad(format!(
+            "array.chunk = {chunk}: it must be a multiple of {unit} bytes, the drives' mapping unit, up to {most}, their longest transfer"
+        ));
     }
     let chunk_blocks = (chunk / u64::from(first.lba_bytes)) as u32;
     let smallest = infos.iter().map(|info| info.blocks).min().unwrap_or(0);
-    let geometry = Geometry::new(level, first.lba_bytes, chunk_blocks, unit / first.lba_bytes, smallest);
+    let blocks = journal.map_or(smallest, |journal| journal.form.first);
+    let geometry = Geometry::new(level, first.lba_bytes, chunk_blocks, unit / first.lba_bytes, blocks);
     if geometry.stripes == 0 {
         return bad("its drives are smaller than a chunk".to_owned());
     }

@@ -19,6 +19,18 @@ pub enum WindowMode {
     Dynamic,
 }
 
+/// What protects stripes whose write was interrupted.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum JournalMode {
+    /// Nothing, and the array has no records on its members.
+    None,
+    /// Regions being written are marked, and made consistent after a crash; with a member missing, as `data`.
+    #[default]
+    Intent,
+    /// Each stripe write is in a journal on the members before it is in place.
+    Data,
+}
+
 /// See the file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
@@ -34,6 +46,10 @@ pub struct Config {
     pub window: Span,
     /// Ranges of each drive with windows of their own; 1 is the drive as a whole.
     pub ranges: u16,
+    /// What protects interrupted writes of an array that outlasts the program.
+    pub journal: JournalMode,
+    /// Whether an array is opened of which half-written stripes cannot be made consistent.
+    pub force: bool,
     /// The most bytes a second that a rebuild or a scrub moves on a member; 0 is no limit.
     pub rebuild_rate: u64,
     /// Seed of choices by chance.
@@ -49,6 +65,8 @@ impl Default for Config {
             windows: WindowMode::Auto,
             window: Span::ZERO,
             ranges: 1,
+            journal: JournalMode::default(),
+            force: false,
             rebuild_rate: 100 << 20,
             seed: 1,
         }
@@ -70,9 +88,12 @@ const WINDOWS: [(&str, WindowMode); 4] = [
     ("dynamic", WindowMode::Dynamic),
 ];
 
+const JOURNALS: [(&str, JournalMode); 3] =
+    [("none", JournalMode::None), ("intent", JournalMode::Intent), ("data", JournalMode::Data)];
+
 impl Config {
     /// The keys, with a line on each.
-    pub const KEYS: [(&str, &str); 7] = [
+    pub const KEYS: [(&str, &str); 9] = [
         ("array.chunk", "bytes of a chunk: a multiple of the drives' mapping unit, such as 4KiB"),
         (
             "array.technique",
@@ -82,6 +103,8 @@ impl Config {
         ("array.windows", "windows of the drives: auto (as the technique has it), none, static or dynamic"),
         ("array.window", "the length of windows, such as 100ms; 0 is what the drives recommend"),
         ("array.ranges", "ranges of each drive with windows of their own; 1 is the drive as a whole"),
+        ("array.journal", "what protects interrupted writes where drives keep data: none, intent or data"),
+        ("array.force", "open an array though a member was lost together with a crash: true or false"),
         ("array.rebuild_rate", "bytes a second that a rebuild moves at the most, such as 100MiB; 0 is no limit"),
     ];
 
@@ -103,7 +126,9 @@ impl Config {
         let wrong = |valid: &str| bad(key, format!("{value:?} is not valid; {valid}"));
         match key {
             "array.chunk" => self.chunk = bytes(value).ok_or_else(|| wrong("a size such as 4KiB is"))?,
-            "array.technique" => self.technique = named(&Technique::ALL, value).ok_or_else(|| wrong(&names(&Technique::ALL)))?,
+            "array.technique" => {
+                self.technique = named(&Technique::ALL, value).ok_or_else(|| wrong(&names(&Technique::ALL)))?
+            }
             "array.timeout" => self.timeout = span(value).ok_or_else(|| wrong("a time such as 500us is"))?,
             "array.windows" => self.windows = named(&WINDOWS, value).ok_or_else(|| wrong(&names(&WINDOWS)))?,
             "array.window" => self.window = span(value).ok_or_else(|| wrong("a time such as 100ms is, and 0"))?,
@@ -111,6 +136,8 @@ impl Config {
                 let ranges = value.parse().ok().filter(|ranges| *ranges > 0);
                 self.ranges = ranges.ok_or_else(|| wrong("a number from 1 to 65535 is"))?;
             }
+            "array.journal" => self.journal = named(&JOURNALS, value).ok_or_else(|| wrong(&names(&JOURNALS)))?,
+            "array.force" => self.force = value.parse().map_err(|_| wrong("true and false are"))?,
             "array.rebuild_rate" => {
                 self.rebuild_rate = bytes(value).ok_or_else(|| wrong("bytes a second such as 100MiB are, and 0"))?;
             }

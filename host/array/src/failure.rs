@@ -19,6 +19,7 @@ impl Core {
             self.rebuilding.set(None);
         }
         self.is_lost.set(self.loses(self.missing_anywhere()));
+        self.start_recording();
         self.start_rebuild();
     }
 
@@ -28,9 +29,7 @@ impl Core {
         if level.checks() > 0 {
             return missing.count_ones() as usize > level.checks();
         }
-        let is_gone = |index: usize| {
-            (0..level.copies()).all(|copy| missing & 1 << level.member(0, index, copy) != 0)
-        };
+        let is_gone = |index: usize| (0..level.copies()).all(|copy| missing & 1 << level.member(0, index, copy) != 0);
         (0..level.data()).any(is_gone)
     }
 
@@ -50,10 +49,9 @@ impl Core {
                 let paths = self.paths.clone();
                 let loaded = self.load(&paths, (stripe, reach), &[index], 1 << member, 0).await;
                 let Ok(columns) = loaded else { return };
-                columns.chunks[index].as_deref().map_or_else(
-                    nandscape_drive::HostMem::none,
-                    nandscape_drive::HostMem::from_bytes,
-                )
+                columns.chunks[index]
+                    .as_deref()
+                    .map_or_else(nandscape_drive::HostMem::none, nandscape_drive::HostMem::from_bytes)
             }
             // Parity that cannot be read is calculated again by a scrub.
             _ => return,

@@ -17,10 +17,11 @@
 //! | `locks` | locks of stripes |
 //! | `flight` | several commands at once |
 //! | `failure` | members that fail, chunks that cannot be read |
+//! | `journal` | records on the members, by which an array outlasts crashes |
 //! | `rebuild` | rebuilds on spares, and scrubs |
 //! | `stats` | what is counted |
 //!
-//! Left out: a journal and superblocks, so an array does not outlast the program, and a power cut leaves the write hole open; growing and reshaping; merging of sub-I/Os of neighbouring stripes; protection information and metadata.
+//! Left out: growing and reshaping; merging of sub-I/Os of neighbouring stripes; protection information and metadata.
 
 mod array;
 mod command;
@@ -28,6 +29,7 @@ mod config;
 mod failure;
 mod flight;
 mod geometry;
+mod journal;
 pub mod level;
 mod locks;
 mod member;
@@ -41,11 +43,11 @@ mod windows;
 mod write;
 
 pub use array::{Array, ArrayError, Connection};
-pub use config::{Config, ConfigError, WindowMode};
+pub use config::{Config, ConfigError, JournalMode, WindowMode};
 pub use geometry::Geometry;
 pub use level::{Kind, Shape};
 pub use member::Member;
 pub use rebuild::ScrubReport;
-pub use serve::LAYER;
+pub use serve::{JOURNAL, LAYER};
 pub use stats::{MemberStats, Stats};
 pub use tail::Technique;

@@ -294,10 +294,9 @@ impl Attempt<'_> {
 
     /// Where the data of a segment has been read.
     fn part_of(&self, segment: &Segment) -> Option<&Part> {
-        let is_it =
-            |(sub, part): &(&Sub, &Part)| {
-                sub.role == Role::Data(segment.index) && sub.state == SubState::Done && part.reach.covers(segment.span())
-            };
+        let is_it = |(sub, part): &(&Sub, &Part)| {
+            sub.role == Role::Data(segment.index) && sub.state == SubState::Done && part.reach.covers(segment.span())
+        };
         self.subs.iter().zip(&self.parts).find(is_it).map(|(_, part)| part)
     }
 

@@ -56,7 +56,8 @@ impl Array {
     pub fn add_spare(&self, drive: usize) {
         let core = self.core();
         let failed = core.failed.get();
-        let in_use = core.drive_of.borrow().iter().enumerate().any(|(member, of)| *of == drive && failed & 1 << member == 0);
+        let in_use =
+            core.drive_of.borrow().iter().enumerate().any(|(member, of)| *of == drive && failed & 1 << member == 0);
         if drive < core.paths.len() && !in_use && !core.spares.borrow().contains(&drive) {
             core.spares.borrow_mut().push(drive);
             core.start_rebuild();
@@ -111,6 +112,7 @@ impl Core {
             self.give_way().await;
         }
         self.rebuilding.set(None);
+        self.start_recording();
         self.start_rebuild();
     }
 
@@ -126,18 +128,23 @@ impl Core {
         if !self.info.keeps_data {
             return Ok(HostMem::none());
         }
-        let chunk = columns.chunks[place].take().unwrap_or_else(|| self.parity_of(&columns.chunks[..data], place - data));
+        let chunk =
+            columns.chunks[place].take().unwrap_or_else(|| self.parity_of(&columns.chunks[..data], place - data));
         Ok(HostMem::from_bytes(&chunk))
     }
 
     fn parity_of(&self, data: &[Option<Vec<u8>>], check: usize) -> Vec<u8> {
         let mut sum = vec![0; self.geometry.bytes(self.geometry.chunk_blocks)];
         let all = data.iter().flatten().map(Vec::as_slice);
-        if check == 0 { p_of(all, &mut sum) } else { q_of(all, &mut sum) }
+        if check == 0 {
+            p_of(all, &mut sum)
+        } else {
+            q_of(all, &mut sum)
+        }
         sum
     }
 
-    async fn scrub_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) {
+    pub(crate) async fn scrub_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) {
         let _guard = self.locks.exclusive(stripe).await;
         let (paths, reach) = (self.paths.clone(), self.whole_chunk());
         report.stripes += 1;
@@ -154,9 +161,8 @@ impl Core {
         if !self.info.keeps_data {
             return;
         }
-        let data: Vec<Option<Vec<u8>>> = (0..self.level.data())
-            .map(|index| Some(found[self.level.member(stripe, index, 0)].clone()))
-            .collect();
+        let data: Vec<Option<Vec<u8>>> =
+            (0..self.level.data()).map(|index| Some(found[self.level.member(stripe, index, 0)].clone())).collect();
         let right = |member: usize| match self.level.role(stripe, member) {
             Role::Data(index) => data[index].clone().unwrap_or_default(),
             Role::P => self.parity_of(&data, 0),

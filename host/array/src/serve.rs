@@ -15,6 +15,8 @@ use crate::write::Source;
 
 /// The layer's name in breakdowns.
 pub const LAYER: &str = "array";
+/// The name of the time that a write waits for the journal.
+pub const JOURNAL: &str = "array_journal";
 /// The attributes of a command that its sub-I/Os have, too: workload class and tenant.
 const PASSED: u32 = 0xffff;
 
@@ -170,6 +172,7 @@ impl Core {
             }
         }
         if interrupted {
+            self.was_interrupted();
             return Err(Status::ABORTED_POWER_LOSS);
         }
         Ok(sum)

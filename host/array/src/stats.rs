@@ -29,6 +29,8 @@ pub struct Stats {
     pub writes: u64,
     /// Sub-reads sent for writes.
     pub reads_for_writes: u64,
+    /// Writes of records and of the journal, sent to members.
+    pub journal_writes: u64,
     /// Stripes that a rebuild has moved.
     pub rebuilt: u64,
     /// Chunks rewritten because they could not be read.
@@ -79,6 +81,7 @@ impl Stats {
             reconstruct_writes: self.reconstruct_writes - earlier.reconstruct_writes,
             writes: self.writes - earlier.writes,
             reads_for_writes: self.reads_for_writes - earlier.reads_for_writes,
+            journal_writes: self.journal_writes - earlier.journal_writes,
             rebuilt: self.rebuilt - earlier.rebuilt,
             repairs: self.repairs - earlier.repairs,
             window_changes: self.window_changes - earlier.window_changes,

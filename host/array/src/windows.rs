@@ -47,7 +47,8 @@ impl Core {
     /// Sets windows of one length on all members; zero is what they recommend, the shortest of all. Those that have no windows
     /// stay without.
     async fn set_windows(&self, length: Span) {
-        let members: Vec<usize> = (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect();
+        let members: Vec<usize> =
+            (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect();
         let mut shortest: Option<u64> = None;
         for member in &members {
             let in_force = self.set_windows_of(*member, length).await;
@@ -89,7 +90,8 @@ impl Core {
     /// The instant zero of the simulation in the clock of a drive: its Timestamp now, less the time that has passed.
     async fn epoch_us(&self, admin: &dyn Drive) -> Option<u64> {
         let mem = HostMem::zeroed(8);
-        let entry = SubmissionEntry { cdw10: u32::from(TIMESTAMP).into(), ..SubmissionEntry::admin(AdminOpcode::GET_FEATURES) };
+        let entry =
+            SubmissionEntry { cdw10: u32::from(TIMESTAMP).into(), ..SubmissionEntry::admin(AdminOpcode::GET_FEATURES) };
         let asked = self.sim.now();
         let ended = self.issuer.execute(admin, entry, mem.clone()).await;
         if !ended.status.is_success() {

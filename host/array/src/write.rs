@@ -11,12 +11,14 @@
 use std::rc::Rc;
 
 use nandscape_drive::{Breakdown, HostMem};
+use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use smallvec::SmallVec;
 
 use crate::array::{Core, Paths};
 use crate::flight::{Flight, longer};
 use crate::geometry::{Reach, Segment, union};
+use crate::journal::Entry;
 use crate::level::Role;
 use crate::member::Answer;
 use crate::parity::{add, change_q, p_of, q_of, recover};
@@ -79,7 +81,17 @@ impl Core {
         };
         self.stats.borrow_mut().stripe_writes += 1;
         let deac = if let Source::Zeros { deac } = source { *deac } else { 0 };
-        breakdown += &self.carry_out(paths, stripe, &writes, fua | deac, attributes).await?;
+        let begun = self.sim.now();
+        let entry = self.protect(stripe, &writes).await?;
+        let waited = self.sim.now() - begun;
+        // What is in the journal is in place for good before its slot is used again.
+        let lasting = if matches!(entry, Entry::Journalled(_)) && self.info.volatile_cache { FUA } else { 0 };
+        let ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
+        self.unprotect(stripe, entry);
+        if !waited.is_zero() {
+            breakdown.charge_rest(crate::serve::JOURNAL, breakdown.total() + waited);
+        }
+        breakdown += &ended?;
         Ok(breakdown)
     }
 
@@ -150,7 +162,11 @@ impl Core {
         let parity = |check: usize| {
             let mut sum = vec![0; bytes];
             let all = chunks.iter().flatten().map(Vec::as_slice);
-            if check == 0 { p_of(all, &mut sum) } else { q_of(all, &mut sum) }
+            if check == 0 {
+                p_of(all, &mut sum)
+            } else {
+                q_of(all, &mut sum)
+            }
             sum
         };
         (0..self.level.checks()).map(parity).collect()
@@ -166,9 +182,8 @@ impl Core {
         attributes: u32,
     ) -> Result<(Vec<Vec<u8>>, Breakdown), Status> {
         let (data, reach) = (self.level.data(), union(segments));
-        let is_covered = |index: usize| {
-            segments.iter().any(|segment| segment.index == index && segment.span().covers(reach))
-        };
+        let is_covered =
+            |index: usize| segments.iter().any(|segment| segment.index == index && segment.span().covers(reach));
         let rest: SmallVec<[usize; 8]> = (0..data).filter(|index| !is_covered(*index)).collect();
         let modify = segments.len() + self.level.checks();
         if self.missing(stripe) == 0 && modify < rest.len() {
@@ -308,7 +323,10 @@ impl Core {
                 Some((mems, breakdown)) => {
                     sum += &breakdown;
                     if self.info.keeps_data {
-                        members.iter().zip(&mems).for_each(|(member, mem)| chunks[place_of(*member)] = Some(mem.to_vec()));
+                        members
+                            .iter()
+                            .zip(&mems)
+                            .for_each(|(member, mem)| chunks[place_of(*member)] = Some(mem.to_vec()));
                     }
                 }
             }
@@ -374,7 +392,7 @@ impl Core {
             let opcode = if write.mem.is_some() { IoOpcode::WRITE } else { IoOpcode::WRITE_ZEROES };
             let mut entry = self.sub_command(opcode, write.member, (stripe, write.reach), paths);
             // Deallocate is a bit of Write Zeroes only.
-            let flags = if write.mem.is_some() { flags & nandscape_wire_nvme::io::FUA } else { flags };
+            let flags = if write.mem.is_some() { flags & FUA } else { flags };
             (entry.cdw12, entry.cdw2) = ((entry.cdw12.get() | flags).into(), attributes.into());
             let mut stats = self.stats.borrow_mut();
             stats.writes += 1;
@@ -395,7 +413,9 @@ impl Core {
                 }
             }
         }
+        self.until_recorded().await;
         if let Some(status) = interrupted {
+            self.was_interrupted();
             return Err(status);
         }
         if self.is_lost.get() { Err(Status::WRITE_FAULT.final_()) } else { Ok(sum) }

@@ -119,8 +119,7 @@ impl Stack {
         }
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let (of_all, measuring) = (shared.clone(), Cell::new(false));
-        let watch =
-            Watch { sim: sim.clone(), drives, tallies: tallies.clone(), shared: of_all, progress, measuring };
+        let watch = Watch { sim: sim.clone(), drives, tallies: tallies.clone(), shared: of_all, progress, measuring };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let (seed, mut tops) = (Seed::new(self.seed).child("workload"), tops.into_iter());
         let outcome = rig.run(runner.run(&self.workload, seed, |_, _| tops.next().expect("a drive for each job")))?;

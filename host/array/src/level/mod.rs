@@ -117,8 +117,10 @@ impl Kind {
 
 /// Why a level cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("array {word:?}: {problem}; valid are raid0:N, raid1:N from two, raid5:N from three, raid6:N from four and raid10:N from four in pairs, \
-         up to {MAX_MEMBERS} members, such as raid5:4")]
+#[error(
+    "array {word:?}: {problem}; valid are raid0:N, raid1:N from two, raid5:N from three, raid6:N from four and raid10:N from four in pairs, \
+         up to {MAX_MEMBERS} members, such as raid5:4"
+)]
 pub struct ShapeError {
     word: String,
     problem: String,

@@ -41,7 +41,11 @@ pub fn recover(data: usize, chunks: &mut [Option<Vec<u8>>]) -> bool {
     let all = || parts.iter().flatten().map(Vec::as_slice);
     for (number, check) in checks.iter_mut().enumerate().filter(|(_, check)| check.is_none()) {
         let mut sum = vec![0; len];
-        if number == 0 { p_of(all(), &mut sum) } else { q_of(all(), &mut sum) }
+        if number == 0 {
+            p_of(all(), &mut sum)
+        } else {
+            q_of(all(), &mut sum)
+        }
         *check = Some(sum);
     }
     true

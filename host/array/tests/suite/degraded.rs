@@ -83,7 +83,7 @@ impl Rig {
                 let data: Vec<u8> = (0..blocks * 64).flat_map(|_| number.to_le_bytes()).collect();
                 let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, blocks as u32);
                 writes.push(self.issuer.execute(&*self.array, entry, HostMem::from_bytes(&data)));
-                (slba..slba + blocks).for_each(|block| drop(self.model.borrow_mut().insert(block, number)));
+                self.model.borrow_mut().extend((slba..slba + blocks).map(|block| (block, number)));
             }
             for write in writes {
                 assert_eq!(write.await.status, Status::SUCCESS);

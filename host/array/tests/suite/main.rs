@@ -1,6 +1,7 @@
 //! Arrays over drives of the model and over drives that answer as a test says.
 
 mod conformance;
+mod crash;
 mod degraded;
 mod rig;
 mod tails;

@@ -2,8 +2,8 @@
 //!
 //! Beside it: recordings and their replays, and drives of other servers.
 
-mod array;
 mod alone;
+mod array;
 mod cancel;
 mod capacity;
 mod full_drive;

@@ -1,0 +1,173 @@
+//! Regions being written: marked on all members before the first write, cleared some time after the last one. Marks that are wanted
+//! while the bitmap is being written go with the next one, all together.
+
+use std::rc::Rc;
+
+use nandscape_sim::Span;
+
+use super::form::{self, Bitmap};
+use super::{Group, Journal};
+use crate::array::Core;
+use crate::rebuild::ScrubReport;
+
+/// Regions stay marked so long at the least after their last write: writes tend to come back.
+const LINGER: Span = Span::from_s(1);
+
+impl Journal {
+    pub(super) fn region(&self, stripe: u64) -> u32 {
+        (stripe / self.form.region) as u32
+    }
+}
+
+impl Core {
+    /// Marks the region of a stripe that is about to be written; whether the mark is there.
+    pub(super) async fn mark(self: &Rc<Self>, journal: &Journal, stripe: u64) -> bool {
+        let region = journal.region(stripe);
+        let is_durable = {
+            let mut intent = journal.intent.borrow_mut();
+            *intent.users.entry(region).or_default() += 1;
+            intent.recent.insert(region);
+            intent.dirty.insert(region);
+            intent.durable.contains(&region)
+        };
+        if !is_durable {
+            self.write_bitmap(journal).await;
+        }
+        journal.intent.borrow().durable.contains(&region)
+    }
+
+    /// The write has ended.
+    pub(super) fn unmark(self: &Rc<Self>, journal: &Journal, stripe: u64) {
+        let region = journal.region(stripe);
+        let mut intent = journal.intent.borrow_mut();
+        if let Some(users) = intent.users.get_mut(&region) {
+            *users -= 1;
+            if *users == 0 {
+                intent.users.remove(&region);
+            }
+        }
+        drop(intent);
+        journal.moved.notify();
+        if !journal.is_cleaning.replace(true) {
+            let core = self.clone();
+            self.sim.spawn(async move { core.clean().await });
+        }
+    }
+
+    async fn write_bitmap(self: &Rc<Self>, journal: &Journal) {
+        let group: &Group = &journal.marked;
+        group
+            .ask(async || {
+                let dirty = journal.intent.borrow().dirty.clone();
+                let number = journal.bitmap_number.get() + 1;
+                journal.bitmap_number.set(number);
+                let mut bits = [0; form::REGIONS as usize / 8];
+                dirty.iter().for_each(|region| bits[*region as usize / 8] |= 1 << (region % 8));
+                let (uuid, number_le) = (journal.uuid, number.into());
+                let bitmap =
+                    Bitmap { magic: form::magic(), uuid, number: number_le, bits, reserved: [0; 92], crc: 0.into() };
+                let bytes = form::sealed(&bitmap, journal.form.page_bytes());
+                let failed = self.failed.get();
+                let members = (0..self.level.members()).filter(|member| failed & 1 << member == 0);
+                let writes = members.map(|member| (member, bytes.clone())).collect();
+                let is_there = self.write_records(journal.form.bitmap(number), writes).await;
+                // What is in neither bitmap for certain is not marked.
+                let mut intent = journal.intent.borrow_mut();
+                intent.durable = if is_there { dirty } else { intent.durable.intersection(&dirty).copied().collect() };
+            })
+            .await;
+    }
+
+    /// Clears marks of regions that are not in use any more, as long as there are any.
+    async fn clean(self: Rc<Self>) {
+        let Some(journal) = &self.journal else { return };
+        while !journal.intent.borrow().dirty.is_empty() {
+            self.sim.sleep(LINGER).await;
+            self.clear_marks(journal, false).await;
+        }
+        journal.is_cleaning.set(false);
+    }
+
+    /// Clears marks of regions without writes under way; of those used lately only if `all`.
+    async fn clear_marks(self: &Rc<Self>, journal: &Journal, all: bool) {
+        if journal.is_resyncing.get() {
+            return;
+        }
+        let idle: Vec<u32> = {
+            let mut intent = journal.intent.borrow_mut();
+            let recent = std::mem::take(&mut intent.recent);
+            let is_idle = |region: &&u32| !intent.users.contains_key(*region) && (all || !recent.contains(*region));
+            intent.dirty.iter().filter(is_idle).copied().collect()
+        };
+        if idle.is_empty() {
+            return;
+        }
+        // What members have in volatile caches may still go in a power cut, on some and not on others.
+        let paths = self.paths.clone();
+        if self.info.volatile_cache && self.flush(&paths).await.is_err() {
+            return;
+        }
+        {
+            let mut intent = journal.intent.borrow_mut();
+            for region in idle {
+                // One that is used again meanwhile counts on its mark.
+                if !intent.users.contains_key(&region) && (all || !intent.recent.contains(&region)) {
+                    intent.dirty.remove(&region);
+                    // A mark that is wanted from now on is written again.
+                    intent.durable.remove(&region);
+                }
+            }
+        }
+        self.write_bitmap(journal).await;
+    }
+
+    /// With a member missing, marks are of no use: waits until writes that count on them have ended, and clears all.
+    pub(super) async fn until_clean(self: &Rc<Self>, journal: &Journal) {
+        loop {
+            let (is_clean, is_used) = {
+                let intent = journal.intent.borrow();
+                (intent.dirty.is_empty(), !intent.users.is_empty())
+            };
+            if is_clean && journal.marked.done.get() == journal.marked.wanted.get() {
+                return;
+            }
+            match (is_clean, is_used) {
+                (true, _) => journal.marked.settled().await,
+                (_, true) => journal.moved.changed().await,
+                _ if journal.is_resyncing.get() => journal.moved.changed().await,
+                _ => self.clear_marks(journal, true).await,
+            }
+        }
+    }
+
+    /// A power cut of members: stripes of marked regions may be inconsistent. They are made consistent beside the commands of hosts.
+    pub(crate) fn was_interrupted(self: &Rc<Self>) {
+        let Some(journal) = &self.journal else { return };
+        if !journal.is_resyncing.replace(true) {
+            let core = self.clone();
+            self.sim.spawn(async move {
+                let Some(journal) = &core.journal else { return };
+                let regions: Vec<u32> = journal.intent.borrow().dirty.iter().copied().collect();
+                core.resync(&regions).await;
+                journal.is_resyncing.set(false);
+                journal.moved.notify();
+            });
+        }
+    }
+
+    /// Makes the stripes of regions consistent, from their data.
+    pub(super) async fn resync(self: &Rc<Self>, regions: &[u32]) -> ScrubReport {
+        let (mut report, Some(journal)) = (ScrubReport::default(), &self.journal) else {
+            return ScrubReport::default();
+        };
+        for region in regions {
+            let first = u64::from(*region) * journal.form.region;
+            for stripe in first..(first + journal.form.region).min(self.geometry.stripes) {
+                if self.missing(stripe) == 0 {
+                    self.scrub_stripe(stripe, &mut report).await;
+                }
+            }
+        }
+        report
+    }
+}

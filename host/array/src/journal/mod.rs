@@ -1,0 +1,140 @@
+//! What makes an array outlast crashes: records at the end of each member, of who belongs to it and of what is being written.
+//!
+//! A write of a stripe changes several members, and a crash may come between: the parity then does not fit the data, and what a
+//! missing member held would be put together wrongly (the write hole). Two means close it:
+//!
+//! | mode | before a stripe is written | after a crash |
+//! |---|---|---|
+//! | intent | its region is marked on all members, unless it is marked already | stripes of marked regions are made consistent from their data |
+//! | data | what goes to each member is in a journal on that member | what is in the journal as a whole is written again |
+//!
+//! With intent, a member that is lost together with the crash leaves the hole open for marked regions: [`Array::open`] refuses such an
+//! array unless it is forced. While a member is missing, levels with parity journal data in both modes, since they cannot make stripes
+//! consistent then.
+//!
+//! | file | what |
+//! |---|---|
+//! | `form` | records as bytes, and where they are |
+//! | `record` | who belongs to the array |
+//! | `intent` | regions being written |
+//! | `ring` | the journal of data |
+//! | `open` | making an array, and opening it again |
+//!
+//! [`Array::open`]: crate::Array::open
+
+mod form;
+mod intent;
+mod open;
+mod record;
+mod ring;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use nandscape_sim::Sim;
+use nandscape_sim::signal::Signal;
+
+use crate::config::JournalMode;
+
+pub(crate) use form::Form;
+pub(crate) use ring::Entry;
+
+/// The state of the journal of an array.
+pub(crate) struct Journal {
+    pub(crate) mode: JournalMode,
+    pub(crate) form: Form,
+    /// Distinguishes the array from others.
+    pub(crate) uuid: [u8; 16],
+    /// Of the record of members.
+    pub(crate) generation: Cell<u64>,
+    /// Changes of the record that are wanted, and that are on the members.
+    pub(crate) recorded: Group,
+    pub(crate) intent: RefCell<Intent>,
+    pub(crate) marked: Group,
+    /// The number of the latest bitmap on the members.
+    pub(crate) bitmap_number: Cell<u64>,
+    pub(crate) is_cleaning: Cell<bool>,
+    pub(crate) is_resyncing: Cell<bool>,
+    pub(crate) ring: RefCell<Ring>,
+    /// Entries of the ring have ended, or regions have.
+    pub(crate) moved: Signal,
+}
+
+/// Regions of the array.
+#[derive(Default)]
+pub(crate) struct Intent {
+    /// Marked, or to be.
+    pub(crate) dirty: BTreeSet<u32>,
+    /// Those that are marked on the members.
+    pub(crate) durable: BTreeSet<u32>,
+    /// Stripe writes under way in each.
+    pub(crate) users: BTreeMap<u32, u32>,
+    /// Used since the cleaner looked last.
+    pub(crate) recent: BTreeSet<u32>,
+}
+
+/// Entries under way.
+#[derive(Default)]
+pub(crate) struct Ring {
+    pub(crate) next: u64,
+    pub(crate) live: BTreeSet<u64>,
+}
+
+/// Several wait for one write that covers what all of them want.
+pub(crate) struct Group {
+    pub(crate) wanted: Cell<u64>,
+    pub(crate) done: Cell<u64>,
+    pub(crate) is_writing: Cell<bool>,
+    pub(crate) signal: Signal,
+}
+
+impl Group {
+    fn new(sim: &Sim) -> Group {
+        Group { wanted: Cell::new(0), done: Cell::new(0), is_writing: Cell::new(false), signal: Signal::new(sim) }
+    }
+
+    /// Asks for a write, and waits until one that was begun afterwards has ended.
+    pub(crate) async fn ask(&self, write: impl AsyncFn()) {
+        self.wanted.set(self.wanted.get() + 1);
+        let target = self.wanted.get();
+        while self.done.get() < target {
+            if self.is_writing.get() {
+                self.signal.changed().await;
+                continue;
+            }
+            self.is_writing.set(true);
+            let covered = self.wanted.get();
+            write().await;
+            self.done.set(covered);
+            self.is_writing.set(false);
+            self.signal.notify();
+        }
+    }
+
+    /// Waits until nothing is wanted that is not done.
+    pub(crate) async fn settled(&self) {
+        let target = self.wanted.get();
+        while self.done.get() < target {
+            self.signal.changed().await;
+        }
+    }
+}
+
+impl Journal {
+    pub(crate) fn new(sim: &Sim, mode: JournalMode, form: Form, uuid: [u8; 16]) -> Journal {
+        Journal {
+            mode,
+            form,
+            uuid,
+            generation: Cell::new(1),
+            recorded: Group::new(sim),
+            intent: RefCell::default(),
+            marked: Group::new(sim),
+            bitmap_number: Cell::new(0),
+            is_cleaning: Cell::new(false),
+            is_resyncing: Cell::new(false),
+            ring: RefCell::new(Ring { next: 1, live: BTreeSet::new() }),
+            moved: Signal::new(sim),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Making an array that lasts, and opening it again.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
+use nandscape_sim::Sim;
+use nandscape_sim::rng::mix;
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+use super::form::{self, Bitmap, Form, Record, SLOTS, Slot};
+use super::record::number;
+use super::{Intent, Journal};
+use crate::array::{Array, ArrayError, Core};
+use crate::config::{Config, JournalMode};
+use crate::geometry::Reach;
+use crate::level::{Kind, Shape};
+use crate::member::Member;
+use crate::write::{SubWrite, SubWrites};
+
+/// A part of a journalled write that is whole: its slot, and its data.
+type Part = (Slot, Vec<u8>);
+
+fn form_of(members: &[Member], chunk: u64) -> Result<Form, ArrayError> {
+    let infos: Vec<DriveInfo> = members.iter().map(|member| member.io.info()).collect();
+    let blocks = infos.iter().map(|info| info.blocks).min().unwrap_or(0);
+    let lba_bytes = infos.first().map_or(512, |info| info.lba_bytes);
+    let unit = infos.iter().map(|info| info.unit_bytes).max().unwrap_or(4_096) / lba_bytes;
+    Form::new(blocks, lba_bytes, unit.max(1), (chunk / u64::from(lba_bytes)) as u32)
+        .ok_or_else(|| ArrayError("the drives are smaller than the records of an array".to_owned()))
+}
+
+async fn read(issuer: &Issuer, drive: &dyn Drive, slba: u64, blocks: u32) -> Option<Vec<u8>> {
+    let info = drive.info();
+    let mem = HostMem::zeroed(blocks as usize * info.lba_bytes as usize);
+    let entry = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, slba, blocks);
+    issuer.execute(drive, entry, mem.clone()).await.status.is_success().then(|| mem.to_vec())
+}
+
+impl Array {
+    /// Makes a new array of drives that hold zeros, with its records on them. `array.journal = none` has none: see [`Array::new`].
+    ///
+    /// # Errors
+    /// Why these drives cannot be such an array, and what would be valid.
+    pub async fn create(
+        sim: &Sim,
+        shape: Shape,
+        config: Config,
+        members: Vec<Member>,
+    ) -> Result<Rc<Array>, ArrayError> {
+        if config.journal == JournalMode::None {
+            return Array::new(sim, shape, config, members);
+        }
+        if members.iter().any(|member| !member.io.info().keeps_data) {
+            let problem = "drives that keep no data cannot keep a journal; array.journal = none is valid";
+            return Err(ArrayError(format!("array {shape}: {problem}")));
+        }
+        let form = form_of(&members, config.chunk)?;
+        let seed = config.seed ^ sim.now().ns();
+        let mut uuid = [0; 16];
+        uuid[..8].copy_from_slice(&mix(seed).to_le_bytes());
+        uuid[8..].copy_from_slice(&mix(seed ^ u64::from(number(shape.kind))).to_le_bytes());
+        let journal = Journal::new(sim, config.journal, form, uuid);
+        let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
+        array.core().record_state().await;
+        Ok(array)
+    }
+
+    /// Opens an array that was made on these drives, in any order: what a crash left half-written is made consistent, drives that
+    /// were missing meanwhile are not trusted and become spares, and so do drives of no array.
+    ///
+    /// # Errors
+    /// When the drives are of no array or too few of them are left; when members were lost together with a crash, so that
+    /// half-written stripes cannot be made consistent, unless the configuration forces it.
+    pub async fn open(sim: &Sim, mut config: Config, members: Vec<Member>) -> Result<Rc<Array>, ArrayError> {
+        let issuer = Issuer::new(sim);
+        let form = form_of(&members, config.chunk)?;
+        let mut found: Vec<Option<Record>> = Vec::new();
+        for member in &members {
+            found.push(newest_record(&issuer, &*member.io, &form).await);
+        }
+        let newest = found.iter().flatten().max_by_key(|record| record.generation.get()).copied();
+        let Some(newest) = newest else {
+            let problem =
+                "no drive has the record of an array with this array.chunk: was it made with another, or not at all?";
+            return Err(ArrayError(problem.to_owned()));
+        };
+        let kind = Kind::ALL.into_iter().find(|(_, kind, _)| number(*kind) == newest.level.get());
+        let Some((_, kind, _)) = kind else { return Err(ArrayError("the array is of an unknown level".to_owned())) };
+        let shape = Shape { kind, members: usize::from(newest.members.get()) };
+        config.chunk = newest.chunk.get();
+        let mut missing = newest.missing.get();
+        let (mut ordered, mut rest) = (vec![None; shape.members], Vec::new());
+        for (drive, record) in found.iter().enumerate() {
+            let place =
+                record.filter(|record| record.uuid == newest.uuid).map(|record| usize::from(record.member.get()));
+            match place {
+                Some(place) if place < shape.members && missing & 1 << place == 0 && ordered[place].is_none() => {
+                    ordered[place] = Some(drive);
+                }
+                _ => rest.push(drive),
+            }
+        }
+        let known = missing;
+        ordered.iter().enumerate().filter(|(_, drive)| drive.is_none()).for_each(|(place, _)| missing |= 1 << place);
+        let mode = config.journal;
+        let journal = Journal::new(sim, mode, form, newest.uuid);
+        journal.generation.set(newest.generation.get());
+        let count = members.len().max(shape.members);
+        let mut all: Vec<Member> = members;
+        while all.len() < count {
+            // A place without a drive is never used: its member is missing.
+            all.push(all[0].clone());
+        }
+        let array = Array::with_journal(sim, shape, config, all, Some(journal))?;
+        let core = array.core();
+        *core.drive_of.borrow_mut() = ordered.iter().map(|drive| drive.unwrap_or(0)).collect();
+        core.spares.borrow_mut().clear();
+        core.failed.set(missing);
+        if core.loses(missing) {
+            let lost = missing.count_ones();
+            return Err(ArrayError(format!(
+                "array {shape}: {lost} of its members are missing, and it tolerates {}",
+                core.level.tolerates()
+            )));
+        }
+        core.recover(known).await?;
+        core.record_state().await;
+        core.spares.borrow_mut().extend(rest);
+        core.start_rebuild();
+        Ok(array)
+    }
+}
+
+async fn newest_record(issuer: &Issuer, drive: &dyn Drive, form: &Form) -> Option<Record> {
+    let mut newest: Option<Record> = None;
+    for generation in 0..2 {
+        let Some(bytes) = read(issuer, drive, form.record(generation), form.page).await else { continue };
+        let record = form::unsealed::<Record>(&bytes);
+        newest = newest.into_iter().chain(record).max_by_key(|record| record.generation.get());
+    }
+    newest
+}
+
+impl Core {
+    /// Writes what is in the journal, and makes marked regions consistent. `known` are the members that the record has as missing.
+    async fn recover(self: &Rc<Self>, known: u32) -> Result<(), ArrayError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        self.replay(journal).await;
+        let dirty = self.marked_regions(journal).await;
+        let missing = self.failed.get();
+        if self.level.checks() > 0 && missing != 0 && !dirty.is_empty() && !self.config.force {
+            let what =
+                if missing & !known != 0 { "was lost together with a crash" } else { "failed just before a crash" };
+            return Err(ArrayError(format!(
+                "array {}: a member {what}, and {} regions were being written: what it held of them cannot be trusted; \
+                 array.force = true opens it all the same, and array.journal = data avoids this",
+                self.shape,
+                dirty.len()
+            )));
+        }
+        self.resync(&dirty).await;
+        journal.intent.replace(Intent::default());
+        Ok(())
+    }
+
+    /// The regions that are marked in the latest bitmap of any member.
+    async fn marked_regions(&self, journal: &Journal) -> Vec<u32> {
+        let mut newest: Option<Bitmap> = None;
+        for member in (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0) {
+            for number in 0..2 {
+                let place = journal.form.bitmap(number);
+                let bytes = read(&self.issuer, self.drive(&self.paths, member), place, journal.form.page).await;
+                let bitmap = bytes.and_then(|bytes| form::unsealed::<Bitmap>(&bytes));
+                let bitmap = bitmap.filter(|bitmap| bitmap.uuid == journal.uuid);
+                newest = newest.into_iter().chain(bitmap).max_by_key(|bitmap| bitmap.number.get());
+            }
+        }
+        let Some(newest) = newest else { return Vec::new() };
+        journal.bitmap_number.set(newest.number.get());
+        let is_marked = |region: &u32| newest.bits[*region as usize / 8] & 1 << (region % 8) != 0;
+        (0..form::REGIONS as u32).filter(is_marked).collect()
+    }
+
+    /// Writes again what is in the journal as a whole, in the order of its numbers.
+    async fn replay(self: &Rc<Self>, journal: &Journal) {
+        let mut entries: BTreeMap<u64, BTreeMap<usize, Part>> = BTreeMap::new();
+        let (failed, form) = (self.failed.get(), journal.form);
+        let (mut tail, mut last) = (0, 0);
+        for member in (0..self.level.members()).filter(|member| failed & 1 << member == 0) {
+            for number in 0..SLOTS {
+                let drive = self.drive(&self.paths, member);
+                let Some(bytes) = read(&self.issuer, drive, form.slot(number), form.page).await else { continue };
+                let slot = form::unsealed::<Slot>(&bytes).filter(|slot| slot.uuid == journal.uuid);
+                let Some(slot) = slot else { continue };
+                tail = tail.max(slot.tail.get());
+                last = last.max(slot.number.get());
+                let mut data = Vec::new();
+                if slot.zeros.get() == 0 {
+                    let place = form.slot(number) + u64::from(form.page);
+                    let Some(read) = read(&self.issuer, drive, place, slot.blocks.get()).await else { continue };
+                    data = read;
+                }
+                if crc32fast::hash(&data) == slot.data_crc.get() {
+                    entries.entry(slot.number.get()).or_default().insert(member, (slot, data));
+                }
+            }
+        }
+        journal.ring.borrow_mut().next = last + 1;
+        for (_, parts) in entries.range(tail..) {
+            let mask = parts.values().next().map_or(0, |(slot, _)| slot.mask.get()) & !failed;
+            let is_whole =
+                (0..self.level.members()).all(|member| mask & 1 << member == 0 || parts.contains_key(&member));
+            // Without one of its parts nothing is in place yet.
+            if is_whole {
+                self.write_again(parts).await;
+            }
+        }
+    }
+
+    async fn write_again(self: &Rc<Self>, parts: &BTreeMap<usize, Part>) {
+        let Some(stripe) = parts.values().next().map(|(slot, _)| slot.stripe.get()) else { return };
+        let write = |(member, (slot, data)): (&usize, &Part)| SubWrite {
+            member: *member,
+            reach: Reach { start: slot.start.get(), blocks: slot.blocks.get() },
+            mem: (slot.zeros.get() == 0).then(|| HostMem::from_bytes(data)),
+            is_rebuild: false,
+        };
+        let writes: SubWrites = parts.iter().map(write).collect();
+        let paths = self.paths.clone();
+        // A member that fails here is missing from now on.
+        let _ = self.carry_out(&paths, stripe, &writes, nandscape_wire_nvme::io::FUA, 0).await;
+    }
+}

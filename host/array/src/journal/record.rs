@@ -1,0 +1,115 @@
+//! The record of members: written on all that are left before a write is acknowledged that a missing one does not have. A member that
+//! comes back later is in the others' record as missing, and is not trusted.
+
+use std::rc::Rc;
+
+use nandscape_drive::HostMem;
+use nandscape_sim::Span;
+use nandscape_wire_nvme::io::FUA;
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+use super::form::{self, Record};
+use crate::array::Core;
+use crate::flight::Flight;
+use crate::level::Kind;
+use crate::member::Answer;
+
+/// The time between tries to record members whose power is cut.
+const RETRY: Span = Span::from_ms(1);
+
+/// A level's number.
+pub(super) fn number(kind: Kind) -> u16 {
+    match kind {
+        Kind::Raid0 => 0,
+        Kind::Raid1 => 1,
+        Kind::Raid5 => 5,
+        Kind::Raid6 => 6,
+        Kind::Raid10 => 10,
+    }
+}
+
+impl Core {
+    /// Members that are to have the array's records: also one that is being rebuilt.
+    fn recorded_members(&self) -> Vec<usize> {
+        (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect()
+    }
+
+    /// Writes bytes at a place of some members, durably; whether no power cut came between. A member that does not take them for
+    /// another reason has failed.
+    pub(super) async fn write_records(self: &Rc<Self>, slba: u64, writes: Vec<(usize, Vec<u8>)>) -> bool {
+        let mut is_there = true;
+        let mut flight = Flight::new(&self.sim, &self.issuer);
+        for (member, bytes) in writes {
+            let drive = self.drive(&self.paths, member);
+            let info = drive.info();
+            let blocks = bytes.len() as u32 / info.lba_bytes;
+            let mut entry = SubmissionEntry::blocks(IoOpcode::WRITE, info.nsid, slba, blocks);
+            if info.volatile_cache {
+                entry.cdw12 = (entry.cdw12.get() | FUA).into();
+            }
+            self.stats.borrow_mut().journal_writes += 1;
+            flight.send(member, drive, entry, HostMem::from_bytes(&bytes));
+        }
+        while !flight.is_empty() {
+            let Some((member, ended)) = flight.next(None).await else { continue };
+            match Answer::of(&ended) {
+                Answer::Success => {}
+                Answer::Interrupted => is_there = false,
+                _ => self.fail(member),
+            }
+        }
+        is_there
+    }
+
+    /// Writes the record of members anew.
+    pub(crate) async fn record_state(self: &Rc<Self>) {
+        let Some(journal) = &self.journal else { return };
+        journal
+            .recorded
+            .ask(async || {
+                journal.generation.set(journal.generation.get() + 1);
+                let generation = journal.generation.get();
+                let record = |member: usize| {
+                    let record = Record {
+                        magic: form::magic(),
+                        version: 1.into(),
+                        level: number(self.shape.kind).into(),
+                        members: (self.level.members() as u16).into(),
+                        member: (member as u16).into(),
+                        uuid: journal.uuid,
+                        generation: generation.into(),
+                        chunk: self.config.chunk.into(),
+                        missing: self.missing_anywhere().into(),
+                        crc: 0.into(),
+                    };
+                    (member, form::sealed(&record, journal.form.page_bytes()))
+                };
+                let writes: Vec<(usize, Vec<u8>)> = self.recorded_members().into_iter().map(record).collect();
+                // The drives are back soon after a power cut: nothing is acknowledged before it is recorded.
+                while !self.write_records(journal.form.record(generation), Vec::clone(&writes)).await {
+                    self.sim.sleep(RETRY).await;
+                }
+            })
+            .await;
+    }
+
+    /// The members have changed: has that recorded. What is acknowledged afterwards waits for it: [`Core::until_recorded`].
+    pub(crate) fn start_recording(self: &Rc<Self>) {
+        if self.journal.is_some() {
+            let core = self.clone();
+            self.unrecorded.set(self.unrecorded.get() + 1);
+            self.sim.spawn(async move {
+                core.record_state().await;
+                core.unrecorded.set(core.unrecorded.get() - 1);
+                core.recorded.notify();
+            });
+        }
+    }
+
+    /// Waits until the members that are missing are recorded as such.
+    pub(crate) async fn until_recorded(&self) {
+        while self.unrecorded.get() > 0 {
+            self.recorded.changed().await;
+        }
+    }
+}

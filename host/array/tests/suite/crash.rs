@@ -1,0 +1,309 @@
+//! Power is cut to all members and the host at random points, with members that die before it, together with it, or come back stale.
+//! What was acknowledged is there; every block is whole and of one of the writes that it may be of; parity fits the data.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use nandscape_device_ssd::Ssd;
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
+use nandscape_host_array::{Array, Member};
+use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
+use nandscape_wire_nvme::io::FUA;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::rig::{config, queue, seed, shape, ssd};
+
+/// A host's way to a drive: when the host crashes, nothing passes any more, in either direction.
+struct Fuse {
+    below: Rc<dyn Drive>,
+    is_blown: Cell<bool>,
+    is_dead: Rc<Cell<bool>>,
+    held: RefCell<Vec<Io>>,
+}
+
+impl Drive for Fuse {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        if self.is_blown.get() {
+            self.held.borrow_mut().push(io);
+        } else if self.is_dead.get() {
+            io.token.complete(Completion::of(Status::INTERNAL_ERROR));
+        } else {
+            self.below.submit(io);
+        }
+    }
+}
+
+const LANES: u64 = 5;
+const APART: u64 = 400;
+
+/// The possible contents of blocks, and the load.
+struct Load {
+    possible: RefCell<BTreeMap<u64, BTreeSet<u64>>>,
+    rng: RefCell<Rng>,
+    next: Cell<u64>,
+    acknowledged: Cell<u64>,
+}
+
+impl Load {
+    /// Writes in a lane, one after the other, until the host crashes.
+    async fn run(self: Rc<Self>, array: Rc<Array>, issuer: Rc<Issuer>, lane: u64, is_volatile: bool) {
+        loop {
+            let (slba, blocks, is_zero) = {
+                let mut rng = self.rng.borrow_mut();
+                let most = if rng.chance(0.5) { 12 } else { 90 };
+                (lane * APART + rng.below(APART - 90), 1 + rng.below(most), rng.chance(0.1))
+            };
+            self.next.set(self.next.get() + 1);
+            let number = if is_zero { 0 } else { self.next.get() };
+            for block in slba..slba + blocks {
+                self.possible.borrow_mut().entry(block).or_insert_with(|| BTreeSet::from([0])).insert(number);
+            }
+            let opcode = if is_zero { IoOpcode::WRITE_ZEROES } else { IoOpcode::WRITE };
+            let mut entry = SubmissionEntry::blocks(opcode, 1, slba, blocks as u32);
+            if is_volatile {
+                entry.cdw12 = (entry.cdw12.get() | FUA).into();
+            }
+            let data: Vec<u8> = (0..blocks * 64).flat_map(|_| number.to_le_bytes()).collect();
+            let mem = if is_zero { HostMem::none() } else { HostMem::from_bytes(&data) };
+            let ended = issuer.execute(&*array, entry, mem).await;
+            if ended.status.is_success() {
+                self.acknowledged.set(self.acknowledged.get() + 1);
+                let mut possible = self.possible.borrow_mut();
+                (slba..slba + blocks).for_each(|block| drop(possible.insert(block, BTreeSet::from([number]))));
+            }
+        }
+    }
+
+    async fn check(&self, array: &Rc<Array>, issuer: &Issuer, what: &str) {
+        for slba in (0..LANES * APART).step_by(80) {
+            let mem = HostMem::zeroed(80 * 512);
+            let entry = SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 80);
+            let ended = issuer.execute(&**array, entry, mem.clone()).await;
+            assert_eq!(ended.status, Status::SUCCESS, "{what}: block {slba}");
+            for (block, bytes) in (slba..).zip(mem.to_vec().chunks_exact(512)) {
+                let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+                assert!(
+                    bytes.chunks_exact(8).all(|word| word == number.to_le_bytes()),
+                    "{what}: block {block} is torn"
+                );
+                let mut possible = self.possible.borrow_mut();
+                let of = possible.entry(block).or_insert_with(|| BTreeSet::from([0]));
+                assert!(of.contains(&number), "{what}: block {block} holds {number}, not one of {of:?}");
+                *of = BTreeSet::from([number]);
+            }
+        }
+    }
+}
+
+/// What happens to member 1.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Fate {
+    Well,
+    /// It dies some time before the crash, and is there again afterwards, stale.
+    DiesBefore,
+    /// It dies some time before the crash, and does not come back at first.
+    StaysAway,
+    /// It is lost together with the crash.
+    LostWithIt,
+}
+
+struct Case<'a> {
+    sim: Sim,
+    word: &'a str,
+    settings: Vec<&'a str>,
+    ssds: Vec<Rc<Ssd>>,
+    below: Vec<Rc<dyn Drive>>,
+    dead: Rc<Cell<bool>>,
+    is_volatile: bool,
+}
+
+impl Case<'_> {
+    fn fuses(&self, without: Option<usize>) -> Vec<Rc<Fuse>> {
+        let alive = Rc::new(Cell::new(false));
+        let fuse = |(number, below): (usize, &Rc<dyn Drive>)| {
+            let is_dead = if number == 1 { self.dead.clone() } else { alive.clone() };
+            Rc::new(Fuse { below: below.clone(), is_blown: Cell::new(false), is_dead, held: RefCell::default() })
+        };
+        let all = self.below.iter().enumerate().filter(|(number, _)| Some(*number) != without);
+        all.map(fuse).collect()
+    }
+
+    fn members(fuses: &[Rc<Fuse>]) -> Vec<Member> {
+        fuses.iter().map(|fuse| Member { io: fuse.clone(), admin: None }).collect()
+    }
+
+    async fn crash(&self, load: &Rc<Load>, array: Rc<Array>, fuses: Vec<Rc<Fuse>>, fate: Fate, what: &str) {
+        let issuer = Rc::new(Issuer::new(&self.sim));
+        for lane in 0..LANES {
+            self.sim.spawn(load.clone().run(array.clone(), issuer.clone(), lane, self.is_volatile));
+        }
+        let before = load.acknowledged.get();
+        let (early, late) = {
+            let mut rng = load.rng.borrow_mut();
+            (Span::from_us(500 + rng.below(8_000)), Span::from_us(rng.below(15_000)))
+        };
+        self.sim.sleep(early).await;
+        if matches!(fate, Fate::DiesBefore | Fate::StaysAway) {
+            self.dead.set(true);
+            // The transition itself is a fault of its own, which is over soon.
+            self.sim.sleep(Span::from_ms(60)).await;
+        }
+        self.sim.sleep(late).await;
+        fuses.iter().for_each(|fuse| fuse.is_blown.set(true));
+        self.ssds.iter().for_each(|ssd| ssd.media().cut_power(Span::from_us(50)));
+        assert!(load.acknowledged.get() > before, "{what}: nothing was written");
+        self.sim.sleep(Span::from_ms(200)).await;
+        self.dead.set(false);
+    }
+
+    async fn reopened(&self, without: Option<usize>, what: &str) -> (Rc<Array>, Vec<Rc<Fuse>>) {
+        let fuses = self.fuses(without);
+        let array = Array::open(&self.sim, config(&self.settings), Case::members(&fuses)).await;
+        (array.unwrap_or_else(|error| panic!("{what}: {error}")), fuses)
+    }
+}
+
+/// Several crashes of one array, each with the same fate of member 1.
+fn crashes(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
+    let what = format!("{word}, journal {journal}, {mode}, {fate:?}, seed {seed}");
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let buffer = format!("buffer.mode={mode}");
+    let count = shape(word).members;
+    let ssds: Vec<Rc<Ssd>> = (0..count).map(|number| ssd(&sim, &[&buffer], seed * 100 + number as u64)).collect();
+    let below = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
+    let journal = format!("array.journal={journal}");
+    let settings = vec!["array.chunk=8KiB", "array.technique=tea2", "array.rebuild_rate=0", &journal];
+    let (dead, is_volatile) = (Rc::default(), mode == "volatile");
+    let case = Case { sim: sim.clone(), word, settings, ssds, below, dead, is_volatile };
+    let load = Rc::new(Load {
+        possible: RefCell::default(),
+        rng: RefCell::new(Seed::new(seed).child("crash").rng()),
+        next: Cell::new(0),
+        acknowledged: Cell::new(0),
+    });
+    executor
+        .block_on(async {
+            let mut fuses = case.fuses(None);
+            let made = Array::create(&case.sim, shape(case.word), config(&case.settings), Case::members(&fuses)).await;
+            let mut array = made.unwrap();
+            let issuer = Issuer::new(&case.sim);
+            for round in 0..3 {
+                let what = format!("{what}, crash {round}");
+                case.crash(&load, array, fuses, fate, &what).await;
+                if matches!(fate, Fate::StaysAway | Fate::LostWithIt) {
+                    let (opened, _) = case.reopened(Some(1), &what).await;
+                    assert_eq!(opened.missing(), [1], "{what}");
+                    load.check(&opened, &issuer, &what).await;
+                }
+                (array, fuses) = case.reopened(None, &what).await;
+                assert_eq!(array.rebuilding().is_some(), fate != Fate::Well, "{what}: a stale member is rebuilt");
+                load.check(&array, &issuer, &what).await;
+                while array.rebuilding().is_some() {
+                    case.sim.sleep(Span::from_ms(1)).await;
+                }
+                assert!(array.missing().is_empty(), "{what}");
+                load.check(&array, &issuer, &what).await;
+                let scrubbed = array.scrub().await;
+                assert_eq!((scrubbed.mismatches, scrubbed.unreadable), (0, 0), "{what}");
+            }
+        })
+        .unwrap();
+    case.ssds.iter().for_each(|ssd| ssd.check().unwrap());
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_power_is_cut_to_all() {
+    for word in ["raid5:4", "raid6:5", "raid1:2", "raid10:4"] {
+        for (journal, mode) in [("intent", "capacitor"), ("intent", "volatile"), ("data", "volatile")] {
+            crashes(word, journal, mode, Fate::Well, seed());
+        }
+    }
+    for seed in seed() + 1..seed() + 5 {
+        crashes("raid5:4", "intent", "volatile", Fate::Well, seed);
+        crashes("raid5:3", "data", "capacitor", Fate::Well, seed);
+    }
+}
+
+#[test]
+fn writes_with_a_member_missing_have_no_hole() {
+    for fate in [Fate::DiesBefore, Fate::StaysAway] {
+        for word in ["raid5:4", "raid6:5", "raid1:2", "raid10:4"] {
+            crashes(word, "intent", "capacitor", fate, seed());
+            crashes(word, "intent", "volatile", fate, seed() + 1);
+        }
+    }
+}
+
+#[test]
+fn with_a_journal_of_data_a_member_may_be_lost_together_with_the_crash() {
+    for word in ["raid5:4", "raid6:5", "raid10:4"] {
+        for seed in seed()..seed() + 3 {
+            crashes(word, "data", "volatile", Fate::LostWithIt, seed);
+        }
+    }
+}
+
+#[test]
+fn with_marks_alone_such_an_array_opens_only_by_force() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, &[], number)).collect();
+    let below: Vec<Rc<dyn Drive>> = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
+    let members = || below.iter().map(|io| Member { io: io.clone(), admin: None }).collect::<Vec<_>>();
+    executor
+        .block_on(async {
+            let array = Array::create(&sim, shape("raid5:4"), config(&[]), members()).await.unwrap();
+            let issuer = Issuer::new(&sim);
+            let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 8);
+            assert!(issuer.execute(&*array, entry, HostMem::from_bytes(&[7; 4_096])).await.status.is_success());
+            drop(array);
+            let three = || members().into_iter().skip(1).collect::<Vec<_>>();
+            let refused = Array::open(&sim, config(&[]), three()).await.err().map(|error| error.to_string());
+            assert!(refused.as_ref().is_some_and(|error| error.contains("array.force")), "{refused:?}");
+            let forced = Array::open(&sim, config(&["array.force=true"]), three()).await.unwrap();
+            assert_eq!(forced.missing(), [0]);
+            let two = members().into_iter().skip(2).collect();
+            let refused =
+                Array::open(&sim, config(&["array.force=true"]), two).await.err().map(|error| error.to_string());
+            assert!(refused.as_ref().is_some_and(|error| error.contains("tolerates 1")), "{refused:?}");
+            let foreign = ssd(&sim, &[], 9);
+            let foreign = vec![Member { io: queue(&sim, &foreign, 1), admin: None }];
+            let refused = Array::open(&sim, config(&[]), foreign).await.err().map(|error| error.to_string());
+            assert!(refused.as_ref().is_some_and(|error| error.contains("no drive has the record")), "{refused:?}");
+        })
+        .unwrap();
+}
+
+#[test]
+fn marks_cost_little_where_writes_come_back_and_journalled_data_doubles_writes() {
+    let cost = |journal: &str| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, &[], number)).collect();
+        let members = ssds.iter().map(|ssd| Member { io: queue(&sim, ssd, 1), admin: None }).collect();
+        let journal = format!("array.journal={journal}");
+        executor
+            .block_on(async {
+                let array = Array::create(&sim, shape("raid5:4"), config(&[&journal]), members).await.unwrap();
+                let (issuer, begun) = (Issuer::new(&sim), array.stats());
+                for number in 0..400u64 {
+                    let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, number % 40 * 8, 8);
+                    let ended = issuer.execute(&*array, entry, HostMem::zeroed(4_096)).await;
+                    assert!(ended.status.is_success());
+                }
+                let stats = array.stats().since(&begun);
+                (stats.writes, stats.journal_writes)
+            })
+            .unwrap()
+    };
+    // Forty chunks lie in 14 stripes: one bitmap for each, on four members.
+    assert_eq!(cost("none"), (800, 0));
+    assert_eq!(cost("intent"), (800, 14 * 4));
+    assert_eq!(cost("data"), (800, 800));
+}
