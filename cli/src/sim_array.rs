@@ -11,6 +11,7 @@ use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_o
 use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::Seed;
+use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
 use crate::sim::SimArgs;
@@ -83,8 +84,8 @@ fn render(profile: &str, finished: &StackFinished) -> String {
 fn head(profile: &str, host: &HostReport) -> String {
     let HostReport { workload, seed, requests, virtual_s, .. } = host;
     let of = host.array.as_ref().map_or(String::new(), |array| {
-        let (technique, chunk) = (array.technique, bytes(array.chunk_bytes as f64));
-        format!("{} of ", format_args!("{} ({technique}, chunks of {chunk})", array.array))
+        let (technique, chunk) = (array.technique, Bytes(array.chunk_bytes));
+        format!("{} ({technique}, chunks of {chunk}) of ", array.array)
     });
     let speed = host.iops.map_or(String::new(), |iops| format!(": {} IOPS", rounded(iops)));
     format!(

@@ -14,8 +14,8 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::{Drive, HostMem};
 use nandscape_sim::{Span, Time};
+use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::vendor::{WINDOWS, Windows};
-use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::array::Core;
@@ -87,19 +87,25 @@ impl Core {
         Some(windows.length.get())
     }
 
-    /// The instant zero of the simulation in the clock of a drive: its Timestamp now, less the time that has passed.
+    /// The instant zero of the simulation in the clock of a drive: its Timestamp now, less the time that has passed. Both are cut to
+    /// milliseconds, so a command that lasts from one to the next is repeated: members would differ by one.
     async fn epoch_us(&self, admin: &dyn Drive) -> Option<u64> {
-        let mem = HostMem::zeroed(8);
-        let entry =
-            SubmissionEntry { cdw10: u32::from(TIMESTAMP).into(), ..SubmissionEntry::admin(AdminOpcode::GET_FEATURES) };
-        let asked = self.sim.now();
-        let ended = self.issuer.execute(admin, entry, mem.clone()).await;
-        if !ended.status.is_success() {
-            return None;
+        let ms_now = || self.sim.now().since(Time::ZERO).ns() / 1_000_000;
+        loop {
+            let mem = HostMem::zeroed(8);
+            let entry = SubmissionEntry::get_features(TIMESTAMP);
+            let asked = ms_now();
+            let ended = self.issuer.execute(admin, entry, mem.clone()).await;
+            if !ended.status.is_success() {
+                return None;
+            }
+            if ms_now() == asked {
+                let bytes: [u8; 8] = mem.to_vec().try_into().ok()?;
+                let ms = u64::from_le_bytes(bytes) & 0xffff_ffff_ffff;
+                return Some(ms.saturating_sub(asked) * 1_000);
+            }
+            self.sim.sleep(Span::from_us(10)).await;
         }
-        let bytes: [u8; 8] = mem.to_vec().try_into().ok()?;
-        let ms = u64::from_le_bytes(bytes) & 0xffff_ffff_ffff;
-        Some((ms * 1_000).saturating_sub(asked.since(Time::ZERO).ns() / 1_000_000 * 1_000))
     }
 }
 
