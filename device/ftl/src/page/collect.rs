@@ -332,7 +332,7 @@ impl PageFtl {
             }
             let mut holding = match seized.take() {
                 Some(holding) => holding,
-                None => seize(self.time_of_step(victim)).await,
+                None => seize(self.time_of_step(plane, victim)).await,
             };
             // A restart after a power cut looks at how far blocks are written: no pages are taken meanwhile.
             if !self.is_running() {
@@ -354,7 +354,7 @@ impl PageFtl {
                 seized = Some(holding);
                 break;
             }
-            let after = self.time_after(victim, &moves);
+            let after = self.time_after(plane, victim, &moves);
             self.state.borrow_mut().step_begins(victim);
             holding.work.moves(&moves, after);
             if let Err(broken) = self.relocate(&mut holding, &mut moves, after).await {
@@ -481,26 +481,29 @@ impl PageFtl {
     }
 
     /// How long a collection holds a plane for the next step: a batch, or the whole block.
-    fn time_of_step(&self, victim: BlockId) -> Span {
+    fn time_of_step(&self, plane: PlaneId, victim: BlockId) -> Span {
         let units = self.state.borrow().tables.blocks.get(victim).valid;
-        match self.config.gc.batch {
+        let time = match self.config.gc.batch {
             None => self.background.cleaning(units),
             Some(_) if units == 0 => self.background.cleaning(0),
             Some(batch) => {
                 self.background.moving(units.min(batch.saturating_mul(self.media.geometry().units_per_page())))
             }
-        }
+        };
+        // The end of a window has it let go.
+        let left = self.state.borrow().time_for_step(plane, victim, self.sim.now());
+        left.map_or(time, |left| time.min(left))
     }
 
     /// How long it holds the plane after these moves, without letting go of it.
-    fn time_after(&self, victim: BlockId, moves: &Moves) -> Span {
-        match self.config.gc.batch {
-            Some(_) => Span::ZERO,
-            None => {
-                let (state, moved) = (self.state.borrow(), moves.count(self.media.geometry().units_per_page()));
-                self.background.cleaning(state.tables.blocks.get(victim).valid.saturating_sub(moved))
-            }
+    fn time_after(&self, plane: PlaneId, victim: BlockId, moves: &Moves) -> Span {
+        if self.config.gc.batch.is_some() {
+            return Span::ZERO;
         }
+        let (state, moved) = (self.state.borrow(), moves.count(self.media.geometry().units_per_page()));
+        let time = self.background.cleaning(state.tables.blocks.get(victim).valid.saturating_sub(moved));
+        let left = state.time_for_step(plane, victim, self.sim.now());
+        left.map_or(time, |left| time.min(left.saturating_sub(self.background.moving(moved))))
     }
 
     /// Whether a collection of a plane lets urgent reads in now.

@@ -69,7 +69,6 @@ impl Setup {
             copyback: false,
             copyback_ecc: false,
             preempt_above: None,
-            free_in_window: 4,
             cell: Cell::Slc,
             features: Features::default(),
             batch: None,

@@ -251,9 +251,10 @@ impl Resolved {
         if let Some(config) = &mut self.open_channel {
             config.check_block = Span::ZERO;
         }
-        let windows = self.controller.windows;
         self.controller = controller::controller(&self.keys).expect("no time is a time");
-        self.controller.windows = windows;
+        let decided = (&self.ftl, &self.controller);
+        let windows = windows::rules(&self.keys, &self.geometry, &self.timing, decided);
+        self.controller.windows = windows.expect("they were valid before");
         self.parts = self.parts.into_iter().map(ResolvedPart::without_delay).collect();
         parts::fill_in(&mut self.keys, &self.parts);
         self

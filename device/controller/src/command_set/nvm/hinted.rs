@@ -74,8 +74,10 @@ impl<F: Ftl> Nvm<F> {
             return None;
         }
         let extents = namespace.checked_extents(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1).ok()?;
-        let delays = extents.into_iter().filter_map(|extent| self.ftl.delay(extent, false));
-        let longest = delays.max_by_key(|delay| delay.remaining)?;
+        let delays = extents.into_iter().filter_map(|extent| Some((self.ftl.delay(extent, false)?, extent)));
+        let (longest, extent) = delays.max_by_key(|(delay, _)| delay.remaining)?;
+        // The read is counted once.
+        self.ftl.delay(extent, true);
         Some(busy(longest, true))
     }
 }
