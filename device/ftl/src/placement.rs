@@ -32,7 +32,7 @@ pub enum Isolation {
     /// Initially isolated: it may.
     #[default]
     Initial,
-    /// Persistently isolated: it never does.
+    /// Persistently isolated: it does not. A start from a file alone forgets whose data full blocks hold.
     Persistent,
 }
 

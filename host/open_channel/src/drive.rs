@@ -1,7 +1,9 @@
 //! An open-channel drive, as its host uses it.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::rc::Rc;
+use std::task::Poll;
 
 use nandscape_drive::mem::Listed;
 use nandscape_drive::{Completion, Drive, HostMem, Issuer};
@@ -15,12 +17,14 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::geometry::Geometry;
+use crate::order::{DieOrder, DieUse};
 use crate::rows::{Row, rows};
+use crate::turns::{Turn, Turns};
 
 /// Bytes of a log that are read by one command.
 const LOG_PART: u64 = 4_096;
-/// Notifications that are read at a time.
-const NOTICES: u32 = 64;
+/// Source ranges of one Copy: NR has 8 bits, and the drives here take this many (MSRC).
+const SOURCES: usize = 128;
 
 /// Which commands are used.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -63,6 +67,8 @@ pub struct OpenChannel {
     drive: Rc<dyn Drive>,
     geometry: Geometry,
     means: Means,
+    /// The order of commands of a die; `None` where they go at once.
+    turns: Option<Rc<Turns>>,
 }
 
 /// A command that moves data, its memory, and its addresses.
@@ -76,6 +82,33 @@ async fn ended(commands: impl Iterator<Item = impl Future<Output = Completion>>)
         outcome = outcome.and(ended);
     }
     outcome
+}
+
+/// How many of the first sources one Copy takes: whole minimum writes of `unit` blocks.
+fn copied_together(from: &[u64], unit: usize) -> usize {
+    match rows(from, u16::MAX.into()).get(SOURCES) {
+        None => from.len(),
+        Some(beyond) => (beyond.at / unit * unit).max(unit.min(from.len())),
+    }
+}
+
+/// Waits for all parts of a command, side by side: the first failure, in their order.
+async fn all(parts: Vec<impl Future<Output = Result<(), Error>>>) -> Result<(), Error> {
+    let mut parts: Vec<_> = parts.into_iter().map(|part| (Box::pin(part), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut is_pending = false;
+        for (part, ended) in &mut parts {
+            if ended.is_none() {
+                match part.as_mut().poll(context) {
+                    Poll::Ready(result) => *ended = Some(result),
+                    Poll::Pending => is_pending = true,
+                }
+            }
+        }
+        if is_pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    parts.into_iter().filter_map(|(_, ended)| ended).collect()
 }
 
 impl From<Status> for Error {
@@ -95,7 +128,8 @@ impl OpenChannel {
     /// Opens a drive, whose admin commands go through `admin`.
     ///
     /// # Errors
-    /// When the drive does not tell a geometry: it is not an open-channel drive.
+    /// When the drive does not tell a geometry: it is not an open-channel drive. Command Size Limit Exceeded when its minimum
+    /// write does not fit one command of these means: nothing could be written.
     pub async fn open(
         sim: &Sim,
         admin: Rc<dyn Drive>,
@@ -108,17 +142,26 @@ impl OpenChannel {
         Error::of(&issuer.execute(&*admin, entry, mem.clone()).await)?;
         let data = oc::Geometry::read_from_bytes(&mem.to_vec()).expect("it has the size");
         let geometry = Geometry::of(&data).ok_or(Status::INVALID_FIELD)?;
-        Ok(OpenChannel { issuer, admin, drive, geometry, means })
+        let host = OpenChannel { issuer, admin, drive, geometry, means, turns: None };
+        if host.most() == 0 { Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.into()) } else { Ok(host) }
     }
 
-    /// The same for a drive whose geometry is known: it is not asked.
+    /// The same for a drive whose geometry is known from [`OpenChannel::open`]: it is not asked.
     pub fn with_geometry(
         sim: &Sim,
         (admin, drive): (Rc<dyn Drive>, Rc<dyn Drive>),
         geometry: Geometry,
         means: Means,
     ) -> OpenChannel {
-        OpenChannel { issuer: Issuer::new(sim), admin, drive, geometry, means }
+        OpenChannel { issuer: Issuer::new(sim), admin, drive, geometry, means, turns: None }
+    }
+
+    /// With an order of the commands of each die. Commands that move data are split by dies; copies and resets are writes of the
+    /// dies that they write or reset.
+    #[must_use]
+    pub fn with_order(self, sim: &Sim, order: Box<dyn DieOrder>) -> OpenChannel {
+        let dies = self.geometry.groups * self.geometry.pus;
+        OpenChannel { turns: Some(Turns::new(sim, dies, order)), ..self }
     }
 
     /// Whether a power cut can take back writes that have ended: [`OpenChannel::flush`] makes them last.
@@ -165,17 +208,30 @@ impl OpenChannel {
         Ok(log.chunks_exact(bytes as usize).map(info).collect())
     }
 
-    /// The notifications after number `seen`, the oldest first. The drive keeps the latest.
+    /// The notifications after number `seen`, the oldest first. A drive keeps only the latest: if it has had to drop some, the first
+    /// number is more than one above `seen`.
     ///
     /// # Errors
-    /// The status of the command.
+    /// The status of a command that failed.
     pub async fn notifications(&self, seen: u64) -> Result<Vec<ChunkNotification>, Error> {
-        let log = self.log(NOTIFICATION_LOG, 0, u64::from(NOTICES) * size_of::<ChunkNotification>() as u64).await?;
-        let all = log.chunks_exact(size_of::<ChunkNotification>());
-        let all = all.map(|bytes| ChunkNotification::read_from_bytes(bytes).expect("a notification's bytes"));
-        let mut new: Vec<_> = all.take_while(|notice| notice.nc.get() > seen).collect();
-        new.reverse();
-        Ok(new)
+        let (mut new, mut before): (Vec<ChunkNotification>, u64) = (Vec::new(), u64::MAX);
+        for at in (0..).step_by(LOG_PART as usize) {
+            let part = self.log(NOTIFICATION_LOG, at, LOG_PART).await?;
+            for bytes in part.chunks_exact(size_of::<ChunkNotification>()) {
+                let notice = ChunkNotification::read_from_bytes(bytes).expect("a notification's bytes");
+                // What lies behind the last notification is zeros, and they are counted from 1.
+                if notice.nc.get() <= seen {
+                    new.reverse();
+                    return Ok(new);
+                }
+                // Where a notification has come since the part before was read, all others have moved, and some are read again.
+                if notice.nc.get() < before {
+                    before = notice.nc.get();
+                    new.push(notice);
+                }
+            }
+        }
+        unreachable!("the parts do not end")
     }
 
     /// Waits until the drive has a notification that was not read.
@@ -264,13 +320,52 @@ impl OpenChannel {
     }
 
     /// Blocks of one command: whole minimum writes.
-    fn most(&self, limit: u32) -> u32 {
+    fn most(&self) -> u32 {
+        let limit = match self.means {
+            Means::Vector => MAX_VECTOR,
+            Means::Rows => u16::MAX.into(),
+        };
         let most = self.drive.info().max_blocks.min(limit);
-        (most / self.geometry.ws_min * self.geometry.ws_min).max(1)
+        most / self.geometry.ws_min * self.geometry.ws_min
+    }
+
+    async fn on_data(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
+        let Some(turns) = &self.turns else { return self.at_once(row, vector, addresses, mem).await };
+        let command = if row == IoOpcode::WRITE { DieUse::Write } else { DieUse::Read };
+        let (mut parts, mut rest) = (Vec::new(), addresses);
+        while !rest.is_empty() {
+            let die = self.die_of(rest[0]);
+            let blocks = rest.iter().take_while(|address| self.die_of(**address) == die).count();
+            let (part, others) = rest.split_at(blocks);
+            let at = (addresses.len() - rest.len()) * self.block_bytes();
+            let (mem, mut turn) = (mem.part(at, blocks * self.block_bytes()), turns.take(die, command));
+            parts.push(async move {
+                turn.come().await;
+                self.at_once(row, vector, part, &mem).await
+            });
+            rest = others;
+        }
+        all(parts).await
+    }
+
+    /// The number of the die of an address; that of an address at which there is nothing is 0: the drive refuses it.
+    fn die_of(&self, address: u64) -> u32 {
+        self.geometry.place(address).map_or(0, |place| place.group * self.geometry.pus + place.pu)
+    }
+
+    /// The turns of a command that writes to these dies, or resets chunks of them: it takes its place on all of them first.
+    async fn turns_of(&self, addresses: &[u64]) -> Vec<Turn> {
+        let Some(turns) = &self.turns else { return Vec::new() };
+        let dies: BTreeSet<u32> = addresses.iter().map(|address| self.die_of(*address)).collect();
+        let mut places: Vec<Turn> = dies.into_iter().map(|die| turns.take(die, DieUse::Write)).collect();
+        for turn in &mut places {
+            turn.come().await;
+        }
+        places
     }
 
     /// Commands go on at once, but for writes to the same chunk: a drive may have several queues, which keep no order among them.
-    async fn on_data(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
+    async fn at_once(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
         let commands = match self.means {
             Means::Rows => self.by_rows(row, addresses, mem),
             Means::Vector => self.by_vectors(vector, addresses, mem),
@@ -296,11 +391,11 @@ impl OpenChannel {
             let mem = mem.part(at * bytes, blocks as usize * bytes);
             (SubmissionEntry::blocks(opcode, nsid, first, blocks), mem, &addresses[at..at + blocks as usize])
         };
-        rows(addresses, self.most(u32::from(u16::MAX))).into_iter().map(of_row).collect()
+        rows(addresses, self.most()).into_iter().map(of_row).collect()
     }
 
     fn by_vectors<'a>(&self, opcode: IoOpcode, addresses: &'a [u64], mem: &HostMem) -> Vec<OnData<'a>> {
-        let (nsid, bytes, most) = (self.drive.info().nsid, self.block_bytes(), self.most(MAX_VECTOR) as usize);
+        let (nsid, bytes, most) = (self.drive.info().nsid, self.block_bytes(), self.most() as usize);
         let of_part = |(number, part): (usize, &'a [u64])| {
             let (list, mem) = self.listed(&[part], mem.part(number * most * bytes, part.len() * bytes));
             (SubmissionEntry::vector(opcode, nsid, list[0], part.len() as u32), mem, part)
@@ -337,6 +432,7 @@ impl OpenChannel {
                     (SubmissionEntry::deallocate(nsid, part.len() as u32), HostMem::from_bytes(ranges.as_bytes()))
                 }
             };
+            let _turns = self.turns_of(part).await;
             Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)?;
         }
         Ok(())
@@ -355,7 +451,7 @@ impl OpenChannel {
         let from = if is_early { chunk.written } else { chunk.blocks };
         let addresses: Vec<u64> = (from..chunk.blocks).map(|sector| chunk.address + sector).collect();
         // A part at a time: a chunk may have many megabytes.
-        for part in addresses.chunks(self.most(u32::from(u16::MAX)) as usize) {
+        for part in addresses.chunks(self.most() as usize) {
             self.write_from(part, &HostMem::zeroed(part.len() * self.block_bytes())).await?;
         }
         self.reset(&[chunk.address]).await?;
@@ -374,14 +470,19 @@ impl OpenChannel {
         assert_eq!(from.len(), to.len(), "a destination for each source");
         match self.means {
             Means::Vector => {
-                let most = self.most(MAX_VECTOR) as usize;
+                let most = self.most() as usize;
                 for (from, to) in from.chunks(most).zip(to.chunks(most)) {
                     self.copy_vector(from, to).await?;
                 }
             }
             Means::Rows => {
-                for row in rows(to, self.most(u32::from(u16::MAX))) {
-                    self.copy_row(&from[row.at..row.at + row.blocks as usize], row.first).await?;
+                for row in rows(to, self.most()) {
+                    let (mut from, mut to) = (&from[row.at..row.at + row.blocks as usize], row.first);
+                    while !from.is_empty() {
+                        let (part, rest) = from.split_at(copied_together(from, self.geometry.ws_min as usize));
+                        self.copy_row(part, to).await?;
+                        (from, to) = (rest, to + part.len() as u64);
+                    }
                 }
             }
         }
@@ -390,6 +491,7 @@ impl OpenChannel {
 
     async fn copy_vector(&self, from: &[u64], to: &[u64]) -> Result<(), Error> {
         let (list, mem) = self.listed(&[from, to], HostMem::none());
+        let _turns = self.turns_of(to).await;
         let entry = SubmissionEntry {
             cdw14: (list[1] as u32).into(),
             cdw15: ((list[1] >> 32) as u32).into(),
@@ -398,7 +500,7 @@ impl OpenChannel {
         Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)
     }
 
-    /// One Copy, whose destination is in a row. It has up to 128 sources, each of which is a row.
+    /// One Copy, whose destination is in a row. Its sources are up to [`SOURCES`] rows.
     async fn copy_row(&self, from: &[u64], to: u64) -> Result<(), Error> {
         let range = |row: Row| CopyRange {
             slba: row.first.into(),
@@ -406,7 +508,23 @@ impl OpenChannel {
             ..CopyRange::default()
         };
         let ranges: Vec<CopyRange> = rows(from, u32::from(u16::MAX)).into_iter().map(range).collect();
+        let _turns = self.turns_of(&[to]).await;
         let entry = SubmissionEntry::copy(self.drive.info().nsid, to, ranges.len() as u32, 0);
         Error::of(&self.issuer.execute(&*self.drive, entry, HostMem::from_bytes(ranges.as_bytes())).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_takes_as_many_rows_as_it_has_ranges_and_whole_minimum_writes() {
+        let scattered: Vec<u64> = (0..300).map(|number| number * 2).collect();
+        assert_eq!(copied_together(&scattered, 12), 120);
+        assert_eq!(copied_together(&scattered[240..], 12), 60);
+        let row: Vec<u64> = (0..1_000).collect();
+        assert_eq!(copied_together(&row, 12), 1_000);
+        assert_eq!(copied_together(&scattered, 144), 144, "the drive refuses it");
     }
 }

@@ -40,9 +40,9 @@ pub fn pages_of(geometry: &Geometry) -> u32 {
     geometry.sectors / geometry.ws_min
 }
 
-/// Pages that fit into a command.
+/// Pages that fit into a command; 0 where not even one does.
 pub(crate) fn most_vector(geometry: &Geometry) -> u32 {
-    (MOST_ADDRESSES / geometry.ws_min).max(1)
+    MOST_ADDRESSES / geometry.ws_min
 }
 
 impl Plan {
@@ -51,7 +51,20 @@ impl Plan {
     /// # Errors
     /// What does not fit the drive or the engine.
     pub fn nodes(&self, geometry: &Geometry, engine: &dyn Engine) -> Result<Vec<Node>, BadPlan> {
-        let chunks = geometry.chunks.saturating_sub(self.first_block);
+        if most_vector(geometry) == 0 {
+            return Err(BadPlan(format!(
+                "a page of this drive has {} addresses, and a command {MOST_ADDRESSES}: it is written by no vector; a drive with a minimum \
+                 write of {MOST_ADDRESSES} blocks or fewer is valid",
+                geometry.ws_min
+            )));
+        }
+        if self.first_block >= geometry.chunks {
+            let (first, last) = (self.first_block, geometry.chunks - 1);
+            return Err(BadPlan(format!(
+                "first block {first}: a parallel unit has blocks 0 to {last}; give one of them"
+            )));
+        }
+        let chunks = geometry.chunks - self.first_block;
         for (what, given, most) in [
             ("channels", self.channels, geometry.groups),
             ("parallel units of a channel", self.pus, geometry.pus),

@@ -3,8 +3,12 @@
 //! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so what is left of a
 //! unit is counted as data is programmed, and not looked up.
 //!
-//! Left out: whose data a full block held before the drive was started from a file: the first handle is taken.
+//! Whose data a block holds is in saved states.
+//!
+//! Left out: whose data a full block held before the drive was started from a file: the first handle is taken. There persistent
+//! isolation holds for what is written since.
 
+use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
 
 use super::moves::Moves;
@@ -40,6 +44,12 @@ impl Placed {
             mixed_moved: 0,
             unit_bytes,
         })
+    }
+
+    /// The number of handles, and whose data each block holds.
+    pub(super) fn save(&self, to: &mut Writer) {
+        to.byte(self.config.handles);
+        to.bytes(&self.owners);
     }
 
     /// A block has been opened for a stream.
@@ -81,6 +91,20 @@ impl Placed {
     }
 }
 
+/// Reads what was saved, for a drive that may have other handles, or none. Data of a handle that it lacks is of nobody in particular.
+pub(super) fn restore(placed: Option<&mut Placed>, blocks: u32, from: &mut Reader<'_>) -> Result<(), Malformed> {
+    let (handles, owners) = (from.byte()?, from.bytes()?);
+    let is_owner = |owner: &u8| *owner < handles || *owner == MIXED;
+    if owners.len() != blocks as usize || !owners.iter().all(is_owner) {
+        return Err(from.malformed(format!("blocks belong to others than {handles} handles")));
+    }
+    if let Some(placed) = placed {
+        let handles = placed.config.handles;
+        placed.owners = owners.iter().map(|owner| if *owner < handles { *owner } else { MIXED }).collect();
+    }
+    Ok(())
+}
+
 impl State {
     /// What is known of the handles. The media's own counters are the caller's to add.
     pub(super) fn placement_report(&self) -> Option<PlacementReport> {
@@ -94,7 +118,7 @@ impl State {
             page_bytes: self.geometry.page_size(),
             unit_bytes: placed.unit_bytes,
             media_written: (counters.host_units + counters.moved() + counters.padding_units) * unit,
-            media_erased: self.tables.erases().2 * block,
+            media_erased: self.tables.all_erases() * block,
             mixed_moved: placed.mixed_moved,
             handles: placed.handles.clone(),
         })

@@ -8,6 +8,7 @@ mod any_ox_block;
 mod background;
 mod conformance;
 mod deallocate;
+mod isolated;
 mod ox_block;
 mod queue_wait;
 mod restart;

@@ -4,6 +4,7 @@ mod campaign;
 mod figures;
 mod identify;
 mod model;
+mod order;
 mod random;
 mod rig;
 mod saved;
