@@ -10,6 +10,7 @@
 //! | `verdict` | verdicts, and a file for each rule they follow |
 //! | `ox` | the drive of the experiments on OX-Block |
 //! | `open_channel` | runs of the experiments on open-channel drives |
+//! | `array` | runs of the experiments on arrays of drives |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -24,6 +25,7 @@
 //!
 //! Left out: claims about parts that do not exist yet. A claim is added with its experiment.
 
+mod array;
 pub mod claim;
 pub mod experiment;
 pub mod experiments;

@@ -1,0 +1,186 @@
+//! Runs of the experiments on arrays (TeaFA): four drives of its evaluation as RAID-5, under loads that are generated from the
+//! statistics of its traces or that are filebench's.
+//!
+//! Left out: everything that one claim alone asks.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::Profile;
+use nandscape_drive::Drive;
+use nandscape_host_array::{Array, Config, Shape, Stats};
+use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted, array_on};
+use nandscape_lab_workload::{Direction, Hooks, Limit, Outcome, Runner, Workload, load};
+
+use crate::experiment::{Choice, Parameter, Run};
+use crate::figures::Figures;
+
+/// Mapping units of a drive, and bytes of a chunk.
+const UNIT: f64 = 4_096.0;
+
+/// Quantiles of reads, by their names.
+pub(crate) const QUANTILES: [(f64, &str); 6] =
+    [(0.75, "p75"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
+
+/// An array and its load.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Setup {
+    /// The level and members.
+    pub(crate) shape: &'static str,
+    /// Settings of the array.
+    pub(crate) array: &'static [&'static str],
+    /// Changes of the drives.
+    pub(crate) drives: &'static [&'static str],
+    /// A built-in workload.
+    pub(crate) workload: &'static str,
+    /// Requests of a full run; a tenth as many run before, and are not counted.
+    pub(crate) requests: u64,
+}
+
+/// A line of the paper's figures.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) name: &'static str,
+    pub(crate) array: &'static [&'static str],
+    pub(crate) drives: &'static [&'static str],
+}
+
+/// Collection takes no time.
+pub(crate) const NO_GC: Line = Line { name: "NoGC", array: &[], drives: &["ftl.gc.scheme=none"] };
+/// Reads wait.
+pub(crate) const BASE: Line = Line { name: "Base", array: &[], drives: &[] };
+/// Fast-fail and busy bits.
+pub(crate) const TEA1: Line = Line { name: "Tea1", array: &["array.technique=tea1"], drives: &[] };
+/// The remaining time too.
+pub(crate) const TEA2: Line = Line { name: "Tea2", array: &["array.technique=tea2"], drives: &[] };
+/// Windows too.
+pub(crate) const TEAFA: Line =
+    Line { name: "TeaFA", array: &["array.technique=teafa", "array.window=100ms"], drives: &[] };
+
+impl Line {
+    /// The line under a workload.
+    pub(crate) fn under(&self, workload: &'static str, requests: u64) -> Setup {
+        Setup { shape: "raid5:4", array: self.array, drives: self.drives, workload, requests }
+    }
+}
+
+/// The parameters that all have.
+pub(crate) const DRIVE: Parameter = Parameter {
+    what: "drive femu-teafa",
+    value: "8 channels x 8 chips, 192 blocks of 256 pages of 4 KiB, 40/200 us, 2 ms; no write buffer; plane blocking",
+    source: "Li 2020, 3.6",
+};
+pub(crate) const ARRAY: Parameter =
+    Parameter { what: "array", value: "RAID-5 of four, chunks of 4 KiB, no journal", source: "Li 2020, 3.6" };
+pub(crate) const WINDOW: Parameter =
+    Parameter { what: "window of TeaFA", value: "static, 100 ms", source: "Li 2020, 3.6.1" };
+/// Choices that all take.
+pub(crate) const CAPACITY: Choice = Choice {
+    open: "what a host sees of a drive's 12 GiB",
+    taken: "9,024 MiB: three quarters, less the collector's reserve",
+    why: "FEMU's default; the paper does not tell it",
+};
+pub(crate) const LOADS: Choice = Choice {
+    open: "the traces",
+    taken: "generated from Table 3.3: rates, share of reads and mean sizes as there; sizes by a power law, addresses uniform, arrivals \
+            a Poisson process",
+    why: "they are not public as the paper used them (re-rated, busiest hour). The table's intervals are those after re-rating: \
+          TPCC's 513,000 requests are 370 s",
+};
+pub(crate) const STATE: Choice = Choice {
+    open: "the state at the start",
+    taken: "each drive in its own steady state of uniform overwrites, planted with a seed of its own",
+    why: "SNIA's procedure leads there",
+};
+
+/// Notes what the array had counted when the measured phase began.
+struct Counted {
+    array: Rc<Array>,
+    begun: Rc<RefCell<Stats>>,
+}
+
+impl Hooks for Counted {
+    fn measuring(&self) {
+        self.begun.replace(self.array.stats());
+    }
+}
+
+/// Runs it. Figures of the reads, of stripes and of drives.
+pub(crate) fn measure(setup: &Setup, run: &Run<'_>) -> Result<Figures> {
+    measure_load(setup, load(setup.workload)?, run)
+}
+
+/// The same with a workload that was changed.
+pub(crate) fn measure_load(setup: &Setup, workload: Workload, run: &Run<'_>) -> Result<Figures> {
+    let requests = run.effort.of(setup.requests);
+    let workload =
+        Workload { limit: Limit::Requests(requests), warmup: run.effort.of(setup.requests / 10), ..workload };
+    let (mut rig, array) = build(setup, run)?;
+    let begun = Rc::new(RefCell::new(array.stats()));
+    let counted = Counted { array: array.clone(), begun: begun.clone() };
+    let runner = Runner::new(rig.sim(), &workload, Box::new(counted));
+    let outcome = rig.run(runner.run(&workload, run.seed.child("workload"), |_, _| array.clone()))?;
+    if let Some(problem) = &outcome.broken {
+        bail!("{problem}");
+    }
+    let failed: Vec<String> = outcome.failures().map(|(status, count)| format!("{count} {status}")).collect();
+    ensure!(failed.is_empty(), "requests failed: {}", failed.join(", "));
+    rig.check()?;
+    let stats = array.stats().since(&begun.borrow());
+    Ok(figures(&outcome, (&array, &stats), &rig))
+}
+
+/// The array over its drives.
+pub(crate) fn build(setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {
+    let mut profile = Profile::load("femu-teafa")?;
+    profile.set_all(setup.drives)?;
+    let profile = profile.resolve()?;
+    let shape: Shape = setup.shape.parse().map_err(|problem| anyhow::anyhow!("{problem}"))?;
+    let drive = |number: usize| RigDrive {
+        name: format!("drive {number}"),
+        profile: profile.clone(),
+        store: StoreKind::None,
+        precondition: Precondition::Steady,
+        seed: run.seed.child("array").nth(number as u64),
+    };
+    let rig = Rig::build((0..shape.members).map(drive).collect(), Wanted::default(), &())?;
+    let mut config = Config::default();
+    for setting in setup.array {
+        config.set(setting)?;
+    }
+    let array = array_on(&rig, shape, config).context("the array")?;
+    Ok((rig, array))
+}
+
+fn figures(outcome: &Outcome, (array, stats): (&Array, &Stats), rig: &Rig) -> Figures {
+    let reads = &outcome.tally(Direction::Read).latency;
+    let mut figures = Figures::default();
+    figures.add("reads", reads.count() as f64, "");
+    figures.add("mean", reads.mean_ns() / 1e3, "us");
+    for (quantile, name) in QUANTILES {
+        figures.add(name, reads.quantile(quantile).as_us(), "us");
+    }
+    figures.add("stripe reads", stats.stripe_reads as f64, "");
+    for count in 1..=array.shape().members {
+        figures.add(format!("{count} busy"), stats.busy_share(count) * 100.0, "%");
+    }
+    figures.add("sub-reads", stats.reads as f64, "");
+    figures.add("extra sub-reads", stats.extra_reads as f64, "");
+    figures.add("changes of windows", stats.window_changes as f64, "");
+    let (mut cleaned, mut programmed, mut written, mut forced) = (0, 0, 0, 0);
+    for ssd in rig.ssds() {
+        let ftl = ssd.ftl_stats();
+        cleaned += ftl.gc_blocks;
+        programmed += ftl.programmed_units();
+        written += ftl.host_bytes;
+        forced += ftl.forced_steps;
+    }
+    figures.add("blocks cleaned", cleaned as f64, "");
+    figures.add("steps of collections outside windows", forced as f64, "");
+    let waf = if written == 0 { 1.0 } else { programmed as f64 * UNIT / written as f64 };
+    figures.add("write amplification", waf, "");
+    figures.add("size", array.info().bytes() as f64 / 1e9, "GB");
+    figures
+}

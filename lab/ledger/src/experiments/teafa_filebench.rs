@@ -1,0 +1,147 @@
+//! Filebench's personalities on an array, with one technique of TeaFA added after the other.
+//!
+//! Left out: ext4 and a page cache; the personalities run on a small file system of their own.
+
+use anyhow::{Result, bail};
+use nandscape_lab_workload::{LoadKind, Workload, load};
+
+use crate::array::{self, ARRAY, BASE, CAPACITY, DRIVE, Line, NO_GC, STATE, Setup, TEA1, TEA2, TEAFA, WINDOW};
+use crate::claim::{Check, Claim, Kind, Paper};
+use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
+use crate::figures::{Figures, Results, short};
+use crate::verdict::{Judgement, Table, order};
+
+pub(crate) static EXPERIMENT: Experiment = Experiment {
+    claim: Claim {
+        id: "teafa-filebench",
+        source: &[(Paper::Li, "Fig. 3.11")],
+        says: "six filebench personalities: mean read latency improves with each technique added",
+        show: None,
+        check: Check::Order,
+        kind: Kind::Result,
+    },
+    clock: Clock::Virtual,
+    parameters: &[
+        DRIVE,
+        ARRAY,
+        WINDOW,
+        Parameter {
+            what: "personalities",
+            value: "fileserver, networkfs, oltp, varmail, videoserver, webproxy",
+            source: "systems of the thesis, 000 3.6.3 and 3.7",
+        },
+    ],
+    choices: &[
+        CAPACITY,
+        STATE,
+        Choice { open: "threads", taken: "16", why: "FEMU's runs of the same personalities have 16" },
+        Choice {
+            open: "the latency",
+            taken: "the mean of the reads that the file system sends to the array",
+            why: "the paper has read operations of filebench, which are one or several of them",
+        },
+        Choice {
+            open: "the order",
+            taken: "no line is above the one with a technique less by more than 1%; TeaFA is below Base",
+            why: "threads wait for their own requests, so that lines draw other requests at other times: means of runs differ by as much",
+        },
+    ],
+    points,
+    judge,
+};
+
+const PERSONALITIES: [&str; 6] = ["fileserver", "networkfs", "oltp", "varmail", "videoserver", "webproxy"];
+/// The best first.
+const LINES: [Line; 5] = [NO_GC, TEAFA, TEA2, TEA1, BASE];
+const REQUESTS: u64 = 60_000;
+const THREADS: u32 = 16;
+/// The share of a mean that runs with other requests differ by.
+const ALIKE: f64 = 0.01;
+
+fn name(personality: &str, line: &str) -> String {
+    format!("{personality}, {line}")
+}
+
+fn points() -> Vec<Point> {
+    let mut points = Vec::new();
+    for personality in PERSONALITIES {
+        for line in LINES {
+            let setup = line.under(personality, REQUESTS);
+            let point = Point::new(name(personality, line.name), move |run| measure(&setup, run));
+            points.push(point.with("personality", personality).with("line", line.name));
+        }
+    }
+    points
+}
+
+fn measure(setup: &Setup, run: &Run<'_>) -> Result<Figures> {
+    let mut workload: Workload = load(setup.workload)?;
+    for load in &mut workload.loads {
+        match &mut load.kind {
+            LoadKind::Filebench(filebench) => (filebench.threads, filebench.fill) = (THREADS, true),
+            _ => bail!("{} is not of filebench", setup.workload),
+        }
+    }
+    array::measure_load(setup, workload, run)
+}
+
+fn judge(results: &Results) -> Result<Judgement> {
+    let mut judgement = Judgement::default();
+    let mut rows = Vec::new();
+    for personality in PERSONALITIES {
+        let mean = |line: &Line| results.of(&name(personality, line.name))?.number("mean");
+        let ranking: Result<Vec<_>> = LINES.iter().map(|line| Ok((line.name, vec![mean(line)?]))).collect();
+        let uncertain = mean(&BASE)? * ALIKE;
+        judgement.criteria.push(order::never_falls_by_more(
+            format!("{personality}: mean of reads"),
+            &ranking?,
+            "us",
+            uncertain,
+        ));
+        let ends = [(TEAFA.name, vec![mean(&TEAFA)?]), (BASE.name, vec![mean(&BASE)?])];
+        judgement.criteria.push(order::ranked(format!("{personality}: mean of reads, TeaFA and Base"), &ends, "us"));
+        for line in LINES {
+            let of = results.of(&name(personality, line.name))?;
+            let figures = ["reads", "mean", "p99", "p99.9", "1 busy", "2 busy", "blocks cleaned", "write amplification"];
+            let row: Result<Vec<String>> = figures.iter().map(|figure| Ok(short(of.number(figure)?))).collect();
+            rows.push([vec![name(personality, line.name)], row?].concat());
+        }
+    }
+    let head = ["", "reads", "mean, us", "p99", "p99.9", "1 busy, %", "2 busy", "blocks cleaned", "waf"];
+    judgement.tables.push(Table { title: "reads of the array".to_owned(), head: head.map(str::to_owned).to_vec(), rows });
+    judgement.reason = "A personality that hardly writes meets hardly any collection, and its lines are alike".to_owned();
+    Ok(judgement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Verdict;
+
+    fn verdict(odd: impl Fn(&str, &str) -> Option<f64>) -> (Verdict, String) {
+        let mut points = Vec::new();
+        for personality in PERSONALITIES {
+            for (place, line) in LINES.iter().enumerate() {
+                let mut figures = Figures::default();
+                let mean = odd(personality, line.name).unwrap_or(100.0 + place as f64);
+                figures.add("mean", mean, "us");
+                for figure in ["reads", "p99", "p99.9", "1 busy", "2 busy", "blocks cleaned", "write amplification"] {
+                    figures.add(figure, 0.0, "");
+                }
+                points.push((name(personality, line.name), figures));
+            }
+        }
+        judge(&Results(points)).unwrap().verdict()
+    }
+
+    #[test]
+    fn each_technique_may_not_be_worse_than_the_one_before() {
+        assert_eq!(verdict(|_, _| None).0, Verdict::Reproduced);
+        let alike = verdict(|personality, line| (personality == "oltp" && line == "Tea2").then_some(102.9));
+        assert_eq!(alike.0, Verdict::Reproduced);
+        let (missed, reason) = verdict(|personality, line| (personality == "oltp" && line == "Tea2").then_some(106.0));
+        assert!(missed == Verdict::Missed && reason.contains("oltp"), "{reason}");
+        let (missed, reason) = verdict(|personality, line| (personality == "varmail" && line == "TeaFA").then_some(104.5));
+        assert!(missed == Verdict::Missed && reason.contains("varmail"), "{reason}");
+    }
+}
