@@ -98,7 +98,7 @@ mod tests {
     use nandscape_wire_nvme::open_channel as oc;
 
     use super::*;
-    use crate::engines::Engines;
+    use crate::engine::Engines;
 
     #[test]
     fn a_page_that_no_vector_names_is_refused() {
