@@ -21,7 +21,7 @@ use nandscape_sim::{Sim, Wait};
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
-use crate::placement::PlacementReport;
+use crate::placement::{PlacementEvent, PlacementReport};
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
@@ -64,6 +64,9 @@ pub trait Ftl: 'static {
     fn placement(&self) -> Option<PlacementReport> {
         None
     }
+
+    /// Has `told` called with what the drive itself does to handles and their data.
+    fn on_placement_event(&self, _told: Box<dyn Fn(PlacementEvent)>) {}
 
     /// Has the data of a reservation placed by a handle, which is below the number of handles.
     fn place(&self, _reservation: &mut Self::Reservation<'_>, _handle: u8) {}

@@ -43,7 +43,7 @@ pub use ftl::{Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitizati
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
-pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementReport};
+pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport};
 pub use saved::SavedFtl;
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};
 pub use zone::{ZoneConfig, ZoneFtl};

@@ -19,8 +19,8 @@ use crate::rows::{Row, rows};
 
 /// Bytes of a log that are read by one command.
 const LOG_PART: u64 = 4_096;
-/// Notifications that are read at a time.
-const NOTICES: u32 = 64;
+/// Source ranges of one Copy: NR has 8 bits, and the drives here take this many (MSRC).
+const SOURCES: usize = 128;
 
 /// Which commands are used.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -78,6 +78,14 @@ async fn ended(commands: impl Iterator<Item = impl Future<Output = Completion>>)
     outcome
 }
 
+/// How many of the first sources one Copy takes: whole minimum writes of `unit` blocks.
+fn copied_together(from: &[u64], unit: usize) -> usize {
+    match rows(from, u16::MAX.into()).get(SOURCES) {
+        None => from.len(),
+        Some(beyond) => (beyond.at / unit * unit).max(unit.min(from.len())),
+    }
+}
+
 impl From<Status> for Error {
     fn from(status: Status) -> Error {
         Error { status, which: 0 }
@@ -95,7 +103,8 @@ impl OpenChannel {
     /// Opens a drive, whose admin commands go through `admin`.
     ///
     /// # Errors
-    /// When the drive does not tell a geometry: it is not an open-channel drive.
+    /// When the drive does not tell a geometry: it is not an open-channel drive. Command Size Limit Exceeded when its minimum
+    /// write does not fit one command of these means: nothing could be written.
     pub async fn open(
         sim: &Sim,
         admin: Rc<dyn Drive>,
@@ -108,10 +117,11 @@ impl OpenChannel {
         Error::of(&issuer.execute(&*admin, entry, mem.clone()).await)?;
         let data = oc::Geometry::read_from_bytes(&mem.to_vec()).expect("it has the size");
         let geometry = Geometry::of(&data).ok_or(Status::INVALID_FIELD)?;
-        Ok(OpenChannel { issuer, admin, drive, geometry, means })
+        let host = OpenChannel { issuer, admin, drive, geometry, means };
+        if host.most() == 0 { Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.into()) } else { Ok(host) }
     }
 
-    /// The same for a drive whose geometry is known: it is not asked.
+    /// The same for a drive whose geometry is known from [`OpenChannel::open`]: it is not asked.
     pub fn with_geometry(
         sim: &Sim,
         (admin, drive): (Rc<dyn Drive>, Rc<dyn Drive>),
@@ -165,17 +175,30 @@ impl OpenChannel {
         Ok(log.chunks_exact(bytes as usize).map(info).collect())
     }
 
-    /// The notifications after number `seen`, the oldest first. The drive keeps the latest.
+    /// The notifications after number `seen`, the oldest first. A drive keeps only the latest: if it has had to drop some, the first
+    /// number is more than one above `seen`.
     ///
     /// # Errors
-    /// The status of the command.
+    /// The status of a command that failed.
     pub async fn notifications(&self, seen: u64) -> Result<Vec<ChunkNotification>, Error> {
-        let log = self.log(NOTIFICATION_LOG, 0, u64::from(NOTICES) * size_of::<ChunkNotification>() as u64).await?;
-        let all = log.chunks_exact(size_of::<ChunkNotification>());
-        let all = all.map(|bytes| ChunkNotification::read_from_bytes(bytes).expect("a notification's bytes"));
-        let mut new: Vec<_> = all.take_while(|notice| notice.nc.get() > seen).collect();
-        new.reverse();
-        Ok(new)
+        let (mut new, mut before): (Vec<ChunkNotification>, u64) = (Vec::new(), u64::MAX);
+        for at in (0..).step_by(LOG_PART as usize) {
+            let part = self.log(NOTIFICATION_LOG, at, LOG_PART).await?;
+            for bytes in part.chunks_exact(size_of::<ChunkNotification>()) {
+                let notice = ChunkNotification::read_from_bytes(bytes).expect("a notification's bytes");
+                // What lies behind the last notification is zeros, and they are counted from 1.
+                if notice.nc.get() <= seen {
+                    new.reverse();
+                    return Ok(new);
+                }
+                // Where a notification has come since the part before was read, all others have moved, and some are read again.
+                if notice.nc.get() < before {
+                    before = notice.nc.get();
+                    new.push(notice);
+                }
+            }
+        }
+        unreachable!("the parts do not end")
     }
 
     /// Waits until the drive has a notification that was not read.
@@ -264,9 +287,13 @@ impl OpenChannel {
     }
 
     /// Blocks of one command: whole minimum writes.
-    fn most(&self, limit: u32) -> u32 {
+    fn most(&self) -> u32 {
+        let limit = match self.means {
+            Means::Vector => MAX_VECTOR,
+            Means::Rows => u16::MAX.into(),
+        };
         let most = self.drive.info().max_blocks.min(limit);
-        (most / self.geometry.ws_min * self.geometry.ws_min).max(1)
+        most / self.geometry.ws_min * self.geometry.ws_min
     }
 
     /// Commands go on at once, but for writes to the same chunk: a drive may have several queues, which keep no order among them.
@@ -296,11 +323,11 @@ impl OpenChannel {
             let mem = mem.part(at * bytes, blocks as usize * bytes);
             (SubmissionEntry::blocks(opcode, nsid, first, blocks), mem, &addresses[at..at + blocks as usize])
         };
-        rows(addresses, self.most(u32::from(u16::MAX))).into_iter().map(of_row).collect()
+        rows(addresses, self.most()).into_iter().map(of_row).collect()
     }
 
     fn by_vectors<'a>(&self, opcode: IoOpcode, addresses: &'a [u64], mem: &HostMem) -> Vec<OnData<'a>> {
-        let (nsid, bytes, most) = (self.drive.info().nsid, self.block_bytes(), self.most(MAX_VECTOR) as usize);
+        let (nsid, bytes, most) = (self.drive.info().nsid, self.block_bytes(), self.most() as usize);
         let of_part = |(number, part): (usize, &'a [u64])| {
             let (list, mem) = self.listed(&[part], mem.part(number * most * bytes, part.len() * bytes));
             (SubmissionEntry::vector(opcode, nsid, list[0], part.len() as u32), mem, part)
@@ -355,7 +382,7 @@ impl OpenChannel {
         let from = if is_early { chunk.written } else { chunk.blocks };
         let addresses: Vec<u64> = (from..chunk.blocks).map(|sector| chunk.address + sector).collect();
         // A part at a time: a chunk may have many megabytes.
-        for part in addresses.chunks(self.most(u32::from(u16::MAX)) as usize) {
+        for part in addresses.chunks(self.most() as usize) {
             self.write_from(part, &HostMem::zeroed(part.len() * self.block_bytes())).await?;
         }
         self.reset(&[chunk.address]).await?;
@@ -374,14 +401,19 @@ impl OpenChannel {
         assert_eq!(from.len(), to.len(), "a destination for each source");
         match self.means {
             Means::Vector => {
-                let most = self.most(MAX_VECTOR) as usize;
+                let most = self.most() as usize;
                 for (from, to) in from.chunks(most).zip(to.chunks(most)) {
                     self.copy_vector(from, to).await?;
                 }
             }
             Means::Rows => {
-                for row in rows(to, self.most(u32::from(u16::MAX))) {
-                    self.copy_row(&from[row.at..row.at + row.blocks as usize], row.first).await?;
+                for row in rows(to, self.most()) {
+                    let (mut from, mut to) = (&from[row.at..row.at + row.blocks as usize], row.first);
+                    while !from.is_empty() {
+                        let (part, rest) = from.split_at(copied_together(from, self.geometry.ws_min as usize));
+                        self.copy_row(part, to).await?;
+                        (from, to) = (rest, to + part.len() as u64);
+                    }
                 }
             }
         }
@@ -398,7 +430,7 @@ impl OpenChannel {
         Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)
     }
 
-    /// One Copy, whose destination is in a row. It has up to 128 sources, each of which is a row.
+    /// One Copy, whose destination is in a row. Its sources are up to [`SOURCES`] rows.
     async fn copy_row(&self, from: &[u64], to: u64) -> Result<(), Error> {
         let range = |row: Row| CopyRange {
             slba: row.first.into(),
@@ -408,5 +440,20 @@ impl OpenChannel {
         let ranges: Vec<CopyRange> = rows(from, u32::from(u16::MAX)).into_iter().map(range).collect();
         let entry = SubmissionEntry::copy(self.drive.info().nsid, to, ranges.len() as u32, 0);
         Error::of(&self.issuer.execute(&*self.drive, entry, HostMem::from_bytes(ranges.as_bytes())).await)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_takes_as_many_rows_as_it_has_ranges_and_whole_minimum_writes() {
+        let scattered: Vec<u64> = (0..300).map(|number| number * 2).collect();
+        assert_eq!(copied_together(&scattered, 12), 120);
+        assert_eq!(copied_together(&scattered[240..], 12), 60);
+        let row: Vec<u64> = (0..1_000).collect();
+        assert_eq!(copied_together(&row, 12), 1_000);
+        assert_eq!(copied_together(&scattered, 144), 144, "the drive refuses it");
     }
 }

@@ -100,7 +100,7 @@ pub(crate) async fn erase(host: &OpenChannel, place: Place, chunk: &ChunkInfo) -
 /// Writes a block from a sector up to another.
 async fn write_rest(host: &OpenChannel, place: Place, from: u32, to: u32) -> Result<(), RunError> {
     let geometry = host.geometry();
-    let (first, most) = (geometry.address(place), most_vector(geometry) * geometry.ws_min);
+    let (first, most) = (geometry.address(place), most_vector(geometry).max(1) * geometry.ws_min);
     let unit = Unit { channel: place.group, pu: place.pu };
     for at in (from..to).step_by(most as usize) {
         let sectors = u64::from(at)..u64::from((at + most).min(to));

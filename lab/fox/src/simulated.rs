@@ -7,6 +7,7 @@ use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_open_channel::{Means, OpenChannel};
 use nandscape_sim::{Executor, Seed, Sim};
+use nandscape_wire_nvme::Status;
 
 /// Entries of the queues: more commands wait in the host.
 const ENTRIES: u32 = 256;
@@ -34,7 +35,10 @@ impl Opened {
 
     async fn by(sim: Sim, admin: Rc<dyn Drive>, drive: Rc<dyn Drive>, means: Means) -> Result<Opened, String> {
         let host = OpenChannel::open(&sim, admin, drive, means).await;
-        let host = host.map_err(|error| no_open_channel(&error.status.to_string()))?;
+        let host = host.map_err(|error| match error.status {
+            Status::COMMAND_SIZE_LIMIT_EXCEEDED => "one command cannot write what the drive writes at least".to_owned(),
+            status => no_open_channel(&status.to_string()),
+        })?;
         Ok(Opened { sim, host: Rc::new(host) })
     }
 }

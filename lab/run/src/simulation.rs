@@ -277,7 +277,7 @@ pub(crate) fn zone_limits(profile: &Resolved) -> Option<ZoneLimits> {
 }
 
 /// Checks that a drive has the handles or streams that the jobs name.
-fn check_placement(workload: &Workload, profile: &Resolved) -> Result<(), String> {
+pub(crate) fn check_placement(workload: &Workload, profile: &Resolved) -> Result<(), String> {
     let keys = &profile.keys.ftl;
     let [handles, streams] = [keys.fdp.handles, keys.streams.count].map(|count| count.unwrap_or(0) as u16);
     workload.check_on_placement(handles, streams)

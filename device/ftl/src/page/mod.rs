@@ -81,7 +81,7 @@ use nandscape_sim::{Resource, Sim, Span, Wait};
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
-use crate::placement::{PlacementConfig, PlacementReport};
+use crate::placement::{PlacementConfig, PlacementEvent, PlacementReport};
 use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, VictimPolicy};
 use gate::Gate;
 use sanitize::PlaneJob;
@@ -346,6 +346,12 @@ impl Ftl for PageFtl {
 
     fn placement(&self) -> Option<PlacementReport> {
         self.state.borrow().placement_report()
+    }
+
+    fn on_placement_event(&self, told: Box<dyn Fn(PlacementEvent)>) {
+        if let Some(placed) = &mut self.state.borrow_mut().placed {
+            placed.told = told;
+        }
     }
 
     fn place(&self, reservation: &mut Reservation<'_>, handle: u8) {

@@ -3,15 +3,19 @@
 //! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so what is left of a
 //! unit is counted as data is programmed, and not looked up.
 //!
-//! Left out: whose data a full block held before the drive was started from a file: the first handle is taken.
+//! Whose data a block holds is in saved states.
+//!
+//! Left out: whose data a full block held before the drive was started from a file: the first handle is taken. There persistent
+//! isolation holds for what is written since.
 
+use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
 
 use super::moves::Moves;
 use super::state::State;
 use super::streams;
 use crate::component::{BlockMetadata, BlockState, Stream};
-use crate::placement::{HandleReport, PlacementConfig, PlacementReport};
+use crate::placement::{HandleReport, Isolation, PlacementConfig, PlacementEvent, PlacementReport};
 
 /// Data of several handles.
 const MIXED: u8 = u8::MAX;
@@ -24,6 +28,8 @@ pub(super) struct Placed {
     handles: Vec<HandleReport>,
     mixed_moved: u64,
     unit_bytes: u64,
+    /// Called with what the drive itself does.
+    pub(super) told: Box<dyn Fn(PlacementEvent)>,
 }
 
 impl Placed {
@@ -38,7 +44,14 @@ impl Placed {
             handles: vec![fresh; usize::from(config.handles)],
             mixed_moved: 0,
             unit_bytes,
+            told: Box::new(|_| ()),
         })
+    }
+
+    /// The number of handles, and whose data each block holds.
+    pub(super) fn save(&self, to: &mut Writer) {
+        to.byte(self.config.handles);
+        to.bytes(&self.owners);
     }
 
     /// A block has been opened for a stream.
@@ -68,11 +81,34 @@ impl Placed {
 
     /// Data was moved out of a block.
     pub(super) fn moved(&mut self, from: BlockId, bytes: u64) {
-        match self.handles.get_mut(usize::from(self.owners[from.0 as usize])) {
+        let handle = self.owners[from.0 as usize];
+        match self.handles.get_mut(usize::from(handle)) {
             Some(of) => of.moved += bytes,
-            None => self.mixed_moved += bytes,
+            None => return self.mixed_moved += bytes,
+        }
+        if self.config.isolation == Isolation::Initial {
+            (self.told)(PlacementEvent::Moved { handle, bytes });
         }
     }
+
+    /// A handle goes on in another block.
+    pub(super) fn left(&self, handle: u8) {
+        (self.told)(PlacementEvent::Left { handle });
+    }
+}
+
+/// Reads what was saved, for a drive that may have other handles, or none. Data of a handle that it lacks is of nobody in particular.
+pub(super) fn restore(placed: Option<&mut Placed>, blocks: u32, from: &mut Reader<'_>) -> Result<(), Malformed> {
+    let (handles, owners) = (from.byte()?, from.bytes()?);
+    let is_owner = |owner: &u8| *owner < handles || *owner == MIXED;
+    if owners.len() != blocks as usize || !owners.iter().all(is_owner) {
+        return Err(from.malformed(format!("blocks belong to others than {handles} handles")));
+    }
+    if let Some(placed) = placed {
+        let handles = placed.config.handles;
+        placed.owners = owners.iter().map(|owner| if *owner < handles { *owner } else { MIXED }).collect();
+    }
+    Ok(())
 }
 
 impl State {
@@ -121,6 +157,15 @@ impl State {
     pub(super) fn host_beside(&self, stream: Stream) -> Stream {
         let handle = self.placed.as_ref().and_then(|placed| streams::handle_of(&placed.config, stream));
         streams::of_handle(handle.unwrap_or_default())
+    }
+
+    /// A collector takes a page of a plane from the open block of a stream of hosts, if there is one.
+    pub(super) fn taken_over(&self, plane: PlaneId, stream: Stream) {
+        let Some(placed) = &self.placed else { return };
+        let handle = streams::handle_of(&placed.config, stream);
+        if let Some(handle) = handle.filter(|_| self.tables.free.open(plane, stream).is_some()) {
+            placed.left(handle);
+        }
     }
 
     /// Counts units that were moved out of a block.

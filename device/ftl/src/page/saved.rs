@@ -7,16 +7,16 @@
 //! The new drive may have other policies, times, streams and another buffer. Blocks that are open for a stream that it lacks are
 //! closed, and free blocks are put into its own order.
 //!
-//! The map is one table; blocks, free blocks, collectors and damage are bytes.
+//! The map is one table; blocks, free blocks, collectors, damage and whose data blocks hold are bytes.
 //!
 //! Left out: counters, which begin at zero; and tables that are found again in a file.
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, PlaneId};
 
-use super::PageFtl;
 use super::state::State;
 use super::tables::Map;
+use super::{PageFtl, placed};
 use crate::address::Lpn;
 use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Mapping, Provisioning, Stream};
 use crate::ftl::Ftl;
@@ -119,6 +119,9 @@ impl State {
         to.word(self.programs.allocation.place());
         self.planes().for_each(|plane| self.collectors.save(plane, &mut to));
         self.damage.save(&mut to);
+        if let Some(placed) = &self.placed {
+            placed.save(&mut to);
+        }
         to.finish()
     }
 
@@ -145,6 +148,10 @@ impl State {
             self.check_blocks(plane, from)?;
         }
         self.damage.restore(from)?;
+        // A drive without handles has saved nothing of them.
+        if !from.is_at_end() {
+            placed::restore(self.placed.as_mut(), self.geometry.blocks(), from)?;
+        }
         match self.damage.lost().all(|(lpn, _)| lpn < Lpn(self.tables.map.units())) {
             true => Ok(()),
             false => Err(from.malformed("a lost unit that the drive does not have")),

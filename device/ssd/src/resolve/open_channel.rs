@@ -11,6 +11,9 @@ use super::{Resolved, Result};
 use crate::keys::ProfileKeys;
 use crate::values::{Choice, FtlKind, Tables, Text};
 
+/// Addresses that one vector command may name (OC 4).
+const MOST_ADDRESSES: u32 = 64;
+
 /// Whether a profile asks for an open-channel drive.
 pub(crate) fn is_chosen(keys: &ProfileKeys) -> bool {
     keys.ftl.kind.is_some_and(|kind| kind.0.0 == FtlKind::OpenChannel)
@@ -30,6 +33,18 @@ pub(super) fn open_channel(
     let (layout, unit) = (Layout::new(geometry, timing), u64::from(geometry.unit_size()));
     if layout.addresses() > u64::from(u32::MAX) {
         return wrong("geometry", "addresses of an open-channel drive reach 16 TiB, with what lies between its chunks");
+    }
+    if layout.strip_units() > MOST_ADDRESSES {
+        let (strip, page) = (layout.strip_units(), Bytes(geometry.page_size().into()));
+        return wrong(
+            "geometry",
+            format!(
+                "one program writes {strip} blocks, pages of {page} on {} planes, {} of each: a vector command names at most \
+                 {MOST_ADDRESSES}, so the host could not write; smaller pages, fewer planes that are programmed together, or \
+                 timing.program_unit = \"page\" are valid",
+                layout.planes, layout.word_line,
+            ),
+        );
     }
     let strip = u64::from(layout.strip_units()) * unit;
     if u64::from(controller.max_transfer) < strip {

@@ -7,6 +7,7 @@ mod any_drive;
 mod any_ox_block;
 mod conformance;
 mod deallocate;
+mod isolated;
 mod ox_block;
 mod queue_wait;
 mod restart;

@@ -1,5 +1,6 @@
-//! Random commands against the model, on many seeds: each status, each report and all data. With faults of the flash, and with
-//! power cuts between commands, while programs and erases are under way.
+//! Random commands against the model, on many seeds: each status, each report and all data; one at a time, and several at once. With faults
+//! of the flash, with power cuts between commands, while programs and erases are under way, and with so few spare blocks that zones become
+//! read-only; with both.
 //!
 //! `NANDSCAPE_TEST_SEEDS=5000 cargo test -p nandscape-device-ssd --test zones campaign` runs more seeds, and `NANDSCAPE_TEST_SEED=7`
 //! only one.
@@ -7,14 +8,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use nandscape_drive::HostMem;
 use nandscape_sim::rng::Rng;
 use nandscape_sim::{Executor, Seed, Span};
-use nandscape_wire_nvme::IoOpcode;
-use nandscape_wire_nvme::zns::{EXTENSION_VALID, ZRWA_VALID, send};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::zns::{EXTENSION_VALID, ZRWA_VALID};
 
-use crate::model::{CLOSED, FULL, Model};
-use crate::rig::{AREA, CAPACITY, GRANULARITY, Rig, SIZE, ZONES, send as send_of};
+use crate::model::{CLOSED, FULL, Model, OFFLINE, READ_ONLY};
+use crate::order::{Order, perform};
+use crate::rig::{CAPACITY, Rig, SIZE, ZONES};
 
 /// Commands of a seed.
 const COMMANDS: u32 = 150;
@@ -27,99 +28,31 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
 }
 
-/// Runs seeds; together they must have done all that there is.
-fn each_seed(run: impl Fn(u64) -> Done) {
+/// Runs seeds; together they must have done all that there is, and met these statuses.
+fn each_seed(run: impl Fn(u64) -> Done, statuses: &[Status]) {
     if let Some(seed) = number("NANDSCAPE_TEST_SEED") {
         return drop(run(seed));
     }
-    let done: Done = (1..=number("NANDSCAPE_TEST_SEEDS").unwrap_or(SEEDS)).flat_map(run).collect();
-    let all = ["action", "append", "copy", "extension", "flush", "random", "write"];
-    assert!(done.iter().eq(all), "{done:?}");
+    let done: Done =
+        (1..=number("NANDSCAPE_TEST_SEEDS").unwrap_or(SEEDS)).flat_map(|seed| told(seed, || run(seed))).collect();
+    let all = ["action", "append", "copy", "extension", "flush", "random", "read", "write"].map(str::to_owned);
+    let wanted = all.into_iter().chain(statuses.iter().map(Status::to_string));
+    let missing: Vec<String> = wanted.filter(|what| !done.contains(what)).collect();
+    assert!(missing.is_empty(), "{missing:?} did not happen: {done:?}");
 }
 
-/// A block to write at: mostly where a zone ends, or in its random write area, as a host that keeps count would.
-fn target(rng: &mut Rng, model: &Model) -> u64 {
-    let among = if rng.chance(0.7) { 5 } else { ZONES };
-    let zone = rng.below(among);
-    match rng.below(20) {
-        0 => rng.below(ZONES * SIZE + 10),
-        _ => {
-            let zone_of = &model.zones[zone as usize];
-            zone * SIZE + zone_of.pointer + if zone_of.is_random { rng.below(2 * AREA) } else { 0 }
-        }
-    }
+/// Says which seed fails.
+fn told<T>(seed: u64, run: impl FnOnce() -> T) -> T {
+    let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+    ended.unwrap_or_else(|panic| {
+        panic!("seed {seed}: {}", panic.downcast_ref::<String>().map_or("it failed", String::as_str))
+    })
 }
 
-/// A command of chance, whose status is that of the model. Tells it.
-pub(crate) async fn step(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) -> String {
-    let among = if rng.chance(0.7) { 5 } else { ZONES };
-    let zone = rng.below(among) * SIZE;
-    let stamps: Vec<u64> = (0..1 + rng.below(16)).map(|index| *stamp + index).collect();
-    *stamp += 16;
-    match rng.below(26) {
-        20 | 21 => {
-            let expected = model.open_random(zone / SIZE).map(|()| 0);
-            assert_eq!(rig.open_random(zone).await, expected, "random write area of {zone}");
-            format!("random write area of {zone}: {expected:?}")
-        }
-        22 | 23 => {
-            let last = flush_to(rng, model);
-            let expected = model.flush(last).map(|()| 0);
-            assert_eq!(
-                rig.run(send_of(last, send::FLUSH_RANGE.into()), HostMem::none()).await,
-                expected,
-                "flush {last}"
-            );
-            format!("flush {last}: {expected:?}")
-        }
-        24 => {
-            let (to, parts) = (target(rng, model), 1 + rng.below(3));
-            let sources: Vec<_> = (0..parts).map(|_| (rng.below(5 * SIZE), 1 + rng.below(5))).collect();
-            let expected = model.copy(&sources, to).map(|()| 0);
-            assert_eq!(rig.copy(&sources, to).await, expected, "copy {sources:?} to {to}");
-            format!("copy {sources:?} to {to}: {expected:?}")
-        }
-        25 => {
-            let byte = 1 + rng.below(255) as u8;
-            let expected = model.set_extension(zone / SIZE, byte).map(|()| 0);
-            assert_eq!(rig.set_extension(zone, byte).await, expected, "extension of {zone}");
-            format!("extension of {zone}: {expected:?}")
-        }
-        0..=6 => {
-            let slba = target(rng, model);
-            let expected = model.write(slba, &stamps, false).map(|_| 0);
-            let got = rig.put(IoOpcode::WRITE, slba, &stamps).await;
-            assert_eq!(got, expected, "write {slba}+{}", stamps.len());
-            format!("write {slba}+{}: {expected:?}", stamps.len())
-        }
-        7..=10 => {
-            let slba = zone + u64::from(rng.chance(0.05));
-            let expected = model.write(slba, &stamps, true);
-            assert_eq!(rig.put(IoOpcode::ZONE_APPEND, slba, &stamps).await, expected, "append {slba}+{}", stamps.len());
-            format!("append {slba}+{}: {expected:?}", stamps.len())
-        }
-        11..=14 => {
-            let (slba, blocks) = (rng.below(5 * SIZE), 1 + rng.below(16));
-            assert_eq!(rig.read(slba, blocks as u32).await, model.read(slba, blocks), "read {slba}+{blocks}");
-            format!("read {slba}+{blocks}")
-        }
-        _ => {
-            let actions = [send::CLOSE, send::FINISH, send::OPEN, send::RESET, send::OFFLINE];
-            let action = actions[rng.below(5) as usize];
-            let (slba, all) = (zone + u64::from(rng.chance(0.05)), rng.chance(0.1));
-            let expected = model.send(slba, action, all).map(|()| 0);
-            assert_eq!(rig.send(slba, action, all).await, expected, "action {action} on {slba}, all {all}");
-            format!("action {action} on {slba}, all {all}: {expected:?}")
-        }
-    }
-}
-
-/// A block to flush a random write area to: mostly of a zone that has one.
-fn flush_to(rng: &mut Rng, model: &Model) -> u64 {
-    let random: Vec<u64> = (0..ZONES).filter(|zone| model.zones[*zone as usize].is_random).collect();
-    let zone = if random.is_empty() { rng.below(ZONES) } else { random[rng.below(random.len() as u64) as usize] };
-    let blocks = if rng.chance(0.8) { GRANULARITY * (1 + rng.below(3)) } else { rng.below(20) };
-    (zone * SIZE + model.zones[zone as usize].pointer + blocks).saturating_sub(1)
+/// A command of chance, whose status is that of the model.
+pub(crate) async fn step(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) {
+    let order = Order::draw(rng, model, stamp);
+    perform(rig, model, &[order], false).await;
 }
 
 /// Compares all zones and all data.
@@ -131,7 +64,11 @@ pub(crate) async fn compare(rig: &Rig, model: &Model) {
     for ((number, zone), expected) in (0u64..).zip(&zones).zip(&model.zones) {
         assert_eq!(zone.zs >> 4, expected.state, "zone {number}");
         assert_eq!((zone.zslba.get(), zone.zcap.get(), zone.zt), (number * SIZE, CAPACITY, 2));
-        let pointer = if expected.state == FULL { u64::MAX } else { number * SIZE + expected.pointer };
+        let pointer = if [READ_ONLY, FULL, OFFLINE].contains(&expected.state) {
+            u64::MAX
+        } else {
+            number * SIZE + expected.pointer
+        };
         assert_eq!(zone.wp.get(), pointer, "zone {number}");
         let attributes = [(expected.is_random, ZRWA_VALID), (expected.extension.is_some(), EXTENSION_VALID)];
         let attributes = attributes.iter().filter(|(is, _)| *is).map(|(_, bit)| bit).sum::<u8>();
@@ -143,30 +80,50 @@ pub(crate) async fn compare(rig: &Rig, model: &Model) {
     }
 }
 
-/// What a run did, by the first word of each command that succeeded.
+/// What a run did: the names of commands that succeeded, and the statuses of those that did not.
 type Done = BTreeSet<String>;
 
-fn run(seed: u64, changes: &[&str], cuts: bool) -> Done {
+/// What happens beside commands.
+#[derive(Copy, Clone, Default)]
+struct Beside {
+    /// Power is cut between commands.
+    cuts: bool,
+    /// The flash fails, and zones may become read-only.
+    fails: bool,
+}
+
+fn run(seed: u64, changes: &[&str], Beside { cuts, fails }: Beside) -> Done {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let rig = Rig::new(&sim, changes);
+    let rig = if fails { Rig::seeded(&sim, changes, Seed::new(seed)) } else { Rig::new(&sim, changes) };
     let mut rng = Seed::new(seed).child("zones").rng();
     let (last, all) = (RefCell::new(String::new()), RefCell::new(Done::new()));
     let ended = executor.block_on_within(
         async {
             let (mut model, mut stamp) = (Model::new(), 1);
             for number in 0..COMMANDS {
-                let done = step(&rig, &mut model, &mut rng, &mut stamp).await;
-                if done.contains("Ok") {
-                    all.borrow_mut().extend(done.split(' ').next().map(str::to_owned));
-                }
-                *last.borrow_mut() = format!("{number}: {done}");
+                let orders = match rng.chance(0.1) {
+                    true => Order::draw_several(&mut rng, &model, &mut stamp),
+                    false => vec![Order::draw(&mut rng, &model, &mut stamp)],
+                };
+                *last.borrow_mut() = format!("{number}: {orders:?}");
+                let ended = perform(&rig, &mut model, &orders, fails).await;
+                let told = orders.iter().zip(ended).map(|(order, ended)| match ended {
+                    Ok(_) => order.name().to_owned(),
+                    Err(status) => status.to_string(),
+                });
+                all.borrow_mut().extend(told);
                 if cuts && rng.chance(0.02) {
                     rig.ssd.media().cut_power(Span::from_ms(1));
                     rig.sim.sleep(Span::from_ms(20)).await;
                     model.close_open();
                     rig.ssd.check().unwrap_or_else(|problem| panic!("seed {seed}, after a cut: {problem}"));
                 }
+            }
+            if fails {
+                // What is under way makes the last zones read-only.
+                rig.sim.sleep(Span::from_ms(1_000)).await;
+                perform(&rig, &mut model, &[], fails).await;
             }
             compare(&rig, &model).await;
             // What was under way has ended.
@@ -181,6 +138,16 @@ fn run(seed: u64, changes: &[&str], cuts: bool) -> Done {
     all.into_inner()
 }
 
+/// Statuses that healthy zones have, too.
+const REFUSED: [Status; 6] = [
+    Status::ZONE_IS_FULL,
+    Status::ZONE_INVALID_WRITE,
+    Status::ZONE_BOUNDARY_ERROR,
+    Status::TOO_MANY_ACTIVE_ZONES,
+    Status::INVALID_ZONE_STATE_TRANSITION,
+    Status::INVALID_ZONE_OPERATION,
+];
+
 #[test]
 fn campaign_of_random_commands() {
     for mapping in ["superblock", "plane_group", "dies"] {
@@ -190,17 +157,37 @@ fn campaign_of_random_commands() {
             "plane_group" => &["ftl.zone.mapping=plane_group", "ftl.zone.depth=2"],
             _ => &["ftl.zone.mapping=dies", "ftl.zone.depth=4"],
         };
-        each_seed(|seed| run(seed, changes, false));
+        each_seed(|seed| run(seed, changes, Beside::default()), &REFUSED);
     }
 }
 
 #[test]
 fn campaign_with_failing_programs_and_erases() {
     let faults = "faults=[\"fail program probability=0.003\", \"fail erase probability=0.01\"]";
-    each_seed(|seed| run(seed, &["ftl.over_provisioning=400%", faults], false));
+    each_seed(|seed| run(seed, &["ftl.over_provisioning=400%", faults], Beside::default()), &REFUSED);
 }
 
 #[test]
 fn campaign_with_power_cuts() {
-    each_seed(|seed| run(seed, &["ftl.over_provisioning=400%"], true));
+    let cuts = Beside { cuts: true, fails: false };
+    each_seed(|seed| run(seed, &["ftl.over_provisioning=400%"], cuts), &REFUSED);
+}
+
+/// Flash that fails often, and blocks that are soon used up: zones become read-only, and offline.
+const SCARCE: [&str; 2] =
+    ["ftl.over_provisioning=20%", "faults=[\"fail program probability=0.25\", \"fail erase probability=0.4\"]"];
+/// What is to be seen of them.
+const LOST: [Status; 2] = [Status::ZONE_IS_READ_ONLY, Status::ZONE_IS_OFFLINE];
+
+#[test]
+fn campaign_with_too_few_spare_blocks() {
+    for mapping in [&["ftl.zone.mapping=superblock"][..], &["ftl.zone.mapping=dies", "ftl.zone.depth=4"]] {
+        let changes = [&SCARCE[..], mapping].concat();
+        each_seed(|seed| run(seed, &changes, Beside { cuts: false, fails: true }), &LOST);
+    }
+}
+
+#[test]
+fn campaign_with_too_few_spare_blocks_and_power_cuts() {
+    each_seed(|seed| run(seed, &SCARCE, Beside { cuts: true, fails: true }), &LOST);
 }

@@ -3,7 +3,9 @@
 mod campaign;
 mod figures;
 mod identify;
+mod interference;
 mod model;
+mod order;
 mod random;
 mod rig;
 mod saved;

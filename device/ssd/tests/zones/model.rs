@@ -9,7 +9,9 @@ pub(crate) const EMPTY: u8 = 0x1;
 pub(crate) const IMPLICIT: u8 = 0x2;
 pub(crate) const EXPLICIT: u8 = 0x3;
 pub(crate) const CLOSED: u8 = 0x4;
+pub(crate) const READ_ONLY: u8 = 0xd;
 pub(crate) const FULL: u8 = 0xe;
+pub(crate) const OFFLINE: u8 = 0xf;
 
 #[derive(Clone)]
 pub(crate) struct Zone {
@@ -43,6 +45,7 @@ impl Zone {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Model {
     pub(crate) zones: Vec<Zone>,
     clock: u64,
@@ -51,6 +54,17 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new() -> Model {
         Model { zones: vec![Zone::new(); ZONES as usize], clock: 0 }
+    }
+
+    /// The states of all zones.
+    pub(crate) fn states(&self) -> Vec<u8> {
+        self.zones.iter().map(|zone| zone.state).collect()
+    }
+
+    /// The drive has no blocks left for a zone, which only happens to one that is being written.
+    pub(crate) fn make_read_only(&mut self, zone: usize) -> Option<()> {
+        let zone = &mut self.zones[zone];
+        [IMPLICIT, EXPLICIT, CLOSED].contains(&zone.state).then(|| (zone.state, zone.is_random) = (READ_ONLY, false))
     }
 
     fn count(&self, states: &[u8]) -> usize {
@@ -85,8 +99,11 @@ impl Model {
             return Err(Status::INVALID_FIELD);
         }
         let (pointer, is_random) = (self.zones[number].pointer, self.zones[number].is_random);
-        if self.zones[number].state == FULL {
-            return Err(Status::ZONE_IS_FULL);
+        match self.zones[number].state {
+            FULL => return Err(Status::ZONE_IS_FULL),
+            READ_ONLY => return Err(Status::ZONE_IS_READ_ONLY),
+            OFFLINE => return Err(Status::ZONE_IS_OFFLINE),
+            _ => {}
         }
         let at = if append { pointer } else { at };
         let end = at + stamps.len() as u64;
@@ -144,7 +161,7 @@ impl Model {
         let number = zone as usize;
         let of_zone = &self.zones[number];
         match (of_zone.state, of_zone.is_random) {
-            (FULL, _) => return Err(Status::INVALID_ZONE_STATE_TRANSITION),
+            (FULL | READ_ONLY | OFFLINE, _) => return Err(Status::INVALID_ZONE_STATE_TRANSITION),
             (EMPTY, _) | (_, true) => {}
             _ => return Err(Status::INVALID_ZONE_OPERATION),
         }
@@ -174,6 +191,10 @@ impl Model {
         if slba + blocks > ZONES * SIZE {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
+        let of_blocks = slba / SIZE..=(slba + blocks - 1) / SIZE;
+        if of_blocks.into_iter().any(|zone| self.zones[zone as usize].state == OFFLINE) {
+            return Err(Status::ZONE_IS_OFFLINE);
+        }
         let stamp = |lba: u64| self.zones[(lba / SIZE) as usize].data.get((lba % SIZE) as usize).copied().unwrap_or(0);
         Ok((slba..slba + blocks).map(stamp).collect())
     }
@@ -191,6 +212,7 @@ impl Model {
             send::FINISH => &[IMPLICIT, EXPLICIT, CLOSED],
             send::OPEN => &[CLOSED],
             send::RESET => &[IMPLICIT, EXPLICIT, CLOSED, FULL],
+            send::OFFLINE => &[READ_ONLY],
             _ => &[],
         };
         if action == send::OPEN && self.count(&[CLOSED]) + self.count(&[EXPLICIT]) > OPEN {
@@ -204,6 +226,10 @@ impl Model {
     fn act(&mut self, zone: usize, action: u8) -> Result<(), Status> {
         let state = self.zones[zone].state;
         match action {
+            send::OFFLINE if [READ_ONLY, OFFLINE].contains(&state) => {
+                self.zones[zone] = Zone { state: OFFLINE, extension: self.zones[zone].extension, ..Zone::new() };
+            }
+            _ if [READ_ONLY, OFFLINE].contains(&state) => return Err(Status::INVALID_ZONE_STATE_TRANSITION),
             send::CLOSE if [IMPLICIT, EXPLICIT, CLOSED].contains(&state) => self.zones[zone].state = CLOSED,
             send::FINISH => self.zones[zone].fill(),
             send::OPEN if state != FULL => self.open(zone, EXPLICIT)?,

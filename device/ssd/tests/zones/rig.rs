@@ -95,8 +95,17 @@ impl Rig {
         Rig::of(sim, &profile(changes))
     }
 
+    /// Of a drive with a seed, which decides when its flash fails.
+    pub(crate) fn seeded(sim: &Sim, changes: &[&str], seed: Seed) -> Rig {
+        Rig::with(sim, &profile(changes), seed)
+    }
+
     pub(crate) fn of(sim: &Sim, profile: &Resolved) -> Rig {
-        let ssd = Ssd::new(sim, profile, StoreKind::Ram, Seed::new(3)).expect("memory for a small drive");
+        Rig::with(sim, profile, Seed::new(3))
+    }
+
+    fn with(sim: &Sim, profile: &Resolved, seed: Seed) -> Rig {
+        let ssd = Ssd::new(sim, profile, StoreKind::Ram, seed).expect("memory for a small drive");
         let host = Queue::new(sim, &ssd, QueueId(1), 64);
         Rig { sim: sim.clone(), ssd, host }
     }

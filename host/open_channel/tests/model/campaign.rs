@@ -1,5 +1,5 @@
-//! Random commands against the model, on many seeds: each status, each report and all data. With failing flash, and with power cuts
-//! while commands are under way.
+//! Random commands against the model, on many seeds: each status, each report and all data. With failing flash, with power cuts
+//! while commands are under way, and with both; one command at a time, and writes at depth.
 //!
 //! `NANDSCAPE_TEST_SEEDS=5000 cargo test -p nandscape-host-open_channel --test model campaign` runs more seeds, and
 //! `NANDSCAPE_TEST_SEED=7` only one.
@@ -7,12 +7,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-use nandscape_drive::{Drive, Issuer};
+use nandscape_drive::{Completion, Drive, HostMem, Issuer};
 use nandscape_host_open_channel::Means;
 use nandscape_sim::rng::Rng;
 use nandscape_sim::{Executor, Seed, Span};
-use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::open_channel::{CHUNK_CLOSED, CHUNK_OFFLINE};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::rig::Rig;
 use crate::table::{Chunk, Model};
@@ -53,6 +53,17 @@ enum Trouble {
     None,
     Faults,
     Cuts,
+    Both,
+}
+
+impl Trouble {
+    fn has_faults(self) -> bool {
+        matches!(self, Trouble::Faults | Trouble::Both)
+    }
+
+    fn has_cuts(self) -> bool {
+        matches!(self, Trouble::Cuts | Trouble::Both)
+    }
 }
 
 /// Chunks to work on: few, so that they are filled and reset.
@@ -153,7 +164,7 @@ async fn settle(
         // The part before it had ended when its program failed.
         failed.push(Status::OUT_OF_ORDER_WRITE);
     }
-    if trouble == Trouble::Faults && expected.is_ok() && got.is_err_and(|status| failed.contains(&status)) {
+    if trouble.has_faults() && expected.is_ok() && got.is_err_and(|status| failed.contains(&status)) {
         let before = model.chunks.clone();
         change(model).expect("it was checked");
         return adopt(rig, model, &before).await;
@@ -203,11 +214,18 @@ async fn compare(rig: &Rig, model: &Model) {
     }
 }
 
-/// Writes to several chunks at depth, cuts power in their midst, and sees what is left.
-async fn cut(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) {
-    let before = model.chunks.clone();
-    let (issuer, mut under_way) = (Issuer::new(&rig.sim), Vec::new());
-    let nsid = rig.drive.info().nsid;
+/// What commands end with where the flash fails before power does.
+const FAILED: [Status; 2] = [Status::CHUNK_EARLY_CLOSE, Status::OUT_OF_ORDER_WRITE];
+
+/// Begins writes to several chunks at once, some of them to the same: for each the chunk, its end behind it, and the command.
+fn begin_writes<'a>(
+    rig: &'a Rig,
+    issuer: &'a Issuer,
+    model: &mut Model,
+    rng: &mut Rng,
+    stamp: &mut u64,
+) -> Vec<(usize, usize, impl Future<Output = Completion> + use<'a>)> {
+    let (nsid, mut under_way) = (rig.drive.info().nsid, Vec::new());
     for _ in 0..6 {
         let chunk = chunk(rng, model);
         let first = model.address(chunk, model.chunks[chunk].data.len() as u32);
@@ -215,16 +233,30 @@ async fn cut(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) {
         let stamps: Vec<u64> = (0..addresses.len() as u64).map(|index| *stamp + index).collect();
         *stamp += 100;
         if model.write(&addresses, &stamps).is_ok() {
-            let entry = nandscape_wire_nvme::SubmissionEntry::blocks(
-                nandscape_wire_nvme::IoOpcode::WRITE,
-                nsid,
-                first,
-                addresses.len() as u32,
-            );
-            let mem = nandscape_drive::HostMem::from_bytes(&crate::rig::bytes_of(&stamps));
+            let entry = SubmissionEntry::blocks(IoOpcode::WRITE, nsid, first, addresses.len() as u32);
+            let mem = HostMem::from_bytes(&crate::rig::bytes_of(&stamps));
             under_way.push((chunk, model.chunks[chunk].data.len(), issuer.execute(&*rig.drive, entry, mem)));
         }
     }
+    under_way
+}
+
+/// Writes to several chunks at once: a queue's commands are served in their order, so that all do what the model does.
+async fn write_at_depth(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) {
+    let issuer = Issuer::new(&rig.sim);
+    for (chunk, end, ended) in begin_writes(rig, &issuer, model, rng, stamp) {
+        assert_eq!(ended.await.status.meaning(), Status::SUCCESS, "up to {end} of chunk {chunk}");
+    }
+    // As each write of the rig: what a cut may take back is what it cuts off.
+    if rig.drive.info().volatile_cache {
+        rig.host.flush().await.expect("no program fails");
+    }
+}
+
+/// Writes to several chunks at depth, cuts power in their midst, and sees what is left.
+async fn cut(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64, trouble: Trouble) {
+    let (before, issuer) = (model.chunks.clone(), Issuer::new(&rig.sim));
+    let under_way = begin_writes(rig, &issuer, model, rng, stamp);
     rig.sim.sleep(Span::from_us(rng.below(8_000))).await;
     rig.ssd.media().cut_power(Span::from_ms(1));
     let mut kept: Vec<usize> = before.iter().map(|chunk| chunk.data.len()).collect();
@@ -233,6 +265,8 @@ async fn cut(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) {
         match status.is_success() {
             true if rig.drive.info().volatile_cache => {}
             true => kept[chunk] = kept[chunk].max(end),
+            // The flash may have failed before the cut: that closes a chunk, and writes behind it do not begin at its end.
+            false if trouble.has_faults() && FAILED.contains(&status.meaning()) => {}
             false => assert_eq!(status.meaning(), Status::ABORTED_POWER_LOSS),
         }
     }
@@ -261,8 +295,11 @@ fn run(seed: u64, changes: &[&str], means: Means, trouble: Trouble) -> Done {
                 let (what, ended) = step(&rig, &mut model, &mut rng, &mut stamp, trouble).await;
                 done.borrow_mut().insert(ended.map_or_else(|status| status.to_string(), |()| what.to_owned()));
                 last.set((number, what));
-                if trouble == Trouble::Cuts && rng.chance(0.05) {
-                    cut(&rig, &mut model, &mut rng, &mut stamp).await;
+                if !trouble.has_faults() && rng.chance(0.05) {
+                    write_at_depth(&rig, &mut model, &mut rng, &mut stamp).await;
+                }
+                if trouble.has_cuts() && rng.chance(0.05) {
+                    cut(&rig, &mut model, &mut rng, &mut stamp, trouble).await;
                 }
             }
             compare(&rig, &model).await;
@@ -328,4 +365,14 @@ fn campaign_with_write_back_and_failing_programs_and_erases() {
 #[test]
 fn campaign_with_write_back_and_power_cuts() {
     each_seed(|seed| run(seed, &[WRITE_BACK], Means::Vector, Trouble::Cuts), &REFUSED);
+}
+
+/// Programs and erases that fail.
+const FAULTS: &str = "faults=[\"fail program probability=0.03\", \"fail erase probability=0.05\"]";
+
+#[test]
+fn campaign_with_failing_flash_and_power_cuts() {
+    let statuses = [Status::CHUNK_EARLY_CLOSE, Status::OFFLINE_CHUNK];
+    each_seed(|seed| run(seed, &[FAULTS], Means::Vector, Trouble::Both), &statuses);
+    each_seed(|seed| run(seed, &[WRITE_BACK, FAULTS], Means::Vector, Trouble::Both), &statuses);
 }

@@ -2,17 +2,19 @@
 
 use std::rc::Rc;
 
+use nandscape_device_ssd::Profile;
 use nandscape_drive::mem::Listed;
-use nandscape_drive::{HostMem, Issuer, QueueDrive};
-use nandscape_host_open_channel::{Means, Place};
+use nandscape_drive::{Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive};
+use nandscape_host_open_channel::{Means, OpenChannel, Place};
 use nandscape_sim::{Executor, Sim, Span};
+use nandscape_wire_nvme::io::DsmRange;
 use nandscape_wire_nvme::log::{COMMANDS_AND_EFFECTS, CommandsAndEffects, EFFECT_SUPPORTED};
 use nandscape_wire_nvme::open_channel::{
     CHUNK_CLOSED, CHUNK_FREE, CHUNK_LOG, CHUNK_OFFLINE, CHUNK_OPEN, GEOMETRY, NOTICE_UNRECOVERABLE, NOTICE_WEAR,
     VECTOR_COPY, VECTOR_READ, VECTOR_RESET, VECTOR_WRITE,
 };
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::rig::{BLOCK, Rig, bytes_of};
 
@@ -178,6 +180,128 @@ fn the_drive_notifies_of_chunks_that_go_out_of_use_and_of_data_that_is_lost() {
             Status::OUT_OF_ORDER_WRITE
         );
     });
+}
+
+#[test]
+fn no_notification_is_lost_that_the_drive_keeps() {
+    on_rig(async |sim| {
+        let rig = Rig::new(&sim, &["faults=[\"uncorrectable probability=1\"]"], Means::Vector).await;
+        let first = rig.host.geometry().address(Place { group: 0, pu: 0, chunk: 1, sector: 0 });
+        rig.write(&from(first, WS), &[1; WS as usize]).await.unwrap();
+        let numbers = async |seen| -> Vec<u64> {
+            rig.host.notifications(seen).await.unwrap().iter().map(|notice| notice.nc.get()).collect()
+        };
+        for (reads, seen, expected) in [(1, 0, 1..=1), (100, 1, 2..=101), (154, 0, 1..=255), (45, 255, 256..=300)] {
+            for _ in 0..reads {
+                rig.host.read(&[first]).await.unwrap_err();
+            }
+            assert_eq!(numbers(seen).await, Vec::from_iter(expected));
+        }
+        // More than it keeps: the first number tells of those that were dropped.
+        assert_eq!(numbers(0).await, Vec::from_iter(46..=300));
+        assert!(numbers(300).await.is_empty());
+    });
+}
+
+#[test]
+fn a_copy_by_rows_has_as_many_commands_as_its_sources_need() {
+    on_rig(async |sim| {
+        let changes = ["controller.max_transfer=2MiB", "buffer.size=2MiB", "geometry.pages_per_block=96"];
+        let rig = Rig::new(&sim, &changes, Means::Rows).await;
+        let place = |group, chunk| rig.host.geometry().address(Place { group, pu: 0, chunk, sector: 0 });
+        let (a, b, to) = (place(0, 1), place(1, 2), place(2, 0));
+        let stamps: Vec<u64> = (1_000..1_384).collect();
+        for first in [a, b] {
+            rig.write(&from(first, 384), &stamps).await.unwrap();
+        }
+        // No two of them are in a row.
+        let sources: Vec<u64> = (0..300).map(|number| if number % 2 == 0 { a } else { b } + number).collect();
+        rig.host.copy(&sources, &from(to, 300)).await.unwrap();
+        assert_eq!(rig.read(&from(to, 300)).await.unwrap(), stamps[..300]);
+    });
+}
+
+#[test]
+fn one_range_over_all_addresses_resets_all_chunks_in_a_few_steps_each() {
+    // A chunk's blocks are no power of two, so that there are addresses between chunks which hold nothing.
+    let changes = ["capacity=96MiB", "ftl.open_channel.multiple_resets=true", "geometry.dies_per_channel=3"];
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = executor.block_on(Rig::new(&sim, &changes, Means::Vector)).unwrap();
+    let chunks = rig.host.geometry().chunk_places().count() as u64;
+    assert!(chunks > 600 && !rig.host.geometry().sectors.is_power_of_two(), "{chunks}");
+    let (place, all) = (|group, chunk| Place { group, pu: 0, chunk, sector: 0 }, rig.drive.info().blocks as u32);
+    let [first, last] = [place(0, 0), place(2, 1)].map(|place| rig.host.geometry().address(place));
+    let dsm = async |slba: u64, blocks: u32, ranges: u32| {
+        let range = DsmRange { slba: slba.into(), blocks: blocks.into(), ..DsmRange::default() };
+        let ranges = vec![range; ranges as usize];
+        let entry = SubmissionEntry::deallocate(1, ranges.len() as u32);
+        ended(&sim, &rig.drive, entry, HostMem::from_bytes(ranges.as_bytes())).await.0
+    };
+    let steps = async {
+        for chunk in [first, last] {
+            rig.write(&from(chunk, WS), &[1; WS as usize]).await.unwrap();
+        }
+        assert_eq!(dsm(first, all, 1).await, Status::SUCCESS);
+    };
+    executor.block_on_within(steps, 40 * chunks).expect("two erases of a chunk are a few steps");
+    let rest = async {
+        assert!(rig.host.report().await.unwrap().iter().all(|chunk| (chunk.state, chunk.written) == (CHUNK_FREE, 0)));
+        assert!(rig.ssd.media().counts().erases >= 2 * chunks);
+        // Chunks twice, however often; a part of a chunk; and beyond the last.
+        assert_eq!(dsm(first, all, 256).await, Status::INVALID_RESET);
+        assert_eq!(dsm(first, 64 + 12, 1).await, Status::INVALID_FIELD);
+        assert_eq!(dsm(first + 48, 16, 1).await, Status::LBA_OUT_OF_RANGE);
+        assert_eq!(dsm(first, all + 1, 1).await, Status::LBA_OUT_OF_RANGE);
+        assert_eq!(dsm(first, 64 + 48, 1).await, Status::SUCCESS);
+    };
+    executor.block_on(rest).unwrap();
+}
+
+#[test]
+fn a_program_that_no_vector_can_write_is_refused() {
+    let wide = "version = 1\nbase = \"default\"\nlba_size = \"4KiB\"\ncapacity = \"64MiB\"\n[geometry]\nchannels = 1\n\
+                planes_per_die = 4\npages_per_block = 12\npage_size = \"32KiB\"\n[timing]\nprogram_unit = \"word_line\"\n\
+                planes = \"multi_plane\"\n[buffer]\nmode = \"through\"\nsize = \"2MiB\"\n[controller]\nmax_transfer = \"1MiB\"\n\
+                [ftl]\nkind = \"open_channel\"\nover_provisioning = \"50%\"\n";
+    let resolve = |changes: &[&str]| {
+        let mut profile = Profile::parse("wide.toml", wide).unwrap();
+        profile.set_all(changes).unwrap();
+        profile.resolve().map(drop).map_err(|error| error.to_string())
+    };
+    let told = resolve(&[]).unwrap_err();
+    assert!(
+        told.contains("geometry") && told.contains("one program writes 96 blocks") && told.contains("at most 64"),
+        "{told}"
+    );
+    resolve(&["timing.program_unit=page"]).unwrap();
+    resolve(&["geometry.page_size=16KiB"]).unwrap();
+}
+
+#[test]
+fn a_drive_whose_minimum_write_fits_no_command_is_not_opened() {
+    on_rig(async |sim| {
+        // A command may move less than it takes.
+        let rig = Rig::new(&sim, &[], Means::Vector).await;
+        let few = Rc::new(Few(rig.drive.clone()));
+        let opened = async |means| OpenChannel::open(&sim, rig.admin.clone(), few.clone(), means).await.map(drop);
+        for means in [Means::Vector, Means::Rows] {
+            assert_eq!(opened(means).await.unwrap_err().status, Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+        }
+    });
+}
+
+/// A drive that takes fewer blocks of a command than are written at least.
+struct Few(Rc<QueueDrive>);
+
+impl Drive for Few {
+    fn info(&self) -> DriveInfo {
+        DriveInfo { max_blocks: WS - 1, ..self.0.info() }
+    }
+
+    fn submit(&self, io: Io) {
+        self.0.submit(io);
+    }
 }
 
 #[test]

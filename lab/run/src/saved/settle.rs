@@ -16,14 +16,14 @@ use std::rc::{Rc, Weak};
 use nandscape_device_ftl::Stats;
 use nandscape_device_ssd::{Profile, Resolved, SavedDrive, Ssd};
 use nandscape_drive::Drive;
-use nandscape_lab_workload::{Direction, Hooks, Limit, Runner, Served, Workload};
+use nandscape_lab_workload::{Direction, Hooks, Limit, PlacedBy, Runner, Served, Workload};
 use nandscape_sim::Seed;
 
 use super::StateError;
 use super::history::{History, Settled};
 use crate::build::{DriveError, Precondition};
 use crate::rig::{Rig, RigDrive, Wanted};
-use crate::simulation::{Phase, Progress, RunError, Simulation, connect_for, zone_limits};
+use crate::simulation::{Phase, Progress, RunError, Simulation, check_placement, connect_for, zone_limits};
 
 /// Write amplification of two windows is the same when it differs by less than this share.
 const SAME: f64 = 0.01;
@@ -51,12 +51,7 @@ pub(super) fn settle(
         }
         None => Ok(()),
     });
-    let fits = fits.and_then(|()| match load.jobs.iter().find(|job| job.placing.is_some()) {
-        Some(job) => {
-            Err(format!("job \"{}\": dataplacement: a state does not keep whose data a block holds", job.name))
-        }
-        None => Ok(()),
-    });
+    let fits = fits.and_then(|()| check_placement(load, &profile));
     let fits = fits.and_then(|()| profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
     fits.map_err(RunError::Workload)?;
     let seed = Seed::new(simulation.seed);
@@ -71,6 +66,9 @@ pub(super) fn settle(
     let ssd = rig.ssds().next().expect("one was given").clone();
     let load = Workload { limit: Limit::Requests(u64::MAX / 4), warmup: 0, ..load.clone() };
     let drives = connect_for(&load, &rig)?;
+    if load.places_by(PlacedBy::Streams) {
+        rig.enable_streams(0)?;
+    }
     let mut windows = Windows::new(&load, &profile, &ssd, progress.clone());
     let begun = rig.sim().now();
     for round in 0.. {

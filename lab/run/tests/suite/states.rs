@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::{Begin, Finished, Precondition, RunError, Simulation, Start, StateFile};
-use nandscape_lab_workload::{JobSpec, Limit, Share, Workload, Zoned};
+use nandscape_lab_workload::{JobSpec, Limit, PlacementWords, Share, Workload, Zoned};
 use nandscape_sim::{Rng, Seed};
 
 fn variable(name: &str, default: u64) -> u64 {
@@ -140,6 +140,36 @@ fn drives_of_other_kinds_go_on_from_a_file_as_without() {
                 same_from_a_file(&simulation, load, &format!("{drive} under its load"));
             }
         }
+    }
+}
+
+/// Collections find in full blocks whose data they hold: else what is moved out of them would come into blocks of others.
+#[test]
+fn a_drive_with_handles_knows_from_a_file_whose_data_its_blocks_hold() {
+    let words =
+        |id: &str| PlacementWords { ids: Some(id.to_owned()), by: Some("fdp".to_owned()), ..Default::default() };
+    let tenant = |rw: &str, offset, id| JobSpec {
+        name: rw.to_owned(),
+        rw: rw.parse().unwrap(),
+        iodepth: 4,
+        size: Share::Of(0.5),
+        offset: Share::Of(offset),
+        placing: words(id).placing().unwrap(),
+        ..JobSpec::default()
+    };
+    for isolation in ["persistent", "initial"] {
+        let changes = ["capacity=64MiB", "geometry.channels=2", "geometry.dies_per_channel=2", "ftl.fdp.handles=2"];
+        let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+        let profile = resolve("default", &[changes, vec![format!("ftl.fdp.isolation={isolation}")]].concat());
+        let first = tenant("randwrite", 0.5, "1");
+        let mut simulation = simulation(profile, Precondition::Full, StoreKind::None, first, 9);
+        simulation.workload.jobs.push(tenant("write", 0.0, "0"));
+        let load = || Start::Load(Box::new(simulation.workload.clone()));
+        same_from_a_file(&simulation, load, isolation);
+        let report = run(&simulation, load(), None).unwrap().report;
+        let placement = report.placement.expect("the drive has handles");
+        assert!(placement.handles[1].moved_bytes > 1 << 20, "{placement:?}");
+        assert_eq!(placement.mixed_moved_bytes == 0, isolation == "persistent", "{placement:?}");
     }
 }
 

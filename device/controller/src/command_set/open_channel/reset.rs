@@ -1,6 +1,10 @@
-//! Vector Chunk Reset (OC 4.5), and Dataset Management that deallocates whole chunks, which resets them. The chunks of a command are
-//! erased side by side.
+//! Vector Chunk Reset (OC 4.5), and Dataset Management that deallocates whole chunks, which resets them. Parallel units erase the chunks
+//! of a command side by side, each one chunk after another: one command may name all chunks of a drive, and what is polled at each
+//! step is bounded by the parallel units.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use nandscape_device_ftl::open_channel::{ChunkError, Layout};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::{DSM_ATTRIBUTES, DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{Parameter, Status};
@@ -48,20 +52,25 @@ impl OpenChannel {
         self.reset(&addresses, breakdown).await
     }
 
-    /// The chunks of blocks in a row, which are whole chunks.
+    /// The chunks of blocks in a row, which are whole chunks. Addresses between chunks, which hold nothing, may lie among them.
     fn chunks_of(&self, mut slba: u64, blocks: u64, addresses: &mut Vec<u64>) -> Result<(), Failure> {
-        let Some(end) = slba.checked_add(blocks) else { return Err(Status::LBA_OUT_OF_RANGE.final_().into()) };
+        let layout = self.layout();
+        let Some(end) = slba.checked_add(blocks).filter(|end| *end <= layout.addresses()) else {
+            return Err(Status::LBA_OUT_OF_RANGE.final_().into());
+        };
+        let units = u64::from(layout.chunk_units());
         while slba < end {
-            let units = u64::from(self.layout().chunk_units());
-            match self.layout().place(slba) {
+            let chunk = match layout.place(slba) {
                 None => return Err(Status::LBA_OUT_OF_RANGE.final_().into()),
-                Some((_, 0)) if end - slba >= units => addresses.push(slba),
-                Some(_) => {
-                    let culprit = Culprit::Block(slba);
-                    return Err(Failure { status: Status::INVALID_FIELD.final_(), culprit });
-                }
+                Some((chunk, 0)) if end - slba >= units => chunk,
+                Some(_) => return Err(failed_at(Status::INVALID_FIELD.final_(), slba)),
+            };
+            // A list that is longer names one of them twice.
+            if addresses.len() == layout.all_chunks() as usize {
+                return Err(failed_at(Status::INVALID_RESET.final_(), slba));
             }
-            slba += units;
+            addresses.push(slba);
+            slba = if chunk + 1 < layout.all_chunks() { layout.address(chunk + 1, 0) } else { end };
         }
         Ok(())
     }
@@ -69,26 +78,65 @@ impl OpenChannel {
     /// Resets chunks: all of them, or none if one may not be.
     async fn reset(&self, addresses: &[u64], breakdown: &mut Breakdown) -> Outcome {
         let chunks = runs(addresses, self.layout(), 1)?;
-        for (number, run) in chunks.iter().enumerate() {
+        let mut named = BTreeSet::new();
+        for run in &chunks {
             if let Err(error) = self.ftl().check_reset(run.chunk) {
                 return Err(run.failed(status_of(error), self.layout()));
             }
-            if chunks[..number].iter().any(|before| before.chunk == run.chunk) {
+            if !named.insert(run.chunk) {
                 return Err(run.failed(Status::INVALID_RESET.final_(), self.layout()));
             }
         }
-        let ended = together(chunks.iter().map(|run| self.reset_chunk(*run)).collect(), breakdown).await;
-        gathered(&chunks, ended)
+        let parts = by_unit(&chunks, self.layout()).into_values().map(|runs| self.reset_in_turn(runs)).collect();
+        let mut ended: Vec<(u32, Result<(), Failure>)> =
+            together(parts, breakdown).await.into_iter().flatten().collect();
+        ended.sort_by_key(|(at, _)| *at);
+        gathered(&chunks, ended.into_iter().map(|(_, ended)| ended).collect())
     }
 
-    fn reset_chunk(&self, run: Run) -> Part<'_, Result<(), Failure>> {
+    /// The results are those of the addresses by their numbers.
+    fn reset_in_turn(&self, runs: Vec<Run>) -> Part<'_, Vec<(u32, Result<(), Failure>)>> {
         Box::pin(async move {
-            let mut breakdown = Breakdown::new();
-            let ended = self.ftl().reset(run.chunk, &mut breakdown).await.map_err(|error| Failure {
-                status: status_of(error),
-                culprit: Culprit::Block(self.layout().address(run.chunk, 0)),
-            });
+            let (mut ended, mut breakdown) = (Vec::with_capacity(runs.len()), Breakdown::new());
+            let mut before = Ok(());
+            for run in runs {
+                // Behind a power cut nothing is begun.
+                if before != Err(ChunkError::PowerLost) {
+                    before = self.ftl().reset(run.chunk, &mut breakdown).await;
+                }
+                let failure = |error| failed_at(status_of(error), self.layout().address(run.chunk, 0));
+                ended.push((run.at, before.map_err(failure)));
+            }
             (ended, breakdown)
         })
+    }
+}
+
+/// A failure at a block.
+fn failed_at(status: Status, slba: u64) -> Failure {
+    Failure { status, culprit: Culprit::Block(slba) }
+}
+
+/// What is reset, by parallel unit.
+fn by_unit(runs: &[Run], layout: &Layout) -> BTreeMap<u32, Vec<Run>> {
+    let mut units: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
+    runs.iter().for_each(|run| units.entry(run.chunk / layout.chunks).or_default().push(*run));
+    units
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reset_of_all_chunks_has_a_part_for_each_parallel_unit() {
+        let layout =
+            Layout { groups: 2, pus: 3, chunks: 1_000, planes: 1, word_line: 1, block_pages: 6, page_units: 4 };
+        let addresses: Vec<u64> = (0..layout.all_chunks()).rev().map(|chunk| layout.address(chunk, 0)).collect();
+        let runs = runs(&addresses, &layout, 1).unwrap_or_else(|_| panic!("all are there"));
+        let units = by_unit(&runs, &layout);
+        assert_eq!((units.len(), units.values().map(Vec::len).collect::<BTreeSet<_>>()), (6, BTreeSet::from([1_000])));
+        assert!(units.iter().all(|(unit, runs)| runs.iter().all(|run| run.chunk / 1_000 == *unit)));
+        assert!(units[&0].is_sorted_by_key(|run| run.at));
     }
 }

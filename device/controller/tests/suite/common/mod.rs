@@ -89,8 +89,8 @@ pub(crate) fn faulty_drive(
 }
 
 /// A drive whose hosts place data.
-pub(crate) fn placing_drive(sim: &Sim, placement: PlacementConfig) -> Drive {
-    any_drive(sim, config(), StoreKind::Ram, (26, &[]), placement)
+pub(crate) fn placing_drive(sim: &Sim, placement: PlacementConfig, faults: &[&str]) -> Drive {
+    any_drive(sim, config(), StoreKind::Ram, (26, faults), placement)
 }
 
 fn any_drive(
