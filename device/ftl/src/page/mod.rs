@@ -397,6 +397,10 @@ impl Ftl for PageFtl {
         self.state.borrow().spare()
     }
 
+    fn has_room_on_all_planes(&self) -> bool {
+        self.state.borrow().has_room_on_all_planes()
+    }
+
     fn read_only(&self) -> Option<ReadOnly> {
         self.read_only.get()
     }

@@ -30,9 +30,9 @@ section! {
         die_spread: Text<Ratio>,
         /// By how much longer an erase takes after `timing.rated_erases`: `"50%"`. It grows in proportion to the erases.
         erase_growth: Text<Ratio>,
-        /// Share of the blocks that fail to be erased within `timing.rated_erases`: `"1%"`. They go bad.
+        /// Share of the blocks that fail to be erased within `timing.rated_erases`: `"1%"`. They go bad, before the run too.
         erase_failures: Text<Ratio>,
-        /// Share of the blocks in which a program fails within `timing.rated_erases`: `"1%"`. They go bad.
+        /// Share of the blocks in which a program fails within `timing.rated_erases`: `"1%"`. They go bad, before the run too.
         program_failures: Text<Ratio>,
         /// How failures grow with erases: the exponent of a Weibull distribution, 0.1 to 20; 1 is a constant rate: `3`.
         failure_shape: f64,
@@ -42,9 +42,15 @@ section! {
         /// For how long a new drive has been in use when a run begins: `"18months"`, `"2years"`, `"90days"` or `"12h"`. A drive in
         /// a file or from a state has its own age.
         age: Text<Age>,
-        /// Writes of the whole capacity on each day of `age`, 0 to 1000: `1`. Times the write amplification to expect.
+        /// Writes of the whole capacity on each day of `age`, 0 to 1000: `1`.
         writes_per_day: f64,
-        /// Erases of each block when a run begins, in the mean: `1500`. Left out, those of `age` and `writes_per_day`.
+        /// Write amplification of the time before a run, 1 to 1000: `1`. Erases that follow from `writes_per_day` are so many times more,
+        /// and the writes of hosts that SMART tells for `cycles` so many times fewer.
+        write_amplification: f64,
+        /// Reads of the whole capacity on each day of `age`, 0 to 1000: `1`. The data that is there has been read so since it was written.
+        reads_per_day: f64,
+        /// Erases of each block when a run begins, in the mean: `1500`. Left out, those of `age`, `writes_per_day` and
+        /// `write_amplification`.
         cycles: u32,
         /// Standard deviation of the erases of blocks, as a share of their mean: `"5%"`.
         cycles_spread: Text<Ratio>,

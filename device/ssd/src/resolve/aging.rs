@@ -103,16 +103,20 @@ fn correction(keys: &AgingKeys, timing: &Timing, geometry: &Counts) -> Result<Co
 fn life(keys: &AgingKeys, geometry: &Counts, logical: u32) -> Result<Life> {
     let age = or(&keys.age, NO_TIME).0;
     let a_day = number("wear.writes_per_day", keys.writes_per_day.unwrap_or(1.0), 0.0, 1_000.0)?;
+    let reads = number("wear.reads_per_day", keys.reads_per_day.unwrap_or(1.0), 0.0, 1_000.0)?;
+    let amplification = number("wear.write_amplification", keys.write_amplification.unwrap_or(1.0), 1.0, 1_000.0)?;
     let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, .. } = *geometry;
     let blocks = [channels, dies_per_channel, planes_per_die, blocks_per_plane].map(f64::from);
     let units_of_block = f64::from(geometry.pages_per_block * (geometry.page_size / geometry.unit_size));
     let share = f64::from(logical) / (blocks.iter().product::<f64>() * units_of_block);
-    let cycles = keys.cycles.map_or(age.as_s() / 86_400.0 * a_day * share, f64::from);
+    let cycles = keys.cycles.map_or(age.as_s() / 86_400.0 * a_day * share * amplification, f64::from);
     Ok(Life {
         cycles: number("wear.cycles", cycles, 0.0, 1e7)?,
         spread: self::share("wear.cycles_spread", &keys.cycles_spread, 1.0)?,
         age,
         shelf: or(&keys.shelf, NO_TIME).0,
+        reads_a_day: reads * share,
+        amplification,
     })
 }
 
@@ -188,6 +192,9 @@ mod tests {
         assert!((430.0..547.5).contains(&life.cycles), "{}", life.cycles);
         let twice = resolve(&["wear.age=18months", "wear.writes_per_day=2"]).unwrap().unwrap().life;
         assert!((twice.cycles / life.cycles - 2.0).abs() < 1e-12);
+        let amplified = resolve(&["wear.age=18months", "wear.write_amplification=3"]).unwrap().unwrap().life;
+        assert!((amplified.cycles / life.cycles - 3.0).abs() < 1e-12);
+        assert_eq!((amplified.amplification, amplified.reads_a_day), (3.0, life.reads_a_day));
     }
 
     #[test]
@@ -199,6 +206,8 @@ mod tests {
             ("wear.retry_steps=17", "wear.retry_steps: 17 is out of range"),
             ("wear.page_types=[1]", "wear.page_types: has 1 factors"),
             ("wear.failure_shape=0", "wear.failure_shape: 0 is out of range"),
+            ("wear.write_amplification=0.5", "wear.write_amplification: 0.5 is out of range"),
+            ("wear.reads_per_day=-1", "wear.reads_per_day: -1 is out of range"),
             ("wear.age=18", "is not a time such as \"18months\""),
             ("wear.layer_spread=150%", "wear.layer_spread: 150% is out of range"),
         ] {
