@@ -186,7 +186,7 @@ impl PageFtl {
     }
 
     #[inline(always)]
-    fn unpin(&self, page: PageId) {
+    pub(super) fn unpin(&self, page: PageId) {
         if self.state.borrow_mut().unpin_page(page) {
             self.unpinned.notify();
         }

@@ -36,6 +36,7 @@ fn aging(life: Life) -> Aging {
         erase_growth: 0.0,
         failures: FAILURES,
         refresh: None,
+        scrub: None,
         life,
     }
 }

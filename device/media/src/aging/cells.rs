@@ -123,23 +123,30 @@ impl AgingCells {
     }
 
     /// The error rate of a page at the first attempt, in the parts of [`ErrorRates::parts`](super::ErrorRates::parts).
-    fn rate(&self, page: PageId, begun: &Begun<'_>, geometry: &Geometry) -> (f64, f64) {
-        let Block { written, reads } = self.blocks.borrow()[begun.block.0 as usize];
-        let hours = (begun.now.ns() as i64).saturating_sub(written) as f64 / HOUR_NS;
+    #[inline]
+    pub(super) fn parts_of(
+        &self,
+        page: PageId,
+        block: BlockId,
+        (erases, now): (u32, Time),
+        geometry: &Geometry,
+    ) -> (f64, f64) {
+        let Block { written, reads } = self.blocks.borrow()[block.0 as usize];
+        let hours = (now.ns() as i64).saturating_sub(written) as f64 / HOUR_NS;
         let reads = f64::from(reads) / f64::from(geometry.pages_per_block());
-        let (floor, shift) = self.aging.rates.parts(begun.erases, hours, reads);
-        let factor = self.of_block[begun.block.0 as usize] * self.of_page[geometry.page_in_block(page) as usize];
+        let (floor, shift) = self.aging.rates.parts(erases, hours, reads);
+        let factor = self.of_block[block.0 as usize] * self.of_page[geometry.page_in_block(page) as usize];
         (floor * factor, shift * factor)
     }
 
     fn read(&self, begun: &Begun<'_>, geometry: &Geometry, struck: Option<Struck>) -> Option<Struck> {
         let page = begun.pages[0];
-        let parts = self.rate(page, begun, geometry);
+        let parts = self.parts_of(page, begun.block, (begun.erases, begun.now), geometry);
         {
             let block = &mut self.blocks.borrow_mut()[begun.block.0 as usize];
             block.reads = block.reads.saturating_add(1);
         }
-        let draw = self.draw(page, begun.erases, "read");
+        let draw = self.draw_of_read(page, begun.erases);
         let fails = |step: &u32| draw < self.aging.correction.page_fails(self.aging.rate_at(parts, *step));
         let steps = (0..=self.aging.retries.steps).find(|step| !fails(step));
         let mut counts = self.counts.borrow_mut();
@@ -194,6 +201,15 @@ impl AgingCells {
             return ends(struck, MediaError::Failed, 0);
         }
         struck
+    }
+
+    /// What decides on the reads of a page until its block is erased.
+    pub(super) fn draw_of_read(&self, page: PageId, erases: u32) -> f64 {
+        self.draw(page, erases, "read")
+    }
+
+    pub(super) fn count_scrub_read(&self) {
+        self.counts.borrow_mut().scrub_reads += 1;
     }
 
     /// A number in [0, 1) that a page keeps until its block is erased, one for each purpose.

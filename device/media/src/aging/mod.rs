@@ -8,6 +8,7 @@
 //! | `past` | what a drive did in that life, for reports |
 //! | `cells` | what is known of each block, and what strikes an operation |
 //! | `health` | what is estimated of a block, and who is told |
+//! | `decoded` | what a decoder tells of a page that it has corrected |
 //! | `tally` | counts for reports |
 //!
 //! Everything that is left to chance is drawn from the seed, the address and the number of erases, not from a stream: the order
@@ -34,6 +35,7 @@
 
 mod cells;
 mod correction;
+mod decoded;
 mod health;
 mod life;
 mod past;
@@ -43,6 +45,7 @@ mod tally;
 use nandscape_sim::Span;
 
 pub use correction::Correction;
+pub use decoded::Decoded;
 pub use health::BlockHealth;
 pub use life::Life;
 pub use past::Past;
@@ -76,6 +79,8 @@ pub struct Aging {
     pub failures: Failures,
     /// The share of the error rate that can be corrected at which blocks are to be written anew; `None` is never.
     pub refresh: Option<f64>,
+    /// In which time every block is read once, to find those that are near what can be corrected; `None` is never.
+    pub scrub: Option<Span>,
     /// The state at the start.
     pub life: Life,
 }

@@ -26,6 +26,7 @@ fn aging() -> Aging {
         erase_growth: 0.0,
         failures: Failures { erase: 0.0, program: 0.0, shape: 3.0 },
         refresh: None,
+        scrub: None,
         life: Life::NONE,
     }
 }

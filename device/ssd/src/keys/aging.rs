@@ -1,5 +1,6 @@
 //! `[wear]`: how the flash ages, and how old it is.
 
+use nandscape_sim::Span;
 use nandscape_sim::units::Ratio;
 
 use super::KeyDoc;
@@ -37,8 +38,11 @@ section! {
         /// How failures grow with erases: the exponent of a Weibull distribution, 0.1 to 20; 1 is a constant rate: `3`.
         failure_shape: f64,
         /// The share of the error rate that can be corrected at which a block is written anew, with `ftl.kind = "page"`: `"80%"`, by what
-        /// is known of its erases, its age and its reads. 0 is never.
+        /// is known of its erases, its age and its reads, and with `scrub` by the errors of its pages. 0 is never.
         refresh: Text<Ratio>,
+        /// In which time each block is read once, with `ftl.kind = "page"` and `refresh`: `"60s"`. Left out or 0, blocks are not read for
+        /// that.
+        scrub: Text<Span>,
         /// For how long a new drive has been in use when a run begins: `"18months"`, `"2years"`, `"90days"` or `"12h"`. A drive in
         /// a file or from a state has its own age.
         age: Text<Age>,
