@@ -101,3 +101,23 @@ fn a_worn_drive_ends_read_only_with_its_reason() {
     assert!(ran.err.contains("note: requests failed because of the age of the flash"), "{}", ran.err);
     assert!(ran.err.contains("note: the drive is read-only: no spare blocks are left"), "{}", ran.err);
 }
+
+/// A life that leaves no spare block is refused, with the keys that decide on it; one that leaves some takes its share of them.
+#[test]
+fn a_life_before_the_run_takes_spare_blocks_or_is_refused() {
+    let lived = |cycles| {
+        let small = ["geometry.channels=2", "geometry.dies_per_channel=1", "ftl.over_provisioning=40%"];
+        small
+            .into_iter()
+            .chain(["wear.erase_failures=5%", cycles])
+            .flat_map(|key| ["--set", key])
+            .collect::<Vec<&str>>()
+    };
+    let over = [&SMALL[..], &lived("wear.cycles=30000"), &READS].concat();
+    refuse(&over, &["error: wear.cycles", "spare ones", "ftl.over_provisioning"]);
+    let report = aged(&lived("wear.cycles=3000"));
+    let retired = number(&report, "/damage/retired_blocks");
+    assert!(retired > 0.0, "{report}");
+    let (left, new) = (number(&report, "/damage/spare_blocks"), number(&report, "/damage/spare_blocks_new"));
+    assert_eq!(new - left, retired);
+}

@@ -218,6 +218,27 @@ fn the_ages_of_blocks_are_part_of_the_saved_state() {
     assert_eq!((ended, fresh.aging_counts().unwrap().retries), found);
 }
 
+/// A state brings its bad blocks and its totals with it, into a drive that would have had others.
+#[test]
+fn what_a_life_has_left_is_part_of_the_saved_state() {
+    let failures = Failures { erase: 0.2, program: 0.0, shape: 3.0 };
+    let mut aging = Aging { failures, ..lived(3_000.0, 10) };
+    (aging.life.age, aging.life.amplification, aging.life.reads_a_day) = (DAY * 500, 2.0, 1.0);
+    let flash = flash(aging, 9);
+    let sim = Executor::new().sim();
+    let media = flash.media(&sim);
+    let bad = |media: &Media| (0..BLOCKS).map(|block| media.is_grown_bad(BlockId(block))).collect::<Vec<bool>>();
+    let (grown, past, reads) = (bad(&media), media.past(), media.block_health(BlockId(5)).expect("it ages").reads);
+    assert!(media.grown_bad_blocks() > 30 && past.written_bytes > 0 && past.read_bytes > 0 && reads > 0.0);
+    let saved = media.take_saved().expect("it is at rest");
+    let other = TestFlash { aging: Some(Aging { failures, ..lived(6_000.0, 0) }), seed: Seed::new(77), ..flash };
+    let mut restored = Media::new(&sim, other.config()).expect("memory for small tables");
+    assert_ne!((bad(&restored), restored.past()), (grown.clone(), past));
+    restored.put_saved(saved).expect("it is of such flash");
+    assert_eq!((bad(&restored), restored.past()), (grown, past));
+    assert_eq!(restored.block_health(BlockId(5)).expect("it ages").reads, reads);
+}
+
 /// Of a life before the run, blocks have gone bad in the share that the Weibull distribution says, whatever mix of erases and programs
 /// failed: over seeds, within five standard deviations each, and all together by a chi-square test.
 #[test]
