@@ -192,7 +192,7 @@ impl PageFtl {
         }
     }
 
-    fn page_not_read(&self, page: PageId, error: MediaError) {
+    pub(super) fn page_not_read(&self, page: PageId, error: MediaError) {
         self.state.borrow_mut().take_note(Broken { error, page });
         self.unpin(page);
         // A plane that went out of use has its collector leave.

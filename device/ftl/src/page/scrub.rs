@@ -55,7 +55,7 @@ impl PageFtl {
         for page in (0..geometry.pages_per_block()).map(|number| geometry.page_at(block, number)) {
             // The block may be collected meanwhile, and written again.
             let info = self.info(block);
-            if info.state != BlockState::Full || info.sealed_at != sealed_at || !self.is_scrubbed() {
+            if info.state != BlockState::Full || info.sealed_at != sealed_at || !self.is_scrubbed(block) {
                 return false;
             }
             match self.scrub(page).await {
@@ -69,10 +69,11 @@ impl PageFtl {
         false
     }
 
-    /// Whether blocks may be read, and moved if need be.
-    fn is_scrubbed(&self) -> bool {
+    /// Whether a block may be read, and moved if need be.
+    fn is_scrubbed(&self, block: BlockId) -> bool {
         let state = self.state.borrow();
-        self.is_running() && !state.pace.is_suspended && state.damage.read_only.is_none()
+        let is_in_use = !state.collectors.is_out_of_use(state.geometry.plane_of(block));
+        self.is_running() && is_in_use && !state.pace.is_suspended && state.damage.read_only.is_none()
     }
 
     /// Reads a page, whose block is not erased meanwhile.
@@ -81,7 +82,11 @@ impl PageFtl {
         self.state.borrow_mut().tables.blocks.pin(geometry.block_of(page));
         let read = self.media.read(page, geometry.page_size(), READER, &mut Breakdown::new()).await;
         self.media.count_scrub_read();
-        self.unpin(page);
+        match read {
+            Ok(()) => self.unpin(page),
+            // A plane that does not answer goes out of use.
+            Err(error) => self.page_not_read(page, error),
+        }
         read
     }
 }
