@@ -175,6 +175,11 @@ pub trait Ftl: 'static {
     /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
+    /// Whether each plane has the good blocks that its even share of the data needs. A plane that has not is given up sooner or later.
+    fn has_room_on_all_planes(&self) -> bool {
+        true
+    }
+
     /// Why the drive takes no more data, if it takes none. A reservation made then must not be accepted.
     fn read_only(&self) -> Option<ReadOnly>;
 
@@ -512,7 +517,7 @@ pub struct Stats {
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
     pub buffer_merges: u64,
-    /// Blocks that have gone bad in use.
+    /// Blocks that have gone bad in use, in a life before the run too.
     pub retired_blocks: u64,
     /// Planes that are used no more: they do not answer, or have no page left for their collector.
     pub planes_out_of_use: u64,

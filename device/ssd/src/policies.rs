@@ -88,6 +88,7 @@ pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> 
         admission,
         victim: own.victim.as_ref().map_or_else(named, |make| make(geometry)),
         buffer: own.buffer.as_ref().map(|make| make(geometry)),
+        patrol: None,
     }
 }
 

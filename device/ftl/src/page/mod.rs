@@ -17,6 +17,7 @@
 //! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
 //! | `refresh` | blocks that are written anew because their data grows old |
+//! | `scrub` | reads of all blocks in turn, which find those that are to be refreshed |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
 //! | `holdup` | behind whom the host's data waits |
@@ -56,6 +57,7 @@ mod saved;
 mod schedule;
 #[cfg(test)]
 mod schedule_test;
+mod scrub;
 mod spoil;
 mod state;
 mod streams;
@@ -82,7 +84,9 @@ use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary};
 use crate::placement::{PlacementConfig, PlacementEvent, PlacementReport};
-use crate::policy::{AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, VictimPolicy};
+use crate::policy::{
+    AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, InTurn, OwnerSource, PatrolOrder, VictimPolicy,
+};
 use gate::Gate;
 use sanitize::PlaneJob;
 use state::State;
@@ -158,6 +162,8 @@ pub struct Policies {
     pub admission: Box<dyn AdmissionPolicy>,
     /// When a write is let into the write buffer; `None` is as soon as there are slots for it.
     pub buffer: Option<Box<dyn BufferPolicy>>,
+    /// In which order blocks are scrubbed, where they are; `None` is every block in turn.
+    pub patrol: Option<Box<dyn PatrolOrder>>,
 }
 
 /// How wear is evened out.
@@ -215,6 +221,7 @@ impl PageFtl {
     /// When the system does not give the memory for the mapping table, or the file is damaged.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
         let buffer_policy = policies.buffer.take();
+        let order = policies.patrol.take().unwrap_or_else(|| Box::new(InTurn::default()));
         let mut state = State::new(&media, &config, policies)?;
         let kept = memory::start(&mut state, &media, &config)?;
         let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
@@ -244,6 +251,7 @@ impl PageFtl {
             ftl.resume();
         }
         ftl.watch_blocks();
+        ftl.patrol(order);
         Ok(ftl)
     }
 
@@ -401,6 +409,10 @@ impl Ftl for PageFtl {
 
     fn spare_blocks(&self) -> (u64, u64) {
         self.state.borrow().spare()
+    }
+
+    fn has_room_on_all_planes(&self) -> bool {
+        self.state.borrow().has_room_on_all_planes()
     }
 
     fn read_only(&self) -> Option<ReadOnly> {

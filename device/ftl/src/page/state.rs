@@ -38,6 +38,8 @@ pub(super) struct State {
     victim_policy: Box<dyn VictimPolicy>,
     /// What has gone wrong so far.
     pub(super) damage: Damage,
+    /// Blocks that went bad in a life before the run.
+    grown_bad: u64,
     pub(super) counters: Stats,
     /// What outlasts power, where the flash is in a file.
     pub(super) memory: Option<Memory>,
@@ -62,11 +64,12 @@ impl State {
             pace: Pace::new(&geometry, config),
             victim_policy: policies.victim,
             damage: Damage::new(&geometry),
+            grown_bad: media.grown_bad_blocks(),
             counters: Stats::default(),
             memory: None,
             placed: Placed::new(&geometry, config.placement),
         };
-        state.count_spare(config.logical_units);
+        state.count_spare(config.logical_units, media);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
         Ok(state)
     }
@@ -297,6 +300,7 @@ impl State {
             planes_out_of_use: self.collectors.out_of_use(),
             free_blocks: self.tables.free_blocks(),
             erases: self.tables.erases(),
+            retired_blocks: self.counters.retired_blocks + self.grown_bad,
             ..self.counters
         }
     }

@@ -58,7 +58,8 @@ pub(super) fn drive_with(
         placement: Default::default(),
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None }).unwrap();
+    let ftl = PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None, patrol: None })
+        .unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

@@ -4,6 +4,7 @@ mod admission;
 mod allocation;
 mod buffer;
 mod gc;
+mod patrol;
 mod refresh;
 mod victim;
 
@@ -11,5 +12,6 @@ pub use admission::{AdmissionPolicy, All, OnePerGroup, PlaneSet};
 pub use allocation::{AllocationPolicy, Stripe, StripeOrder, Striped};
 pub use buffer::{BufferFill, BufferPolicy};
 pub use gc::{GcScheme, OwnerSource};
+pub use patrol::{InTurn, PatrolOrder};
 pub use refresh::{NearLimit, RefreshPolicy};
 pub use victim::{Candidate, CostBenefit, Greedy, VictimPolicy};

@@ -256,7 +256,7 @@ impl Setup {
 
     fn policies(&self, allocation: Box<dyn AllocationPolicy>) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation, victim, admission: Box::new(All), buffer: None }
+        Policies { allocation, victim, admission: Box::new(All), buffer: None, patrol: None }
     }
 }
 
