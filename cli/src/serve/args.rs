@@ -91,9 +91,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "[NAME=]ram|none|[file:]PATH|URL")]
     store: Vec<String>,
     /// How garbage collection over an open-channel drive moves data: by copies in the drive, or by reads and writes over the
-    /// network
-    #[arg(long, value_enum, default_value = "copy")]
-    store_moves: MovesArg,
+    /// network. Left out: copy
+    #[arg(long, value_enum)]
+    store_moves: Option<MovesArg>,
     /// Reset all chunks of the open-channel drives in --store first: what they hold is lost. An FTL begins with chunks that are
     /// reset
     #[arg(long)]
@@ -331,7 +331,7 @@ impl ServeArgs {
             return input("--store-sync: no drive is in a file; give --store file:PATH, or leave it out");
         }
         let has_target = stores.iter().any(|store| store.target().is_some());
-        if (self.store_reset || self.store_moves != MovesArg::Copy) && !has_target {
+        if (self.store_reset || self.store_moves.is_some()) && !has_target {
             let option = if self.store_reset { "--store-reset" } else { "--store-moves" };
             return input(format!(
                 "{option}: no drive has its flash in an open-channel drive; give --store nvme-tcp://HOST:PORT/NQN, or leave it out"
@@ -378,7 +378,7 @@ impl ServeArgs {
             changes: self.set.clone(),
             no_delay: self.no_delay,
             target: store.target().expect("the caller has seen it").clone(),
-            moving: self.store_moves.into(),
+            moving: self.store_moves.unwrap_or(MovesArg::Copy).into(),
             resets: self.store_reset,
         }
     }

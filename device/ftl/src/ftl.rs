@@ -313,7 +313,7 @@ pub enum Unreadable {
 /// Why an FTL takes no more data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ReadOnly {
-    /// The file that its flash is in cannot be written or read any more.
+    /// The file, or the open-channel drive, that its flash is in cannot be written or read any more.
     Store,
     /// Fewer good blocks are left than writing needs.
     FewBlocks,
@@ -332,7 +332,7 @@ pub enum ReadOnly {
 impl std::fmt::Display for ReadOnly {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            ReadOnly::Store => "its file cannot be written or read any more",
+            ReadOnly::Store => "what its flash is in (a file, or another drive) cannot be written or read any more",
             ReadOnly::FewBlocks => "no spare blocks are left",
             ReadOnly::NoPlanes => "none of its planes answers",
             ReadOnly::NoRoomForTables => "no block is left for its log and tables",

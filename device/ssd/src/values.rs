@@ -231,7 +231,7 @@ impl FromStr for Channels {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Channels, String> {
-        let wrong = || format!("\"{text}\" does not name channels; \"0-3\" and \"0-3,6\" do");
+        let wrong = || format!("\"{text}\" does not name channels, or dies of one; \"0-3\" and \"0-3,6\" do");
         let mut channels = Vec::new();
         for range in text.split(',') {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -244,7 +244,7 @@ impl FromStr for Channels {
         }
         channels.sort_unstable();
         match channels.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(twice) => Err(format!("\"{text}\" names channel {} twice", twice[0])),
+            Some(twice) => Err(format!("\"{text}\" names {} twice", twice[0])),
             None => Ok(Channels(channels)),
         }
     }

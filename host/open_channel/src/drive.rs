@@ -1,7 +1,9 @@
 //! An open-channel drive, as its host uses it.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::rc::Rc;
+use std::task::Poll;
 
 use nandscape_drive::mem::Listed;
 use nandscape_drive::{Completion, Drive, HostMem, Issuer};
@@ -15,7 +17,9 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::geometry::Geometry;
+use crate::order::{DieOrder, DieUse};
 use crate::rows::{Row, rows};
+use crate::turns::{Turn, Turns};
 
 /// Bytes of a log that are read by one command.
 const LOG_PART: u64 = 4_096;
@@ -63,6 +67,8 @@ pub struct OpenChannel {
     drive: Rc<dyn Drive>,
     geometry: Geometry,
     means: Means,
+    /// The order of commands of a die; `None` where they go at once.
+    turns: Option<Rc<Turns>>,
 }
 
 /// A command that moves data, its memory, and its addresses.
@@ -84,6 +90,25 @@ fn copied_together(from: &[u64], unit: usize) -> usize {
         None => from.len(),
         Some(beyond) => (beyond.at / unit * unit).max(unit.min(from.len())),
     }
+}
+
+/// Waits for all parts of a command, side by side: the first failure, in their order.
+async fn all(parts: Vec<impl Future<Output = Result<(), Error>>>) -> Result<(), Error> {
+    let mut parts: Vec<_> = parts.into_iter().map(|part| (Box::pin(part), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut is_pending = false;
+        for (part, ended) in &mut parts {
+            if ended.is_none() {
+                match part.as_mut().poll(context) {
+                    Poll::Ready(result) => *ended = Some(result),
+                    Poll::Pending => is_pending = true,
+                }
+            }
+        }
+        if is_pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    parts.into_iter().filter_map(|(_, ended)| ended).collect()
 }
 
 impl From<Status> for Error {
@@ -117,7 +142,7 @@ impl OpenChannel {
         Error::of(&issuer.execute(&*admin, entry, mem.clone()).await)?;
         let data = oc::Geometry::read_from_bytes(&mem.to_vec()).expect("it has the size");
         let geometry = Geometry::of(&data).ok_or(Status::INVALID_FIELD)?;
-        let host = OpenChannel { issuer, admin, drive, geometry, means };
+        let host = OpenChannel { issuer, admin, drive, geometry, means, turns: None };
         if host.most() == 0 { Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.into()) } else { Ok(host) }
     }
 
@@ -128,7 +153,15 @@ impl OpenChannel {
         geometry: Geometry,
         means: Means,
     ) -> OpenChannel {
-        OpenChannel { issuer: Issuer::new(sim), admin, drive, geometry, means }
+        OpenChannel { issuer: Issuer::new(sim), admin, drive, geometry, means, turns: None }
+    }
+
+    /// With an order of the commands of each die. Commands that move data are split by dies; copies and resets are writes of the
+    /// dies that they write or reset.
+    #[must_use]
+    pub fn with_order(self, sim: &Sim, order: Box<dyn DieOrder>) -> OpenChannel {
+        let dies = self.geometry.groups * self.geometry.pus;
+        OpenChannel { turns: Some(Turns::new(sim, dies, order)), ..self }
     }
 
     /// Whether a power cut can take back writes that have ended: [`OpenChannel::flush`] makes them last.
@@ -296,8 +329,43 @@ impl OpenChannel {
         most / self.geometry.ws_min * self.geometry.ws_min
     }
 
-    /// Commands go on at once, but for writes to the same chunk: a drive may have several queues, which keep no order among them.
     async fn on_data(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
+        let Some(turns) = &self.turns else { return self.at_once(row, vector, addresses, mem).await };
+        let command = if row == IoOpcode::WRITE { DieUse::Write } else { DieUse::Read };
+        let (mut parts, mut rest) = (Vec::new(), addresses);
+        while !rest.is_empty() {
+            let die = self.die_of(rest[0]);
+            let blocks = rest.iter().take_while(|address| self.die_of(**address) == die).count();
+            let (part, others) = rest.split_at(blocks);
+            let at = (addresses.len() - rest.len()) * self.block_bytes();
+            let (mem, mut turn) = (mem.part(at, blocks * self.block_bytes()), turns.take(die, command));
+            parts.push(async move {
+                turn.come().await;
+                self.at_once(row, vector, part, &mem).await
+            });
+            rest = others;
+        }
+        all(parts).await
+    }
+
+    /// The number of the die of an address; that of an address at which there is nothing is 0: the drive refuses it.
+    fn die_of(&self, address: u64) -> u32 {
+        self.geometry.place(address).map_or(0, |place| place.group * self.geometry.pus + place.pu)
+    }
+
+    /// The turns of a command that writes to these dies, or resets chunks of them: it takes its place on all of them first.
+    async fn turns_of(&self, addresses: &[u64]) -> Vec<Turn> {
+        let Some(turns) = &self.turns else { return Vec::new() };
+        let dies: BTreeSet<u32> = addresses.iter().map(|address| self.die_of(*address)).collect();
+        let mut places: Vec<Turn> = dies.into_iter().map(|die| turns.take(die, DieUse::Write)).collect();
+        for turn in &mut places {
+            turn.come().await;
+        }
+        places
+    }
+
+    /// Commands go on at once, but for writes to the same chunk: a drive may have several queues, which keep no order among them.
+    async fn at_once(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
         let commands = match self.means {
             Means::Rows => self.by_rows(row, addresses, mem),
             Means::Vector => self.by_vectors(vector, addresses, mem),
@@ -364,6 +432,7 @@ impl OpenChannel {
                     (SubmissionEntry::deallocate(nsid, part.len() as u32), HostMem::from_bytes(ranges.as_bytes()))
                 }
             };
+            let _turns = self.turns_of(part).await;
             Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)?;
         }
         Ok(())
@@ -422,6 +491,7 @@ impl OpenChannel {
 
     async fn copy_vector(&self, from: &[u64], to: &[u64]) -> Result<(), Error> {
         let (list, mem) = self.listed(&[from, to], HostMem::none());
+        let _turns = self.turns_of(to).await;
         let entry = SubmissionEntry {
             cdw14: (list[1] as u32).into(),
             cdw15: ((list[1] >> 32) as u32).into(),
@@ -438,6 +508,7 @@ impl OpenChannel {
             ..CopyRange::default()
         };
         let ranges: Vec<CopyRange> = rows(from, u32::from(u16::MAX)).into_iter().map(range).collect();
+        let _turns = self.turns_of(&[to]).await;
         let entry = SubmissionEntry::copy(self.drive.info().nsid, to, ranges.len() as u32, 0);
         Error::of(&self.issuer.execute(&*self.drive, entry, HostMem::from_bytes(ranges.as_bytes())).await)
     }

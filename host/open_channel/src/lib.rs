@@ -12,12 +12,17 @@
 //! | `geometry` | the geometry, places and addresses of version 2.0, and those of version 1.2, which name planes |
 //! | `drive` | opening a drive, its logs, and commands on addresses |
 //! | `rows` | addresses in a row |
+//! | `order` | in which order the commands of a die go to the drive |
+//! | `turns` | the commands of each die that are in the drive, and those that wait in the host |
 //!
 //! Left out: what is built on it, such as an FTL; Linux' ioctls.
 
 mod drive;
 mod geometry;
+mod order;
 mod rows;
+mod turns;
 
 pub use drive::{ChunkInfo, Error, Means, OpenChannel};
 pub use geometry::{Geometry, PageAddress, Place};
+pub use order::{DieFifo, DieLoad, DieOrder, DieUse, OneWrite};

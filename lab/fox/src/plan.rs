@@ -58,7 +58,13 @@ impl Plan {
                 geometry.ws_min
             )));
         }
-        let chunks = geometry.chunks.saturating_sub(self.first_block);
+        if self.first_block >= geometry.chunks {
+            let (first, last) = (self.first_block, geometry.chunks - 1);
+            return Err(BadPlan(format!(
+                "first block {first}: a parallel unit has blocks 0 to {last}; give one of them"
+            )));
+        }
+        let chunks = geometry.chunks - self.first_block;
         for (what, given, most) in [
             ("channels", self.channels, geometry.groups),
             ("parallel units of a channel", self.pus, geometry.pus),

@@ -157,7 +157,8 @@ fn check(host: &OpenChannel, plan: &WearPlan) -> Result<(), RunError> {
         return Err(BadPlan(format!("{} pages of a block: there are {pages}; give 1 to {pages}", plan.pages)).into());
     }
     if plan.cycles == 0 || plan.every == 0 {
-        return Err(BadPlan("0 cycles: give 1 or more".to_owned()).into());
+        let option = if plan.cycles == 0 { "cycles" } else { "cycles between two readings (--every)" };
+        return Err(BadPlan(format!("0 {option}: give 1 or more")).into());
     }
     Ok(())
 }

@@ -253,6 +253,27 @@ impl Runner {
         self.end();
     }
 
+    /// A load cannot go on, for what the drive has become: the run ends with the figures until then, and a note. Where nothing was
+    /// measured before, it has failed.
+    pub(crate) fn end_early(&self, note: String) {
+        let measured = self.outcome.borrow().requests();
+        match measured {
+            0 => self.give_up(note),
+            _ => {
+                self.outcome.borrow_mut().notes.push(note);
+                self.end();
+            }
+        }
+    }
+
+    /// Ends the run if the user wants it to end.
+    pub(crate) fn look_for_stop(&self) {
+        if self.hooks.is_stopped() {
+            self.outcome.borrow_mut().interrupted = true;
+            self.end();
+        }
+    }
+
     /// A command outside the budget has failed.
     pub(crate) fn failed(&self, status: Status) {
         *self.outcome.borrow_mut().errors.entry(status.meaning().bits()).or_default() += 1;
@@ -300,10 +321,7 @@ impl Runner {
         self.began(now);
         if issued.is_multiple_of(PROGRESS_EVERY) {
             self.hooks.progress(self.share(now));
-            if self.hooks.is_stopped() {
-                self.outcome.borrow_mut().interrupted = true;
-                self.end();
-            }
+            self.look_for_stop();
         }
         Some(measured)
     }

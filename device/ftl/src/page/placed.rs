@@ -124,7 +124,7 @@ impl State {
             page_bytes: self.geometry.page_size(),
             unit_bytes: placed.unit_bytes,
             media_written: (counters.host_units + counters.moved() + counters.padding_units) * unit,
-            media_erased: self.tables.erases().2 * block,
+            media_erased: self.tables.all_erases() * block,
             mixed_moved: placed.mixed_moved,
             handles: placed.handles.clone(),
         })

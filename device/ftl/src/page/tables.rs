@@ -152,6 +152,11 @@ impl Tables {
         (most - self.blocks.get(least).erases > threshold).then_some(least)
     }
 
+    /// Erases of all blocks, those that have gone bad included: it never falls.
+    pub(super) fn all_erases(&self) -> u64 {
+        (0..self.geometry.blocks()).map(|block| u64::from(self.blocks.get(BlockId(block)).erases)).sum()
+    }
+
     /// Lowest, highest and summed erase count of the blocks in use.
     pub(super) fn erases(&self) -> (u32, u32, u64) {
         let blocks = (0..self.geometry.blocks()).map(|block| self.blocks.get(BlockId(block)));

@@ -88,7 +88,14 @@ pub(super) fn zone(
 fn zrwa(given: &ZoneKeys, layout: &Layout, unit: u64, max_active: u32) -> Result<Zrwa> {
     let size = or(&given.zrwa_size, Bytes(0)).0;
     if size == 0 {
-        return Ok(Zrwa::default());
+        let given = [
+            ("ftl.zone.zrwa_granularity", given.zrwa_granularity.is_some()),
+            ("ftl.zone.zrwa_zones", given.zrwa_zones.is_some()),
+        ];
+        return match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => wrong(key, "has no effect without ftl.zone.zrwa_size; set that, or leave this out"),
+            None => Ok(Zrwa::default()),
+        };
     }
     let capacity = layout.zone_units() * unit;
     let granularity = or(&given.zrwa_granularity, Bytes(unit)).0;

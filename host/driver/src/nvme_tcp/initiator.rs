@@ -59,7 +59,7 @@ impl NvmeTcp {
         epoll::add(&events, &timer, EventData::new_u64(0), EventFlags::IN).map_err(io::Error::from)?;
         let (info, identity) = (established.info, established.identity.clone());
         let association = Association::new(established, &events, &target, now)?;
-        let state = State {
+        let mut state = State {
             target,
             info,
             identity: identity.clone(),
@@ -75,6 +75,8 @@ impl NvmeTcp {
             now,
             timer_at: None,
         };
+        // A host that only waits for the descriptor has to be woken for the first Keep Alive too.
+        state.set_timer(&timer);
         Ok(NvmeTcp { state: RefCell::new(state), events, wake: Arc::new(wake), timer, info, identity, clock })
     }
 

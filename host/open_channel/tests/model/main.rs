@@ -2,6 +2,7 @@
 
 mod campaign;
 mod figures;
+mod order;
 mod rig;
 mod statuses;
 mod table;

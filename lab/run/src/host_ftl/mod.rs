@@ -69,6 +69,14 @@ pub struct HostFlash {
 fn read_error(error: &Error) -> MediaError {
     match error.status {
         Status::UNRECOVERED_READ_ERROR => MediaError::Uncorrectable,
+        _ => change_error(error),
+    }
+}
+
+/// Why nothing was written or reset. A drive that is out of reach says nothing of its blocks.
+fn change_error(error: &Error) -> MediaError {
+    match error.status {
+        Status::HOST_PATHING_ERROR => MediaError::Store,
         _ => MediaError::Failed,
     }
 }
@@ -198,7 +206,7 @@ impl HostFlash {
     }
 
     async fn write(&self, page: PageId, data: Vec<u8>) -> Result<(), MediaError> {
-        self.host.write(&self.addresses(page), &data).await.map_err(|_| MediaError::Failed)?;
+        self.host.write(&self.addresses(page), &data).await.map_err(|error| change_error(&error))?;
         self.count(|traffic| traffic.written += data.len() as u64);
         self.keep_unread(page, data);
         Ok(())
@@ -216,7 +224,7 @@ impl HostFlash {
         let chunks = self.host.geometry();
         let first = self.address(self.geometry.page_at(block, 0), 0);
         let number = chunks.chunk_number(chunks.place(first).expect("a chunk of the drive"));
-        let failed = |_: Error| MediaError::Failed;
+        let failed = |error: Error| change_error(&error);
         let chunk = *self.host.report_of(number, 1).await.map_err(failed)?.first().ok_or(MediaError::Failed)?;
         self.unread.borrow_mut().remove(&block);
         let filled = self.host.empty(&chunk).await.map_err(failed)?;

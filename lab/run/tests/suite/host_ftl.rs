@@ -9,7 +9,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Deallocation, Load, Subject};
 use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
-use nandscape_host_open_channel::{ChunkInfo, Geometry, Means, OpenChannel};
+use nandscape_host_open_channel::{ChunkInfo, DieFifo, Geometry, Means, OpenChannel};
 use nandscape_lab_run::host_ftl::{self, HostFlash, Moving, Traffic};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -68,11 +68,21 @@ struct Stacked {
 }
 
 fn stacked(sim: &Sim, changes: &[&str], above: &[&str], way: (Means, Moving)) -> Stacked {
+    stacked_over(sim, changes, above, way, |host| host)
+}
+
+fn stacked_over(
+    sim: &Sim,
+    changes: &[&str],
+    above: &[&str],
+    way: (Means, Moving),
+    with: impl Fn(OpenChannel) -> OpenChannel,
+) -> Stacked {
     let (means, moving) = way;
     let profile = below(changes);
     let (geometry, report) = told(&profile);
     let below = Rc::new(Ssd::new(sim, &profile, StoreKind::Ram, Seed::new(3)).expect("memory"));
-    let host = OpenChannel::with_geometry(sim, queues(sim, &below), geometry, means);
+    let host = with(OpenChannel::with_geometry(sim, queues(sim, &below), geometry, means));
     let above: Vec<&str> = ABOVE.iter().chain(above).copied().collect();
     let profile = host_ftl::profile("default", &geometry, &above).expect("a profile");
     let (ssd, flash) = host_ftl::over(sim, (host, &report), &profile, moving, Seed::new(9)).expect("an empty drive");
@@ -80,7 +90,10 @@ fn stacked(sim: &Sim, changes: &[&str], above: &[&str], way: (Means, Moving)) ->
 }
 
 fn make(sim: &Sim, changes: &[&str], above: &[&str], way: (Means, Moving)) -> Subject {
-    let Stacked { below, ssd, .. } = stacked(sim, changes, above, way);
+    subject(sim, stacked(sim, changes, above, way))
+}
+
+fn subject(sim: &Sim, Stacked { below, ssd, .. }: Stacked) -> Subject {
     let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), 33).expect("a free queue pair");
     let check = move || below.check().and_then(|()| ssd.check());
     Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(check) }
@@ -97,6 +110,17 @@ const WAYS: [(Means, Moving); 4] = [
 fn every_check_of_a_drive() {
     for way in WAYS {
         conformance::all(&|sim| make(sim, &[], &[], way), seed()).unwrap_or_else(|what| panic!("{way:?}: {what}"));
+    }
+}
+
+#[test]
+fn data_is_kept_where_the_commands_of_each_die_have_an_order() {
+    for way in WAYS {
+        let make = |sim: &Sim| {
+            let changes = ["controller.priority=reads_first"];
+            subject(sim, stacked_over(sim, &changes, &[], way, |host| host.with_order(sim, Box::new(DieFifo))))
+        };
+        conformance::data(&make, &HEAVY, seed()).unwrap_or_else(|what| panic!("{way:?}: {what}"));
     }
 }
 

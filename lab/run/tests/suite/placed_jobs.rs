@@ -95,3 +95,13 @@ fn a_drive_without_placement_refuses_the_jobs() {
     );
     assert!(error(&["ftl.fdp.handles=2"], "streams", Some("1")).contains("the drive has no streams"));
 }
+
+#[test]
+fn blocks_that_have_gone_bad_count_among_what_was_erased() {
+    let drive = drive(&["ftl.fdp.handles=2", "faults=[\"fail erase every=40\"]"]);
+    let block = u64::from(drive.geometry().units_per_block()) * u64::from(drive.geometry().unit_size());
+    let report = run(drive, vec![writer("randwrite", 0.0, "fdp", Some("1"))], 60_000).expect("it runs");
+    let erased = report.placement.expect("a drive with handles").media_erased_bytes / block;
+    assert_eq!(erased, report.flash.block_erases);
+    assert!(report.damage.is_some_and(|damage| damage.retired_blocks > 0), "blocks have gone bad");
+}

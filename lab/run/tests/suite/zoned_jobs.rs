@@ -115,3 +115,35 @@ fn what_cannot_run_says_so() {
         error(job("write", "4k", 1, Zoned { open: 4, ..Zoned::default() })).contains("the drive has 3 open at most")
     );
 }
+
+/// Each waits for its turn: with all of them looking at each change, this took minutes.
+#[test]
+fn as_many_tasks_as_a_queue_has_entries_take_their_turns() {
+    for append in [false, true] {
+        let zoned = Zoned { open: 3, append, ..Zoned::default() };
+        let report = run(vec![job("randwrite", "4k", 65_535, zoned)], 3_000, 1).expect("it runs");
+        assert_eq!((report.requests, report.errors.len()), (3_000, 0));
+    }
+}
+
+#[test]
+fn a_run_that_cannot_write_any_zone_ends_with_its_figures() {
+    let workload = Workload {
+        limit: Limit::Requests(20_000),
+        ..Workload::of(job("randwrite", "4k", 4, Zoned { open: 2, ..Zoned::default() }))
+    };
+    let mut profile = Profile::parse("zones.toml", DRIVE).expect("a profile");
+    profile.set("faults=[\"fail erase every=1\"]").expect("a fault");
+    let simulation = Simulation {
+        profile: profile.resolve().expect("a valid one"),
+        store: StoreKind::None,
+        precondition: Precondition::None,
+        workload,
+        seed: 1,
+        trace: false,
+        check: true,
+    };
+    let report = simulation.run(Rc::new(())).expect("it ends").report;
+    assert!(report.requests > 100 && report.requests < 20_000, "{} requests", report.requests);
+    assert!(report.notes.iter().any(|note| note.contains("no zone can be written any more")), "{:?}", report.notes);
+}

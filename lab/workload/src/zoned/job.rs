@@ -4,8 +4,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
-use nandscape_sim::Seed;
+use nandscape_sim::{Class, Resource, Seed, Wait, Who};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use super::draw::Draw;
@@ -60,7 +61,12 @@ struct ZonedJob {
     flow: Option<usize>,
     places: RefCell<Places>,
     draw: RefCell<Draw>,
+    /// The tasks that look for a place to write, one after the other.
+    line: Resource,
 }
+
+/// In which class tasks stand in line, and for what: nobody is told.
+const LINE: Who = Who::new(cause::HOST_WRITE, Class::new(0));
 
 impl ZonedJob {
     /// Starts the tasks of a job.
@@ -88,6 +94,7 @@ impl ZonedJob {
             table: table.clone(),
             places: RefCell::new(places),
             draw: RefCell::new(Draw::new(spec, seed.child("draws"))),
+            line: Resource::new(&runner.sim),
             spec: spec.clone(),
             drive,
             info,
@@ -122,14 +129,7 @@ impl ZonedJob {
     }
 
     async fn write(&self, most: u64) -> Result<(), Over> {
-        let (zone, at, blocks) = loop {
-            let turn = self.places.borrow_mut().turn(&mut self.table.zones.borrow_mut(), most);
-            match turn {
-                Turn::Write { zone, at, blocks } => break (zone, at, blocks),
-                Turn::MoveOn { lane, from } => self.move_on(lane, from).await?,
-                Turn::Wait => self.table.changed.changed().await,
-            }
-        };
+        let (zone, at, blocks) = self.place(most).await?;
         let start = self.table.zones.borrow()[zone].start;
         let append = self.spec.zoned.is_some_and(|zoned| zoned.append);
         let (opcode, slba) = if append { (IoOpcode::ZONE_APPEND, start) } else { (IoOpcode::WRITE, at) };
@@ -143,6 +143,25 @@ impl ZonedJob {
         }
         self.table.changed.notify();
         Ok(())
+    }
+
+    /// Waits for a place to write. Only the first in line looks whether there is one: with many tasks, all looking at each change
+    /// would take the square of their number.
+    async fn place(&self, most: u64) -> Result<(usize, u64, u64), Over> {
+        loop {
+            let first = self.line.take(LINE, &mut Wait::default()).await;
+            let (lane, from) = loop {
+                let turn = self.places.borrow_mut().turn(&mut self.table.zones.borrow_mut(), most);
+                match turn {
+                    Turn::Write { zone, at, blocks } => return Ok((zone, at, blocks)),
+                    Turn::MoveOn { lane, from } => break (lane, from),
+                    Turn::Wait => self.table.changed.changed().await,
+                }
+            };
+            // Others may write to other lanes meanwhile.
+            drop(first);
+            self.move_on(lane, from).await?;
+        }
     }
 
     /// One command of the workload. Whether it succeeded.
@@ -206,7 +225,11 @@ impl ZonedJob {
     /// Takes a zone that nobody has, if there is one.
     fn take(&self) -> Result<Option<usize>, Over> {
         let taken = self.places.borrow_mut().take(&mut self.table.zones.borrow_mut());
-        taken.map_err(|()| self.give_up("no zone can be written any more, because commands to all of them failed"))
+        let none = "no zone can be written any more, because commands to all of them failed";
+        taken.map_err(|()| {
+            self.runner.end_early(format!("job \"{}\" ended early: {none}", self.spec.name));
+            Over
+        })
     }
 
     /// Resets or finishes a zone. Whether that succeeded.
@@ -233,6 +256,8 @@ impl ZonedJob {
         if is_done {
             self.runner.operation(which.name(), begun);
         }
+        // An operation may program gigabytes: the user need not wait for the next look that requests take.
+        self.runner.look_for_stop();
         is_done
     }
 
