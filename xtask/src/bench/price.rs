@@ -162,9 +162,10 @@ pub(crate) fn option_price(subject: &Subject) -> Measured {
         }
         let (without, with) = us_a_request(&off).zip(us_a_request(&on)).context("the report lacks a figure")?;
         figures.push(Figure { name: feature.name, value: with / without, aim: "", more_is_better: false });
+        let load = [feature.load, feature.words[1]].concat();
         runs.push(json!({
             "option": feature.name,
-            "load": [feature.load, feature.words[1]].concat(),
+            "load": load,
             "without_us": without,
             "with_us": with,
         }));
