@@ -273,9 +273,13 @@ fn aging(aging: Option<&AgingReport>) -> String {
         .collect();
     let retries = if retries.is_empty() { "none".to_owned() } else { retries.join(", ") };
     let rate = aging.rber_mean.map_or("-".to_owned(), |rate| format!("{rate:.2e}"));
+    let scrubbed = match aging.scrub_reads {
+        0 => String::new(),
+        reads => format!("; read for scrubbing {}", count(reads)),
+    };
     format!(
         "aging: {}% of the rated erases used; bit error rate {rate} in the mean, {:.2e} at most; page reads by retries: {retries}; uncorrectable {}; \
-         programs failed {}, erases failed {}\n",
+         programs failed {}, erases failed {}{scrubbed}\n",
         aging.percentage_used,
         aging.rber_max,
         count(aging.uncorrectable),

@@ -122,6 +122,11 @@ impl EventQueue {
         }
     }
 
+    /// How many timers are pending. Slow: it looks at all of them.
+    pub(crate) fn pending(&self) -> usize {
+        self.nodes.iter().filter(|node| node.timer.number != NOT_SET && !node.cancelled).count()
+    }
+
     /// The time of the next timer.
     pub(crate) fn peek(&mut self) -> Option<Time> {
         loop {

@@ -19,6 +19,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
+use crate::background::{Background, BackgroundSleep};
 use crate::event_queue::{EventQueue, Timer, TimerKey};
 use crate::time::{Span, Time};
 use crate::timer::Sleep;
@@ -69,6 +70,7 @@ struct Core {
     any_ready: Cell<bool>,
     started: RefCell<Started>,
     trace: Trace,
+    background: Background,
 }
 
 /// Tasks woken and not yet polled, each at most once, in the order of waking.
@@ -192,6 +194,7 @@ impl Executor {
             any_ready: Cell::new(false),
             started: RefCell::new(Started { tasks: Vec::new(), free: Vec::new(), next: 1 }),
             trace: Trace::new(),
+            background: Background::default(),
         };
         Executor { sim: Sim { core: Rc::new(core) }, tasks: vec![None], spurious_polls: false }
     }
@@ -281,7 +284,7 @@ impl Executor {
             let task = match self.next_ready() {
                 Some(task) => task,
                 None if self.spurious_polls && self.poll_everything(&mut main) => return Ok(()),
-                None => self.next_event(Time::MAX).ok_or_else(|| Stalled { at: self.sim.now() })?,
+                None => self.next_of_run()?,
             };
             done = self.poll(task, &mut main);
         }
@@ -295,8 +298,10 @@ impl Executor {
             if self.poll(task, &mut main) {
                 return Ok(());
             }
-            let next = self.next_ready().or_else(|| self.next_event(Time::MAX));
-            task = next.ok_or_else(|| Stalled { at: self.sim.now() })?;
+            task = match self.next_ready() {
+                Some(task) => task,
+                None => self.next_of_run()?,
+            };
         }
         // The task that was taken out last is polled at the next call.
         self.sim.wake(task);
@@ -311,6 +316,29 @@ impl Executor {
         core.now.set(time);
         core.fired.set(number);
         Some(task)
+    }
+
+    /// The task of the next event of a run in virtual time, in which no task is ready.
+    #[inline]
+    fn next_of_run(&self) -> Result<TaskId, Stalled> {
+        let task = self.next_event(Time::MAX).ok_or_else(|| Stalled { at: self.sim.now() })?;
+        if self.sim.core.background.is_empty() { Ok(task) } else { self.check_background(task) }
+    }
+
+    /// An event has just been taken, in a run that has background timers: reports if there are no others.
+    #[cold]
+    fn check_background(&self, task: TaskId) -> Result<TaskId, Stalled> {
+        let core = &self.sim.core;
+        let only_background = core.background.count_with(core.fired.get()).is_some_and(|count| {
+            // The one that was taken is among those that are counted, and pending no more.
+            core.events.borrow().pending() == count - 1
+        });
+        if only_background {
+            // It is polled at the next call.
+            self.sim.wake(task);
+            return Err(Stalled { at: self.sim.now() });
+        }
+        Ok(task)
     }
 
     /// The task that has been ready for longest.
@@ -422,6 +450,15 @@ impl Sim {
     /// Waits for `span`.
     pub fn sleep(&self, span: Span) -> Sleep<'_> {
         Sleep::new(self, self.now() + span)
+    }
+
+    /// Waits for `span`, as work that never ends does between its steps: a run does not go on for such waits alone.
+    pub fn sleep_in_background(&self, span: Span) -> BackgroundSleep<'_> {
+        BackgroundSleep::new(self, self.sleep(span))
+    }
+
+    pub(crate) fn background(&self) -> &Background {
+        &self.core.background
     }
 
     /// Waits, without time passing, until everything that is due now has run, with all that follows from it at this instant.

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `time` | instants and spans in integer nanoseconds |
 //! | `executor`, `mailbox`, `event_queue`, `timer` | tasks, messages between them, the event queue, waiting for an instant |
+//! | `background` | timers of work that never ends, for which no run goes on |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
 //! | `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
 //! | `account` | causes of use and of waits, priorities |
@@ -20,6 +21,7 @@
 //!   await; what it waited for then goes to the next waiter.
 
 pub mod account;
+pub mod background;
 pub mod credits;
 pub mod divisor;
 mod event_queue;

@@ -21,6 +21,11 @@ impl<'a> Sleep<'a> {
         Sleep { sim, until, timer: None }
     }
 
+    /// The number of its timer, if that is set.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.timer.map(|key| key.number)
+    }
+
     /// With its timer set at once, even if it is due now.
     pub(crate) fn begun(sim: &'a Sim, until: Time) -> Sleep<'a> {
         Sleep { sim, until, timer: Some(sim.set_timer(until, sim.current_task())) }

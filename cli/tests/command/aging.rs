@@ -82,17 +82,42 @@ fn the_table_tells_of_age() {
 /// Blocks that wear out take the spare with them, and the drive says why it takes no more.
 #[test]
 fn a_worn_drive_ends_read_only_with_its_reason() {
-    let worn =
-        ["wear.cycles=3000", "wear.erase_failures=90%", "wear.failure_shape=12", "wear.rber=[0,0,0,0,0,0,0,0,0]"];
+    let worn = [
+        "timing.rated_erases=100",
+        "wear.cycles=50",
+        "wear.erase_failures=90%",
+        "wear.failure_shape=12",
+        "wear.rber=[0,0,0,0,0,0,0,0,0]",
+    ];
     let keys: Vec<&str> = worn.iter().flat_map(|key| ["--set", key]).collect();
     let writes = ["--rw", "randwrite", "--io-count", "400000"];
     let report = sim(&[&writes[..], &keys].concat());
     assert_eq!(report.pointer("/damage/read_only_because").and_then(Value::as_str), Some("no spare blocks are left"));
     assert_eq!(number(&report, "/damage/spare_blocks"), 0.0);
     assert_eq!(number(&report, "/damage/lost_units"), 0.0);
-    assert!(number(&report, "/aging/failed_erases") > 0.0 && number(&report, "/aging/percentage_used") >= 100.0);
+    assert!(number(&report, "/aging/failed_erases") > 0.0 && number(&report, "/aging/percentage_used") >= 50.0);
     let ran = run(&[&SMALL[..], &writes, &keys].concat());
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("note: requests failed because of the age of the flash"), "{}", ran.err);
     assert!(ran.err.contains("note: the drive is read-only: no spare blocks are left"), "{}", ran.err);
+}
+
+/// A life that leaves no spare block is refused, with the keys that decide on it; one that leaves some takes its share of them.
+#[test]
+fn a_life_before_the_run_takes_spare_blocks_or_is_refused() {
+    let lived = |cycles| {
+        let small = ["geometry.channels=2", "geometry.dies_per_channel=1", "ftl.over_provisioning=40%"];
+        small
+            .into_iter()
+            .chain(["wear.erase_failures=5%", cycles])
+            .flat_map(|key| ["--set", key])
+            .collect::<Vec<&str>>()
+    };
+    let over = [&SMALL[..], &lived("wear.cycles=30000"), &READS].concat();
+    refuse(&over, &["error: wear.cycles", "spare ones", "ftl.over_provisioning"]);
+    let report = aged(&lived("wear.cycles=3000"));
+    let retired = number(&report, "/damage/retired_blocks");
+    assert!(retired > 0.0, "{report}");
+    let (left, new) = (number(&report, "/damage/spare_blocks"), number(&report, "/damage/spare_blocks_new"));
+    assert_eq!(new - left, retired);
 }

@@ -21,7 +21,7 @@ use nandscape_sim::{Sim, Span, Wait};
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
-use crate::placement::PlacementReport;
+use crate::placement::{PlacementEvent, PlacementReport};
 use crate::policy::Schedule;
 
 /// A flash translation layer.
@@ -107,6 +107,9 @@ pub trait Ftl: 'static {
     fn placement(&self) -> Option<PlacementReport> {
         None
     }
+
+    /// Has `told` called with what the drive itself does to handles and their data.
+    fn on_placement_event(&self, _told: Box<dyn Fn(PlacementEvent)>) {}
 
     /// Has the data of a reservation placed by a handle, which is below the number of handles.
     fn place(&self, _reservation: &mut Self::Reservation<'_>, _handle: u8) {}
@@ -214,6 +217,11 @@ pub trait Ftl: 'static {
 
     /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
+
+    /// Whether each plane has the good blocks that its even share of the data needs. A plane that has not is given up sooner or later.
+    fn has_room_on_all_planes(&self) -> bool {
+        true
+    }
 
     /// Why the drive takes no more data, if it takes none. A reservation made then must not be accepted.
     fn read_only(&self) -> Option<ReadOnly>;
@@ -576,7 +584,7 @@ pub struct Stats {
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
     pub buffer_merges: u64,
-    /// Blocks that have gone bad in use.
+    /// Blocks that have gone bad in use, in a life before the run too.
     pub retired_blocks: u64,
     /// Planes that are used no more: they do not answer, or have no page left for their collector.
     pub planes_out_of_use: u64,

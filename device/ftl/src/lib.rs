@@ -47,7 +47,7 @@ pub use ftl::{
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
-pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementReport};
+pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport};
 pub use saved::SavedFtl;
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};
 pub use zone::{ZoneConfig, ZoneFtl};

@@ -41,6 +41,24 @@ impl Isolation {
     pub const ALL: [(&str, Isolation); 2] = [("initial", Isolation::Initial), ("persistent", Isolation::Persistent)];
 }
 
+/// What the drive itself has done to data of a handle, or to the handle (FDP Events, controller events).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PlacementEvent {
+    /// Data of an initially isolated handle was moved to another reclaim unit.
+    Moved {
+        /// The handle.
+        handle: u8,
+        /// Bytes of the data.
+        bytes: u64,
+    },
+    /// A handle goes on in another block of a plane though no host had it do so: a program has failed in the one before, or a
+    /// collection has taken it.
+    Left {
+        /// The handle.
+        handle: u8,
+    },
+}
+
 /// What an FTL knows of its handles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlacementReport {

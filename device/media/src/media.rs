@@ -14,7 +14,7 @@ use nandscape_sim::units::Remembering;
 use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
 use smallvec::SmallVec;
 
-use crate::aging::{Aging, AgingCells, AgingCounts};
+use crate::aging::{Aging, AgingCells, AgingCounts, Past};
 use crate::contents::{Contents, OpCounts};
 use crate::durable::DurableMemory;
 use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Place, Rule};
@@ -73,6 +73,8 @@ pub struct Media {
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
     factory_bad: Vec<bool>,
+    /// Blocks that went bad in a life before the run; empty if none did.
+    grown_bad: Vec<bool>,
     retries: Seed,
     /// Retries of a read at the most.
     most_retries: u32,
@@ -113,12 +115,29 @@ impl Media {
     pub fn new(sim: &Sim, config: MediaConfig) -> io::Result<Media> {
         let contents = Contents::new(&config.geometry, config.store)?;
         let mut media = Media::with_contents(sim, config, contents, None);
-        if let Some(aging) = &media.aging {
-            let contents = media.contents.get_mut();
-            let blocks = (0..media.geometry.blocks()).map(BlockId);
-            blocks.for_each(|block| contents.set_block(block, 0, aging.erases_at_start(block)));
-        }
+        media.live();
         Ok(media)
+    }
+
+    /// New flash has its life behind it, if it has one.
+    fn live(&mut self) {
+        let Some(mut aging) = self.aging.take() else { return };
+        let mut grown = vec![false; self.geometry.blocks() as usize];
+        let mut sum = 0;
+        for block in (0..self.geometry.blocks()).map(BlockId).filter(|block| !self.factory_bad[block.0 as usize]) {
+            let (erases, is_bad) = aging.at_start(block);
+            self.contents.get_mut().set_block(block, 0, erases);
+            grown[block.0 as usize] = is_bad && !self.holds_identifier(block);
+            sum += u64::from(erases);
+        }
+        aging.has_lived(sum, &self.geometry);
+        self.aging = Some(aging);
+        self.set_grown_bad(grown);
+    }
+
+    /// What it did in its life before the run: nothing, if it had none.
+    pub fn past(&self) -> Past {
+        self.aging.as_ref().map(|cells| cells.past()).unwrap_or_default()
     }
 
     /// How it ages, if it does.
@@ -178,6 +197,7 @@ impl Media {
             tracks: Tracks { planes, channels: channels.iter().map(|channel| channel.track).collect() },
             channels: channels.into_iter().map(|channel| channel.bus).collect(),
             factory_bad,
+            grown_bad: Vec::new(),
             group,
             channels_of_drive,
             dies_of_drive,
@@ -411,6 +431,25 @@ impl Media {
     /// Whether an FTL has to leave a block alone: the maker marked it as bad, or it holds an identifier.
     pub fn is_factory_bad(&self, block: BlockId) -> bool {
         self.factory_bad[block.0 as usize] || self.holds_identifier(block)
+    }
+
+    /// Whether a block went bad in the drive's life before the run.
+    pub fn is_grown_bad(&self, block: BlockId) -> bool {
+        self.grown_bad.get(block.0 as usize).is_some_and(|is_bad| *is_bad)
+    }
+
+    /// How many did.
+    pub fn grown_bad_blocks(&self) -> u64 {
+        self.grown_bad.iter().filter(|is_bad| **is_bad).count() as u64
+    }
+
+    /// Whether an FTL that begins has to leave a block alone: [`Media::is_factory_bad`] or [`Media::is_grown_bad`].
+    pub fn is_bad_at_start(&self, block: BlockId) -> bool {
+        self.is_factory_bad(block) || self.is_grown_bad(block)
+    }
+
+    pub(crate) fn set_grown_bad(&mut self, bad: Vec<bool>) {
+        self.grown_bad = if bad.contains(&true) { bad } else { Vec::new() };
     }
 
     pub(crate) fn factory_bad(&self) -> &[bool] {

@@ -4,11 +4,16 @@
 
 use nandscape_sim::table::Table;
 
+use crate::aging::Past;
 use crate::contents::{Contents, OpCounts};
 use crate::geometry::{BlockId, Counts, Geometry, PageId, UnitId};
 use crate::image::OobBytes;
 use crate::media::Media;
 use crate::plain::{Malformed, Reader, Writer};
+
+/// Why a block is not used.
+const FACTORY_BAD: u8 = 1;
+const GROWN_BAD: u8 = 2;
 
 /// What flash holds.
 pub struct SavedMedia {
@@ -36,7 +41,15 @@ impl Media {
         }
         let (contents, geometry) = (&mut *self.contents.borrow_mut(), &self.geometry);
         let mut cells = Writer::default();
-        self.factory_bad().iter().for_each(|is_bad| cells.byte(u8::from(*is_bad)));
+        for (block, is_factory_bad) in (0..).map(BlockId).zip(self.factory_bad()) {
+            cells.byte(if *is_factory_bad {
+                FACTORY_BAD
+            } else if self.is_grown_bad(block) {
+                GROWN_BAD
+            } else {
+                0
+            });
+        }
         contents.write_cells(geometry, &mut cells);
         if let Some(aging) = &self.aging {
             aging.save(self.sim.now(), &mut cells);
@@ -61,8 +74,7 @@ impl Media {
         *contents.tags_mut() = tags;
         let mut reader = Reader::new(&cells);
         let read = |reader: &mut Reader<'_>, contents: &mut Contents| {
-            let bad =
-                (0..geometry.blocks()).map(|_| Ok(reader.byte()? != 0)).collect::<Result<Vec<bool>, Malformed>>()?;
+            let bad = (0..geometry.blocks()).map(|_| reader.byte()).collect::<Result<Vec<u8>, Malformed>>()?;
             contents.read_cells(&geometry, reader)?;
             Ok(bad)
         };
@@ -70,14 +82,18 @@ impl Media {
         let mut ages = |reader: &mut Reader<'_>| match self.aging.as_mut() {
             _ if reader.is_at_end() => Ok(()),
             Some(aging) => aging.restore(self.sim.now(), reader),
-            None => (0..geometry.blocks()).try_for_each(|_| reader.long().and_then(|_| reader.word()).map(|_| ())),
+            None => (0..geometry.blocks())
+                .try_for_each(|_| reader.long().and_then(|_| reader.word()).map(|_| ()))
+                .and_then(|()| Past::restore(self.sim.now(), reader).map(|_| ())),
         };
         let bad = read(&mut reader, contents)
             .and_then(|bad| ages(&mut reader).map(|()| bad))
             .and_then(|bad| reader.finish().map(|()| bad));
         let bad = bad.map_err(|problem: Malformed| format!("cells: {problem}"))?;
         contents.read_data(&geometry, &data).map_err(|problem| format!("data: {problem}"))?;
-        self.set_factory_bad(bad);
+        let are = |mark| bad.iter().map(|of_block| *of_block == mark).collect();
+        self.set_factory_bad(are(FACTORY_BAD));
+        self.set_grown_bad(are(GROWN_BAD));
         Ok(())
     }
 }

@@ -213,7 +213,9 @@ fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::
         (None, None, None) => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
     };
     let kind = profile.kind();
-    Ok(Part { name: name.unwrap_or(&kind).to_owned(), kind, has_some_dies: false, media, ftl })
+    let part = Part { name: name.unwrap_or(&kind).to_owned(), kind, has_some_dies: false, media, ftl };
+    part.check_life().map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
+    Ok(part)
 }
 
 /// A controller over a command set. `media` holds the controller's notes, where it is in a file.

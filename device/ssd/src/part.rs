@@ -128,6 +128,21 @@ impl Part {
         on!(self, ftl => ftl.read_only())
     }
 
+    /// Whether the life that the drive has behind it has left it fit for use: one without a spare block could hold no data, for it was
+    /// never written in the run.
+    pub(crate) fn check_life(&self) -> Result<(), String> {
+        let (grown, (left, new)) = (self.media.grown_bad_blocks(), self.stats().spare_blocks);
+        let is_fit = left > 0 && on!(self, ftl => ftl.has_room_on_all_planes());
+        if grown == 0 || is_fit {
+            return Ok(());
+        }
+        let what = if left > 0 { ", and one of its planes has not enough left" } else { "" };
+        Err(format!(
+            "wear.cycles: in such a life {grown} blocks go bad, and the drive has {new} spare ones{what}: it is at its end before the run; \
+             fewer cycles, lower wear.erase_failures and wear.program_failures, or more ftl.over_provisioning is valid"
+        ))
+    }
+
     pub(crate) fn can_be_planted(&self) -> bool {
         self.ox_block().is_none_or(|ftl| ftl.can_be_planted()) && !self.has_ranges()
     }

@@ -97,6 +97,7 @@ pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> 
         victim: own.victim.as_ref().map_or_else(named, |make| make(geometry)),
         buffer: own.buffer.as_ref().map(|make| make(geometry)),
         read: own.read.as_ref().map(|make| make(geometry)).or_else(|| read(&keys.read)),
+        patrol: None,
     }
 }
 

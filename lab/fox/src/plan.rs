@@ -98,3 +98,38 @@ impl Plan {
         Ok(nodes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nandscape_wire_nvme::open_channel as oc;
+
+    use super::*;
+    use crate::engine::Engines;
+
+    #[test]
+    fn a_page_that_no_vector_names_is_refused() {
+        let told = |ws_min: u32| {
+            let mut data = oc::Geometry::zeroed();
+            data.mjr = 2;
+            data.lbaf = oc::AddressBits { group: 0, pu: 0, chunk: 2, sector: 10, reserved: [0; 4] };
+            (data.num_grp, data.num_pu, data.num_chk) = (1.into(), 1.into(), 4.into());
+            (data.clba, data.ws_min, data.ws_opt) = (960.into(), ws_min.into(), ws_min.into());
+            let geometry = Geometry::of(&data).expect("it makes sense");
+            let plan = Plan {
+                channels: 1,
+                pus: 1,
+                threads: 1,
+                blocks: 1,
+                first_block: 0,
+                pages: 4,
+                vector: 1,
+                mix: "W".parse().expect("a mix"),
+            };
+            let engine = Engines::built_in().find("sequential").expect("an engine");
+            plan.nodes(&geometry, &*engine).map(|nodes| nodes.len()).map_err(|error| error.to_string())
+        };
+        assert_eq!(told(64), Ok(1));
+        let refused = told(96).expect_err("no command names 96 addresses");
+        assert!(refused.starts_with("a page of this drive has 96 addresses, and a command 64"), "{refused}");
+    }
+}

@@ -296,6 +296,9 @@ fn aged(aging: &AgingReport) -> Vec<Value> {
     rows.push(row("uncorrectable", count(aging.uncorrectable), "page reads that no retry could correct"));
     let worn = format!("{}, {}", count(aging.failed_programs), count(aging.failed_erases));
     rows.push(row("worn out", worn, "programs and erases that failed because of wear"));
+    if aging.scrub_reads > 0 {
+        rows.push(row("scrubbing", count(aging.scrub_reads), "page reads to find blocks near what can be corrected"));
+    }
     rows
 }
 

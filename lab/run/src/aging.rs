@@ -11,7 +11,7 @@ use serde::Serialize;
 pub struct AgingReport {
     /// Erases as a share of the rated ones, in percent, as SMART has it: that of the part of the drive that is worn most.
     pub percentage_used: u8,
-    /// Pages read, by the host and by garbage collection.
+    /// Pages read, by the host, by garbage collection and for scrubbing.
     pub page_reads: u64,
     /// Those that were corrected, by the retries that they took, from none on.
     pub retries: Vec<u64>,
@@ -23,6 +23,8 @@ pub struct AgingReport {
     pub failed_programs: u64,
     /// Erases that failed because of wear.
     pub failed_erases: u64,
+    /// Pages read to look at them, which are among `page_reads`.
+    pub scrub_reads: u64,
     /// The raw bit error rate of the first attempt, in the mean; null without reads.
     pub rber_mean: Option<f64>,
     /// The largest.
@@ -64,6 +66,7 @@ impl AgingReport {
             uncorrectable: counts.uncorrectable,
             failed_programs: counts.failed_programs,
             failed_erases: counts.failed_erases,
+            scrub_reads: counts.scrub_reads,
             rber_mean: (reads > 0).then(|| counts.rate_sum / reads as f64),
             rber_max: counts.rate_max,
             rber: counts.rates.iter().map(bin).collect(),

@@ -58,7 +58,11 @@ pub fn build_drive(
     seed: Seed,
     progress: &dyn Progress,
 ) -> Result<Ssd, DriveError> {
-    let ssd = Ssd::new(sim, profile, store, seed.child("drive"))?;
+    let ssd = Ssd::new(sim, profile, store, seed.child("drive")).map_err(|error| match error.kind() {
+        // It has a life behind it that it has not survived.
+        std::io::ErrorKind::InvalidInput => DriveError::State(error.to_string()),
+        _ => DriveError::Memory(error),
+    })?;
     prepare(&ssd, profile, precondition, seed, progress)?;
     Ok(ssd)
 }

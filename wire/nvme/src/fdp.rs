@@ -38,6 +38,13 @@ pub const HANDLE_UPDATE: u8 = 1;
 pub const EVENT_NOT_FULL: u8 = 0;
 /// The event of a write with a placement identifier that there is not.
 pub const EVENT_INVALID_IDENTIFIER: u8 = 3;
+/// The event of data of an initially isolated handle that the controller has moved (Base 5.1.12.1.31.2.1).
+pub const EVENT_REALLOCATED: u8 = 0x80;
+/// The event of a handle that the controller has modified, due to no action of a host (Base 5.1.12.1.31.2.2).
+pub const EVENT_IMPLICITLY_MODIFIED: u8 = 0x81;
+/// Where a Media Reallocated event has the number of logical blocks that were moved, in [`Event::specific`]
+/// (NVM Command Set Specification, FDP Events). Its byte 0 has a bit for an address that follows, which none here has.
+pub const MOVED_BLOCKS: core::ops::Range<usize> = 2..4;
 /// The events of a log page at the most.
 pub const MOST_EVENTS: usize = 63;
 

@@ -1,10 +1,10 @@
-//! The cost of each option of NAND timing, and of aging: processor time per request on a drive with the option, as a ratio to the
-//! same drive without it, measured right before.
+//! The cost of each option: of NAND timing, of aging and scrubbing, of placement, partitions and zones. Processor time per request on a
+//! drive with the option, as a ratio to the same drive without it, measured right before.
 //!
 //! The ratio is of the host's time, not of the drive's: an option that makes a drive slower or faster is cheap if the
 //! simulator has no extra work. If a request needs more page programs or reads, it costs more.
 //!
-//! Left out: options together.
+//! Left out: options together; random write areas of zones and open channels, which no job of `sim` writes to.
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
@@ -39,6 +39,28 @@ const LOAD: &[&str] = &[
     "200000",
 ];
 
+/// Writes at random, on an empty drive that may have zones.
+const WRITES: &[&str] = &[
+    "--drive",
+    "default",
+    "--set",
+    "capacity=4GiB",
+    "--set",
+    "geometry.channels=8",
+    "--set",
+    "geometry.dies_per_channel=8",
+    "--set",
+    "lba_size=4KiB",
+    "--set",
+    "buffer.size=64MiB",
+    "--bs",
+    "16k",
+    "--iodepth",
+    "8",
+    "--io-count",
+    "200000",
+];
+
 /// An option.
 struct Feature {
     /// Its key.
@@ -47,11 +69,40 @@ struct Feature {
     off: &'static [&'static str],
     /// Settings that switch it on.
     on: &'static [&'static str],
+    /// The load of both.
+    load: &'static [&'static str],
+    /// More words of the load without it, and with it.
+    words: [&'static [&'static str]; 2],
+    /// Whether the drive may serve the load as it does without it, to the nanosecond.
+    may_be_alike: bool,
 }
 
 const fn option(name: &'static str, off: &'static [&'static str], on: &'static [&'static str]) -> Feature {
-    Feature { name, off, on }
+    Feature { name, off, on, load: LOAD, words: [&[], &[]], may_be_alike: false }
 }
+
+impl Feature {
+    /// With another load, and more words of it without the option and with it.
+    const fn under(
+        self,
+        load: &'static [&'static str],
+        off: &'static [&'static str],
+        on: &'static [&'static str],
+    ) -> Feature {
+        Feature { load, words: [off, on], ..self }
+    }
+
+    /// One that changes nothing of what this load sees.
+    const fn may_be_alike(self) -> Feature {
+        Feature { may_be_alike: true, ..self }
+    }
+}
+
+/// Words of a job that knows zones.
+const ZONES: &[&str] = &["--rw", "randwrite", "--zonemode", "zbd", "--max-open-zones", "8"];
+const APPENDS: &[&str] = &["--rw", "randwrite", "--zonemode", "zbd", "--max-open-zones", "8", "--zone-append"];
+/// Two tenants, each with half of the channels.
+const TENANTS: &str = "ftl.parts=[{name=\"one\", channels=\"0-3\"}, {name=\"other\", channels=\"4-7\"}]";
 
 const OPTIONS: &[Feature] = &[
     option("timing.command", &[], &["timing.command=200ns"]),
@@ -80,6 +131,19 @@ const OPTIONS: &[Feature] = &[
     option("link.duplex = half", &[], &["link.duplex=half"]),
     option("wear", &[], &["wear.cycles=1500", "wear.shelf=30days"]),
     option("wear.refresh", &["wear.cycles=3000", "wear.shelf=30days"], &["wear.refresh=30%"]),
+    // The shortest interval of this drive: the patrol reads all the time. Nothing is old enough to be written anew.
+    option("wear.scrub", &["wear.cycles=1500", "wear.refresh=100%"], &["wear.scrub=30s"]),
+    // One stream of writes by two handles, and by one.
+    option("ftl.fdp", &[], &["ftl.fdp.handles=2"]).under(LOAD, &[], &["--fdp", "--plids", "0,1"]),
+    option("ftl.streams", &[], &["ftl.streams.count=2"]).under(
+        LOAD,
+        &[],
+        &["--dataplacement", "streams", "--plids", "1,2"],
+    ),
+    // The first of two tenants, on a drive of twice the size.
+    option("ftl.parts", &[], &[TENANTS]).may_be_alike(),
+    option("ftl.kind = zone", &[], &["ftl.kind=zone"]).under(WRITES, &["--rw", "randwrite"], ZONES),
+    option("zone append", &["ftl.kind=zone"], &["ftl.zone.append_time=1us"]).under(WRITES, ZONES, APPENDS),
 ];
 
 /// Each option in turn with the drive without it.
@@ -91,15 +155,22 @@ pub(crate) fn option_price(subject: &Subject) -> Measured {
             say::line(&format!("{} has no {}: left out", subject.revision, feature.name));
             return Ok(None);
         }
-        let (off, on) = (subject.report(&[LOAD, &off].concat())?, subject.report(&[LOAD, &on].concat())?);
-        if drives_alike(&off, &on) {
+        let run = |changes: &[&str], words| subject.report(&[feature.load, changes, words].concat());
+        let (off, on) = (run(&off, feature.words[0])?, run(&on, feature.words[1])?);
+        if drives_alike(&off, &on) && !feature.may_be_alike {
             bail!("{}: the drive is the same with it and without", feature.name);
         }
         let (without, with) = us_a_request(&off).zip(us_a_request(&on)).context("the report lacks a figure")?;
         figures.push(Figure { name: feature.name, value: with / without, aim: "", more_is_better: false });
-        runs.push(json!({"option": feature.name, "without_us": without, "with_us": with}));
+        let load = [feature.load, feature.words[1]].concat();
+        runs.push(json!({
+            "option": feature.name,
+            "load": load,
+            "without_us": without,
+            "with_us": with,
+        }));
     }
-    Ok(Some((figures, json!({"load": LOAD, "runs": runs}))))
+    Ok(Some((figures, json!({"runs": runs}))))
 }
 
 /// The words that make changes.

@@ -201,7 +201,7 @@ pub(crate) const SUITE: &[Benchmark] = &[
     },
     Benchmark {
         name: "option-price",
-        about: "CPU time of a request with an option of NAND timing or of aging, as a ratio to the drive without it, option by option",
+        about: "CPU time of a request with an option (timing, aging, placement, partitions, zones), as a ratio to the drive without it, option by option",
         how: How::Own(price::option_price),
     },
     Benchmark {

@@ -6,12 +6,12 @@
 
 use nandscape_device_ftl::{Isolation, PlacementReport};
 use nandscape_drive::HostMem;
-use nandscape_wire_nvme::fdp::{self, Configuration, ConfigurationsHead, Statistics};
+use nandscape_wire_nvme::fdp::{self, Configuration, ConfigurationsHead, Event, Statistics};
 use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Answer;
-use crate::command_set::nvm::fdp::{Fdp, KINDS};
+use crate::command_set::nvm::fdp::KINDS;
 use crate::command_set::{CommandSet, Placement};
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
@@ -45,8 +45,7 @@ impl<C: CommandSet> NvmeController<C> {
             fdp::USAGE => usage(report.handles.len(), !self.subsystem.namespaces.above(0).is_empty()),
             fdp::STATISTICS => statistics(&report),
             // Log Specific Parameter, bit 0: host events.
-            _ if entry.cdw10.get() >> 8 & 1 != 0 => events(fdp),
-            _ => vec![0; fdp::EVENTS_HEAD],
+            _ => events(&fdp.events(entry.cdw10.get() >> 8 & 1 != 0)),
         })
     }
 
@@ -138,8 +137,7 @@ fn statistics(report: &PlacementReport) -> Vec<u8> {
     log.as_bytes().to_vec()
 }
 
-fn events(fdp: &Fdp) -> Vec<u8> {
-    let events = fdp.events();
+fn events(events: &[Event]) -> Vec<u8> {
     let mut page = vec![0; fdp::EVENTS_HEAD];
     page[..4].copy_from_slice(&(events.len() as u32).to_le_bytes());
     events.iter().for_each(|event| page.extend_from_slice(event.as_bytes()));

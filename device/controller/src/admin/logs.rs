@@ -154,7 +154,6 @@ impl<C: CommandSet> NvmeController<C> {
         smart.critical_warning = self.warnings();
         (smart.media_errors, smart.error_log_entries) =
             (self.subsystem.media_errors.get().into(), errors.count().into());
-        smart.power_on_hours = (self.sim.now().ns() / 3_600_000_000_000).into();
         self.subsystem.set.smart(&mut smart);
         smart
     }

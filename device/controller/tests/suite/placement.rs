@@ -21,9 +21,13 @@ const BLOCK: u64 = 16 * PAGE;
 const UNIT: u64 = 4 * BLOCK;
 
 fn with<T>(handles: u8, isolation: Isolation, test: impl AsyncFnOnce(&Sim, &Drive) -> T) -> T {
+    with_faults(handles, isolation, &[], test)
+}
+
+fn with_faults<T>(handles: u8, isolation: Isolation, faults: &[&str], test: impl AsyncFnOnce(&Sim, &Drive) -> T) -> T {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let drive = placing_drive(&sim, PlacementConfig { handles, isolation, ..PlacementConfig::default() });
+    let drive = placing_drive(&sim, PlacementConfig { handles, isolation, ..PlacementConfig::default() }, faults);
     let result = executor.block_on(test(&sim, &drive)).unwrap();
     drive.subsystem().ftl().check().unwrap();
     result
@@ -88,6 +92,62 @@ async fn program_all(drive: &Drive) {
     }
 }
 
+/// The events of hosts, or those of the controller, the newest first.
+async fn events(admin: &Host, of_hosts: bool) -> Vec<Event> {
+    let bytes = page(admin, fdp::EVENTS, 1, of_hosts, 4_096).await.unwrap();
+    let all: Vec<Event> =
+        bytes[fdp::EVENTS_HEAD..].chunks(64).map(|bytes| Event::read_from_bytes(bytes).unwrap()).collect();
+    all.into_iter().take(bytes[0].into()).collect()
+}
+
+/// Has the events of the controller recorded for a handle.
+async fn want_own_events(admin: &Host, handle: u32) {
+    let kinds = HostMem::from_bytes(&[fdp::EVENT_REALLOCATED, fdp::EVENT_IMPLICITLY_MODIFIED]);
+    let set = feature(AdminOpcode::SET_FEATURES, fdp::FEATURE_EVENTS, handle | 2 << 16, 1);
+    run(admin, set, kinds).await.unwrap();
+}
+
+#[test]
+fn data_that_is_moved_is_an_event_of_its_handle_unless_it_stays_isolated() {
+    for isolation in [Isolation::Initial, Isolation::Persistent] {
+        with(2, isolation, async |sim, drive| {
+            let (admin, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
+            want_own_events(&admin, 1).await;
+            let mut rng = Seed::new(5).rng();
+            while report(drive).handles[1].moved == 0 {
+                let (entry, mem) = placed(rng.below(BLOCKS / 8) * 8, 8, fdp::DTYPE_PLACEMENT, rng.below(2) as u16);
+                run(&io, entry, mem).await.unwrap();
+            }
+            let told = events(&admin, false).await;
+            assert!(events(&admin, true).await.is_empty());
+            assert!(told.iter().all(|event| (event.kind, event.handle, event.identifier.get()) == (0x80, 1, 1)));
+            let valid = fdp::EVENT_IDENTIFIER_VALID | fdp::EVENT_LOCATION_VALID;
+            assert!(told.iter().all(|event| (event.flags, event.nsid.get(), event.specific[0]) == (valid, 0, 0)));
+            let blocks = |event: &Event| u64::from(u16::from_le_bytes([event.specific[2], event.specific[3]]));
+            let moved = told.iter().map(blocks).sum::<u64>() * 512;
+            let expected = if isolation == Isolation::Initial { report(drive).handles[1].moved } else { 0 };
+            assert!(told.len() < fdp::MOST_EVENTS && moved == expected, "{moved} bytes, {expected} expected");
+        });
+    }
+}
+
+#[test]
+fn a_block_that_a_handle_leaves_on_its_own_is_an_event() {
+    with_faults(2, Isolation::Initial, &["fail program nth=3"], async |sim, drive| {
+        let (admin, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
+        want_own_events(&admin, 0).await;
+        want_own_events(&admin, 1).await;
+        for slba in (0..2_048).step_by(8) {
+            let (entry, mem) = placed(slba, 8, fdp::DTYPE_PLACEMENT, 1);
+            run(&io, entry, mem).await.unwrap();
+        }
+        program_all(drive).await;
+        let told: Vec<_> = events(&admin, false).await.iter().map(|event| (event.kind, event.handle)).collect();
+        // What the failed block held was moved out of it, too.
+        assert_eq!(told, [(fdp::EVENT_REALLOCATED, 1), (fdp::EVENT_IMPLICITLY_MODIFIED, 1)]);
+    });
+}
+
 #[test]
 fn a_host_finds_the_handles() {
     with(3, Isolation::Persistent, async |sim, drive| {
@@ -136,12 +196,7 @@ fn a_drive_without_handles_has_none_of_it() {
 fn identifiers_that_there_are_not_are_events_of_writes_and_errors_of_updates() {
     with(2, Isolation::Initial, async |sim, drive| {
         let (admin, io) = (host(sim, drive, QueueId::ADMIN), host(sim, drive, QueueId(1)));
-        let events = async || {
-            let bytes = page(&admin, fdp::EVENTS, 1, true, 256).await.unwrap();
-            let all: Vec<Event> =
-                bytes[fdp::EVENTS_HEAD..].chunks(64).map(|bytes| Event::read_from_bytes(bytes).unwrap()).collect();
-            all.into_iter().take(bytes[0].into()).collect::<Vec<_>>()
-        };
+        let events = async || events(&admin, true).await;
         let invalid = async || {
             let (entry, mem) = placed(8, 8, fdp::DTYPE_PLACEMENT, 2);
             run(&io, entry, mem).await
@@ -155,8 +210,8 @@ fn identifiers_that_there_are_not_are_events_of_writes_and_errors_of_updates() {
         assert_eq!(run(&admin, set(2, 1), kinds.clone()).await, Err(Status::INVALID_FIELD), "no such handle");
         let supported = HostMem::zeroed(8);
         let get = feature(AdminOpcode::GET_FEATURES, fdp::FEATURE_EVENTS, 4 << 16, 0);
-        assert_eq!(run(&admin, get, supported.clone()).await, Ok(2));
-        assert_eq!(supported.to_vec()[..4], [0, 1, 3, 1]);
+        assert_eq!(run(&admin, get, supported.clone()).await, Ok(4));
+        assert_eq!(supported.to_vec(), [0, 1, 3, 1, 0x80, 0, 0x81, 0]);
         invalid().await.unwrap();
         let told = events().await;
         assert_eq!((told.len(), told[0].kind, told[0].identifier.get(), told[0].nsid.get()), (1, 3, 2, 1));

@@ -21,7 +21,7 @@ fn with<T>(streams: u8, isolation: Isolation, test: impl AsyncFnOnce(&Sim, &Driv
     let mut executor = Executor::new();
     let sim = executor.sim();
     let placement = PlacementConfig { handles: streams + 1, isolation, interface: Interface::Streams };
-    let drive = placing_drive(&sim, placement);
+    let drive = placing_drive(&sim, placement, &[]);
     let result = executor.block_on(test(&sim, &drive)).unwrap();
     drive.subsystem().ftl().check().unwrap();
     result

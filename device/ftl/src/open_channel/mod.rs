@@ -99,11 +99,17 @@ impl OpenChannel {
     pub fn new(sim: &Sim, media: Rc<Media>, config: OpenChannelConfig) -> Rc<OpenChannel> {
         let layout = Layout::new(media.geometry(), media.timing());
         assert!(layout.addresses() <= u64::from(u32::MAX), "addresses of more than 32 bits");
-        let is_bad = |chunk| layout.blocks(chunk).any(|block| media.is_factory_bad(block));
+        let is_bad = |chunk| layout.blocks(chunk).any(|block| media.is_bad_at_start(block));
         let erases = |chunk| layout.blocks(chunk).map(|block| media.erases(block)).max().unwrap_or(0);
         let chunks: Vec<Chunk> = (0..layout.all_chunks())
             .map(|chunk| Chunk { erases: erases(chunk), ..Chunk::new(is_bad(chunk)) })
             .collect();
+        // Counted as chunks that go out of use in the run are, by blocks of all planes.
+        let has_grown = |chunk: &u32| {
+            let (mut grown, mut factory) = (layout.blocks(*chunk), layout.blocks(*chunk));
+            grown.any(|block| media.is_grown_bad(block)) && !factory.any(|block| media.is_factory_bad(block))
+        };
+        let lost = (0..layout.all_chunks()).filter(has_grown).count() as u64 * u64::from(layout.planes);
         let erased = chunks.iter().map(|chunk| u64::from(chunk.erases)).sum();
         Rc::new_cyclic(|weak: &Weak<OpenChannel>| OpenChannel {
             sim: sim.clone(),
@@ -111,7 +117,7 @@ impl OpenChannel {
             config,
             layout,
             chunks: RefCell::new(chunks),
-            counters: Cell::default(),
+            counters: Cell::new(Stats { retired_blocks: lost, ..Stats::default() }),
             erased: Cell::new(erased),
             notices: Notices::default(),
             room: Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE),

@@ -139,7 +139,7 @@ pub(super) struct Flags {
 
 impl Core {
     pub(super) fn new(sim: &Sim, media: &Rc<Media>, config: OxBlockConfig, shared: &Rc<Shared>) -> Rc<Core> {
-        let state = State::new(media, &config, state::factory_bad(media, &config), 0);
+        let state = State::new(media, &config, state::bad_at_start(media, &config), 0);
         Rc::new_cyclic(|weak| Core {
             weak: weak.clone(),
             sim: sim.clone(),

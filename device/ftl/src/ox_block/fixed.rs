@@ -56,7 +56,7 @@ impl FixedPlaces {
         let mut taken = Vec::new();
         let mut take = |plane: u32| {
             let plane = PlaneId(plane % geometry.planes());
-            let is_free = |block: &BlockId| !media.is_factory_bad(*block) && !taken.contains(block);
+            let is_free = |block: &BlockId| !media.is_bad_at_start(*block) && !taken.contains(block);
             let block = geometry.blocks_of(plane).find(is_free);
             taken.extend(block);
             block.map(|block| Copy { block, next: 0, version: 0, given_up: false })

@@ -56,7 +56,7 @@ impl OxBlock {
         let is_unused = core.phase.get() == Phase::Starting && core.state.borrow().counters == Stats::default();
         assert!(self.can_be_planted(), "the layout is not planted");
         assert!(is_unused && self.media.is_blank(), "planting needs an unused drive");
-        let bad = state::factory_bad(&self.media, &self.config);
+        let bad = state::bad_at_start(&self.media, &self.config);
         let mut planting = Planting {
             media: &self.media,
             config: &self.config,

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
-use nandscape_device_media::{BlockId, Broken, Geometry, MediaError, PageId, PlaneId, UnitId};
+use nandscape_device_media::{BlockId, Broken, Geometry, Media, MediaError, PageId, PlaneId, UnitId};
 
 use super::PageFtl;
 use super::state::State;
@@ -91,16 +91,25 @@ impl Damage {
 }
 
 impl State {
-    /// Counts the spare blocks of a new drive. Needed are the blocks for its data, the reserve of its collectors, and as many
+    /// Counts the spare blocks of a drive that begins, and of the same one when it was new: `media` knows the blocks that have gone bad
+    /// since. Needed are the blocks for its data, the reserve of its collectors, and as many
     /// more as let some block always hold a page of garbage, or a word line: then collectors always gain something.
-    pub(super) fn count_spare(&mut self, logical_units: u32) {
+    pub(super) fn count_spare(&mut self, logical_units: u32, media: &Media) {
         let (planes, units) = (u64::from(self.geometry.planes()), u64::from(self.geometry.units_per_block()));
         let least = u64::from(logical_units).div_ceil(units)
             + planes * u64::from(self.pace.free_blocks + self.pace.open_blocks);
         let garbage = u64::from(self.programs.together.word_line * self.geometry.units_per_page() - 1);
         self.damage.needed = least + (least * garbage).div_ceil(units);
         self.damage.usable = (0..self.geometry.planes()).map(|plane| self.tables.good_blocks(PlaneId(plane))).sum();
-        self.damage.spare = self.damage.usable.saturating_sub(self.damage.needed);
+        let new = self.damage.usable + media.grown_bad_blocks();
+        self.damage.spare = new.saturating_sub(self.damage.needed);
+        if media.grown_bad_blocks() > 0 {
+            for plane in (0..self.geometry.planes()).map(PlaneId) {
+                let has_lost = self.geometry.blocks_of(plane).any(|block| media.is_grown_bad(block));
+                self.damage.has_lost_blocks[plane.0 as usize] = has_lost;
+            }
+            self.damage.read_only = self.damage.lacks_blocks();
+        }
     }
 
     /// Blocks went bad before the drive was started.
@@ -116,6 +125,13 @@ impl State {
     /// Spare blocks now, and when the drive was new.
     pub(super) fn spare(&self) -> (u64, u64) {
         (self.damage.usable.saturating_sub(self.damage.needed), self.damage.spare)
+    }
+
+    /// Whether each plane has its share of the blocks that are needed, and one to go on with.
+    pub(super) fn has_room_on_all_planes(&self) -> bool {
+        let planes = self.geometry.planes();
+        let share = self.damage.needed.div_ceil(planes.into());
+        (0..planes).all(|plane| self.tables.good_blocks(PlaneId(plane)) > share)
     }
 
     /// `blocks` blocks are not usable any more.

@@ -138,6 +138,8 @@ impl State {
         let host = self.host_beside(stream);
         let Tables { free, blocks, .. } = &mut self.tables;
         let page = free.get(blocks, plane, stream).or_else(|| {
+            self.taken_over(plane, host);
+            let Tables { free, blocks, .. } = &mut self.tables;
             free.take_over(blocks, plane, host, stream);
             free.get(blocks, plane, stream)
         });

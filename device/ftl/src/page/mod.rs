@@ -19,6 +19,7 @@
 //! | `collect` | garbage collection and wear levelling |
 //! | `background` | how long collections and programs keep reads of the host waiting |
 //! | `refresh` | blocks that are written anew because their data grows old |
+//! | `scrub` | reads of all blocks in turn, which find those that are to be refreshed |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
 //! | `holdup` | behind whom the host's data waits |
@@ -59,6 +60,7 @@ mod saved;
 mod schedule;
 #[cfg(test)]
 mod schedule_test;
+mod scrub;
 mod spoil;
 mod state;
 mod streams;
@@ -87,9 +89,10 @@ use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{
     Delay, Destination, Ftl, LatencyWindow, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary,
 };
-use crate::placement::{Interface, PlacementConfig, PlacementReport};
+use crate::placement::{Interface, PlacementConfig, PlacementEvent, PlacementReport};
 use crate::policy::{
-    AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, OwnerSource, ReadPolicy, Schedule, VictimPolicy,
+    AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, InTurn, OwnerSource, PatrolOrder, ReadPolicy, Schedule,
+    VictimPolicy,
 };
 use background::Background;
 use gate::Gate;
@@ -176,6 +179,8 @@ pub struct Policies {
     pub buffer: Option<Box<dyn BufferPolicy>>,
     /// What becomes of reads that background work is in the way of; `None` has all of them served.
     pub read: Option<Box<dyn ReadPolicy>>,
+    /// In which order blocks are scrubbed, where they are; `None` is every block in turn.
+    pub patrol: Option<Box<dyn PatrolOrder>>,
 }
 
 /// How wear is evened out.
@@ -238,6 +243,7 @@ impl PageFtl {
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
         let (buffer_policy, read_policy) = (policies.buffer.take(), policies.read.take());
         let background = Background::new(sim, &media, &config);
+        let order = policies.patrol.take().unwrap_or_else(|| Box::new(InTurn::default()));
         let mut state = State::new(&media, &config, policies)?;
         let kept = memory::start(&mut state, &media, &config)?;
         let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
@@ -270,6 +276,7 @@ impl PageFtl {
             ftl.resume();
         }
         ftl.watch_blocks();
+        ftl.patrol(order);
         Ok(ftl)
     }
 
@@ -418,6 +425,12 @@ impl Ftl for PageFtl {
         self.state.borrow().placement_report()
     }
 
+    fn on_placement_event(&self, told: Box<dyn Fn(PlacementEvent)>) {
+        if let Some(placed) = &mut self.state.borrow_mut().placed {
+            placed.told = told;
+        }
+    }
+
     fn place(&self, reservation: &mut Reservation<'_>, handle: u8) {
         reservation.handle = handle;
     }
@@ -465,6 +478,10 @@ impl Ftl for PageFtl {
 
     fn spare_blocks(&self) -> (u64, u64) {
         self.state.borrow().spare()
+    }
+
+    fn has_room_on_all_planes(&self) -> bool {
+        self.state.borrow().has_room_on_all_planes()
     }
 
     fn read_only(&self) -> Option<ReadOnly> {

@@ -16,7 +16,7 @@ use super::state::State;
 use super::streams;
 use crate::address::Lpn;
 use crate::component::{BlockMetadata, BlockState, Mapping, Stream};
-use crate::placement::{HandleReport, Interface, PlacementConfig, PlacementReport};
+use crate::placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport};
 
 /// Data of several handles.
 const MIXED: u8 = u8::MAX;
@@ -29,6 +29,8 @@ pub(super) struct Placed {
     handles: Vec<HandleReport>,
     mixed_moved: u64,
     unit_bytes: u64,
+    /// Called with what the drive itself does.
+    pub(super) told: Box<dyn Fn(PlacementEvent)>,
 }
 
 impl Placed {
@@ -43,6 +45,7 @@ impl Placed {
             handles: vec![fresh; usize::from(config.handles)],
             mixed_moved: 0,
             unit_bytes,
+            told: Box::new(|_| ()),
         })
     }
 
@@ -84,10 +87,19 @@ impl Placed {
 
     /// Data was moved out of a block.
     pub(super) fn moved(&mut self, from: BlockId, bytes: u64) {
-        match self.handles.get_mut(usize::from(self.owners[from.0 as usize])) {
+        let handle = self.owners[from.0 as usize];
+        match self.handles.get_mut(usize::from(handle)) {
             Some(of) => of.moved += bytes,
-            None => self.mixed_moved += bytes,
+            None => return self.mixed_moved += bytes,
         }
+        if self.config.isolation == Isolation::Initial {
+            (self.told)(PlacementEvent::Moved { handle, bytes });
+        }
+    }
+
+    /// A handle goes on in another block.
+    pub(super) fn left(&self, handle: u8) {
+        (self.told)(PlacementEvent::Left { handle });
     }
 }
 
@@ -162,6 +174,15 @@ impl State {
     pub(super) fn host_beside(&self, stream: Stream) -> Stream {
         let handle = self.placed.as_ref().and_then(|placed| streams::handle_of(&placed.config, stream));
         streams::of_handle(handle.unwrap_or_default())
+    }
+
+    /// A collector takes a page of a plane from the open block of a stream of hosts, if there is one.
+    pub(super) fn taken_over(&self, plane: PlaneId, stream: Stream) {
+        let Some(placed) = &self.placed else { return };
+        let handle = streams::handle_of(&placed.config, stream);
+        if let Some(handle) = handle.filter(|_| self.tables.free.open(plane, stream).is_some()) {
+            placed.left(handle);
+        }
     }
 
     /// Counts units that were moved out of a block.

@@ -183,13 +183,13 @@ impl PageFtl {
     }
 
     #[inline(always)]
-    fn unpin(&self, page: PageId) {
+    pub(super) fn unpin(&self, page: PageId) {
         if self.state.borrow_mut().unpin_page(page) {
             self.unpinned.notify();
         }
     }
 
-    fn page_not_read(&self, page: PageId, error: MediaError) {
+    pub(super) fn page_not_read(&self, page: PageId, error: MediaError) {
         self.state.borrow_mut().take_note(Broken { error, page });
         self.unpin(page);
         // A plane that went out of use has its collector leave.

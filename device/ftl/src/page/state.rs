@@ -39,6 +39,8 @@ pub(super) struct State {
     victim_policy: Box<dyn VictimPolicy>,
     /// What has gone wrong so far.
     pub(super) damage: Damage,
+    /// Blocks that went bad in a life before the run.
+    grown_bad: u64,
     pub(super) counters: Stats,
     /// What outlasts power, where the flash is in a file.
     pub(super) memory: Option<Memory>,
@@ -66,13 +68,14 @@ impl State {
             pace: Pace::new(&geometry, config),
             victim_policy: policies.victim,
             damage: Damage::new(&geometry),
+            grown_bad: media.grown_bad_blocks(),
             counters: Stats::default(),
             memory: None,
             placed: Placed::new(&geometry, config.placement),
             turns: Turns::new(&config.gc),
             writes_end_in_buffer: config.writes_end_in_buffer,
         };
-        state.count_spare(config.logical_units);
+        state.count_spare(config.logical_units, media);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
         Ok(state)
     }
@@ -304,6 +307,7 @@ impl State {
             planes_out_of_use: self.collectors.out_of_use(),
             free_blocks: self.tables.free_blocks(),
             erases: self.tables.erases(),
+            retired_blocks: self.counters.retired_blocks + self.grown_bad,
             ..self.counters
         }
     }

@@ -53,7 +53,7 @@ impl Tables {
     /// When the system does not give the memory for the map.
     pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<Tables> {
         let geometry = *media.geometry();
-        let bad = BadList::from_factory(media);
+        let bad = BadList::at_start(media);
         let mut blocks = Blocks::new(&geometry, &bad);
         if media.aging().is_some() {
             (0..geometry.blocks()).map(BlockId).for_each(|block| blocks.get_mut(block).erases = media.erases(block));

@@ -61,7 +61,7 @@ pub(super) fn drive_with(
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let ftl =
-        PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None, read: None }).unwrap();
+        PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None, read: None, patrol: None }).unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

@@ -361,6 +361,9 @@ impl PageFtl {
         let mut state = self.state.borrow_mut();
         job.slots.iter().rev().for_each(|slot| state.buffer.take_back(*slot));
         state.take_note(broken);
+        if let Some(placed) = state.placed.as_ref().filter(|_| broken.error != MediaError::PowerLost) {
+            placed.left(job.handle);
+        }
         state.host_program_ended(&job.pages);
         let is_awaited = state.pace.is_suspended;
         drop(state);

@@ -1,4 +1,4 @@
-//! One flag a block, kept in memory, begun from what the maker marked.
+//! One flag a block, kept in memory, begun from what the maker marked and what a life before the run has left.
 
 use nandscape_device_media::{BlockId, Media};
 
@@ -10,9 +10,9 @@ pub struct BadBlockTable {
 }
 
 impl BadBlockTable {
-    /// CREATE: takes over the marks from the factory.
-    pub fn from_factory(media: &Media) -> BadBlockTable {
-        BadBlockTable::new(media.geometry().blocks(), &|block| media.is_factory_bad(block))
+    /// CREATE: takes over the marks from the factory, and the blocks that have gone bad in a life before the run.
+    pub fn at_start(media: &Media) -> BadBlockTable {
+        BadBlockTable::new(media.geometry().blocks(), &|block| media.is_bad_at_start(block))
     }
 
     /// CREATE: `blocks` blocks with the marks from the factory.

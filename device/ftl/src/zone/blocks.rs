@@ -38,15 +38,18 @@ pub(super) struct Blocks {
     free: Vec<Vec<BlockId>>,
     /// Stale blocks of each plane.
     stale: Vec<u32>,
+    /// Blocks of each plane that zones need.
+    needed: u32,
     /// Good blocks beyond those that zones need, now and when new.
     spare: (u64, u64),
+    /// Blocks that have gone bad in use, in a life before the run too.
     pub(super) retired: u64,
 }
 
 impl Blocks {
     /// All erased as often as in `media`, but for its bad ones. `needed` blocks of each plane are for zones.
     pub(super) fn new(media: &Media, needed: u32) -> Blocks {
-        let (geometry, is_bad) = (media.geometry(), |block| media.is_factory_bad(block));
+        let (geometry, is_bad) = (media.geometry(), |block| media.is_bad_at_start(block));
         let block = |erases| Block { used: Use::Free, erases, is_broken: false, is_erasing: false, pins: 0 };
         let mut all: Vec<Block> = (0..geometry.blocks()).map(|number| block(media.erases(BlockId(number)))).collect();
         let mut free = Vec::new();
@@ -55,9 +58,10 @@ impl Blocks {
             bad.iter().for_each(|block| all[block.0 as usize].used = Use::Bad);
             free.push(good);
         }
-        let spare = free.iter().map(|free| (free.len() as u64).saturating_sub(needed.into())).sum();
+        let spare: u64 = free.iter().map(|free| (free.len() as u64).saturating_sub(needed.into())).sum();
+        let grown = media.grown_bad_blocks();
         let stale = vec![0; free.len()];
-        Blocks { geometry: *geometry, all, free, stale, spare: (spare, spare), retired: 0 }
+        Blocks { geometry: *geometry, all, free, stale, needed, spare: (spare, spare + grown), retired: grown }
     }
 
     pub(super) fn get(&self, block: BlockId) -> &Block {
@@ -66,6 +70,14 @@ impl Blocks {
 
     pub(super) fn spare(&self) -> (u64, u64) {
         self.spare
+    }
+
+    /// Whether each plane has as many good blocks as zones need.
+    pub(super) fn has_room_on_all_planes(&self) -> bool {
+        (0..self.geometry.planes()).map(PlaneId).all(|plane| {
+            let good = self.geometry.blocks_of(plane).filter(|block| self.get(*block).used != Use::Bad);
+            good.count() >= self.needed as usize
+        })
     }
 
     /// Takes the free block of a plane that was erased least often, and of those the first.

@@ -267,6 +267,10 @@ impl Ftl for ZoneFtl {
     }
 
     /// Zones become read-only one by one.
+    fn has_room_on_all_planes(&self) -> bool {
+        self.state.borrow().blocks.has_room_on_all_planes()
+    }
+
     fn read_only(&self) -> Option<ReadOnly> {
         None
     }

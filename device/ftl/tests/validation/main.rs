@@ -10,6 +10,7 @@
 //! | `data` | what is read against a model map, under collection |
 //! | `wear` | wear levelling, bad blocks |
 //! | `lifetime` | a drive written until it takes no more, against its closed form |
+//! | `scrub` | all blocks are read in turn, and those near what can be corrected are found |
 //! | `refresh` | blocks whose data grows old or is disturbed are written anew |
 //! | `together` | pages programmed with one command |
 //! | `allocation` | the order in which planes are written |
@@ -21,6 +22,7 @@ mod data;
 mod lifetime;
 mod refresh;
 mod rig;
+mod scrub;
 mod steady;
 mod theory;
 mod together;

@@ -27,6 +27,7 @@ fn aging(shelf: Span) -> Aging {
         erase_growth: 0.0,
         failures: Failures { erase: 0.0, program: 0.0, shape: 3.0 },
         refresh: Some(0.5),
+        scrub: None,
         life: Life { shelf, ..Life::NONE },
     }
 }

@@ -258,7 +258,7 @@ impl Setup {
 
     fn policies(&self, allocation: Box<dyn AllocationPolicy>) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation, victim, admission: Box::new(All), buffer: None, read: None }
+        Policies { allocation, victim, admission: Box::new(All), buffer: None, read: None, patrol: None }
     }
 }
 

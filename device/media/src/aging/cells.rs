@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use nandscape_sim::{Seed, Span, Time};
 
 use super::health::Watch;
-use super::{Aging, AgingCounts};
+use super::{Aging, AgingCounts, Past};
 use crate::cell::Cell;
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::{BlockId, Geometry, PageId};
@@ -22,6 +22,7 @@ pub(crate) struct AgingCells {
     of_block: Vec<f64>,
     blocks: RefCell<Vec<Block>>,
     counts: RefCell<AgingCounts>,
+    past: Past,
     pub(super) watch: Watch,
 }
 
@@ -66,7 +67,8 @@ impl AgingCells {
         let life = seed.child("age");
         let written = |block: u32| {
             let age = aging.life.draw_age(&mut life.nth(block.into()).rng());
-            Block { written: -(age.ns().min(i64::MAX as u64) as i64), reads: 0 }
+            let reads = aging.life.reads_of(age, pages);
+            Block { written: -(age.ns().min(i64::MAX as u64) as i64), reads }
         };
         AgingCells {
             draws: seed.child("pages"),
@@ -74,14 +76,31 @@ impl AgingCells {
             of_block: of_block.collect(),
             blocks: RefCell::new((0..geometry.blocks()).map(written).collect()),
             counts: RefCell::default(),
+            past: Past::default(),
             watch: Watch::default(),
             aging,
         }
     }
 
-    /// Erases of a block that has lived, at the start.
-    pub(crate) fn erases_at_start(&self, block: BlockId) -> u32 {
-        self.aging.life.draw_erases(&mut self.draws.child("erases").nth(block.0.into()).rng())
+    /// Erases of a block that has lived, at the start, and whether it went bad in them: then those that it had survived.
+    pub(crate) fn at_start(&self, block: BlockId) -> (u32, bool) {
+        let of_block = |purpose| self.draws.child(purpose).nth(block.0.into()).rng();
+        let erases = self.aging.life.draw_erases(&mut of_block("erases"));
+        let failures = self.aging.failures;
+        if erases == 0 || failures.erase + failures.program == 0.0 {
+            return (erases, false);
+        }
+        let survived = failures.survived(of_block("end of life").unit(), self.aging.rated);
+        if survived < f64::from(erases) { (survived as u32, true) } else { (erases, false) }
+    }
+
+    /// The blocks were erased so often before the run, all of them together.
+    pub(crate) fn has_lived(&mut self, erases: u64, geometry: &Geometry) {
+        self.past = Past::of(&self.aging.life, erases, geometry);
+    }
+
+    pub(crate) fn past(&self) -> Past {
+        self.past
     }
 
     /// The drive time at which a block was written, in nanoseconds, and its reads since.
@@ -104,23 +123,30 @@ impl AgingCells {
     }
 
     /// The error rate of a page at the first attempt, in the parts of [`ErrorRates::parts`](super::ErrorRates::parts).
-    fn rate(&self, page: PageId, begun: &Begun<'_>, geometry: &Geometry) -> (f64, f64) {
-        let Block { written, reads } = self.blocks.borrow()[begun.block.0 as usize];
-        let hours = (begun.now.ns() as i64).saturating_sub(written) as f64 / HOUR_NS;
+    #[inline]
+    pub(super) fn parts_of(
+        &self,
+        page: PageId,
+        block: BlockId,
+        (erases, now): (u32, Time),
+        geometry: &Geometry,
+    ) -> (f64, f64) {
+        let Block { written, reads } = self.blocks.borrow()[block.0 as usize];
+        let hours = (now.ns() as i64).saturating_sub(written) as f64 / HOUR_NS;
         let reads = f64::from(reads) / f64::from(geometry.pages_per_block());
-        let (floor, shift) = self.aging.rates.parts(begun.erases, hours, reads);
-        let factor = self.of_block[begun.block.0 as usize] * self.of_page[geometry.page_in_block(page) as usize];
+        let (floor, shift) = self.aging.rates.parts(erases, hours, reads);
+        let factor = self.of_block[block.0 as usize] * self.of_page[geometry.page_in_block(page) as usize];
         (floor * factor, shift * factor)
     }
 
     fn read(&self, begun: &Begun<'_>, geometry: &Geometry, struck: Option<Struck>) -> Option<Struck> {
         let page = begun.pages[0];
-        let parts = self.rate(page, begun, geometry);
+        let parts = self.parts_of(page, begun.block, (begun.erases, begun.now), geometry);
         {
             let block = &mut self.blocks.borrow_mut()[begun.block.0 as usize];
             block.reads = block.reads.saturating_add(1);
         }
-        let draw = self.draw(page, begun.erases, "read");
+        let draw = self.draw_of_read(page, begun.erases);
         let fails = |step: &u32| draw < self.aging.correction.page_fails(self.aging.rate_at(parts, *step));
         let steps = (0..=self.aging.retries.steps).find(|step| !fails(step));
         let mut counts = self.counts.borrow_mut();
@@ -177,17 +203,27 @@ impl AgingCells {
         struck
     }
 
+    /// What decides on the reads of a page until its block is erased.
+    pub(super) fn draw_of_read(&self, page: PageId, erases: u32) -> f64 {
+        self.draw(page, erases, "read")
+    }
+
+    pub(super) fn count_scrub_read(&self) {
+        self.counts.borrow_mut().scrub_reads += 1;
+    }
+
     /// A number in [0, 1) that a page keeps until its block is erased, one for each purpose.
     fn draw(&self, page: PageId, erases: u32, purpose: &str) -> f64 {
         self.draws.child(purpose).nth(page.0.into()).nth(erases.into()).rng().unit()
     }
 
-    /// What is known of the blocks: how long ago each was written, and its reads since.
+    /// What is known of the blocks: how long ago each was written, and its reads since; and what the drive did before.
     pub(crate) fn save(&self, now: Time, to: &mut Writer) {
         for block in self.blocks.borrow().iter() {
             to.long((now.ns() as i64).saturating_sub(block.written).max(0) as u64);
             to.word(block.reads);
         }
+        self.past.save(now, to);
     }
 
     /// Takes over what was saved, where flash is put into this state at `now`.
@@ -196,6 +232,7 @@ impl AgingCells {
             let age = i64::try_from(from.long()?).map_err(|_| from.malformed("an age of data of centuries"))?;
             *block = Block { written: (now.ns() as i64).saturating_sub(age), reads: from.word()? };
         }
+        self.past = Past::restore(now, from)?;
         Ok(())
     }
 }

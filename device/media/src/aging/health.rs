@@ -1,7 +1,8 @@
 //! What a controller estimates of a block, from what it knows: erases, the time since the block was written, and its reads. Of
 //! its quality it knows nothing.
 //!
-//! A block is looked at when it is read, and every few reads another one, in turn. Looking takes no time.
+//! A block is looked at when it is read, and every few reads another one, in turn. Looking takes no time. Where every block is read
+//! once in a while, which takes time ([`Aging::scrub`](super::Aging::scrub)), none is looked at in turn.
 
 use std::cell::{Cell, RefCell};
 
@@ -59,6 +60,9 @@ impl AgingCells {
         let watcher = self.watch.watcher.borrow();
         let Some(told) = &*watcher else { return };
         told(block, &self.health(block, erases(block), now, geometry));
+        if self.aging.scrub.is_some() {
+            return;
+        }
         let reads = self.watch.reads.get() + 1;
         self.watch.reads.set(reads);
         if reads.is_multiple_of(PATROL) {
@@ -68,7 +72,7 @@ impl AgingCells {
         }
     }
 
-    fn health(&self, block: BlockId, erases: u32, now: Time, geometry: &Geometry) -> BlockHealth {
+    pub(super) fn health(&self, block: BlockId, erases: u32, now: Time, geometry: &Geometry) -> BlockHealth {
         let (written, reads) = self.known(block);
         let hours = (now.ns() as i64).saturating_sub(written) as f64 / HOUR_NS;
         let reads = f64::from(reads) / f64::from(geometry.pages_per_block());

@@ -1,6 +1,7 @@
-//! The state that a life before the run has left in the flash: erases of each block, and the age of its data.
+//! The state that a life before the run has left in the flash: erases of each block, whether it went bad in them, the age of its
+//! data, and its reads since.
 //!
-//! Left out: reads before the run, blocks that went bad in it, and the order in which an FTL would have worn the blocks.
+//! Left out: the order in which an FTL would have worn the blocks, and that good blocks would have taken over the writes of bad ones.
 
 use nandscape_sim::{Rng, Span};
 
@@ -15,15 +16,31 @@ pub struct Life {
     pub age: Span,
     /// The time since then without power or writes, which all data has been there.
     pub shelf: Span,
+    /// Reads of each page of flash on each day of `age`, in the mean.
+    pub reads_a_day: f64,
+    /// Bytes that flash programmed for each byte that hosts wrote.
+    pub amplification: f64,
 }
 
 impl Life {
     /// No life: new flash.
-    pub const NONE: Life = Life { cycles: 0.0, spread: 0.0, age: Span::ZERO, shelf: Span::ZERO };
+    pub const NONE: Life =
+        Life { cycles: 0.0, spread: 0.0, age: Span::ZERO, shelf: Span::ZERO, reads_a_day: 0.0, amplification: 1.0 };
+
+    /// Whether there was any.
+    pub fn is_none(&self) -> bool {
+        self.cycles == 0.0 && self.age.is_zero() && self.shelf.is_zero()
+    }
 
     /// Erases of a block, drawn from a normal distribution.
     pub(crate) fn draw_erases(&self, rng: &mut Rng) -> u32 {
         libm::round(self.cycles * (1.0 + self.spread * rng.normal())).clamp(0.0, f64::from(u32::MAX)) as u32
+    }
+
+    /// For how long data that was written so long ago has been read.
+    pub(crate) fn reads_of(&self, age: Span, pages: u32) -> u32 {
+        let days = age.saturating_sub(self.shelf).as_s() / 86_400.0;
+        libm::round(days * self.reads_a_day * f64::from(pages)).min(f64::from(u32::MAX)) as u32
     }
 
     /// How long ago the data of a block was written. Blocks are written anew at random, `cycles` times in `age` in the mean: the time
@@ -58,6 +75,14 @@ mod tests {
         let variance = drawn.iter().map(|erases| (erases - mean).powi(2)).sum::<f64>() / drawn.len() as f64;
         assert!((mean - 1_000.0).abs() < 4.0 && (variance.sqrt() - 100.0).abs() < 3.0, "{mean}, {variance}");
         assert_eq!(Life::NONE.draw_erases(&mut rng), 0);
+    }
+
+    /// Only while the drive had power was its data read.
+    #[test]
+    fn data_was_read_for_as_long_as_it_was_there() {
+        let life = Life { shelf: Span::from_s(100 * DAY), reads_a_day: 0.5, ..Life::NONE };
+        assert_eq!(life.reads_of(Span::from_s(103 * DAY), 64), 96);
+        assert_eq!(life.reads_of(Span::from_s(100 * DAY), 64), 0);
     }
 
     /// The mean of an exponential time, cut off at the age.

@@ -5,8 +5,10 @@
 //! | `rates` | the raw bit error rate by erases, retention and reads |
 //! | `correction` | the probability that error correction fails |
 //! | `life` | the state that a life before the run has left |
+//! | `past` | what a drive did in that life, for reports |
 //! | `cells` | what is known of each block, and what strikes an operation |
 //! | `health` | what is estimated of a block, and who is told |
+//! | `decoded` | what a decoder tells of a page that it has corrected |
 //! | `tally` | counts for reports |
 //!
 //! Everything that is left to chance is drawn from the seed, the address and the number of erases, not from a stream: the order
@@ -33,16 +35,20 @@
 
 mod cells;
 mod correction;
+mod decoded;
 mod health;
 mod life;
+mod past;
 mod rates;
 mod tally;
 
 use nandscape_sim::Span;
 
 pub use correction::Correction;
+pub use decoded::Decoded;
 pub use health::BlockHealth;
 pub use life::Life;
+pub use past::Past;
 pub use rates::ErrorRates;
 pub use tally::AgingCounts;
 
@@ -73,6 +79,8 @@ pub struct Aging {
     pub failures: Failures,
     /// The share of the error rate that can be corrected at which blocks are to be written anew; `None` is never.
     pub refresh: Option<f64>,
+    /// In which time every block is read once, to find those that are near what can be corrected; `None` is never.
+    pub scrub: Option<Span>,
     /// The state at the start.
     pub life: Life,
 }
@@ -98,6 +106,22 @@ pub struct Failures {
 }
 
 impl Failures {
+    /// The share of blocks that fail within `erases` erases, each of which made room for programs of all pages.
+    pub fn within(&self, erases: f64, rated: u32) -> f64 {
+        -libm::expm1(-self.weight() * libm::pow(erases / f64::from(rated), self.shape))
+    }
+
+    /// The erases that a block survives which is weaker than a share of 1 - `draw` of the blocks: the inverse of
+    /// [`Failures::within`].
+    pub(crate) fn survived(&self, draw: f64, rated: u32) -> f64 {
+        f64::from(rated) * libm::pow(-libm::log1p(-draw) / self.weight(), 1.0 / self.shape)
+    }
+
+    /// The cumulative hazard at the rated erases.
+    fn weight(&self) -> f64 {
+        -libm::log1p(-self.erase) - libm::log1p(-self.program)
+    }
+
     /// The probability that a block that has survived `erases` erases does not survive the next.
     pub fn of_next(&self, share: f64, erases: u32, rated: u32) -> f64 {
         let hazard = |erases: f64| libm::pow(erases / f64::from(rated), self.shape);

@@ -16,6 +16,8 @@ pub struct AgingCounts {
     pub failed_programs: u64,
     /// Erases that failed.
     pub failed_erases: u64,
+    /// Reads of pages to look at them, among all others.
+    pub scrub_reads: u64,
     /// Reads by the raw bit error rate of the first attempt, in quarters of a decade: `-9` is from 10^(-9/4) on.
     pub rates: BTreeMap<i32, u64>,
     /// The sum of those rates.
@@ -57,6 +59,7 @@ impl AgingCounts {
         self.uncorrectable += other.uncorrectable;
         self.failed_programs += other.failed_programs;
         self.failed_erases += other.failed_erases;
+        self.scrub_reads += other.scrub_reads;
         self.rate_sum += other.rate_sum;
         self.rate_max = self.rate_max.max(other.rate_max);
         self

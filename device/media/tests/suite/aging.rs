@@ -26,6 +26,7 @@ fn aging() -> Aging {
         erase_growth: 0.0,
         failures: Failures { erase: 0.0, program: 0.0, shape: 3.0 },
         refresh: None,
+        scrub: None,
         life: Life::NONE,
     }
 }
@@ -189,7 +190,8 @@ fn blocks_wear_out_in_the_share_given() {
 /// What is saved and put into other flash reads as it would have.
 #[test]
 fn the_ages_of_blocks_are_part_of_the_saved_state() {
-    let aging = Aging { life: Life { cycles: 2_000.0, spread: 0.2, age: DAY * 900, shelf: DAY * 30 }, ..aging() };
+    let aging =
+        Aging { life: Life { cycles: 2_000.0, spread: 0.2, age: DAY * 900, shelf: DAY * 30, ..Life::NONE }, ..aging() };
     let flash = flash(aging, 9);
     let mut executor = Executor::new();
     let media = flash.media(&executor.sim());
@@ -214,4 +216,89 @@ fn the_ages_of_blocks_are_part_of_the_saved_state() {
     let read = |page| executor.block_on(fresh.read(PageId(page), 4096, READER, &mut Breakdown::new())).unwrap();
     let ended: Vec<_> = (0..3_000).map(read).collect();
     assert_eq!((ended, fresh.aging_counts().unwrap().retries), found);
+}
+
+/// A state brings its bad blocks and its totals with it, into a drive that would have had others.
+#[test]
+fn what_a_life_has_left_is_part_of_the_saved_state() {
+    let failures = Failures { erase: 0.2, program: 0.0, shape: 3.0 };
+    let mut aging = Aging { failures, ..lived(3_000.0, 10) };
+    (aging.life.age, aging.life.amplification, aging.life.reads_a_day) = (DAY * 500, 2.0, 1.0);
+    let flash = flash(aging, 9);
+    let sim = Executor::new().sim();
+    let media = flash.media(&sim);
+    let bad = |media: &Media| (0..BLOCKS).map(|block| media.is_grown_bad(BlockId(block))).collect::<Vec<bool>>();
+    let (grown, past, reads) = (bad(&media), media.past(), media.block_health(BlockId(5)).expect("it ages").reads);
+    assert!(media.grown_bad_blocks() > 30 && past.written_bytes > 0 && past.read_bytes > 0 && reads > 0.0);
+    let saved = media.take_saved().expect("it is at rest");
+    let other = TestFlash { aging: Some(Aging { failures, ..lived(6_000.0, 0) }), seed: Seed::new(77), ..flash };
+    let mut restored = Media::new(&sim, other.config()).expect("memory for small tables");
+    assert_ne!((bad(&restored), restored.past()), (grown.clone(), past));
+    restored.put_saved(saved).expect("it is of such flash");
+    assert_eq!((bad(&restored), restored.past()), (grown, past));
+    assert_eq!(restored.block_health(BlockId(5)).expect("it ages").reads, reads);
+}
+
+/// Of a life before the run, blocks have gone bad in the share that the Weibull distribution says, whatever mix of erases and programs
+/// failed: over seeds, within five standard deviations each, and all together by a chi-square test.
+#[test]
+fn a_life_leaves_the_bad_blocks_of_its_distribution() {
+    for (cycles, erase, program, shape) in
+        [(1_500, 0.02, 0.0, 3.0), (3_000, 0.3, 0.2, 2.0), (6_000, 0.05, 0.05, 3.0), (9_000, 0.0, 0.02, 1.0)]
+    {
+        let failures = Failures { erase, program, shape };
+        let (mut square, seeds) = (0.0, 40);
+        for seed in 0..seeds {
+            let aging = Aging { failures, ..lived(f64::from(cycles), 0) };
+            let rated = aging.rated;
+            let media = flash(aging, seed).media(&Executor::new().sim());
+            let hazard = |share: f64| -libm::log1p(-share) * libm::pow(f64::from(cycles) / f64::from(rated), shape);
+            let expected = -libm::expm1(-hazard(erase) - hazard(program));
+            assert!((failures.within(cycles.into(), rated) - expected).abs() < 1e-12);
+            let (mean, bad) = (f64::from(BLOCKS) * expected, media.grown_bad_blocks() as f64);
+            let variance = mean * (1.0 - expected);
+            assert!((bad - mean).powi(2) <= 25.0 * variance + 1.0, "seed {seed}: {bad} blocks instead of {mean}");
+            square += (bad - mean).powi(2) / variance;
+            for block in (0..BLOCKS).map(BlockId) {
+                let (erases, is_bad) = (media.erases(block), media.is_grown_bad(block));
+                assert!(if is_bad { erases < cycles } else { erases == cycles }, "{erases} erases, bad: {is_bad}");
+                assert_eq!(media.is_bad_at_start(block), is_bad);
+            }
+        }
+        // Chi-square with as many degrees of freedom as seeds: five standard deviations.
+        let (freedom, deviation) = (seeds as f64, libm::sqrt(2.0 * seeds as f64));
+        assert!((square - freedom).abs() < 5.0 * deviation, "{cycles} erases: chi-square {square} of {freedom}");
+    }
+}
+
+/// The erases that bad blocks had survived are those of the distribution too: a chi-square test over ten classes that are equally
+/// likely.
+#[test]
+fn blocks_went_bad_at_the_erases_of_the_distribution() {
+    let failures = Failures { erase: 0.9, program: 0.0, shape: 3.0 };
+    let (cycles, mut classes, mut count) = (3_000.0, [0.0_f64; 10], 0.0);
+    let all = failures.within(cycles, 3_000);
+    for seed in 0..40 {
+        let media = flash(Aging { failures, ..lived(cycles, 0) }, seed).media(&Executor::new().sim());
+        for block in (0..BLOCKS).map(BlockId).filter(|block| media.is_grown_bad(*block)) {
+            let share = failures.within(f64::from(media.erases(block)) + 0.5, 3_000) / all;
+            classes[((share * 10.0) as usize).min(9)] += 1.0;
+            count += 1.0;
+        }
+    }
+    let expected = count / 10.0;
+    let square: f64 = classes.iter().map(|found| (found - expected).powi(2) / expected).sum();
+    // Nine degrees of freedom: above 33.7 in one of ten thousand.
+    assert!(square < 33.7, "{classes:?}: chi-square {square}");
+}
+
+/// Reads of the time before, and what they disturb.
+#[test]
+fn a_life_leaves_reads_of_its_data() {
+    let life = Life { age: DAY * 30, shelf: DAY * 10, reads_a_day: 2.0, ..Life::NONE };
+    let media = flash(Aging { life, ..aging() }, 1).media(&Executor::new().sim());
+    let health = media.block_health(BlockId(3)).expect("it ages");
+    assert!((health.hours - 40.0 * 24.0).abs() < 1e-9 && (health.reads - 60.0).abs() < 1e-9, "{health:?}");
+    let past = media.past();
+    assert_eq!((past.powered, past.starts, past.written_bytes), (DAY * 30, 1, 0));
 }

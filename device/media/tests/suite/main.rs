@@ -7,3 +7,4 @@ mod contents;
 mod faults;
 mod misuse;
 mod operations;
+mod published;

@@ -1,5 +1,6 @@
 //! `[wear]`: how the flash ages, and how old it is.
 
+use nandscape_sim::Span;
 use nandscape_sim::units::Ratio;
 
 use super::KeyDoc;
@@ -30,21 +31,30 @@ section! {
         die_spread: Text<Ratio>,
         /// By how much longer an erase takes after `timing.rated_erases`: `"50%"`. It grows in proportion to the erases.
         erase_growth: Text<Ratio>,
-        /// Share of the blocks that fail to be erased within `timing.rated_erases`: `"1%"`. They go bad.
+        /// Share of the blocks that fail to be erased within `timing.rated_erases`: `"1%"`. They go bad, before the run too.
         erase_failures: Text<Ratio>,
-        /// Share of the blocks in which a program fails within `timing.rated_erases`: `"1%"`. They go bad.
+        /// Share of the blocks in which a program fails within `timing.rated_erases`: `"1%"`. They go bad, before the run too.
         program_failures: Text<Ratio>,
         /// How failures grow with erases: the exponent of a Weibull distribution, 0.1 to 20; 1 is a constant rate: `3`.
         failure_shape: f64,
         /// The share of the error rate that can be corrected at which a block is written anew, with `ftl.kind = "page"`: `"80%"`, by what
-        /// is known of its erases, its age and its reads. 0 is never.
+        /// is known of its erases, its age and its reads, and with `scrub` by the errors of its pages. 0 is never.
         refresh: Text<Ratio>,
+        /// In which time each block is read once, with `ftl.kind = "page"` and `refresh`: `"60s"`. Left out or 0, blocks are not read for
+        /// that.
+        scrub: Text<Span>,
         /// For how long a new drive has been in use when a run begins: `"18months"`, `"2years"`, `"90days"` or `"12h"`. A drive in
         /// a file or from a state has its own age.
         age: Text<Age>,
-        /// Writes of the whole capacity on each day of `age`, 0 to 1000: `1`. Times the write amplification to expect.
+        /// Writes of the whole capacity on each day of `age`, 0 to 1000: `1`.
         writes_per_day: f64,
-        /// Erases of each block when a run begins, in the mean: `1500`. Left out, those of `age` and `writes_per_day`.
+        /// Write amplification of the time before a run, 1 to 1000: `1`. Erases that follow from `writes_per_day` are so many times more,
+        /// and the writes of hosts that SMART tells for `cycles` so many times fewer.
+        write_amplification: f64,
+        /// Reads of the whole capacity on each day of `age`, 0 to 1000: `1`. The data that is there has been read so since it was written.
+        reads_per_day: f64,
+        /// Erases of each block when a run begins, in the mean: `1500`. Left out, those of `age`, `writes_per_day` and
+        /// `write_amplification`.
         cycles: u32,
         /// Standard deviation of the erases of blocks, as a share of their mean: `"5%"`.
         cycles_spread: Text<Ratio>,

@@ -10,7 +10,7 @@ use super::Result;
 use super::bounds::{or, within, wrong};
 use crate::aging_values::{Age, ErrorModel};
 use crate::keys::AgingKeys;
-use crate::values::Text;
+use crate::values::{Choice, FtlKind, Text};
 
 /// Errors that are corrected of each KiB of a codeword, unless the profile says otherwise: 72 bits of 1 KiB are what data sheets
 /// of TLC ask for.
@@ -20,13 +20,14 @@ const DEFAULT_KEEPS: Ratio = Ratio(0.5);
 const DEFAULT_SHAPE: f64 = 3.0;
 const NO_TIME: Age = Age(Span::ZERO);
 
-/// How the flash ages. `logical` is the mapping units that a host sees.
+/// How the flash ages. `logical` is the mapping units that a host sees, `kind` is what maps them.
 pub(super) fn aging(
     keys: &AgingKeys,
     timing: &Timing,
     geometry: &Counts,
     rated: u32,
     logical: u32,
+    kind: FtlKind,
 ) -> Result<Option<Aging>> {
     let Some(rates) = rates(keys, timing.cell)? else { return Ok(None) };
     if !timing.features.read_retry.probability.is_empty() {
@@ -35,6 +36,18 @@ pub(super) fn aging(
     }
     if rated == 0 {
         return wrong("timing.rated_erases", "0 is flash that does not wear; with [wear] from 1 on is valid");
+    }
+    let refresh = Some(share("wear.refresh", &keys.refresh, 1.0)?).filter(|share| *share > 0.0);
+    for (key, is_given) in
+        [("wear.refresh", refresh.is_some()), ("wear.scrub", keys.scrub.is_some_and(|time| !time.0.is_zero()))]
+    {
+        if is_given && kind != FtlKind::Page {
+            let problem = format!(
+                "is for ftl.kind = \"page\", and it is \"{}\", which does not move data for its age; 0 is valid",
+                Choice(kind)
+            );
+            return wrong(key, problem);
+        }
     }
     Ok(Some(Aging {
         rates,
@@ -54,9 +67,34 @@ pub(super) fn aging(
             program: share("wear.program_failures", &keys.program_failures, 0.99)?,
             shape: number("wear.failure_shape", keys.failure_shape.unwrap_or(DEFAULT_SHAPE), 0.1, 20.0)?,
         },
-        refresh: Some(share("wear.refresh", &keys.refresh, 1.0)?).filter(|share| *share > 0.0),
+        refresh,
+        scrub: scrub(keys, timing, geometry, refresh)?,
         life: life(keys, geometry, logical)?,
     }))
+}
+
+/// The interval in which each block is read: long enough for reads one after the other.
+fn scrub(keys: &AgingKeys, timing: &Timing, geometry: &Counts, refresh: Option<f64>) -> Result<Option<Span>> {
+    let Some(interval) = keys.scrub.map(|text| text.0).filter(|interval| !interval.is_zero()) else { return Ok(None) };
+    if refresh.is_none() {
+        return wrong("wear.scrub", "needs wear.refresh, by which what it finds is written anew; \"80%\" is valid");
+    }
+    let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block, page_size, .. } =
+        *geometry;
+    let pages = [channels, dies_per_channel, planes_per_die, blocks_per_plane, pages_per_block].map(u64::from);
+    let sensing = timing.read.iter().copied().max().unwrap_or_default();
+    let read = sensing + timing.bus.time_for(page_size.into()) + timing.features.ecc.time;
+    let least = Span::from_ns(read.ns().saturating_mul(pages.iter().product()));
+    match interval >= least {
+        true => Ok(Some(interval)),
+        false => {
+            let least = Span::from_s(least.ns().div_ceil(1_000_000_000));
+            wrong(
+                "wear.scrub",
+                format!("{interval} is too short to read all pages one after the other; from {least} on is valid"),
+            )
+        }
+    }
 }
 
 fn rates(keys: &AgingKeys, cell: Cell) -> Result<Option<ErrorRates>> {
@@ -103,16 +141,20 @@ fn correction(keys: &AgingKeys, timing: &Timing, geometry: &Counts) -> Result<Co
 fn life(keys: &AgingKeys, geometry: &Counts, logical: u32) -> Result<Life> {
     let age = or(&keys.age, NO_TIME).0;
     let a_day = number("wear.writes_per_day", keys.writes_per_day.unwrap_or(1.0), 0.0, 1_000.0)?;
+    let reads = number("wear.reads_per_day", keys.reads_per_day.unwrap_or(1.0), 0.0, 1_000.0)?;
+    let amplification = number("wear.write_amplification", keys.write_amplification.unwrap_or(1.0), 1.0, 1_000.0)?;
     let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, .. } = *geometry;
     let blocks = [channels, dies_per_channel, planes_per_die, blocks_per_plane].map(f64::from);
     let units_of_block = f64::from(geometry.pages_per_block * (geometry.page_size / geometry.unit_size));
     let share = f64::from(logical) / (blocks.iter().product::<f64>() * units_of_block);
-    let cycles = keys.cycles.map_or(age.as_s() / 86_400.0 * a_day * share, f64::from);
+    let cycles = keys.cycles.map_or(age.as_s() / 86_400.0 * a_day * share * amplification, f64::from);
     Ok(Life {
         cycles: number("wear.cycles", cycles, 0.0, 1e7)?,
         spread: self::share("wear.cycles_spread", &keys.cycles_spread, 1.0)?,
         age,
         shelf: or(&keys.shelf, NO_TIME).0,
+        reads_a_day: reads * share,
+        amplification,
     })
 }
 
@@ -154,6 +196,7 @@ pub(super) fn fill_in(keys: &mut AgingKeys, aging: &Aging) {
         *key = Some(Text(Ratio(value)));
     }
     keys.failure_shape = Some(failures.shape);
+    keys.scrub = Some(Text(aging.scrub.unwrap_or(Span::ZERO)));
     (keys.age, keys.shelf) = (Some(Text(Age(life.age))), Some(Text(Age(life.shelf))));
 }
 
@@ -188,6 +231,38 @@ mod tests {
         assert!((430.0..547.5).contains(&life.cycles), "{}", life.cycles);
         let twice = resolve(&["wear.age=18months", "wear.writes_per_day=2"]).unwrap().unwrap().life;
         assert!((twice.cycles / life.cycles - 2.0).abs() < 1e-12);
+        let amplified = resolve(&["wear.age=18months", "wear.write_amplification=3"]).unwrap().unwrap().life;
+        assert!((amplified.cycles / life.cycles - 3.0).abs() < 1e-12);
+        assert_eq!((amplified.amplification, amplified.reads_a_day), (3.0, life.reads_a_day));
+    }
+
+    /// Refresh and scrubbing are for the FTL that has them.
+    #[test]
+    fn scrubbing_needs_refresh_time_and_an_ftl_that_moves_data() {
+        let aging = resolve(&["wear.refresh=80%", "wear.scrub=86400s"]).unwrap().unwrap();
+        assert_eq!((aging.refresh, aging.scrub), (Some(0.8), Some(Span::from_s(86_400))));
+        assert_eq!(resolve(&["wear.refresh=80%", "wear.scrub=0s"]).unwrap().unwrap().scrub, None);
+        assert!(resolve(&["wear.scrub=86400s"]).unwrap_err().contains("wear.scrub: needs wear.refresh"));
+        let short = resolve(&["wear.refresh=80%", "wear.scrub=1s"]).unwrap_err();
+        assert!(short.contains("wear.scrub: 1s is too short") && short.contains("s on is valid"), "{short}");
+        let zoned = ["lba_size=4KiB", "buffer.size=64MiB"];
+        for (kind, others) in [
+            ("ftl.kind=ox_block", &[][..]),
+            ("ftl.kind=pblk", &[]),
+            ("ftl.kind=spdk", &[]),
+            ("ftl.kind=zone", &zoned),
+            ("ftl.kind=open_channel", &[zoned[0], zoned[1], "buffer.mode=through"]),
+        ] {
+            for (change, key) in [("wear.refresh=80%", "wear.refresh: "), ("wear.scrub=86400s", "wear.scrub: ")] {
+                let problem = resolve(&[&[kind], others, &[change]].concat()).unwrap_err();
+                assert!(
+                    problem.starts_with(key) && problem.contains("is for ftl.kind = \"page\""),
+                    "{kind}: {problem}"
+                );
+            }
+            let aging = resolve(&[&[kind], others, &["wear.refresh=0", "wear.scrub=0s", "wear.cycles=10"]].concat());
+            assert!(aging.is_ok_and(|aging| aging.is_some()), "{kind} without them");
+        }
     }
 
     #[test]
@@ -199,6 +274,8 @@ mod tests {
             ("wear.retry_steps=17", "wear.retry_steps: 17 is out of range"),
             ("wear.page_types=[1]", "wear.page_types: has 1 factors"),
             ("wear.failure_shape=0", "wear.failure_shape: 0 is out of range"),
+            ("wear.write_amplification=0.5", "wear.write_amplification: 0.5 is out of range"),
+            ("wear.reads_per_day=-1", "wear.reads_per_day: -1 is out of range"),
             ("wear.age=18", "is not a time such as \"18months\""),
             ("wear.layer_spread=150%", "wear.layer_spread: 150% is out of range"),
         ] {

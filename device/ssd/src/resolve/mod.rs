@@ -46,7 +46,7 @@ use crate::keys::{LinkKeys, ProfileKeys, TimingKeys};
 use crate::policies::{self, OwnPolicies};
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
-use crate::values::{PartStore, PerPageType, Tables, Text};
+use crate::values::{FtlKind, PartStore, PerPageType, Tables, Text};
 
 /// A profile with every value decided.
 #[derive(Clone, PartialEq, Debug)]
@@ -111,6 +111,7 @@ impl Profile {
         let Sizing { channels, dies_per_channel, pages_per_block, blocks_per_plane, .. } = sizing;
         let geometry = Counts { channels, dies_per_channel, pages_per_block, blocks_per_plane, ..given };
         let counted = Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
+        let kind = keys.ftl.kind.map_or(FtlKind::Page, |text| text.0.0);
         let page_ftl = ftl::ftl(keys, &geometry, logical_units)?;
         if has_identifiers && page_ftl.placement.handles > 0 {
             let key = match page_ftl.placement.interface {
@@ -129,7 +130,7 @@ impl Profile {
             notes: smaller::notes(&given, &geometry),
             ox_block: ox_block::ox_block(keys, &geometry, &timing, &page_ftl)?,
             zone: zone::zone(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
-            aging: aging::aging(&keys.wear, &timing, &geometry, controller.rated_erases, logical_units)?,
+            aging: aging::aging(&keys.wear, &timing, &geometry, controller.rated_erases, logical_units, kind)?,
             open_channel: open_channel::open_channel(keys, (&counted, &timing), &page_ftl, &controller)?,
             timing,
             geometry,

@@ -181,6 +181,7 @@ fn any_drive_that_ages_survives() {
             "ftl.over_provisioning=100%",
         ];
         changes.extend(ages.map(str::to_owned));
+        changes.push(format!("wear.scrub={}", one_of(&mut rng, &["0s", "2s", "20s"])));
         changes.push(format!("wear.program_failures={}", one_of(&mut rng, &["0%", "5%"])));
         changes.push(format!("wear.erase_failures={}", one_of(&mut rng, &["0%", "5%"])));
         changes.push(format!("wear.block_spread={}", one_of(&mut rng, &["0%", "50%"])));

@@ -3,6 +3,7 @@
 mod campaign;
 mod figures;
 mod identify;
+mod interference;
 mod model;
 mod order;
 mod random;

@@ -247,6 +247,10 @@ async fn write_at_depth(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut
     for (chunk, end, ended) in begin_writes(rig, &issuer, model, rng, stamp) {
         assert_eq!(ended.await.status.meaning(), Status::SUCCESS, "up to {end} of chunk {chunk}");
     }
+    // As each write of the rig: what a cut may take back is what it cuts off.
+    if rig.drive.info().volatile_cache {
+        rig.host.flush().await.expect("no program fails");
+    }
 }
 
 /// Writes to several chunks at depth, cuts power in their midst, and sees what is left.

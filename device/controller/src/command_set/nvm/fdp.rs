@@ -4,13 +4,17 @@
 //! There is one reclaim group, so a placement identifier is the number of a placement handle. Each namespace has all reclaim
 //! unit handles in its list, in their order.
 //!
-//! Left out: placement of Write Zeroes, Copy, and of blocks with metadata, which are refused; events of the controller.
+//! Events of the controller name the handle, and not the namespace or the blocks: the FTL knows neither.
+//!
+//! Left out: placement of Write Zeroes, Copy, and of blocks with metadata, which are refused; the events of time limits and of resets,
+//! since there are no limits, and a reset changes no handle.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use nandscape_device_ftl::{Ftl, PlacementReport};
+use nandscape_device_ftl::{Ftl, PlacementEvent, PlacementReport};
 use nandscape_drive::Breakdown;
+use nandscape_sim::Sim;
 use nandscape_wire_nvme::fdp::{self, Event, HandleStatus};
 use nandscape_wire_nvme::{IoOpcode, Status};
 use zerocopy::{FromZeros, IntoBytes};
@@ -19,53 +23,98 @@ use super::Nvm;
 use crate::command_set::{Command, Failure, Reply};
 use crate::refusal::Refusal;
 
-/// The events of hosts that there are.
-pub(crate) const KINDS: [u8; 2] = [fdp::EVENT_NOT_FULL, fdp::EVENT_INVALID_IDENTIFIER];
+/// The events that there are: of hosts, then of the controller.
+pub(crate) const KINDS: [u8; 4] =
+    [fdp::EVENT_NOT_FULL, fdp::EVENT_INVALID_IDENTIFIER, fdp::EVENT_REALLOCATED, fdp::EVENT_IMPLICITLY_MODIFIED];
 
-/// Handles of a drive that places data, and the events of hosts.
-#[derive(Debug)]
+/// Handles of a drive that places data, and their events.
 pub struct Fdp {
+    sim: Sim,
     handles: u16,
-    /// The last events, the newest first.
+    /// Bytes of a logical block.
+    lba_bytes: u32,
+    /// The last events of hosts, the newest first.
     events: RefCell<VecDeque<Event>>,
-    /// The kinds of events that are recorded, a bit each, by handle.
-    wanted: Vec<Cell<u64>>,
+    /// The last events of the controller, the newest first.
+    own_events: RefCell<VecDeque<Event>>,
+    /// The kinds of events that are recorded, a bit each in the order of [`KINDS`], by handle.
+    wanted: Vec<Cell<u8>>,
+}
+
+impl std::fmt::Debug for Fdp {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Fdp").field("handles", &self.handles).finish_non_exhaustive()
+    }
+}
+
+/// The bit of a kind of event; 0 of one that there is not.
+fn bit(kind: u8) -> u8 {
+    KINDS.iter().position(|known| *known == kind).map_or(0, |number| 1 << number)
 }
 
 impl Fdp {
-    pub(super) fn new(report: &PlacementReport) -> Fdp {
+    pub(super) fn new(sim: &Sim, report: &PlacementReport, lba_bytes: u32) -> Fdp {
         let handles = report.handles.len();
         Fdp {
+            sim: sim.clone(),
             handles: handles as u16,
+            lba_bytes,
             events: RefCell::default(),
+            own_events: RefCell::default(),
             wanted: (0..handles).map(|_| Cell::new(0)).collect(),
         }
     }
 
     /// Whether a kind of event of a handle is recorded; `None` where there is no such handle.
     pub(crate) fn wants(&self, handle: u16, kind: u8) -> Option<bool> {
-        Some(self.wanted.get(usize::from(handle))?.get() & 1 << kind != 0)
+        Some(self.wanted.get(usize::from(handle))?.get() & bit(kind) != 0)
     }
 
     /// Has a kind of event of a handle recorded, or not.
     pub(crate) fn set_wanted(&self, handle: u16, kind: u8, wanted: bool) {
         if let Some(mask) = self.wanted.get(usize::from(handle)) {
-            mask.set(mask.get() & !(1 << kind) | u64::from(wanted) << kind);
+            mask.set(if wanted { mask.get() | bit(kind) } else { mask.get() & !bit(kind) });
         }
     }
 
-    /// The last events of hosts.
-    pub(crate) fn events(&self) -> Vec<Event> {
-        self.events.borrow().iter().cloned().collect()
+    /// The last events, of hosts or of the controller.
+    pub(crate) fn events(&self, of_hosts: bool) -> Vec<Event> {
+        let events = if of_hosts { &self.events } else { &self.own_events };
+        events.borrow().iter().cloned().collect()
     }
 
     /// Records an event of a handle, if it is wanted.
     fn record(&self, handle: u16, event: Event) {
         if self.wants(handle, event.kind) == Some(true) {
-            let mut events = self.events.borrow_mut();
+            let events = if event.kind < fdp::EVENT_REALLOCATED { &self.events } else { &self.own_events };
+            let mut events = events.borrow_mut();
             events.truncate(fdp::MOST_EVENTS - 1);
             events.push_front(event);
         }
+    }
+
+    /// Records what the drive itself has done.
+    pub(super) fn tell(&self, told: PlacementEvent) {
+        let (kind, handle) = match told {
+            PlacementEvent::Moved { handle, .. } => (fdp::EVENT_REALLOCATED, handle),
+            PlacementEvent::Left { handle } => (fdp::EVENT_IMPLICITLY_MODIFIED, handle),
+        };
+        let flags = fdp::EVENT_IDENTIFIER_VALID | fdp::EVENT_LOCATION_VALID;
+        let mut event = Event { flags, ..self.event(kind, handle.into(), handle.into()) };
+        if let PlacementEvent::Moved { bytes, .. } = told {
+            let blocks = u16::try_from(bytes / u64::from(self.lba_bytes)).unwrap_or(u16::MAX);
+            event.specific[fdp::MOVED_BLOCKS].copy_from_slice(&blocks.to_le_bytes());
+        }
+        self.record(handle.into(), event);
+    }
+
+    fn event(&self, kind: u8, identifier: u16, handle: u16) -> Event {
+        let mut event = Event::zeroed();
+        event.kind = kind;
+        event.identifier = identifier.into();
+        event.timestamp = ((self.sim.now().ns() / 1_000_000) & 0xffff_ffff_ffff).into();
+        event.handle = handle as u8;
+        event
     }
 }
 
@@ -96,19 +145,8 @@ impl<F: Ftl> Nvm<F> {
         if identifier < fdp.handles {
             return identifier as u8;
         }
-        fdp.record(0, self.event(fdp::EVENT_INVALID_IDENTIFIER, command, (identifier, 0)));
+        fdp.record(0, of_host(fdp.event(fdp::EVENT_INVALID_IDENTIFIER, identifier, 0), command));
         0
-    }
-
-    fn event(&self, kind: u8, command: &Command<'_>, (identifier, handle): (u16, u16)) -> Event {
-        let mut event = Event::zeroed();
-        event.kind = kind;
-        event.flags = fdp::EVENT_IDENTIFIER_VALID | fdp::EVENT_NSID_VALID | fdp::EVENT_LOCATION_VALID;
-        event.identifier = identifier.into();
-        event.nsid = command.namespace.nsid.into();
-        event.timestamp = ((self.sim.now().ns() / 1_000_000) & 0xffff_ffff_ffff).into();
-        event.handle = handle as u8;
-        event
     }
 
     /// I/O Management Receive: Reclaim Unit Handle Status.
@@ -180,10 +218,16 @@ impl<F: Ftl> Nvm<F> {
             let unit = self.ftl.placement().map_or(0, |report| report.unit_bytes);
             let left = self.ftl.placement().map_or(0, |report| report.handles[usize::from(identifier)].left);
             if left < unit {
-                fdp.record(identifier, self.event(fdp::EVENT_NOT_FULL, command, (identifier, identifier)));
+                fdp.record(identifier, of_host(fdp.event(fdp::EVENT_NOT_FULL, identifier, identifier), command));
             }
             self.ftl.change_reclaim_unit(identifier as u8);
         }
         Ok(())
     }
+}
+
+/// An event of a command.
+fn of_host(event: Event, command: &Command<'_>) -> Event {
+    let flags = fdp::EVENT_IDENTIFIER_VALID | fdp::EVENT_NSID_VALID | fdp::EVENT_LOCATION_VALID;
+    Event { flags, nsid: command.namespace.nsid.into(), ..event }
 }

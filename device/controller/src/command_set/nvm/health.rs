@@ -1,8 +1,8 @@
 //! What the SMART log and the logs of endurance groups say of an FTL and its flash (Base 5.1.12.1.3, 5.1.12.1.10).
 
 use nandscape_device_ftl::Ftl;
-use nandscape_sim::Span;
 use nandscape_sim::account::Totals;
+use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::log::{self, EnduranceGroup, Smart};
 use zerocopy::FromZeros;
 
@@ -26,6 +26,7 @@ pub(in crate::command_set) struct Health {
     reads: u64,
     writes: u64,
     busy: Span,
+    powered: Span,
     power_cycles: u64,
     unsafe_shutdowns: u64,
 }
@@ -43,6 +44,7 @@ impl Health {
             reads: self.reads + other.reads,
             writes: self.writes + other.writes,
             busy: self.busy.max(other.busy),
+            powered: self.powered.max(other.powered),
             power_cycles: self.power_cycles.max(other.power_cycles),
             unsafe_shutdowns: self.unsafe_shutdowns.max(other.unsafe_shutdowns),
         }
@@ -57,6 +59,7 @@ impl Health {
         smart.data_units_written = self.written_bytes.div_ceil(SMART_UNIT).into();
         (smart.host_reads, smart.host_writes) = (self.reads.into(), self.writes.into());
         smart.busy_minutes = (self.busy.ns() / 60_000_000_000).into();
+        smart.power_on_hours = (self.powered.ns() / 3_600_000_000_000).into();
         smart.power_cycles = self.power_cycles.into();
         smart.unsafe_shutdowns = self.unsafe_shutdowns.into();
     }
@@ -82,19 +85,22 @@ impl<F: Ftl> Nvm<F> {
         let (host, stats, cuts) = (self.counts.get(), self.ftl.stats(), u64::from(self.media.power_cuts()));
         // Of a drive in a file, the starts of its process count too, and those after a kill.
         let before = self.media.durable().map(|memory| memory.before()).unwrap_or_default();
+        // Totals of a life before the run; its commands are not known by number.
+        let past = self.media.past();
         // The longest that a plane was busy: a bound from below of the time with commands outstanding.
         let busy = self.media.array_usage().iter().map(Totals::total).max().unwrap_or_default();
         Health {
             warnings: self.critical_warnings(),
             spare: self.available_spare(),
             used: stats.percentage_used(self.media.geometry().blocks().into(), self.rated_erases),
-            read_bytes: host.read_bytes,
-            written_bytes: stats.host_bytes,
-            programmed_bytes: stats.programmed_units() * u64::from(self.ftl.unit().bytes()),
+            read_bytes: past.read_bytes + host.read_bytes,
+            written_bytes: past.written_bytes + stats.host_bytes,
+            programmed_bytes: past.programmed_bytes + stats.programmed_units() * u64::from(self.ftl.unit().bytes()),
             reads: host.reads,
             writes: host.writes,
             busy,
-            power_cycles: 1 + cuts + before.starts,
+            powered: past.powered + self.sim.now().since(Time::ZERO),
+            power_cycles: 1 + past.starts + cuts + before.starts,
             unsafe_shutdowns: cuts + before.unclean + u64::from(before.in_use),
         }
     }

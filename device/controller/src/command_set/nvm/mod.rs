@@ -91,7 +91,7 @@ pub struct Nvm<F: Ftl> {
     exclusive: Exclusive,
     memory: Memory,
     /// Where hosts place data.
-    fdp: Option<Box<Fdp>>,
+    fdp: Option<Rc<Fdp>>,
     /// Where they do by streams.
     streams: Option<Box<Streams>>,
     /// What was erased, and may be there again after a power cut.
@@ -114,6 +114,10 @@ fn placed_by<F: Ftl>(ftl: &F, interface: Interface) -> Option<PlacementReport> {
 impl<F: Ftl> Nvm<F> {
     /// The commands of a drive over `ftl`, which uses `media`.
     pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<F>, config: &ControllerConfig) -> Nvm<F> {
+        let fdp = placed_by(&*ftl, Interface::Handles).map(|report| Rc::new(Fdp::new(sim, &report, config.lba_bytes)));
+        if let Some(fdp) = fdp.clone() {
+            ftl.on_placement_event(Box::new(move |event| fdp.tell(event)));
+        }
         Nvm {
             sim: sim.clone(),
             media,
@@ -121,7 +125,7 @@ impl<F: Ftl> Nvm<F> {
             inside: ftl.reader(),
             with_metadata: ftl.reader(),
             keeps_metadata: ftl.keeps_metadata(),
-            fdp: placed_by(&*ftl, Interface::Handles).map(|report| Box::new(Fdp::new(&report))),
+            fdp,
             streams: placed_by(&*ftl, Interface::Streams).map(|report| Box::new(Streams::new(&report))),
             ftl,
             buffer: config.buffer,

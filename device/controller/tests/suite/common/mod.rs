@@ -91,8 +91,8 @@ pub(crate) fn faulty_drive(
 }
 
 /// A drive whose hosts place data.
-pub(crate) fn placing_drive(sim: &Sim, placement: PlacementConfig) -> Drive {
-    any_drive(sim, config(), StoreKind::Ram, (26, &[]), placement)
+pub(crate) fn placing_drive(sim: &Sim, placement: PlacementConfig, faults: &[&str]) -> Drive {
+    any_drive(sim, config(), StoreKind::Ram, (26, faults), placement)
 }
 
 fn any_drive(
@@ -140,7 +140,7 @@ fn any_drive(
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let policies =
-        Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None };
+        Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None, patrol: None };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
     NvmSubsystem::new(sim, set, config, names(), || Box::new(RoundRobin::default())).in_process()

@@ -99,7 +99,7 @@ impl Core {
 
     async fn bring_up(&self) -> Result<(), ReplayEnded> {
         let begun = self.sim.now();
-        let mut bad = state::factory_bad(&self.media, &self.config);
+        let mut bad = state::bad_at_start(&self.media, &self.config);
         let (mut formatted, mut missing) = (None, Vec::new());
         for channel in 0..self.media.geometry().channels() {
             match self.read_bad_table(channel, &mut *bad).await? {

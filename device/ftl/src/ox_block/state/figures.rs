@@ -76,6 +76,7 @@ impl State {
             free_blocks: free,
             spare_blocks: self.spare(),
             erases: (low.min(high), high, sum),
+            retired_blocks: self.counters.retired_blocks + self.grown_bad,
             planes_out_of_use: self.dead.iter().filter(|dead| **dead).count() as u64,
             ..self.counters
         }

@@ -62,10 +62,10 @@ fn provisioning(config: &OxBlockConfig, needs: &Needs<'_>, blocks: &BlocksPart) 
     Part::Other(Box::new(Superblocks::new(&needs.geometry, how, blocks)))
 }
 
-/// P1 with the marks from the factory.
-pub(super) fn factory_bad(media: &Media, config: &OxBlockConfig) -> Box<dyn BadBlocks> {
+/// P1 with the marks from the factory, and the blocks that have gone bad in a life before the run.
+pub(super) fn bad_at_start(media: &Media, config: &OxBlockConfig) -> Box<dyn BadBlocks> {
     let needs = needs(media.geometry(), config, &[]);
-    (config.components.bad_blocks.make)(&needs, &|block| media.is_factory_bad(block))
+    (config.components.bad_blocks.make)(&needs, &|block| media.is_bad_at_start(block))
 }
 
 /// Who moves a unit or a fragment.
@@ -163,6 +163,8 @@ pub(super) struct State {
     /// Good blocks that are needed, and good blocks when the drive was new.
     needed: u64,
     new_blocks: u64,
+    /// Blocks that went bad in a life before the run.
+    grown_bad: u64,
     /// How many of those are bad, or on a plane that does not answer.
     lost_blocks: u64,
 }
@@ -233,6 +235,7 @@ impl State {
             released: 0,
             no_room_since: None,
             needed: (data + reserve).min(good.saturating_sub(1)),
+            grown_bad: media.grown_bad_blocks(),
             new_blocks: good,
             lost_blocks: good - count(&|block| bad.is_bad(block)),
             unit: UnitSize::of_bytes(geometry.unit_size()),

@@ -4,7 +4,7 @@
 
 mod near_limit;
 
-use nandscape_device_media::aging::BlockHealth;
+use nandscape_device_media::aging::{BlockHealth, Decoded};
 
 pub use near_limit::NearLimit;
 
@@ -12,4 +12,7 @@ pub use near_limit::NearLimit;
 pub trait RefreshPolicy {
     /// Whether the block is to be written anew.
     fn is_due(&self, health: &BlockHealth) -> bool;
+
+    /// Whether the block of a page that was read is to be written anew.
+    fn is_due_by(&self, page: &Decoded) -> bool;
 }

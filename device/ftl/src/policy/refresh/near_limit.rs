@@ -1,6 +1,6 @@
-//! Refresh of blocks whose estimated errors come near to what can be corrected.
+//! Refresh of blocks whose errors, estimated or counted by a decoder, come near to what can be corrected.
 
-use nandscape_device_media::aging::BlockHealth;
+use nandscape_device_media::aging::{BlockHealth, Decoded};
 
 use super::RefreshPolicy;
 
@@ -20,11 +20,24 @@ impl RefreshPolicy for NearLimit {
         let bound = self.share * health.correctable;
         health.floor + health.shift >= bound && health.shift >= LEAST_SHIFT * bound
     }
+
+    fn is_due_by(&self, page: &Decoded) -> bool {
+        let (bound, errors) = (self.share * f64::from(page.correctable), f64::from(page.errors));
+        errors >= bound && errors * page.shifted >= LEAST_SHIFT * bound
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_is_due_by_the_errors_of_a_page() {
+        let due = |errors, shifted| NearLimit { share: 0.5 }.is_due_by(&Decoded { errors, correctable: 72, shifted });
+        assert!(due(36, 0.25) && due(73, 1.0));
+        assert!(!due(35, 1.0), "it is below the bound");
+        assert!(!due(36, 0.2), "a refresh would take back too little");
+    }
 
     #[test]
     fn a_block_is_due_by_what_a_refresh_takes_back() {

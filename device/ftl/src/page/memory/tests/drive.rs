@@ -121,7 +121,7 @@ impl Drive {
         let media = Rc::new(Media::open(sim, flash().config(), file).map_err(|error| error.to_string())?);
         let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
         let policies =
-            Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None };
+            Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None, patrol: None };
         let ftl = PageFtl::new(sim, media, config(), policies).map_err(|error| error.to_string())?;
         Ok(Drive { reader: ftl.reader(), ftl, mode })
     }

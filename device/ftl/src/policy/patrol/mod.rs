@@ -1,0 +1,19 @@
+//! In which order the blocks of a drive are read, to find those that are near what can be corrected.
+//!
+//! Left out: how often, which is the patrol's, and what becomes of a block, on which the
+//! [refresh policy](super::RefreshPolicy) decides.
+
+mod in_turn;
+
+use nandscape_device_media::{BlockId, Geometry};
+
+use crate::component::BlockInfo;
+
+pub use in_turn::InTurn;
+
+/// Decides which block is looked at next.
+pub trait PatrolOrder {
+    /// The next block; `None` leaves this turn out. There are as many turns in an interval as the flash has blocks. `of` tells what is known of a
+    /// block: one that is not full is passed over without a read.
+    fn next(&mut self, geometry: &Geometry, of: &dyn Fn(BlockId) -> BlockInfo) -> Option<BlockId>;
+}

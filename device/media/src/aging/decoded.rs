@@ -1,0 +1,58 @@
+//! What a decoder tells of a page that was read: how many errors it has corrected. Other than the estimate of a block, this knows the
+//! quality of the block, the layer and the page.
+//!
+//! Left out: errors that a fault plan makes.
+
+use nandscape_sim::Time;
+
+use super::cells::AgingCells;
+use super::health::BlockHealth;
+use crate::geometry::{Geometry, PageId};
+use crate::media::Media;
+
+/// What is known of a page after a read of it.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Decoded {
+    /// Errors of its worst codeword at the first attempt; of one that could not be corrected then, more than can be.
+    pub errors: u32,
+    /// Errors that can be corrected.
+    pub correctable: u32,
+    /// The share of them that retention and disturb have made, which programming the data anew takes back: as estimated from what is
+    /// known of the block. Quality does not change the share.
+    pub shifted: f64,
+}
+
+impl Media {
+    /// What a decoder tells of a page, if the flash ages. In no time: the read is the caller's.
+    pub fn decoded(&self, page: PageId) -> Option<Decoded> {
+        let erases = self.erases(self.geometry.block_of(page));
+        self.aging.as_ref().map(|cells| cells.decoded(page, erases, self.sim.now(), &self.geometry))
+    }
+
+    /// A page was read to look at it.
+    pub fn count_scrub_read(&self) {
+        if let Some(cells) = &self.aging {
+            cells.count_scrub_read();
+        }
+    }
+}
+
+impl AgingCells {
+    /// The errors are those with which the page's draw fits: no more than `errors` of them are as likely as the draw says. So
+    /// a page is corrected at the first attempt if and only if it has no more than can be corrected.
+    fn decoded(&self, page: PageId, erases: u32, now: Time, geometry: &Geometry) -> Decoded {
+        let (block, correction) = (geometry.block_of(page), self.aging.correction);
+        let rber = self.aging.rate_at(self.parts_of(page, block, (erases, now), geometry), 0);
+        let draw = self.draw_of_read(page, erases);
+        let has_more = |errors: u32| draw < super::Correction { correctable: errors, ..correction }.page_fails(rber);
+        let (mut low, mut high) = (0, correction.bits);
+        while low < high {
+            let middle = (low + high) / 2;
+            if has_more(middle) { low = middle + 1 } else { high = middle }
+        }
+        let BlockHealth { floor, shift, .. } = self.health(block, erases, now, geometry);
+        let all = floor + shift;
+        let shifted = if all > 0.0 { shift / all } else { 0.0 };
+        Decoded { errors: low, correctable: correction.correctable, shifted }
+    }
+}
