@@ -94,11 +94,19 @@ impl Profile {
     /// # Errors
     /// The invalid key, and what would be valid.
     pub fn resolve(&self) -> Result<Resolved> {
-        let resolved = match self.keys.ftl.parts.as_deref() {
+        let mut resolved = match self.keys.ftl.parts.as_deref() {
             None | Some([]) => self.resolve_one(false),
             Some(parts) => parts::resolve(self, parts),
         }?;
         resolved.check_buffer_mode()?;
+        if !resolved.parts.is_empty() {
+            // Windows are those of one FTL.
+            resolved.controller.windows = None;
+            if resolved.controller.predictable_latency {
+                let problem = "is for drives with one FTL of the kind \"page\"; false is valid for others";
+                return bounds::wrong("controller.predictable_latency", problem);
+            }
+        }
         Ok(resolved)
     }
 
@@ -255,7 +263,7 @@ impl Resolved {
         self.controller = controller::controller(&self.keys).expect("no time is a time");
         let decided = (&self.ftl, &self.controller);
         let windows = windows::rules(&self.keys, &self.geometry, &self.timing, decided);
-        self.controller.windows = windows.expect("they were valid before");
+        self.controller.windows = windows.expect("they were valid before").filter(|_| self.parts.is_empty());
         self.parts = self.parts.into_iter().map(ResolvedPart::without_delay).collect();
         parts::fill_in(&mut self.keys, &self.parts);
         self

@@ -120,7 +120,8 @@ fn the_wait_for_a_collection_is_known() {
     // there are few of them. Collections of a channel wait for each other: a read may wait for some that are not in its
     // way yet when it comes, and not for all that are.
     const ALL: &[nandscape_sim::Cause] = &[cause::GC, cause::HOST_WRITE, cause::HOST_READ];
-    let cases: [(&[&str], u64, &'static [nandscape_sim::Cause], f64, f64); 6] = [
+    type Case = (&'static [&'static str], u64, &'static [nandscape_sim::Cause], f64, f64);
+    let cases: [Case; 6] = [
         // Pages are copied within the plane: nothing else takes part.
         (&[], 80, &[cause::GC], 1.0, 0.98),
         (&["ftl.gc.copyback=false", "timing.bus=400MB/s"], 80, &[cause::GC], 60.0, 0.97),
