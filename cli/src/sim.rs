@@ -78,8 +78,8 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "P", required_unless_present_any = ["replay", "from_state"])]
     pub(crate) drive: Option<String>,
     /// Make an array of drives of the profile, each with a seed of its own: LEVEL:N with level raid0, raid1, raid5, raid6 or raid10,
-    /// such as raid5:4. Its keys are set with --set: array.technique=base, proactive, tea1, tea2, teafa, speculative, preempt or
-    /// harmonia; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
+    /// such as raid5:4. Its keys are set with --set: array.technique=base, proactive, tea1, tea2, teafa, speculative, preempt,
+    /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests", "out", "percentiles"])]
     pub(crate) array: Option<Shape>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the

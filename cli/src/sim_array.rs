@@ -116,6 +116,10 @@ fn right(mut rows: Table) -> String {
 
 /// Busy sub-I/Os of a stripe read, and what the array sent.
 fn array_of(array: &ArrayReport) -> String {
+    if let Some(rails) = &array.rails {
+        let (swaps, most) = (count(rails.swaps), bytes(rails.most_missed_bytes as f64));
+        return format!("{swaps} changes of roles; at most {most} of writes in the host's memory\n");
+    }
     let all = array.stripe_reads.max(1) as f64;
     let mut rows = table::table(&["busy sub-I/Os of a stripe read", "stripe reads", "share"]);
     for (busy, reads) in array.busy_sub_ios.iter().enumerate() {
@@ -151,7 +155,8 @@ fn drives(finished: &StackFinished) -> String {
         let read = latency_us.get("read");
         let figure = |of: Option<f64>| us_or_dash(of);
         let writes = latency_us.get("write").map_or(0, |latency| latency.count);
-        let sent = finished.host.array.as_ref().map_or(0, |array| array.members[number].reads);
+        let array = finished.host.array.as_ref();
+        let sent = array.and_then(|array| array.members.get(number)).map_or(0, |member| member.reads);
         rows.add_row([
             drive.name.clone(),
             count(read.map_or(sent, |latency| latency.count)),

@@ -40,8 +40,8 @@ impl Command {
                 | IoOpcode::WRITE_ZEROES
                 | IoOpcode::FLUSH
                 | IoOpcode::DATASET_MANAGEMENT
-        );
-        if !is_known && !(opcode == IoOpcode::COMPARE && info.keeps_data) {
+        ) || (opcode == IoOpcode::COMPARE && info.keeps_data);
+        if !is_known {
             return Err(Status::INVALID_OPCODE.final_());
         }
         if entry.flags & FLAGS_FUSED != 0 || entry.flags & FLAGS_PSDT == FLAGS_PSDT {

@@ -52,6 +52,8 @@ pub struct Config {
     pub force: bool,
     /// The most bytes a second that a rebuild or a scrub moves on a member; 0 is no limit.
     pub rebuild_rate: u64,
+    /// How often `rails` swaps roles.
+    pub swap: Span,
     /// Seed of choices by chance.
     pub seed: u64,
 }
@@ -68,6 +70,7 @@ impl Default for Config {
             journal: JournalMode::default(),
             force: false,
             rebuild_rate: 100 << 20,
+            swap: Span::from_s(10),
             seed: 1,
         }
     }
@@ -93,11 +96,11 @@ const JOURNALS: [(&str, JournalMode); 3] =
 
 impl Config {
     /// The keys, with a line on each.
-    pub const KEYS: [(&str, &str); 9] = [
+    pub const KEYS: [(&str, &str); 10] = [
         ("array.chunk", "bytes of a chunk: a multiple of the drives' mapping unit, such as 4KiB"),
         (
             "array.technique",
-            "how reads evade busy drives: base, proactive, tea1, tea2, teafa, speculative, preempt or harmonia",
+            "how reads evade busy drives: base, proactive, tea1, tea2, teafa, speculative, preempt, harmonia or rails",
         ),
         ("array.timeout", "the time after which technique speculative reads more, such as 500us"),
         ("array.windows", "windows of the drives: auto (as the technique has it), none, static or dynamic"),
@@ -105,6 +108,7 @@ impl Config {
         ("array.ranges", "ranges of each drive with windows of their own; 1 is the drive as a whole"),
         ("array.journal", "what protects interrupted writes where drives keep data: none, intent or data"),
         ("array.force", "open an array though a member was lost together with a crash: true or false"),
+        ("array.swap", "how often technique rails swaps the roles of its drives, such as 10s"),
         ("array.rebuild_rate", "bytes a second that a rebuild moves at the most, such as 100MiB; 0 is no limit"),
     ];
 
@@ -141,6 +145,10 @@ impl Config {
             "array.rebuild_rate" => {
                 self.rebuild_rate = bytes(value).ok_or_else(|| wrong("bytes a second such as 100MiB are, and 0"))?;
             }
+            "array.swap" => {
+                let swap = span(value).filter(|swap| !swap.is_zero());
+                self.swap = swap.ok_or_else(|| wrong("a time such as 10s is"))?;
+            }
             _ => {
                 let all: Vec<&str> = Config::KEYS.iter().map(|(key, _)| *key).collect();
                 return Err(bad(key, format!("there is no such key; valid are {}", all.join(", "))));
@@ -154,6 +162,14 @@ impl Config {
     /// # Errors
     /// The setting that does not, and what would be valid.
     pub fn check(&self, shape: crate::level::Shape) -> Result<(), ConfigError> {
+        if self.technique == Technique::Rails
+            && shape != (crate::level::Shape { kind: crate::level::Kind::Raid1, members: 2 })
+        {
+            let problem = format!(
+                "\"rails\" has a drive to read and a drive to write, and {shape} is not that; valid is raid1:2"
+            );
+            return Err(ConfigError { key: "array.technique".to_owned(), problem });
+        }
         let is_plain = matches!(self.technique, Technique::Base | Technique::Harmonia);
         if shape.level().tolerates() == 0 && !is_plain {
             let problem = format!(
@@ -210,6 +226,7 @@ mod tests {
             ("array.windows=often", "auto, none, static, dynamic"),
             ("array.stripe=3", "valid are array.chunk"),
             ("array.ranges=0", "from 1"),
+            ("array.swap=0", "10s"),
             ("array.chunk", "KEY=VALUE"),
         ] {
             let error = config.clone().set(change).unwrap_err().to_string();

@@ -11,6 +11,7 @@
 //! | `command`, `serve` | a command, checked; from its submission to its end |
 //! | `read` | the read of a stripe |
 //! | `tail` | policies: how reads are issued, and what busy answers lead to |
+//! | `rails` | a drive to read and a drive to write, which change roles |
 //! | `write` | the write of a stripe |
 //! | `windows` | when members do their own work |
 //! | `parity` | P and Q |
@@ -34,6 +35,7 @@ pub mod level;
 mod locks;
 mod member;
 pub mod parity;
+mod rails;
 mod read;
 mod rebuild;
 mod serve;
@@ -47,6 +49,7 @@ pub use config::{Config, ConfigError, JournalMode, WindowMode};
 pub use geometry::Geometry;
 pub use level::{Kind, Shape};
 pub use member::Member;
+pub use rails::Rails;
 pub use rebuild::ScrubReport;
 pub use serve::{JOURNAL, LAYER};
 pub use stats::{MemberStats, Stats};

@@ -13,7 +13,7 @@
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::{Drive, HostMem};
-use nandscape_sim::{Span, Time};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::vendor::{WINDOWS, Windows};
 use zerocopy::{FromBytes, IntoBytes};
@@ -113,12 +113,19 @@ impl Core {
 async fn run(core: Weak<Core>, mode: WindowMode) {
     let Some(first) = core.upgrade() else { return };
     let given = first.config.window;
-    let mut length = if mode == WindowMode::Dynamic && given.is_zero() { FIRST } else { given };
+    let length = if mode == WindowMode::Dynamic && given.is_zero() { FIRST } else { given };
     first.set_windows(length).await;
-    let sim = first.sim.clone();
-    let mut overruns = first.overruns.get();
-    drop(first);
-    while mode == WindowMode::Dynamic {
+    if mode == WindowMode::Dynamic {
+        let sim = first.sim.clone();
+        let overruns = first.overruns.get();
+        drop(first);
+        adapt(&sim, core, length, overruns).await;
+    }
+}
+
+/// Adapts the length as long as the array is there.
+async fn adapt(sim: &Sim, core: Weak<Core>, mut length: Span, mut overruns: u64) {
+    loop {
         sim.sleep(PERIOD).await;
         let Some(core) = core.upgrade() else { return };
         let seen = core.overruns.get();

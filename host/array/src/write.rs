@@ -138,10 +138,9 @@ impl Core {
         debug_assert!(writes.len() <= data);
         for check in 0..self.level.checks() {
             let Some(member) = self.level.check_member(stripe, check) else { continue };
-            let mem = match &parities {
-                None => None,
-                Some(all) => Some(all.get(check).map_or(HostMem::none(), |bytes| HostMem::from_bytes(bytes))),
-            };
+            let bytes_of =
+                |all: &Vec<Vec<u8>>| all.get(check).map_or(HostMem::none(), |bytes| HostMem::from_bytes(bytes));
+            let mem = parities.as_ref().map(bytes_of);
             if missing & 1 << member == 0 {
                 writes.push(SubWrite { member, reach, mem, is_rebuild: false });
             }

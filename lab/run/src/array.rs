@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, Member, Shape, Stats};
+use nandscape_host_array::{Array, Config, Member, Rails, Shape, Stats, Technique};
 use nandscape_sim::Sim;
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ struct ArrayUse {
 }
 
 /// What an array has counted in the measured phase. A stripe read is what a request reads of one stripe.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct ArrayReport {
     /// Level and members, such as `raid5:4`.
     pub array: String,
@@ -71,8 +71,20 @@ pub struct ArrayReport {
     pub window_changes: u64,
     /// The length of windows in force, in milliseconds; null without windows.
     pub window_ms: Option<f64>,
-    /// By member.
+    /// By member; none with technique `rails`, which counts nothing of the above.
     pub members: Vec<MemberReport>,
+    /// Of technique `rails`, since the run began; left out of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rails: Option<RailsReport>,
+}
+
+/// What Flash on Rails tells.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RailsReport {
+    /// Changes of roles.
+    pub swaps: u64,
+    /// Bytes of writes in the host's memory at the most.
+    pub most_missed_bytes: u64,
 }
 
 /// What an array has sent to one of its members.
@@ -122,6 +134,7 @@ impl ArrayReport {
                     errors: member.errors,
                 })
                 .collect(),
+            rails: None,
         }
     }
 }
@@ -146,9 +159,44 @@ impl Layer for ArrayLayer {
     }
 
     fn share(&self, rig: &Rig) -> Result<Option<Rc<dyn Shared>>, RunError> {
+        let checked = self.config.check(self.shape).map_err(|error| RunError::Workload(error.to_string()));
+        checked?;
+        if self.config.technique == Technique::Rails {
+            let paths: [Rc<dyn Drive>; 2] = [rig.connect(0, ENTRIES)?, rig.connect(1, ENTRIES)?];
+            let rails = Rails::new(rig.sim(), self.config.swap, paths);
+            let rails = rails.map_err(|error| RunError::Workload(error.to_string()))?;
+            return Ok(Some(Rc::new(RailsUse { rails, config: self.config.clone() })));
+        }
         let array = array_on(rig, self.shape, self.config.clone())?;
         let begun = RefCell::new(array.stats());
         Ok(Some(Rc::new(ArrayUse { array, begun })))
+    }
+}
+
+/// Flash on Rails under a run.
+struct RailsUse {
+    rails: Rc<Rails>,
+    config: Config,
+}
+
+impl Shared for RailsUse {
+    fn over(&self, below: Vec<Rc<dyn Drive>>) -> Rc<dyn Drive> {
+        let paths: [Rc<dyn Drive>; 2] = below.try_into().unwrap_or_else(|_| unreachable!("it was checked: two drives"));
+        self.rails.over(paths)
+    }
+
+    fn begin(&self) {}
+
+    fn array(&self) -> Option<ArrayReport> {
+        let (swaps, most_missed_bytes) = (self.rails.swaps(), self.rails.most_missed());
+        Some(ArrayReport {
+            array: "raid1:2".to_owned(),
+            technique: Technique::Rails.name(),
+            chunk_bytes: self.config.chunk,
+            bytes: self.rails.info().bytes(),
+            rails: Some(RailsReport { swaps, most_missed_bytes }),
+            ..ArrayReport::default()
+        })
     }
 }
 

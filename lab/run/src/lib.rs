@@ -73,7 +73,7 @@ mod upkeep;
 pub mod wall;
 
 pub use aging::{AgingReport, RberBin};
-pub use array::{ArrayLayer, ArrayReport, MemberReport, array_on};
+pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;

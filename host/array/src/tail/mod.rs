@@ -72,11 +72,13 @@ pub enum Technique {
     Preempt,
     /// [`Base`], and members that all collect at the same time.
     Harmonia,
+    /// Two drives that change roles: [`Rails`](crate::Rails) in place of an array.
+    Rails,
 }
 
 impl Technique {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, Technique); 8] = [
+    pub const ALL: [(&str, Technique); 9] = [
         ("base", Technique::Base),
         ("proactive", Technique::Proactive),
         ("tea1", Technique::Tea1),
@@ -85,6 +87,7 @@ impl Technique {
         ("speculative", Technique::Speculative),
         ("preempt", Technique::Preempt),
         ("harmonia", Technique::Harmonia),
+        ("rails", Technique::Rails),
     ];
 
     /// The name.
@@ -95,7 +98,7 @@ impl Technique {
     /// The policy; `timeout` is that of speculative reads, and `seed` that of choices by chance.
     pub fn policy(self, timeout: Span, seed: Seed) -> Rc<dyn TailPolicy> {
         match self {
-            Technique::Base | Technique::Harmonia => Rc::new(Base),
+            Technique::Base | Technique::Harmonia | Technique::Rails => Rc::new(Base),
             Technique::Proactive => Rc::new(Proactive),
             Technique::Tea1 => Rc::new(FastFail::new(seed)),
             Technique::Tea2 | Technique::TeaFa => Rc::new(RemainingTime),

@@ -1,9 +1,10 @@
 //! Every level passes the checks that every drive must, with each technique and in the modes of the members' buffers.
 
 use nandscape_drive::conformance::{self, Subject};
-use nandscape_sim::Sim;
+use nandscape_host_array::Rails;
+use nandscape_sim::{Sim, Span};
 
-use crate::rig::{array, seed};
+use crate::rig::{array, queue, seed, ssd};
 
 fn make(sim: &Sim, word: &str, settings: &[&str], changes: &[&str]) -> Subject {
     let (array, ssds) = array(sim, word, settings, changes);
@@ -36,4 +37,16 @@ fn raid5() {
 #[test]
 fn raid6() {
     passes("raid6:5", &["array.chunk=8KiB", "array.technique=tea2"], &[]);
+}
+
+#[test]
+fn rails() {
+    let make = |sim: &Sim| {
+        let ssds = [0, 1].map(|number| ssd(sim, &["buffer.mode=volatile"], number));
+        let paths = [queue(sim, &ssds[0], 1), queue(sim, &ssds[1], 1)];
+        // Roles change many times in a run, and once at the end.
+        let rails = Rails::new(sim, Span::from_ms(3), paths).expect("drives of one kind");
+        Subject::new(rails)
+    };
+    conformance::all(&make, seed()).unwrap_or_else(|what| panic!("{what}"));
 }
