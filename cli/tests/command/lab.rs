@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 24] = [
+const CLAIMS: [&str; 32] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -17,7 +17,14 @@ const CLAIMS: [&str; 24] = [
     "femu-unsafe-delay",
     "femu-grid",
     "femu-models",
+    "teafa-tpcc",
+    "teafa-all",
+    "teafa-extra-load",
     "teafa-window-formulas",
+    "teafa-dynamic-window",
+    "teafa-waf",
+    "teafa-filebench",
+    "teafa-2d-window",
     "ttflash-arithmetic",
     "gc-tail-motivation",
     "leapio-virt",

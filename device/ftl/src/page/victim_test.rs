@@ -60,8 +60,13 @@ pub(super) fn drive_with(
         writes_end_in_buffer: false,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let ftl =
-        PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None, read: None, patrol: None }).unwrap();
+    let ftl = PageFtl::new(
+        sim,
+        media,
+        config,
+        Policies { allocation, victim, admission, buffer: None, read: None, patrol: None },
+    )
+    .unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

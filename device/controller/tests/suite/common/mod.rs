@@ -139,8 +139,14 @@ fn any_drive(
         writes_end_in_buffer: true,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let policies =
-        Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None, patrol: None };
+    let policies = Policies {
+        allocation,
+        victim: Box::new(Greedy),
+        admission: Box::new(All),
+        buffer: None,
+        read: None,
+        patrol: None,
+    };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
     NvmSubsystem::new(sim, set, config, names(), || Box::new(RoundRobin::default())).in_process()

@@ -120,8 +120,14 @@ impl Drive {
         let file = StoreFile::open_on(backing.clone(), false).map_err(|error| error.to_string())?;
         let media = Rc::new(Media::open(sim, flash().config(), file).map_err(|error| error.to_string())?);
         let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-        let policies =
-            Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None, patrol: None };
+        let policies = Policies {
+            allocation,
+            victim: Box::new(Greedy),
+            admission: Box::new(All),
+            buffer: None,
+            read: None,
+            patrol: None,
+        };
         let ftl = PageFtl::new(sim, media, config(), policies).map_err(|error| error.to_string())?;
         Ok(Drive { reader: ftl.reader(), ftl, mode })
     }
