@@ -75,7 +75,7 @@ fn judge(results: &Results) -> Result<Judgement> {
     let head = ["", "stripe reads", "sub-reads", "extra", "1 busy, %", "ratio", "published"];
     judgement.tables.push(Table { title: "reads sent to drives".to_owned(), head: head.map(str::to_owned).to_vec(), rows });
     judgement.reason = "Proactive's ratio is set by the sizes of reads: one of a single chunk becomes four, one of a whole stripe four for \
-        three"
+        three. Those of the trace are known by their mean only"
         .to_owned();
     Ok(judgement)
 }
