@@ -23,6 +23,11 @@ pub(crate) fn split(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>
     let mut config = Config::default();
     for change in of_array {
         config.set(change).map_err(Failure::input)?;
+        if change.trim_start().starts_with("array.journal") {
+            let problem =
+                "array.journal: the array of a simulation is new in each run, and has no journal; leave it out";
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
     }
     config.check(shape).map_err(Failure::input)?;
     Ok((config, of_drives.into_iter().cloned().collect()))

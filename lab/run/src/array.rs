@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, Member, Rails, Shape, Stats, Technique};
+use nandscape_host_array::{Array, Config, Member, Rails, Shape, Stats, Technique, WindowMode};
 use nandscape_sim::Sim;
 use serde::Serialize;
 
@@ -69,6 +69,8 @@ pub struct ArrayReport {
     pub reads_for_writes: u64,
     /// Changes of the length of windows.
     pub window_changes: u64,
+    /// Whether windows were to be set, which the drives have refused.
+    pub windows_refused: bool,
     /// The length of windows in force, in milliseconds; null without windows.
     pub window_ms: Option<f64>,
     /// By member; none with technique `rails`, which counts nothing of the above.
@@ -123,6 +125,7 @@ impl ArrayReport {
             writes: stats.writes,
             reads_for_writes: stats.reads_for_writes,
             window_changes: stats.window_changes,
+            windows_refused: config.window_mode() != WindowMode::None && array.window().is_none(),
             window_ms: array.window().map(|window| window.as_us() / 1e3),
             members: stats
                 .members

@@ -138,6 +138,11 @@ impl Stack {
         }
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
         host.array = shared.and_then(|shared| shared.array());
+        if host.array.as_ref().is_some_and(|array| array.windows_refused) {
+            let note = "the drives have refused the array's windows, and collect at any time: array.ranges has to be 1 or the \
+                        drives' ftl.windows.ranges, and array.window from 1ms to 1h";
+            host.notes.push(note.to_owned());
+        }
         Ok(StackFinished { host, drives, trace: self.wanted.trace.then(|| rig.chrome_json()) })
     }
 

@@ -75,3 +75,12 @@ fn windows_are_set_on_all_drives_and_dynamic_ones_move() {
     assert!(array(&moving).window_changes > 10, "{:?}", array(&moving).window_changes);
     assert_ne!(array(&moving).window_ms, Some(500.0));
 }
+
+#[test]
+fn windows_that_the_drives_refuse_are_told() {
+    let refused = run("raid5:4", &["array.technique=teafa", "array.ranges=4"]);
+    assert!(array(&refused).windows_refused && array(&refused).window_ms.is_none());
+    assert!(refused.host.notes.iter().any(|note| note.contains("ftl.windows.ranges")), "{:?}", refused.host.notes);
+    let set = run("raid5:4", &["array.technique=teafa", "array.window=20ms"]);
+    assert!(!array(&set).windows_refused);
+}
