@@ -13,6 +13,7 @@ pub(crate) const DRIVES: [&str; 9] = [
     "femu-blackbox",
     "femu-ocssd",
     "ttflash-256g",
+    "ttflash",
     "mqsim-mlc",
     "samsung-970pro",
     "wd-zn540-block",

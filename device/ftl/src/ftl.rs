@@ -22,6 +22,7 @@ use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
 use crate::placement::PlacementReport;
+pub use crate::rain_stats::RainStats;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
@@ -558,6 +559,8 @@ pub struct Stats {
     pub failed_fast: u64,
     /// What the tables in flash have cost.
     pub upkeep: Upkeep,
+    /// Stripes with parity.
+    pub rain: RainStats,
 }
 
 impl Stats {
@@ -584,6 +587,7 @@ impl Stats {
             dropped_units: self.dropped_units - earlier.dropped_units,
             failed_fast: self.failed_fast - earlier.failed_fast,
             upkeep: self.upkeep.since(&earlier.upkeep),
+            rain: self.rain.since(&earlier.rain),
             ..*self
         }
     }
@@ -624,11 +628,13 @@ impl Stats {
                 self.erases.2 + other.erases.2,
             ),
             upkeep: self.upkeep.plus(&other.upkeep),
+            rain: self.rain.plus(&other.rain),
         }
     }
 
     /// Units programmed.
     pub fn programmed_units(&self) -> u64 {
-        self.host_units + self.gc_units + self.wear_units + self.padding_units + self.metadata_units
+        let rain = self.rain.parity_units + self.rain.repaired_units;
+        self.host_units + self.gc_units + self.wear_units + self.padding_units + self.metadata_units + rain
     }
 }

@@ -16,6 +16,7 @@
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
 //! | `saved` | what is taken out of a drive at rest |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
+//! | `rain_stats` | counters of stripes with parity |
 //! | `upkeep` | counters of what it does for them |
 //! | `stored_counters` | counters as bytes, for drives in files |
 //!
@@ -31,6 +32,7 @@ pub mod page;
 pub mod parts;
 pub mod placement;
 pub mod policy;
+mod rain_stats;
 mod reading;
 pub mod registry;
 mod saved;
@@ -40,11 +42,15 @@ pub mod zone;
 
 pub use address::Extent;
 pub use ftl::{
-    Delay, Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable,
+    Delay, Destination, Ftl, Located, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary,
+    Unreadable,
 };
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
-pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
+pub use page::{
+    FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, RainConfig, StripePolicies,
+    WearConfig,
+};
 pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementReport};
 pub use saved::SavedFtl;
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};

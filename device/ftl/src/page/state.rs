@@ -11,13 +11,14 @@ use super::memory::Memory;
 use super::pace::Pace;
 use super::placed::Placed;
 use super::programs::HostPrograms;
+use super::rain::Rain;
 use super::schedule::{Collectors, Phase};
 use super::streams;
 use super::tables::Tables;
 use super::{PageFtlConfig, Policies};
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, Mapping, Provisioning};
-use crate::ftl::Stats;
+use crate::ftl::{RainStats, Stats};
 use crate::parts::COLLECTOR_RESERVE;
 use crate::policy::{OwnerSource, VictimPolicy};
 
@@ -43,6 +44,8 @@ pub(super) struct State {
     pub(super) memory: Option<Memory>,
     /// The handles by which hosts place data, where there are any.
     pub(super) placed: Option<Placed>,
+    /// Stripes with parity, where there are any.
+    pub(super) rain: Option<Box<Rain>>,
 }
 
 impl State {
@@ -50,6 +53,7 @@ impl State {
         let geometry = *media.geometry();
         let unit = UnitSize::of_bytes(geometry.unit_size());
         let holdups = Holdups::new(&geometry, config.gc.batch.is_none().then_some(config.gc.scheme));
+        let (rain, stripes) = (config.rain, policies.stripes);
         let mut state = State {
             geometry,
             unit,
@@ -65,8 +69,9 @@ impl State {
             counters: Stats::default(),
             memory: None,
             placed: Placed::new(&geometry, config.placement),
+            rain: rain.map(|rain| Box::new(Rain::new(&geometry, rain, config.logical_units, stripes))),
         };
-        state.count_spare(config.logical_units);
+        state.count_spare(config.mapped_units());
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
         Ok(state)
     }
@@ -146,6 +151,12 @@ impl State {
         let plane = self.geometry.plane_of(self.geometry.block_of(pages[0]));
         self.programs.ended(plane);
         pages.iter().for_each(|page| self.page_programmed(*page));
+        self.programs.together.lun_of(plane).for_each(|plane| self.update_ready(PlaneId(plane)));
+    }
+
+    /// A program has left its plane, and whether its page counts is told later.
+    pub(super) fn host_program_left(&mut self, plane: PlaneId) {
+        self.programs.ended(plane);
         self.programs.together.lun_of(plane).for_each(|plane| self.update_ready(PlaneId(plane)));
     }
 
@@ -257,7 +268,8 @@ impl State {
 
     /// The next plane whose collector begins now.
     pub(super) fn next_collector(&mut self) -> Option<PlaneId> {
-        let plane = self.collectors.admit()?;
+        let holdups = &self.programs.holdups;
+        let plane = self.collectors.admit(|plane| holdups.is_short(plane))?;
         self.programs.holdups.collecting(plane, true);
         Some(plane)
     }
@@ -297,6 +309,7 @@ impl State {
             planes_out_of_use: self.collectors.out_of_use(),
             free_blocks: self.tables.free_blocks(),
             erases: self.tables.erases(),
+            rain: RainStats { overloads: self.collectors.overloads, ..self.counters.rain },
             ..self.counters
         }
     }

@@ -57,10 +57,16 @@ pub(super) fn drive_with(
         firmware: FirmwareTimes::default(),
         placement: Default::default(),
         writes_end_in_buffer: false,
+        rain: None,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let ftl =
-        PageFtl::new(sim, media, config, Policies { allocation, victim, admission, buffer: None, read: None }).unwrap();
+    let ftl = PageFtl::new(
+        sim,
+        media,
+        config,
+        Policies { allocation, victim, admission, buffer: None, read: None, stripes: Default::default() },
+    )
+    .unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());
     ftl
 }

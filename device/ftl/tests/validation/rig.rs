@@ -252,12 +252,13 @@ impl Setup {
             firmware: FirmwareTimes::default(),
             placement: Default::default(),
             writes_end_in_buffer: false,
+            rain: None,
         }
     }
 
     fn policies(&self, allocation: Box<dyn AllocationPolicy>) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation, victim, admission: Box::new(All), buffer: None, read: None }
+        Policies { allocation, victim, admission: Box::new(All), buffer: None, read: None, stripes: Default::default() }
     }
 }
 

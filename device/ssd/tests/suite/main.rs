@@ -12,4 +12,5 @@ mod ox_block;
 mod queue_wait;
 mod restart;
 mod settings;
+mod ttflash;
 mod write_uncorrectable;

@@ -133,10 +133,18 @@ fn any_drive(
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes { deallocate_unit: DEALLOCATE_UNIT, ..FirmwareTimes::default() },
         placement,
+        writes_end_in_buffer: false,
+        rain: None,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-    let policies =
-        Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None };
+    let policies = Policies {
+        allocation,
+        victim: Box::new(Greedy),
+        admission: Box::new(All),
+        buffer: None,
+        read: None,
+        stripes: Default::default(),
+    };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
     NvmSubsystem::new(sim, set, config, names(), || Box::new(RoundRobin::default())).in_process()

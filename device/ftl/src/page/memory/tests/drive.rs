@@ -91,6 +91,7 @@ fn config() -> PageFtlConfig {
         firmware: FirmwareTimes::default(),
         placement: Default::default(),
         writes_end_in_buffer: false,
+        rain: None,
     }
 }
 
@@ -119,8 +120,14 @@ impl Drive {
         let file = StoreFile::open_on(backing.clone(), false).map_err(|error| error.to_string())?;
         let media = Rc::new(Media::open(sim, flash().config(), file).map_err(|error| error.to_string())?);
         let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
-        let policies =
-            Policies { allocation, victim: Box::new(Greedy), admission: Box::new(All), buffer: None, read: None };
+        let policies = Policies {
+            allocation,
+            victim: Box::new(Greedy),
+            admission: Box::new(All),
+            buffer: None,
+            read: None,
+            stripes: Default::default(),
+        };
         let ftl = PageFtl::new(sim, media, config(), policies).map_err(|error| error.to_string())?;
         Ok(Drive { reader: ftl.reader(), ftl, mode })
     }
