@@ -8,11 +8,13 @@ use serde_json::Value;
 use crate::program::{refuse, succeed};
 
 /// The drives that come with the program and that workloads run on: those without zones.
-pub(crate) const DRIVES: [&str; 9] = [
+pub(crate) const DRIVES: [&str; 11] = [
     "default",
     "femu-blackbox",
     "femu-ocssd",
+    "femu-teafa",
     "ttflash-256g",
+    "ttflash",
     "mqsim-mlc",
     "samsung-970pro",
     "wd-zn540-block",

@@ -23,6 +23,7 @@ use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
 use crate::placement::{PlacementEvent, PlacementReport};
 use crate::policy::Schedule;
+pub use crate::rain_stats::RainStats;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
@@ -606,6 +607,8 @@ pub struct Stats {
     pub window_turns: u64,
     /// What the tables in flash have cost.
     pub upkeep: Upkeep,
+    /// Stripes with parity.
+    pub rain: RainStats,
 }
 
 impl Stats {
@@ -634,6 +637,7 @@ impl Stats {
             forced_steps: self.forced_steps - earlier.forced_steps,
             window_turns: self.window_turns - earlier.window_turns,
             upkeep: self.upkeep.since(&earlier.upkeep),
+            rain: self.rain.since(&earlier.rain),
             ..*self
         }
     }
@@ -676,11 +680,13 @@ impl Stats {
                 self.erases.2 + other.erases.2,
             ),
             upkeep: self.upkeep.plus(&other.upkeep),
+            rain: self.rain.plus(&other.rain),
         }
     }
 
     /// Units programmed.
     pub fn programmed_units(&self) -> u64 {
-        self.host_units + self.gc_units + self.wear_units + self.padding_units + self.metadata_units
+        let rain = self.rain.parity_units + self.rain.repaired_units;
+        self.host_units + self.gc_units + self.wear_units + self.padding_units + self.metadata_units + rain
     }
 }

@@ -17,6 +17,7 @@
 //! | `windows` | how long the windows are to be in which a drive does its own work |
 //! | `saved` | what is taken out of a drive at rest |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
+//! | `rain_stats` | counters of stripes with parity |
 //! | `upkeep` | counters of what it does for them |
 //! | `stored_counters` | counters as bytes, for drives in files |
 //!
@@ -32,6 +33,7 @@ pub mod page;
 pub mod parts;
 pub mod placement;
 pub mod policy;
+mod rain_stats;
 mod reading;
 pub mod registry;
 mod saved;
@@ -42,11 +44,15 @@ pub mod zone;
 
 pub use address::Extent;
 pub use ftl::{
-    Delay, Destination, Ftl, Located, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary, Unreadable,
+    Delay, Destination, Ftl, Located, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary,
+    Unreadable,
 };
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
-pub use page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, WearConfig};
+pub use page::{
+    FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, RainConfig, StripePolicies,
+    WearConfig,
+};
 pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport};
 pub use saved::SavedFtl;
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};

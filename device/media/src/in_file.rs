@@ -107,10 +107,10 @@ impl Media {
         contents.file().map_or(Ok(()), |file| file.records(block, pages, each))
     }
 
-    /// Whether the file that holds the flash cannot be written any more.
+    /// Whether the file, or the drive, that holds the flash cannot be written any more.
     #[inline]
     pub fn store_has_failed(&self) -> bool {
-        self.durable.as_ref().is_some_and(|memory| memory.has_failed())
+        self.durable.as_ref().is_some_and(|memory| memory.has_failed()) || self.is_out_of_reach()
     }
 
     /// How often a block was erased, without a read.

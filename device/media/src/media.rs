@@ -516,6 +516,11 @@ impl Media {
         self.told(&self.channels_of_drive).copied().collect()
     }
 
+    /// Whether the channel of a plane is in use or waited for.
+    pub fn is_channel_busy(&self, plane: PlaneId) -> bool {
+        !self.channels[self.geometry.channel_of(plane) as usize].is_idle()
+    }
+
     /// Busy time of these channels by cause.
     pub fn channel_usage(&self) -> Vec<Totals> {
         self.told(&self.channels).map(|channel| channel.usage()).collect()

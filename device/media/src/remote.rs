@@ -41,6 +41,12 @@ pub trait RemoteArray {
     /// Whether units are copied there without their data coming here.
     fn copies(&self) -> bool;
 
+    /// Whether it went out of reach while something was to be written or erased: an operation was [`MediaError::Store`]. It
+    /// stays so: what has become of that operation is not known.
+    fn is_out_of_reach(&self) -> bool {
+        false
+    }
+
     /// Reads units of a programmed page, given by their numbers in it: their bytes, one after the other.
     fn read<'a>(&'a self, page: PageId, units: Vec<u32>) -> Elsewhere<'a, Vec<u8>>;
 
@@ -123,6 +129,11 @@ impl Media {
     #[inline]
     pub fn copies_remotely(&self) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.array.copies())
+    }
+
+    /// Whether flash elsewhere went out of reach.
+    pub(crate) fn is_out_of_reach(&self) -> bool {
+        self.remote.as_ref().is_some_and(|remote| remote.array.is_out_of_reach())
     }
 
     /// A reader is about to read the pages of these units, each once, and needs no others. Without that, a read is for all of a page.

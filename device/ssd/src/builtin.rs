@@ -24,6 +24,7 @@ builtin![
     "femu-ocssd",
     "femu-teafa",
     "ttflash-256g",
+    "ttflash",
     "mqsim-mlc",
     "samsung-970pro",
     "wd-zn540",

@@ -10,8 +10,8 @@ use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
-    Admission, Changes, Channels, Choice, Faults, FtlKind, MediaKind, PartStore, PerPageType, ReadRule, ShareOrBytes,
-    Shares, Tables, Text, Victim, ZoneSpread,
+    Admission, Changes, Channels, Choice, Faults, FlushOrder, FtlKind, MediaKind, PartStore, PerPageType, ReadRule,
+    ShareOrBytes, Shares, Tables, Text, Victim, ZoneSpread,
 };
 
 /// What a key means.
@@ -326,6 +326,8 @@ section! {
         windows: WindowKeys,
         /// Reads that background work is in the way of.
         read: ReadKeys,
+        /// Stripes with parity.
+        rain: RainKeys,
         /// Wear levelling.
         wear: WearKeys,
         /// OX-Block.
@@ -380,7 +382,8 @@ section! {
         /// Which block is cleaned next: `"greedy"` or `"cost_benefit"`.
         victim: Text<Choice<Victim>>,
         /// Which planes may collect at the same time: `"all"`, or one after another of each die (`"one_per_die"`), channel
-        /// (`"one_per_channel"`) or of the drive (`"one_per_drive"`).
+        /// (`"one_per_channel"`) or of the drive (`"one_per_drive"`); or `"rotating"`, one of each group of planes that stripes of
+        /// `ftl.rain` lie in, as long as the others have pages for the host.
         admission: Text<Choice<Admission>>,
         /// Whether pages that are current as a whole are copied within the plane, without the channel.
         copyback: bool,
@@ -427,10 +430,35 @@ section! {
     /// Reads of the host that background work is in the way of: collections, and programs of data whose writes have ended.
     ReadKeys at "ftl.read" {
         /// What becomes of them: `"serve"`, they wait; or `"fail_fast"`, they wait, but those with the
-        /// [fast-fail bit](techniques/teafa.md) fail at once, and the host is told how long they would have waited.
+        /// [fast-fail bit](techniques/teafa.md) fail at once, and the host is told how long they would have waited; or
+        /// `"reconstruct"`, with `ftl.rain`, their data comes from the other members of their stripe where that is sooner
+        /// ([GC-tolerant read](techniques/ttflash.md)).
         policy: Text<Choice<ReadRule>>,
         /// With `"fail_fast"`: up to which wait such reads are served all the same: `"0us"`.
         fail_above: Text<Span>,
+    }
+}
+
+section! {
+    /// [Stripes with parity over planes of different channels](techniques/ttflash.md) (RAIN) of the FTL `"page"`. They need
+    /// `ftl.mapping_unit` to be `geometry.page_size`, `buffer.mode = "capacitor"` and `ftl.gc.copyback = true`.
+    RainKeys at "ftl.rain" {
+        /// Pages of a stripe, of which one is parity: `8`. From 2 to 32, and a divisor of `geometry.channels`; 0 is no stripes. The
+        /// parity comes on top of the capacity and its over-provisioning.
+        width: u32,
+        /// Which stripe of the write buffer is written next: `"in_order"`, the one that has waited longest; or `"gc_tolerant"`, full
+        /// stripes first, and those whose planes do not collect, with reads for their parity that go round a collecting plane.
+        flush: Text<Choice<FlushOrder>>,
+        /// The share of the write buffer in use above which stripes are written: `"80%"`. Below 1.
+        flush_above: Text<Ratio>,
+        /// By how many erases of a block, on average, planes of a group may differ before stripes that are written often have their
+        /// members moved to other columns (horizontal shifting): `2`; 0 is never.
+        shift_above: u32,
+        /// By how many groups may differ before such stripes go to another group (vertical migration): `2`; 0 is never.
+        migrate_above: u32,
+        /// From one block that is read through the error correction to the next, among those that collections have copied into
+        /// (scrubbing): `"100ms"`; `"0s"` is never.
+        scrub_interval: Text<Span>,
     }
 }
 

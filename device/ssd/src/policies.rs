@@ -6,17 +6,17 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
-use nandscape_device_ftl::Policies;
 use nandscape_device_ftl::policy::{
-    AdmissionPolicy, All, AllocationPolicy, BufferPolicy, CostBenefit, FailFast, Greedy, OnePerGroup, ReadPolicy,
-    StripeOrder, Striped, VictimPolicy,
+    AdmissionPolicy, All, AllocationPolicy, BufferPolicy, CostBenefit, FailFast, FlushPolicy, GcTolerant, Greedy,
+    InOrder, OnePerGroup, ReadPolicy, Reconstruct, Rotating, StripeOrder, Striped, Suspects, Thresholds, VictimPolicy,
 };
 use nandscape_device_ftl::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
+use nandscape_device_ftl::{Policies, StripePolicies};
 use nandscape_device_media::Geometry;
 use nandscape_sim::Span;
 
-use crate::keys::{FtlKeys, ReadKeys, ZoneKeys};
-use crate::values::{Admission, ReadRule, Victim, ZoneSpread};
+use crate::keys::{FtlKeys, RainKeys, ReadKeys, ZoneKeys};
+use crate::values::{Admission, FlushOrder, ReadRule, Victim, ZoneSpread};
 
 /// `ftl.allocation` of a profile that does not give it.
 pub(crate) const DEFAULT_ALLOCATION: StripeOrder = StripeOrder::ChannelDiePlane;
@@ -27,6 +27,9 @@ pub(crate) const DEFAULT_ADMISSION: Admission = Admission::All;
 
 /// `ftl.read.policy` of a profile that does not give it: reads without the bit do not notice it.
 pub(crate) const DEFAULT_READ: ReadRule = ReadRule::FailFast;
+
+/// `ftl.rain.flush` of a profile that does not give it.
+pub(crate) const DEFAULT_FLUSH: FlushOrder = FlushOrder::InOrder;
 
 /// Makes a policy for a drive.
 pub type MakePolicy<P> = Arc<dyn Fn(&Geometry) -> Box<P> + Send + Sync>;
@@ -85,36 +88,56 @@ pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> 
         let order = keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0);
         Box::new(Striped::new(geometry, order))
     });
-    let admission = own
-        .admission
-        .as_ref()
-        .map(|make| make(geometry))
-        .unwrap_or_else(|| admission(keys.gc.admission.map_or(DEFAULT_ADMISSION, |text| text.0.0), geometry));
+    let width = keys.rain.width.unwrap_or(0);
+    let admission =
+        own.admission.as_ref().map(|make| make(geometry)).unwrap_or_else(|| {
+            admission(keys.gc.admission.map_or(DEFAULT_ADMISSION, |text| text.0.0), width, geometry)
+        });
     let named = || victim(keys.gc.victim.map_or(DEFAULT_VICTIM, |text| text.0.0));
     Policies {
         allocation,
         admission,
         victim: own.victim.as_ref().map_or_else(named, |make| make(geometry)),
         buffer: own.buffer.as_ref().map(|make| make(geometry)),
+        stripes: stripes(&keys.rain),
         read: own.read.as_ref().map(|make| make(geometry)).or_else(|| read(&keys.read)),
         patrol: None,
+    }
+}
+
+fn stripes(keys: &RainKeys) -> StripePolicies {
+    let flush: Box<dyn FlushPolicy> = match keys.flush.map_or(DEFAULT_FLUSH, |text| text.0.0) {
+        FlushOrder::InOrder => Box::new(InOrder),
+        FlushOrder::GcTolerant => Box::new(GcTolerant),
+    };
+    let (shift, migrate) = (keys.shift_above.unwrap_or(0).into(), keys.migrate_above.unwrap_or(0).into());
+    let is_moved = shift > 0.0 || migrate > 0.0;
+    StripePolicies {
+        flush: Some(flush),
+        wear: is_moved.then(|| Box::new(Thresholds { shift, migrate }) as _),
+        scrub: Some(Box::new(Suspects)),
     }
 }
 
 fn read(keys: &ReadKeys) -> Option<Box<dyn ReadPolicy>> {
     match keys.policy.map_or(DEFAULT_READ, |text| text.0.0) {
         ReadRule::Serve => None,
+        ReadRule::Reconstruct => Some(Box::new(Reconstruct)),
         ReadRule::FailFast => Some(Box::new(FailFast { above: keys.fail_above.map_or(Span::ZERO, |text| text.0) })),
     }
 }
 
-fn admission(admission: Admission, geometry: &Geometry) -> Box<dyn AdmissionPolicy> {
+fn admission(admission: Admission, width: u32, geometry: &Geometry) -> Box<dyn AdmissionPolicy> {
     let counts = geometry.counts();
     let planes = match admission {
         Admission::All => return Box::new(All),
         Admission::OnePerDie => counts.planes_per_die,
         Admission::OnePerChannel => counts.dies_per_channel * counts.planes_per_die,
         Admission::OnePerDrive => geometry.planes(),
+        Admission::Rotating => {
+            let width = NonZeroU32::new(width).expect("checked with the profile");
+            return Box::new(Rotating::new(geometry, width));
+        }
     };
     Box::new(OnePerGroup::new(NonZeroU32::new(planes).expect("a geometry has planes")))
 }

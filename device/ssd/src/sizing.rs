@@ -50,6 +50,8 @@ pub(crate) struct Demand {
     pub factory_bad: f64,
     /// Whether channels begin with a block that holds an identifier. Each plane gets a block for it, as all planes are alike.
     pub has_identifiers: bool,
+    /// Members of a stripe, of which one is parity; 1 where there are no stripes. Channels are a multiple of it.
+    pub stripe: u64,
     /// The counts that do not shrink with the capacity.
     pub kept: Kept,
 }
@@ -90,7 +92,7 @@ impl Demand {
             blocks_per_plane: u32::try_from(all).ok()?,
             bad_per_plane: u32::try_from(all - good).ok()?,
             reserve_per_plane: u32::try_from(reserve).ok()?,
-            over_provisioning: units / self.logical_units as f64 - 1.0,
+            over_provisioning: units / self.mapped_units() as f64 - 1.0,
         })
     }
 
@@ -98,7 +100,8 @@ impl Demand {
     fn shape(&self) -> Demand {
         let mut shape = *self;
         if !self.kept.channels {
-            shape.channels = most(self.channels, |channels| Demand { channels, ..shape }.has_enough_blocks());
+            let has_enough = |stripes| Demand { channels: stripes * self.stripe, ..shape }.has_enough_blocks();
+            shape.channels = most(self.channels / self.stripe, has_enough) * self.stripe;
         }
         if !self.kept.dies_per_channel {
             let is_enough = |dies_per_channel| Demand { dies_per_channel, ..shape }.has_enough_blocks();
@@ -119,6 +122,12 @@ impl Demand {
 
     /// Blocks of each plane for data.
     fn data_blocks(&self) -> u64 {
+        if self.stripe > 1 {
+            // A stripe has its place in a group of planes, and each plane its share of all stripes.
+            let of_plane = self.stripes().div_ceil((self.planes() / self.stripe).max(1));
+            let data = (of_plane as f64 * (1.0 + self.over_provisioning)).ceil() as u64;
+            return data.div_ceil(self.pages_per_block * self.units_per_page);
+        }
         self.data_units().div_ceil(self.units_of_a_block_each())
     }
 
@@ -145,6 +154,15 @@ impl Demand {
         Some(fits * step)
     }
 
+    /// Units that are mapped: those of the host, and the parities.
+    fn mapped_units(&self) -> u64 {
+        self.logical_units + if self.stripe > 1 { self.stripes() } else { 0 }
+    }
+
+    fn stripes(&self) -> u64 {
+        self.logical_units.div_ceil((self.stripe - 1).max(1))
+    }
+
     fn data_units(&self) -> u64 {
         (self.logical_units as f64 * (1.0 + self.over_provisioning)).ceil() as u64
     }
@@ -153,7 +171,8 @@ impl Demand {
     fn reserve(&self, data: u64) -> u64 {
         let turning = match self.keeps_tables {
             true => reserve_per_plane(self.channels, self.planes()) + self.blocks_for_lists(data),
-            false => self.open_blocks + self.gc_free_blocks,
+            // Stripes that are not complete keep a block from being cleaned.
+            false => self.open_blocks + self.gc_free_blocks + u64::from(self.stripe > 1),
         };
         // When the host waits, each plane has at least as much garbage as it is over-provisioned. Spread evenly, some block
         // has a page of it if there is a page of it for each block. Blocks missing for that are added.
@@ -179,7 +198,7 @@ impl Demand {
     /// would end it.
     fn needed_blocks(&self, turning: u64) -> u64 {
         let units = self.pages_per_block * self.units_per_page;
-        let least = self.logical_units.div_ceil(units) + self.planes() * turning;
+        let least = self.mapped_units().div_ceil(units) + self.planes() * turning;
         least + (least * (self.word_line * self.units_per_page - 1)).div_ceil(units)
     }
 
@@ -213,6 +232,7 @@ mod tests {
             list_unit: 0,
             factory_bad: 0.0,
             has_identifiers: false,
+            stripe: 1,
             kept: Kept::default(),
         }
     }

@@ -282,6 +282,15 @@ pub enum Victim {
     CostBenefit,
 }
 
+/// Which stripe of the write buffer goes to flash next.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum FlushOrder {
+    /// The one that has waited longest.
+    InOrder,
+    /// Full ones first, and those that no collection holds up.
+    GcTolerant,
+}
+
 /// Which planes may collect at the same time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Admission {
@@ -293,6 +302,8 @@ pub enum Admission {
     OnePerChannel,
     /// One of the drive.
     OnePerDrive,
+    /// One of each group of planes that stripes lie in.
+    Rotating,
 }
 
 /// What becomes of reads that background work is in the way of.
@@ -302,6 +313,8 @@ pub enum ReadRule {
     Serve,
     /// They wait, or fail if they say that they would rather.
     FailFast,
+    /// They are served from the other members of their stripe.
+    Reconstruct,
 }
 
 macro_rules! named {
@@ -342,13 +355,19 @@ named! {
     MediaKind => [("nand", MediaKind::Nand), ("ram", MediaKind::Ram)];
     PartStore => [("drive", PartStore::Drive), ("ram", PartStore::Ram)];
     Tables => [("saved", Tables::Saved), ("rebuilt", Tables::Rebuilt)];
+    FlushOrder => [("in_order", FlushOrder::InOrder), ("gc_tolerant", FlushOrder::GcTolerant)];
     Admission => [
         ("all", Admission::All),
         ("one_per_die", Admission::OnePerDie),
         ("one_per_channel", Admission::OnePerChannel),
         ("one_per_drive", Admission::OnePerDrive),
+        ("rotating", Admission::Rotating),
     ];
-    ReadRule => [("serve", ReadRule::Serve), ("fail_fast", ReadRule::FailFast)];
+    ReadRule => [
+        ("serve", ReadRule::Serve),
+        ("fail_fast", ReadRule::FailFast),
+        ("reconstruct", ReadRule::Reconstruct),
+    ];
     Victim => [("greedy", Victim::Greedy), ("cost_benefit", Victim::CostBenefit)];
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_device_ftl::Stats;
+use nandscape_device_ftl::{RainStats, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
@@ -180,6 +180,9 @@ pub struct Flash {
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
     pub buffer_merges: u64,
+    /// Counters of stripes with parity; left out where all are zero.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub stripes: BTreeMap<&'static str, u64>,
 }
 
 /// Busy shares.
@@ -325,6 +328,7 @@ impl Report {
                 units_metadata: parts.upkeep.is_some().then_some(ftl.metadata_units),
                 read_modify_writes: ftl.read_modify_writes,
                 buffer_merges: ftl.buffer_merges,
+                stripes: if ftl.rain == RainStats::default() { BTreeMap::new() } else { ftl.rain.by_name().into() },
             },
             parts: parts.parts,
             placement: parts.placement,

@@ -307,7 +307,8 @@ impl PageFtl {
         let (state, mut longest) = (self.state.borrow(), None);
         state.pages_of(extent, |page, bytes| {
             let remaining = self.background.remaining(state.geometry.plane_of(state.geometry.block_of(page)));
-            let read = PendingRead { remaining, alone: self.background.alone(bytes), may_fail: true };
+            let read =
+                PendingRead { remaining, alone: self.background.alone(bytes), may_fail: true, busy_channels: None };
             if !remaining.is_zero() && policy.verdict(&read) == Verdict::FailFast {
                 longest = longest.max(Some(remaining));
             }

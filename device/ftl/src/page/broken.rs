@@ -10,7 +10,9 @@
 //! Data that cannot be read when its block is cleaned, or when a write covers only a part of its unit, is lost: reads of
 //! it fail until it is written again.
 //!
-//! Left out: reading a page again later, and rebuilding data from parity.
+//! Where data has parity ([`rain`](super::rain)), it is found from that instead, and a plane may be out of use without loss.
+//!
+//! Left out: reading a page again later.
 
 use std::collections::BTreeMap;
 
@@ -47,6 +49,11 @@ impl Damage {
     /// Whether fewer good blocks are left than are needed.
     fn lacks_blocks(&self) -> Option<ReadOnly> {
         (self.usable < self.needed).then_some(ReadOnly::FewBlocks)
+    }
+
+    /// Whether no sector of a unit is lost.
+    pub(super) fn is_whole(&self, lpn: Lpn) -> bool {
+        !self.lost.contains_key(&lpn)
     }
 
     /// The sectors that are lost, by unit.
@@ -212,6 +219,7 @@ impl State {
             self.use_less(self.tables.good_blocks(plane));
             self.collectors.of_mut(plane).without_victim();
             self.update_ready(plane);
+            self.check_group(plane);
         }
     }
 
@@ -247,7 +255,7 @@ impl State {
         }
     }
 
-    fn lose_unit(&mut self, lpn: Lpn, unit: UnitId) {
+    pub(super) fn lose_unit(&mut self, lpn: Lpn, unit: UnitId) {
         self.copy_moves(lpn);
         match self.tables.location(lpn) {
             Location::Buffered(slot) => {

@@ -378,10 +378,29 @@ impl WriteBuffer {
         let slot = self.slot_mut(id);
         slot.state = state;
         if state == SlotState::Programming {
-            let (arrival, is_watched) = (slot.arrival, !slot.watchers.is_empty());
-            self.programming += 1;
-            self.urgent -= u32::from(is_watched);
-            self.flushes.started(arrival);
+            self.begin_program(id);
+        }
+    }
+
+    /// A slot that was taken out of the line, and is whole, is programmed from now on.
+    pub(super) fn begin_program(&mut self, id: SlotId) {
+        let slot = self.slot_mut(id);
+        slot.state = SlotState::Programming;
+        let (arrival, is_watched) = (slot.arrival, !slot.watchers.is_empty());
+        self.programming += 1;
+        self.urgent -= u32::from(is_watched);
+        self.flushes.started(arrival);
+    }
+
+    /// Has a new slot begin without any of its unit: the rest of it is found elsewhere.
+    pub(super) fn lack_all(&mut self, id: SlotId) {
+        self.slot_mut(id).mask = 0;
+    }
+
+    /// Has a slot hold zeros, metadata too.
+    pub(super) fn clear(&mut self, id: SlotId) {
+        if let Some(data) = &mut self.slot_mut(id).data {
+            data.fill(0);
         }
     }
 

@@ -26,6 +26,7 @@ impl State {
             }
         }
         self.buffer.check()?;
+        self.check_stripes(media)?;
         (0..self.geometry.blocks()).try_for_each(|block| self.check_block(BlockId(block)))?;
         (0..self.geometry.planes()).try_for_each(|plane| self.check_plane(PlaneId(plane)))
     }

@@ -155,6 +155,9 @@ impl State {
     /// skipped. `lpn` tells which logical unit the data at a unit belongs to.
     pub(super) fn commit(&mut self, moves: &Moves, cause: Cause, lpn: impl Fn(UnitId) -> Lpn) {
         self.count_moves(moves, cause);
+        if self.rain.is_some() {
+            self.has_copied(moves);
+        }
         let per_page = self.geometry.units_per_page();
         let copied = moves
             .copybacks
@@ -194,6 +197,7 @@ impl State {
     pub(super) fn reclaim(&mut self, block: BlockId, cause: Cause) {
         let plane = self.geometry.plane_of(block);
         self.count_block(cause);
+        self.plane_worn(plane);
         self.collectors.of_mut(plane).without_victim();
         self.tables.free.put(&mut self.tables.blocks, block);
         self.update_ready(plane);
@@ -409,7 +413,10 @@ impl PageFtl {
         let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.flash.erase(victim).await };
         drop(holding);
         match erased {
-            Ok(()) => self.state.borrow_mut().reclaim(victim, cause),
+            Ok(()) => {
+                self.state.borrow_mut().reclaim(victim, cause);
+                self.scrub_later();
+            }
             Err(MediaError::PowerLost) => return self.leave(cursor),
             Err(MediaError::Uncorrectable | MediaError::Failed) => self.state.borrow_mut().retire(victim),
             Err(MediaError::Misuse(misuse)) => panic!("a bug of the page FTL: erase of {victim:?}: {misuse}"),

@@ -103,6 +103,17 @@ impl State {
 /// See [`Ftl::deallocate`](crate::Ftl::deallocate).
 pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
     let who = Who::new(cause::HOST_WRITE, Class::new(0));
+    if ftl.config.rain.is_some() {
+        let began = ftl.sim.now();
+        let deallocated = ftl.deallocate_stripes(extent).await;
+        breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, ftl.sim.now() - began);
+        deallocated?;
+        let units = u64::from(extent.units(ftl.state.borrow().unit));
+        let time = ftl.config.firmware.deallocate_unit * units;
+        ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
+        breakdown.spend(Stage::Firmware, time);
+        return Ok(());
+    }
     for step in extent.steps(STEP) {
         let mut deallocation = Deallocation::default();
         while let Some(miss) = ftl.deallocate_step(step, &mut deallocation) {

@@ -71,6 +71,11 @@ impl Holdups {
     }
 
     /// Whether a plane has no page for the host.
+    pub(super) fn is_short(&self, plane: PlaneId) -> bool {
+        self.planes[plane.0 as usize].short
+    }
+
+    /// Whether a plane has no page for the host.
     pub(super) fn set_short(&mut self, plane: PlaneId, short: bool) {
         if self.planes[plane.0 as usize].short != short {
             self.change(plane, |plane| plane.short = short);

@@ -20,6 +20,7 @@
 //! | `background` | how long collections and programs keep reads of the host waiting |
 //! | `refresh` | blocks that are written anew because their data grows old |
 //! | `scrub` | reads of all blocks in turn, which find those that are to be refreshed |
+//! | `rain` | stripes with parity over planes of different channels |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
 //! | `holdup` | behind whom the host's data waits |
@@ -51,6 +52,7 @@ mod pace;
 mod placed;
 mod plant;
 mod programs;
+mod rain;
 mod read;
 mod reader;
 mod refresh;
@@ -102,6 +104,8 @@ use turns::Timer;
 use write::{FillJob, ProgramJob};
 
 pub use plant::{Plant, PlantReport};
+pub(crate) use rain::StripeRead;
+pub use rain::{RainConfig, StripePolicies, stripes_of};
 pub use reader::PageReader;
 pub use write::Reservation;
 
@@ -122,11 +126,18 @@ pub struct PageFtlConfig {
     pub firmware: FirmwareTimes,
     /// How data of hosts is separated.
     pub placement: PlacementConfig,
+    /// Stripes with parity; `None` where there are none.
+    pub rain: Option<RainConfig>,
     /// Whether writes end when their data is in the buffer, so that its programs are background work.
     pub writes_end_in_buffer: bool,
 }
 
 impl PageFtlConfig {
+    /// Units that are mapped: those of the host, and the parities.
+    fn mapped_units(&self) -> u32 {
+        self.logical_units + self.rain.map_or(0, |rain| stripes_of(self.logical_units, rain.width))
+    }
+
     /// The rules of the streams that are written, each with an open block on every plane.
     fn streams(&self) -> Vec<StreamRule> {
         streams::rules(&self.wear, &self.placement)
@@ -177,6 +188,8 @@ pub struct Policies {
     pub admission: Box<dyn AdmissionPolicy>,
     /// When a write is let into the write buffer; `None` is as soon as there are slots for it.
     pub buffer: Option<Box<dyn BufferPolicy>>,
+    /// Of stripes, where there are any.
+    pub stripes: StripePolicies,
     /// What becomes of reads that background work is in the way of; `None` has all of them served.
     pub read: Option<Box<dyn ReadPolicy>>,
     /// In which order blocks are scrubbed, where they are; `None` is every block in turn.
@@ -233,17 +246,30 @@ pub struct PageFtl {
     timers: Workers<Timer>,
     /// A collector has let go of its block, or a program has ended while collectors are suspended.
     came_to_rest: Signal,
+    /// Stripes from the write buffer to flash, the programs that they take, and reads beside those of the host.
+    flushes: Workers<Rc<rain::Job>>,
+    stripe_programs: Workers<rain::Program>,
+    extras: Workers<rain::Extra>,
+    scrubbers: Workers<rain::ScrubJob>,
+    /// A stripe has been written, or is given up.
+    stripe_ended: Signal,
+    /// Writes that wait for a stripe to leave the write buffer.
+    waiting_writes: Cell<u32>,
 }
 
 impl PageFtl {
     /// An FTL over erased flash, or over flash in a file, which may hold data.
     ///
     /// # Errors
-    /// When the system does not give the memory for the mapping table, or the file is damaged.
+    /// When the system does not give the memory for the mapping table, the file is damaged, or there are stripes in one.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
         let (buffer_policy, read_policy) = (policies.buffer.take(), policies.read.take());
         let background = Background::new(sim, &media, &config);
         let order = policies.patrol.take().unwrap_or_else(|| Box::new(InTurn::default()));
+        if config.rain.is_some() && media.durable().is_some() {
+            let problem = "stripes with parity are not kept in a file; ftl.rain.width = 0 is valid for a drive in one";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
         let mut state = State::new(&media, &config, policies)?;
         let kept = memory::start(&mut state, &media, &config)?;
         let go_on = (0..media.geometry().planes()).map(|_| Signal::new(sim)).collect();
@@ -269,6 +295,12 @@ impl PageFtl {
             refreshers: pool(sim, weak, async |ftl, block| ftl.refresh(*block)),
             timers: PageFtl::timers(sim, weak),
             came_to_rest: Signal::new(sim),
+            flushes: pool(sim, weak, async |ftl, job| ftl.flush_stripe(job).await),
+            stripe_programs: pool(sim, weak, async |ftl, program| ftl.program_stripe(program).await),
+            extras: pool(sim, weak, async |ftl, extra| ftl.read_extra(extra).await),
+            scrubbers: pool(sim, weak, async |ftl, _| ftl.scrub_stripes().await),
+            stripe_ended: Signal::new(sim),
+            waiting_writes: Cell::new(0),
             config,
         });
         if let Some(kept) = kept {
@@ -277,12 +309,13 @@ impl PageFtl {
         }
         ftl.watch_blocks();
         ftl.patrol(order);
+        ftl.watch_power();
         Ok(ftl)
     }
 
     /// Bytes of a snapshot of the tables of such an FTL.
     pub fn snapshot_bytes(geometry: &Geometry, config: &PageFtlConfig) -> u64 {
-        memory::snapshot_bytes(geometry, config.logical_units)
+        memory::snapshot_bytes(geometry, config.mapped_units())
     }
 
     /// Goes on with what was found in a file.
@@ -503,7 +536,7 @@ impl Ftl for PageFtl {
     fn tables(&self) -> TableSummary {
         let state = self.state.borrow();
         let mut summary = TableSummary::default();
-        for lpn in (0..state.tables.map.units()).map(Lpn) {
+        for lpn in (0..self.config.logical_units).map(Lpn) {
             match state.tables.location(lpn) {
                 Location::Unmapped => {}
                 Location::Flash(_) => summary.on_flash += 1,

@@ -40,6 +40,11 @@ impl State {
         }
         for piece in extent.pieces(self.unit).skip(lookup.done) {
             match self.tables.map.lookup(piece.lpn)? {
+                Location::Unmapped if self.rain.is_some() && self.is_absent(piece.lpn) => {
+                    if let Some(error) = self.look_up_absent(&mut lookup.pages, &piece, None) {
+                        return Ok(Err(error));
+                    }
+                }
                 Location::Unmapped if to.rejects_unmapped() => {
                     return Ok(Err(ReadError { sector: piece.sector(self.unit), why: Unreadable::Unmapped }));
                 }
@@ -50,7 +55,11 @@ impl State {
                     }
                 }
                 Location::Flash(unit) => self.push_page(&mut lookup.pages, unit, &piece, None),
-                Location::Buffered(slot) => self.look_up_buffered(&mut lookup.pages, slot, &piece, to),
+                Location::Buffered(slot) => {
+                    if let Some(error) = self.look_up_buffered(&mut lookup.pages, slot, &piece, to) {
+                        return Ok(Err(error));
+                    }
+                }
             }
             lookup.done += 1;
         }
@@ -58,7 +67,13 @@ impl State {
     }
 
     /// Copies from the buffer. If the slot lacks some of the sectors, they come from the copy that it will replace.
-    fn look_up_buffered(&mut self, pages: &mut PageReads, id: SlotId, piece: &Piece, to: &impl Destination) {
+    fn look_up_buffered(
+        &mut self,
+        pages: &mut PageReads,
+        id: SlotId,
+        piece: &Piece,
+        to: &impl Destination,
+    ) -> Option<ReadError> {
         let held = self.buffer.slot(id).mask;
         if held & piece.mask() == piece.mask() {
             if let Some(data) = self.buffer.data(id) {
@@ -67,13 +82,36 @@ impl State {
                     put_metadata(metadata, piece.at, self.unit, data, (piece.offset(), piece.bytes()));
                 }
             }
-            return;
+            return None;
         }
-        let Location::Flash(unit) = self.buffer.slot(id).previous else {
-            unreachable!("{:?}: a slot over no copy on flash is whole", piece.lpn)
-        };
         let overlay = self.buffer.data(id).map(|data| (held, Rc::from(data)));
-        self.push_page(pages, unit, piece, overlay);
+        match self.buffer.slot(id).previous {
+            Location::Flash(unit) => self.push_page(pages, unit, piece, overlay),
+            _ if self.rain.is_some() => return self.look_up_absent(pages, piece, overlay),
+            _ => unreachable!("{:?}: a slot over no copy on flash is whole", piece.lpn),
+        }
+        None
+    }
+
+    /// A unit that is in the parity of its stripe alone: the page of the parity stands for it.
+    #[cold]
+    fn look_up_absent(
+        &mut self,
+        pages: &mut PageReads,
+        piece: &Piece,
+        overlay: Option<(u64, Rc<[u8]>)>,
+    ) -> Option<ReadError> {
+        let Some(parity) = self.parity_of(piece.lpn) else {
+            let (sector, why) = (piece.sector(self.unit), Unreadable::Media(MediaError::NoAnswer));
+            return Some(ReadError { sector, why });
+        };
+        // Another unit of the same stripe that is not there must not share the page.
+        let before = pages.len();
+        let mut own = PageReads::new();
+        self.push_page(&mut own, parity, piece, overlay);
+        pages.extend(own);
+        pages[before].is_absent = true;
+        None
     }
 
     #[inline(always)]
@@ -86,7 +124,7 @@ impl State {
     }
 
     /// A read has let go of a page; whether it was the last one to pin its block.
-    fn unpin_page(&mut self, page: PageId) -> bool {
+    pub(super) fn unpin_page(&mut self, page: PageId) -> bool {
         self.tables.blocks.unpin(self.geometry.block_of(page)) == 0
     }
 }
@@ -197,10 +235,14 @@ impl PageFtl {
     }
 
     fn copy_out(&self, copy: &CopyOut, to: &impl Destination) {
-        let data = self.media.data(copy.unit);
-        copy.copy(data.as_deref(), to.mem());
+        self.copy_unit(copy, self.media.data(copy.unit).as_deref(), to);
+    }
+
+    /// Copies what is asked of a unit that holds `data`.
+    pub(super) fn copy_unit(&self, copy: &CopyOut, data: Option<&[u8]>, to: &impl Destination) {
+        copy.copy(data, to.mem());
         if let Some(metadata) = to.metadata() {
-            self.copy_metadata_out(copy, data.as_deref().unwrap_or_default(), metadata);
+            self.copy_metadata_out(copy, data.unwrap_or_default(), metadata);
         }
     }
 

@@ -28,7 +28,15 @@ impl<D: Destination> Reader<D> for PageReader<D> {
         while let Some(miss) = self.ftl.look_up(extent, to, &mut lookup)? {
             self.ftl.load_for(miss, extent, &mut lookup, breakdown).await?;
         }
+        if self.ftl.config.rain.is_some() {
+            self.ftl.go_round(&mut lookup.pages);
+        }
         match &lookup.pages[..] {
+            [page] if self.ftl.config.rain.is_some() && u64::from(page.host_bytes) == extent.bytes() => {
+                let bytes = Box::pin(self.ftl.sense_stripe::<(Caller, D), D>(page, to, breakdown)).await?;
+                to.deliver(bytes, breakdown).await;
+                Ok(())
+            }
             // The ordinary small read: all of it is in one page.
             [page] if u64::from(page.host_bytes) == extent.bytes() => {
                 let counted = match self.ftl.gate.is_closed() {
@@ -52,6 +60,9 @@ impl SensePage for PageFtl {
         to: &D,
         breakdown: &mut Breakdown,
     ) -> Result<u64, ReadError> {
+        if self.config.rain.is_some() {
+            return Box::pin(self.sense_stripe::<Caller, D>(read, to, breakdown)).await;
+        }
         let counted = match self.gate.is_closed() {
             true => Some(self.pass_gate(breakdown).await),
             false => None,

@@ -142,6 +142,11 @@ impl PageFtl {
 
     /// Deallocates all units and empties the write buffer.
     async fn drop_everything(&self) -> Result<(), MediaError> {
+        if self.config.rain.is_some() {
+            // Stripes are dropped as a whole, with their parity.
+            let stripes = self.state.borrow().stripes();
+            return self.unmap_stripes(0..stripes).await;
+        }
         for start in (0..self.sectors()).step_by(STEP as usize) {
             let sectors = STEP.min(self.sectors() - start) as u32;
             self.deallocate(Extent { start, sectors }, &mut Breakdown::new()).await?;

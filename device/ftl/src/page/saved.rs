@@ -49,6 +49,9 @@ impl PageFtl {
         if state.buffer.in_use() > 0 {
             return Err("its write buffer holds data that cannot be written".to_owned());
         }
+        if state.rain.as_deref().is_some_and(|rain| rain.layout.moved() > 0) {
+            return Err("wear levelling has moved stripes, and where they are is not saved".to_owned());
+        }
         let tables = state.save();
         let map = state.tables.take_map().map_err(|error| error.to_string())?;
         Ok(SavedFtl { map: map.into_table(), tables })
@@ -60,7 +63,7 @@ impl PageFtl {
     /// When it is not of such a drive.
     pub fn put_saved(&self, saved: SavedFtl) -> Result<(), String> {
         let SavedFtl { map, tables } = saved;
-        let units = self.config.logical_units;
+        let units = self.config.mapped_units();
         if map.len() != units as usize {
             return Err(format!("its map has {} units, and the drive has {units}", map.len()));
         }

@@ -113,6 +113,8 @@ pub(super) struct Collectors {
     running: PlaneSet,
     /// Planes in this phase.
     fruitless: u32,
+    /// Planes that were admitted because they had no page for the host.
+    pub(super) overloads: u64,
 }
 
 impl Collectors {
@@ -126,6 +128,7 @@ impl Collectors {
             woken: Vec::new(),
             running: PlaneSet::none(planes),
             fruitless: 0,
+            overloads: 0,
         }
     }
 
@@ -144,6 +147,12 @@ impl Collectors {
     /// Whether a plane's collector is at work, or about to be.
     pub(super) fn is_collecting(&self, plane: PlaneId) -> bool {
         !matches!(self.phase(plane), Phase::Idle | Phase::Fruitless | Phase::OutOfUse)
+    }
+
+    /// Whether a plane's collector is at work now.
+    #[inline]
+    pub(super) fn is_running(&self, plane: PlaneId) -> bool {
+        self.running.contains(plane)
     }
 
     pub(super) fn is_out_of_use(&self, plane: PlaneId) -> bool {
@@ -179,11 +188,16 @@ impl Collectors {
 
     /// Admits planes that are due until one is to begin, which is returned. Those before it are to go on, and are among
     /// [`Collectors::woken`].
-    pub(super) fn admit(&mut self) -> Option<PlaneId> {
+    ///
+    /// `is_short` tells of a plane whether it has no page for the host.
+    pub(super) fn admit(&mut self, is_short: impl Fn(PlaneId) -> bool) -> Option<PlaneId> {
         loop {
             let Collectors { planes, due, admission, running, .. } = self;
             due.retain(|plane| matches!(planes[plane.0 as usize].phase, Phase::Due | Phase::DueAgain));
-            let next = due.iter().position(|plane| admission.admits(*plane, running))?;
+            let admitted = due.iter().position(|plane| admission.admits(*plane, running));
+            let in_need = |plane: &PlaneId| is_short(*plane) && admission.admits_short(*plane, running);
+            self.overloads += u64::from(admitted.is_none() && due.iter().any(in_need));
+            let next = admitted.or_else(|| due.iter().position(in_need))?;
             let plane = due.remove(next);
             let begins = self.phase(plane) == Phase::Due;
             self.change(plane, Phase::Running);
@@ -347,12 +361,12 @@ mod tests {
         let (mut collectors, plane) = (collectors(), PlaneId(1));
         collectors.set_due(plane);
         collectors.set_due(plane);
-        assert_eq!((collectors.admit(), collectors.admit()), (Some(plane), None));
+        assert_eq!((collectors.admit(|_| false), collectors.admit(|_| false)), (Some(plane), None));
         collectors.set_ahead(plane);
         assert!(collectors.is_collecting(plane));
         collectors.wake(plane);
         collectors.wake(plane);
-        assert_eq!((collectors.phase(plane), collectors.admit()), (Phase::DueAgain, None));
+        assert_eq!((collectors.phase(plane), collectors.admit(|_| false)), (Phase::DueAgain, None));
         assert_eq!(collectors.woken().collect::<Vec<_>>(), [plane]);
         collectors.end(plane, true);
         assert!(collectors.any_fruitless() && collectors.set_fruitful(plane) && !collectors.set_fruitful(plane));
@@ -363,17 +377,17 @@ mod tests {
     fn a_plane_that_goes_out_of_use_wakes_its_collector_and_is_never_due_again() {
         let (mut collectors, [waiting, due]) = (collectors(), [PlaneId(0), PlaneId(1)]);
         collectors.set_due(waiting);
-        assert_eq!(collectors.admit(), Some(waiting));
+        assert_eq!(collectors.admit(|_| false), Some(waiting));
         collectors.set_ahead(waiting);
         collectors.set_due(due);
         assert!(collectors.take_out(waiting) && collectors.take_out(due) && !collectors.take_out(due));
         assert_eq!(collectors.woken().collect::<Vec<_>>(), [waiting]);
         assert_eq!((collectors.phase(waiting), collectors.phase(due)), (Phase::Leaving, Phase::OutOfUse));
-        assert_eq!(collectors.admit(), None);
+        assert_eq!(collectors.admit(|_| false), None);
         collectors.end(waiting, false);
         collectors.set_due(waiting);
         collectors.set_due(due);
-        assert_eq!((collectors.out_of_use(), collectors.admit()), (2, None));
+        assert_eq!((collectors.out_of_use(), collectors.admit(|_| false)), (2, None));
     }
 
     /// The policy is asked of a collector that is to begin and of one that is to go on alike, the first that asked first.
@@ -382,14 +396,14 @@ mod tests {
         let mut collectors = Collectors::new(4, Box::new(OnePerGroup::new(NonZeroU32::new(2).unwrap())));
         let [one, other, elsewhere] = [PlaneId(0), PlaneId(1), PlaneId(2)];
         [one, other, elsewhere].into_iter().for_each(|plane| collectors.set_due(plane));
-        assert_eq!([(); 3].map(|()| collectors.admit()), [Some(one), Some(elsewhere), None]);
+        assert_eq!([(); 3].map(|()| collectors.admit(|_| false)), [Some(one), Some(elsewhere), None]);
         collectors.set_ahead(one);
         collectors.wake(one);
-        assert_eq!([(); 2].map(|()| collectors.admit()), [Some(other), None]);
+        assert_eq!([(); 2].map(|()| collectors.admit(|_| false)), [Some(other), None]);
         assert_eq!((collectors.woken().count(), collectors.phase(one)), (0, Phase::DueAgain));
         assert!(collectors.any_due() && collectors.is_collecting(one));
         collectors.end(other, false);
-        assert_eq!(collectors.admit(), None);
+        assert_eq!(collectors.admit(|_| false), None);
         assert_eq!((collectors.woken().collect::<Vec<_>>(), collectors.phase(one)), (vec![one], Phase::Running));
         assert!(!collectors.any_due());
     }
@@ -399,12 +413,12 @@ mod tests {
         let mut collectors = Collectors::new(2, Box::new(OnePerGroup::new(NonZeroU32::new(2).unwrap())));
         let [one, other] = [PlaneId(0), PlaneId(1)];
         [one, other].into_iter().for_each(|plane| collectors.set_due(plane));
-        assert_eq!(collectors.admit(), Some(one));
+        assert_eq!(collectors.admit(|_| false), Some(one));
         collectors.set_ahead(one);
-        assert_eq!(collectors.admit(), Some(other));
+        assert_eq!(collectors.admit(|_| false), Some(other));
         collectors.wake(one);
         assert!(collectors.take_out(one));
-        assert_eq!((collectors.woken().collect::<Vec<_>>(), collectors.admit()), (vec![one], None));
+        assert_eq!((collectors.woken().collect::<Vec<_>>(), collectors.admit(|_| false)), (vec![one], None));
         collectors.end(one, false);
         assert_eq!(collectors.phase(one), Phase::OutOfUse);
     }
@@ -420,7 +434,7 @@ mod tests {
         collectors.of_mut(left_off).left_off = Some(Cursor::new(media.geometry(), BlockId(0), COLLECTED, false));
         collectors.set_due(due);
         collectors.resume();
-        assert_eq!([(); 3].map(|()| collectors.admit()), [Some(left_off), Some(due), None]);
+        assert_eq!([(); 3].map(|()| collectors.admit(|_| false)), [Some(left_off), Some(due), None]);
     }
 
     #[test]

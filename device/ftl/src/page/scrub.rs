@@ -58,7 +58,7 @@ impl PageFtl {
             if info.state != BlockState::Full || info.sealed_at != sealed_at || !self.is_scrubbed(block) {
                 return false;
             }
-            match self.scrub(page).await {
+            match self.read_for_scrub(page).await {
                 Ok(()) if self.media.decoded(page).is_some_and(|page| policy.is_due_by(&page)) => return true,
                 Ok(()) => {}
                 // What is left of the block is saved before it is too late.
@@ -77,7 +77,7 @@ impl PageFtl {
     }
 
     /// Reads a page, whose block is not erased meanwhile.
-    async fn scrub(&self, page: PageId) -> Result<(), MediaError> {
+    async fn read_for_scrub(&self, page: PageId) -> Result<(), MediaError> {
         let geometry = self.media.geometry();
         self.state.borrow_mut().tables.blocks.pin(geometry.block_of(page));
         let read = self.media.read(page, geometry.page_size(), READER, &mut Breakdown::new()).await;

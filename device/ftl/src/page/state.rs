@@ -11,6 +11,7 @@ use super::memory::Memory;
 use super::pace::Pace;
 use super::placed::Placed;
 use super::programs::HostPrograms;
+use super::rain::Rain;
 use super::schedule::{Collectors, Phase};
 use super::streams;
 use super::tables::Tables;
@@ -18,7 +19,7 @@ use super::turns::Turns;
 use super::{PageFtlConfig, Policies};
 use crate::address::{Location, Lpn, SlotId, UnitSize};
 use crate::component::{BlockMetadata, Mapping, Provisioning};
-use crate::ftl::Stats;
+use crate::ftl::{RainStats, Stats};
 use crate::parts::COLLECTOR_RESERVE;
 use crate::policy::{OwnerSource, VictimPolicy};
 
@@ -49,6 +50,8 @@ pub(super) struct State {
     /// When the drive may do work of its own.
     pub(super) turns: Turns,
     pub(super) writes_end_in_buffer: bool,
+    /// Stripes with parity, where there are any.
+    pub(super) rain: Option<Box<Rain>>,
 }
 
 impl State {
@@ -56,6 +59,7 @@ impl State {
         let geometry = *media.geometry();
         let unit = UnitSize::of_bytes(geometry.unit_size());
         let holdups = Holdups::new(&geometry, config.gc.batch.is_none().then_some(config.gc.scheme));
+        let (rain, stripes) = (config.rain, policies.stripes);
         let mut state = State {
             geometry,
             unit,
@@ -74,8 +78,9 @@ impl State {
             placed: Placed::new(&geometry, config.placement),
             turns: Turns::new(&config.gc),
             writes_end_in_buffer: config.writes_end_in_buffer,
+            rain: rain.map(|rain| Box::new(Rain::new(&geometry, rain, config.logical_units, stripes))),
         };
-        state.count_spare(config.logical_units, media);
+        state.count_spare(config.mapped_units(), media);
         (0..geometry.planes()).for_each(|plane| state.update_ready(PlaneId(plane)));
         Ok(state)
     }
@@ -155,6 +160,12 @@ impl State {
         let plane = self.geometry.plane_of(self.geometry.block_of(pages[0]));
         self.programs.ended(plane);
         pages.iter().for_each(|page| self.page_programmed(*page));
+        self.programs.together.lun_of(plane).for_each(|plane| self.update_ready(PlaneId(plane)));
+    }
+
+    /// A program has left its plane, and whether its page counts is told later.
+    pub(super) fn host_program_left(&mut self, plane: PlaneId) {
+        self.programs.ended(plane);
         self.programs.together.lun_of(plane).for_each(|plane| self.update_ready(PlaneId(plane)));
     }
 
@@ -266,7 +277,8 @@ impl State {
 
     /// The next plane whose collector begins now.
     pub(super) fn next_collector(&mut self) -> Option<PlaneId> {
-        let plane = self.collectors.admit()?;
+        let holdups = &self.programs.holdups;
+        let plane = self.collectors.admit(|plane| holdups.is_short(plane))?;
         self.programs.holdups.collecting(plane, true);
         Some(plane)
     }
@@ -308,6 +320,7 @@ impl State {
             free_blocks: self.tables.free_blocks(),
             erases: self.tables.erases(),
             retired_blocks: self.counters.retired_blocks + self.grown_bad,
+            rain: RainStats { overloads: self.collectors.overloads, ..self.counters.rain },
             ..self.counters
         }
     }

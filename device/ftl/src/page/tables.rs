@@ -59,7 +59,7 @@ impl Tables {
             (0..geometry.blocks()).map(BlockId).for_each(|block| blocks.get_mut(block).erases = media.erases(block));
         }
         let free = FreeLists::new(&geometry, free_order(config), &config.streams(), &blocks);
-        Ok(Tables { geometry, map: Map::new(config.logical_units)?, blocks, free, bad })
+        Ok(Tables { geometry, map: Map::new(config.mapped_units())?, blocks, free, bad })
     }
 
     /// Takes the map out, after which the tables are not to be used.

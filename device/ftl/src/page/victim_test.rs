@@ -58,13 +58,14 @@ pub(super) fn drive_with(
         firmware: FirmwareTimes::default(),
         placement: Default::default(),
         writes_end_in_buffer: false,
+        rain: None,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let ftl = PageFtl::new(
         sim,
         media,
         config,
-        Policies { allocation, victim, admission, buffer: None, read: None, patrol: None },
+        Policies { allocation, victim, admission, buffer: None, read: None, patrol: None, stripes: Default::default() },
     )
     .unwrap();
     ftl.plant(Plant::Steady, Seed::new(seed), &mut |_| ());

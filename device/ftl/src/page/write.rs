@@ -62,6 +62,9 @@ impl State {
             _ => None,
         };
         let slot = self.buffer.insert(piece.lpn, location, like);
+        if location == Location::Unmapped && self.is_absent(piece.lpn) {
+            self.buffer.lack_all(slot);
+        }
         self.tables.remap(piece.lpn, Location::Buffered(slot));
         (slot, true)
     }
@@ -170,6 +173,8 @@ impl State {
 /// Waits for slots for the units of an extent.
 pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Reservation<'a> {
     let slots = extent.units(ftl.state.borrow().unit);
+    let is_full = ftl.config.rain.is_some() && (ftl.free_slots.free() < slots as usize || ftl.free_slots.contended());
+    let _waits = is_full.then(|| ftl.flush_in_foreground());
     let spare = ftl.buffer_policy.as_deref().map_or(0, |policy| spare(ftl, policy, slots));
     let has_windows = ftl.state.borrow().turns.is_in_force();
     if has_windows {
@@ -234,6 +239,9 @@ pub(super) fn accept(
             Some(mem) => mem.read(piece.at, bytes),
             None => bytes.fill(0),
         });
+        if is_new && state.rain.is_some() {
+            state.stripe_waits(slot);
+        }
         reservation.slots -= u32::from(is_new);
         state.counters.buffer_merges += u64::from(!is_new);
         if state.memory.is_some() {
@@ -257,6 +265,25 @@ pub(super) fn accept(
         Ok(()) => settling,
         Err(_) => Some(not_kept(ftl)),
     }
+}
+
+/// Takes a write of zeros to a whole unit, metadata too.
+pub(super) fn accept_zeros(ftl: &PageFtl, extent: Extent, mut reservation: Reservation<'_>) {
+    let mut state = ftl.state.borrow_mut();
+    for piece in extent.pieces(state.unit) {
+        let (slot, is_new) = state.slot_for(&piece);
+        let found = state.find_again(&piece);
+        state.buffer.slot_mut(slot).was_lost |= found;
+        state.buffer.write(slot, &piece, |_| ());
+        state.buffer.clear(slot);
+        if is_new {
+            state.stripe_waits(slot);
+        }
+        reservation.slots -= u32::from(is_new);
+    }
+    drop(state);
+    drop(reservation);
+    ftl.pump();
 }
 
 /// A write that the drive's durable memory could not take.
@@ -293,6 +320,10 @@ impl PageFtl {
         self.check_read_only();
         if !self.is_running() {
             return;
+        }
+        if self.config.rain.is_some() {
+            self.pump_stripes();
+            return self.start_collectors();
         }
         let mut state = self.state.borrow_mut();
         while state.next_stripe(|job| self.programs.start(job)) {}

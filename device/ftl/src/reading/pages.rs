@@ -7,6 +7,7 @@ use nandscape_drive::HostMem;
 use smallvec::SmallVec;
 
 use crate::address::{Piece, SECTOR, UnitSize};
+use crate::page::StripeRead;
 
 /// Pages to read from flash.
 pub(crate) type PageReads = SmallVec<[PageRead; 1]>;
@@ -23,6 +24,10 @@ pub(crate) struct PageRead {
     pub(crate) host_bytes: u32,
     /// What to copy; empty where the drive keeps no data.
     pub(crate) copies: SmallVec<[CopyOut; 1]>,
+    /// The page stands for a unit that is in no page, and is found from others.
+    pub(crate) is_absent: bool,
+    /// How it is found from other pages, or what it is read for besides.
+    pub(crate) round: Option<Rc<StripeRead>>,
 }
 
 /// A part of a unit to copy to the host.
@@ -45,7 +50,7 @@ pub(crate) struct CopyOut {
 pub(crate) fn add(pages: &mut PageReads, page: PageId, piece: &Piece, unit: UnitSize, copy: Option<CopyOut>) -> bool {
     let host_bytes = piece.bytes() as u32;
     match pages.last_mut() {
-        Some(last) if last.page == page => {
+        Some(last) if last.page == page && !last.is_absent => {
             last.flash_bytes += unit.bytes();
             last.host_bytes += host_bytes;
             if let Some(copy) = copy {
@@ -55,7 +60,15 @@ pub(crate) fn add(pages: &mut PageReads, page: PageId, piece: &Piece, unit: Unit
         }
         _ => {
             let copies = copy.map_or_else(SmallVec::new, |copy| SmallVec::from_buf([copy]));
-            pages.push(PageRead { page, sector: piece.sector(unit), flash_bytes: unit.bytes(), host_bytes, copies });
+            pages.push(PageRead {
+                page,
+                sector: piece.sector(unit),
+                flash_bytes: unit.bytes(),
+                host_bytes,
+                copies,
+                is_absent: false,
+                round: None,
+            });
             true
         }
     }

@@ -253,12 +253,21 @@ impl Setup {
             firmware: FirmwareTimes::default(),
             placement: Default::default(),
             writes_end_in_buffer: false,
+            rain: None,
         }
     }
 
     fn policies(&self, allocation: Box<dyn AllocationPolicy>) -> Policies {
         let victim: Box<dyn VictimPolicy> = if self.cost_benefit { Box::new(CostBenefit) } else { Box::new(Greedy) };
-        Policies { allocation, victim, admission: Box::new(All), buffer: None, read: None, patrol: None }
+        Policies {
+            allocation,
+            victim,
+            admission: Box::new(All),
+            buffer: None,
+            read: None,
+            patrol: None,
+            stripes: Default::default(),
+        }
     }
 }
 

@@ -61,7 +61,7 @@ impl Resolved {
     }
 
     fn fill_in_ftl(&mut self) {
-        let PageFtlConfig { gc, wear, firmware, placement, .. } = self.ftl;
+        let PageFtlConfig { gc, wear, firmware, placement, rain, .. } = self.ftl;
         let keys = &mut self.keys.ftl;
         keys.kind.get_or_insert(Text(Choice(FtlKind::Page)));
         let default = match self.ox_block {
@@ -92,6 +92,7 @@ impl Resolved {
         let WearConfig { dynamic, static_threshold } = wear;
         keys.wear.dynamic = Some(dynamic);
         keys.wear.static_threshold = Some(static_threshold);
+        super::rain::fill_in(keys, rain);
         let isolation = Some(Text(Choice(placement.isolation)));
         let (handles, streams) = match placement.interface {
             Interface::Handles => (placement.handles, 0),

@@ -124,6 +124,7 @@ fn demand(keys: &ProfileKeys, counts: &Counts, timing: &Timing) -> Result<Demand
         list_unit: if ox_block::lists_units(keys) { counts.unit_size.into() } else { 0 },
         factory_bad,
         has_identifiers: false,
+        stripe: super::rain::width(&keys.ftl, counts.channels)?.unwrap_or(1).into(),
         kept: Kept::ALL,
     })
 }

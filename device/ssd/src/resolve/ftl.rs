@@ -38,6 +38,11 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
         wear: wear(&keys.ftl.wear),
         firmware: firmware(&keys.ftl)?,
         placement: placement(&keys.ftl)?,
+        rain: super::rain::rain(
+            keys,
+            geometry.channels,
+            buffer_units(&keys.buffer, geometry.page_size, geometry.unit_size)?,
+        )?,
         writes_end_in_buffer: keys
             .buffer
             .mode

@@ -9,6 +9,7 @@
 //! | `zone` | zones |
 //! | `open_channel` | open-channel drives |
 //! | `parts`, `shares` | several FTLs in one drive, and which dies each owns |
+//! | `rain` | stripes with parity |
 //! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
 //! | `smaller` | notes on what a small capacity changes |
@@ -25,6 +26,7 @@ mod identity;
 pub(crate) mod open_channel;
 pub(crate) mod ox_block;
 mod parts;
+mod rain;
 mod shares;
 mod smaller;
 mod windows;
@@ -129,6 +131,9 @@ impl Profile {
             };
             return bounds::wrong(key, "does not go with ftl.parts; 0 is valid there");
         }
+        if has_identifiers && page_ftl.rain.is_some() {
+            return bounds::wrong("ftl.rain.width", "does not go with ftl.parts; 0 is valid there");
+        }
         let mut controller = controller::controller(keys)?;
         controller.windows = windows::rules(keys, &geometry, &timing, (&page_ftl, &controller))?;
         let mut resolved = Resolved {
@@ -149,6 +154,8 @@ impl Profile {
         };
         identity::check(&keys.identity)?;
         features::check(&resolved.timing, &resolved.geometry, &resolved.ftl, &resolved.keys.ftl.gc)?;
+        rain::check(keys, &resolved.timing, &resolved.geometry, &resolved.ftl)?;
+        resolved.notes.extend(rain::notes(&resolved.ftl));
         resolved.check_faults()?;
         resolved.fill_in();
         resolved.check_changes()?;

@@ -100,6 +100,7 @@ fn at_a_time(keys: &ProfileKeys, geometry: &Counts, ftl: &PageFtlConfig, luns: u
         Admission::OnePerDie => geometry.channels * geometry.dies_per_channel,
         Admission::OnePerChannel => geometry.channels,
         Admission::OnePerDrive => 1,
+        Admission::Rotating => luns / ftl.rain.map_or(1, |rain| rain.width).max(1),
     };
     by_scheme.min(admitted)
 }

@@ -78,6 +78,26 @@ fn draw(rng: &mut Rng) -> Vec<String> {
     changes
 }
 
+/// The changes that make a drive with stripes: those of any drive, except for what does not go with them.
+fn draw_stripes(rng: &mut Rng) -> Vec<String> {
+    let mut changes = draw(rng);
+    let width = 2 + rng.below(3);
+    let channels = width * (1 + rng.below(2));
+    let size = one_of(rng, &["4KiB", "8KiB", "32KiB"]);
+    let fixed = ["buffer.mode=capacitor", "ftl.gc.copyback=true", "ftl.gc.copyback_ecc=false", "ftl.tables=saved"];
+    let flash = ["timing.planes=independent", "timing.program_unit=page"];
+    changes.extend(fixed.into_iter().chain(flash).map(str::to_owned));
+    changes.push(format!("geometry.channels={channels}"));
+    changes.push(format!("geometry.page_size={size}"));
+    changes.push(format!("ftl.mapping_unit={size}"));
+    changes.push(format!("ftl.rain.width={width}"));
+    changes.push(format!("ftl.rain.flush={}", one_of(rng, &["in_order", "gc_tolerant"])));
+    changes.push(format!("ftl.rain.flush_above={}", one_of(rng, &["0%", "50%", "80%"])));
+    changes.push(format!("ftl.read.policy={}", one_of(rng, &["serve", "reconstruct"])));
+    changes.push(format!("ftl.gc.admission={}", one_of(rng, &["all", "rotating", "rotating"])));
+    changes
+}
+
 /// Faults of a drive. Reads that fail are not among them where `may_lose` says so.
 fn draw_faults(rng: &mut Rng, may_lose: bool) -> Vec<String> {
     let harmless = [
@@ -147,9 +167,19 @@ fn what_the_buffer_was_to_replace_is_lost_with_it_and_not_made_up() {
 /// Drives whose flash fails and whose power is cut lose nothing but what they tell of, and never make data up.
 #[test]
 fn any_drive_survives_faults() {
+    survives_faults("any_faults", draw);
+}
+
+/// The same of drives with stripes.
+#[test]
+fn any_drive_with_stripes_survives_faults() {
+    survives_faults("stripes_faults", draw_stripes);
+}
+
+fn survives_faults(name: &str, draw: fn(&mut Rng) -> Vec<String>) {
     let (seed, drives) = (number("NANDSCAPE_TEST_SEED", 1), number("NANDSCAPE_TEST_DRIVES", 24));
     for index in 0..drives {
-        let mut rng = Seed::new(seed).child("any_faults").nth(index).rng();
+        let mut rng = Seed::new(seed).child(name).nth(index).rng();
         let mut changes = draw(&mut rng);
         // Room for blocks to go bad.
         changes.push("ftl.over_provisioning=100%".to_owned());
@@ -198,9 +228,18 @@ fn any_drive_that_ages_survives() {
 
 #[test]
 fn any_drive_keeps_its_data() {
+    keeps_its_data("any_drive", draw);
+}
+
+#[test]
+fn any_drive_with_stripes_keeps_its_data() {
+    keeps_its_data("any_stripes", draw_stripes);
+}
+
+fn keeps_its_data(name: &str, draw: fn(&mut Rng) -> Vec<String>) {
     let (seed, drives) = (number("NANDSCAPE_TEST_SEED", 1), number("NANDSCAPE_TEST_DRIVES", 16));
     for index in 0..drives {
-        let mut rng = Seed::new(seed).child("any_drive").nth(index).rng();
+        let mut rng = Seed::new(seed).child(name).nth(index).rng();
         let changes = draw(&mut rng);
         let entries = 2 + rng.below(40) as u32;
         let plant = [None, Some(Plant::Full), Some(Plant::Steady)][rng.below(3) as usize];

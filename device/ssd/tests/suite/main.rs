@@ -13,5 +13,6 @@ mod ox_block;
 mod queue_wait;
 mod restart;
 mod settings;
+mod ttflash;
 mod windows;
 mod write_uncorrectable;

@@ -63,20 +63,14 @@ pub struct HostFlash {
     /// The newest pages of open chunks, which the drive does not read yet (MW_CUNITS).
     unread: RefCell<BTreeMap<BlockId, Newest>>,
     traffic: Cell<Traffic>,
+    /// The drive went out of reach while something was to be written or reset.
+    is_out_of_reach: Cell<bool>,
 }
 
-/// Why units were not read, or not copied.
+/// Why units were not read.
 fn read_error(error: &Error) -> MediaError {
     match error.status {
         Status::UNRECOVERED_READ_ERROR => MediaError::Uncorrectable,
-        _ => change_error(error),
-    }
-}
-
-/// Why nothing was written or reset. A drive that is out of reach says nothing of its blocks.
-fn change_error(error: &Error) -> MediaError {
-    match error.status {
-        Status::HOST_PATHING_ERROR => MediaError::Store,
         _ => MediaError::Failed,
     }
 }
@@ -151,12 +145,32 @@ impl HostFlash {
         }
         let bad = report.iter().map(|chunk| chunk.state & CHUNK_OFFLINE != 0).collect();
         let (unread, traffic) = (RefCell::default(), Cell::default());
-        Ok(Rc::new(HostFlash { host, geometry, bad, moving, unread, traffic }))
+        let is_out_of_reach = Cell::new(false);
+        Ok(Rc::new(HostFlash { host, geometry, bad, moving, unread, traffic, is_out_of_reach }))
     }
 
     /// What has crossed the link so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic.get()
+    }
+
+    /// Why nothing was written or reset. A drive that is out of reach says nothing of its blocks.
+    fn change_error(&self, error: &Error) -> MediaError {
+        match error.status {
+            Status::HOST_PATHING_ERROR => {
+                self.is_out_of_reach.set(true);
+                MediaError::Store
+            }
+            _ => MediaError::Failed,
+        }
+    }
+
+    /// Why nothing was copied: a source that cannot be read, or as for a write.
+    fn copy_error(&self, error: &Error) -> MediaError {
+        match error.status {
+            Status::UNRECOVERED_READ_ERROR => MediaError::Uncorrectable,
+            _ => self.change_error(error),
+        }
     }
 
     fn count(&self, count: impl FnOnce(&mut Traffic)) {
@@ -206,7 +220,7 @@ impl HostFlash {
     }
 
     async fn write(&self, page: PageId, data: Vec<u8>) -> Result<(), MediaError> {
-        self.host.write(&self.addresses(page), &data).await.map_err(|error| change_error(&error))?;
+        self.host.write(&self.addresses(page), &data).await.map_err(|error| self.change_error(&error))?;
         self.count(|traffic| traffic.written += data.len() as u64);
         self.keep_unread(page, data);
         Ok(())
@@ -215,7 +229,7 @@ impl HostFlash {
     /// Copies in the drive.
     async fn copy_units(&self, from: Vec<UnitId>, to: PageId) -> Result<(), MediaError> {
         let sources: Vec<u64> = from.iter().map(|unit| self.address_of(*unit)).collect();
-        self.host.copy(&sources, &self.addresses(to)).await.map_err(|error| read_error(&error))?;
+        self.host.copy(&sources, &self.addresses(to)).await.map_err(|error| self.copy_error(&error))?;
         self.count(|traffic| traffic.copied += u64::from(self.geometry.page_size()));
         Ok(())
     }
@@ -224,7 +238,7 @@ impl HostFlash {
         let chunks = self.host.geometry();
         let first = self.address(self.geometry.page_at(block, 0), 0);
         let number = chunks.chunk_number(chunks.place(first).expect("a chunk of the drive"));
-        let failed = |error: Error| change_error(&error);
+        let failed = |error: Error| self.change_error(&error);
         let chunk = *self.host.report_of(number, 1).await.map_err(failed)?.first().ok_or(MediaError::Failed)?;
         self.unread.borrow_mut().remove(&block);
         let filled = self.host.empty(&chunk).await.map_err(failed)?;
@@ -244,6 +258,10 @@ impl RemoteArray for HostFlash {
     fn copies(&self) -> bool {
         // What the drive does not read yet, it does not copy either.
         self.moving == Moving::Copy && self.host.geometry().mw_cunits == 0
+    }
+
+    fn is_out_of_reach(&self) -> bool {
+        self.is_out_of_reach.get()
     }
 
     fn read<'a>(&'a self, page: PageId, units: Vec<u32>) -> Elsewhere<'a, Vec<u8>> {

@@ -78,8 +78,8 @@ impl<F: Ftl> Nvm<F> {
     pub(super) async fn erase_for_good(&self, namespace: &Namespace) {
         let cuts = self.media.power_cuts();
         let extents = || namespace.layout.extents(0..namespace.layout.sectors());
-        self.deallocate_extents(extents()).await;
-        if self.media.power_cuts() != cuts {
+        let ended = self.deallocate_extents(extents()).await;
+        if ended.is_err() || self.media.power_cuts() != cuts {
             self.to_erase_again.borrow_mut().extend(extents());
         }
     }
@@ -90,20 +90,22 @@ impl<F: Ftl> Nvm<F> {
         if extents.is_empty() {
             return;
         }
-        self.deallocate_extents(extents.iter().copied()).await;
-        if self.media.power_cuts() != cuts {
+        let ended = self.deallocate_extents(extents.iter().copied()).await;
+        if ended.is_err() || self.media.power_cuts() != cuts {
             self.to_erase_again.borrow_mut().extend(extents);
         }
     }
 
-    async fn deallocate_extents(&self, extents: impl Iterator<Item = Extent>) {
+    /// Fails if power is cut before the FTL has done it: it does nothing until it has restarted, which waits for commands.
+    async fn deallocate_extents(&self, extents: impl Iterator<Item = Extent>) -> Result<(), MediaError> {
         for extent in extents.flat_map(|extent| extent.steps(STEP)) {
             self.media.power_returns().await;
-            while let Err(MediaError::PowerLost) = self.ftl.deallocate(extent, &mut Breakdown::new()).await {
-                self.media.power_returns().await;
+            if let Err(MediaError::PowerLost) = self.ftl.deallocate(extent, &mut Breakdown::new()).await {
+                return Err(MediaError::PowerLost);
             }
         }
         self.ftl.settle_deallocations().await;
+        Ok(())
     }
 
     async fn deallocate_extent(

@@ -137,6 +137,7 @@ fn any_drive(
         firmware: FirmwareTimes { deallocate_unit: DEALLOCATE_UNIT, ..FirmwareTimes::default() },
         placement,
         writes_end_in_buffer: true,
+        rain: None,
     };
     let allocation = Box::new(Striped::new(media.geometry(), StripeOrder::ChannelDiePlane));
     let policies = Policies {
@@ -146,6 +147,7 @@ fn any_drive(
         buffer: None,
         read: None,
         patrol: None,
+        stripes: Default::default(),
     };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);

@@ -61,6 +61,7 @@ impl PageFtl {
             Plant::Steady => self.plant_steady(seed, progress),
         };
         self.hand_over();
+        self.forget_planted_writes();
         self.state.borrow_mut().counters = Stats::default();
         // What was planted has no numbers; the snapshot tells which copies count.
         let _ = self.save();
@@ -68,6 +69,10 @@ impl PageFtl {
     }
 
     fn plant_full(&self, progress: &mut dyn FnMut(f64)) -> PlantReport {
+        if self.config.rain.is_some() {
+            self.plant_stripes(progress);
+            return PlantReport { overwritten: 0, waf: 1.0 };
+        }
         let units = self.config.logical_units;
         let per_page = self.media.geometry().units_per_page();
         for first in (0..units).step_by(per_page as usize) {
@@ -80,7 +85,11 @@ impl PageFtl {
     }
 
     fn plant_steady(&self, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
-        self.plant_image(&mut seed.child("image").rng(), &mut |share| progress(share * 0.6));
+        let (image, mut planted) = (&mut seed.child("image").rng(), |share: f64| progress(share * 0.6));
+        match self.config.rain {
+            Some(_) => self.plant_stripes_image(image, &mut planted),
+            None => self.plant_image(image, &mut planted),
+        }
         let mut rng = seed.child("overwrites").rng();
         let geometry = self.media.geometry();
         let round = (u64::from(geometry.planes()) * u64::from(geometry.units_per_block())).max(MIN_ROUND);
@@ -97,6 +106,10 @@ impl PageFtl {
     /// Overwrites random units; returns the write amplification.
     pub(super) fn overwrite(&self, units: u64, rng: &mut Rng) -> f64 {
         let before = self.state.borrow().counters;
+        if self.config.rain.is_some() {
+            self.overwrite_stripes(units, rng);
+            return self.waf_since(&before);
+        }
         let per_page = self.media.geometry().units_per_page();
         let logical = u64::from(self.config.logical_units);
         let mut lpns = Ahead::new((0..units).map(|_| Lpn(rng.below(logical) as u32)));
@@ -107,6 +120,10 @@ impl PageFtl {
             };
             self.write_page(page.into_iter());
         }
+        self.waf_since(&before)
+    }
+
+    fn waf_since(&self, before: &Stats) -> f64 {
         let after = self.state.borrow().counters;
         let programmed = after.programmed_units() - before.programmed_units();
         programmed as f64 / (after.host_units - before.host_units) as f64
@@ -116,6 +133,11 @@ impl PageFtl {
     fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
         let state = &mut *self.state.borrow_mut();
         let plane = state.programs.next_to_plant().expect("collectors keep up when they take no time");
+        self.write_page_to(state, plane, lpns);
+    }
+
+    /// The same, in a plane that is ready.
+    pub(super) fn write_page_to(&self, state: &mut State, plane: PlaneId, lpns: impl Iterator<Item = Lpn>) {
         let page = state.take_host_pages(plane, 0, 1).next().expect("one was asked for");
         state.host_program_begins(plane);
         let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);

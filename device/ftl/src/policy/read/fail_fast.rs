@@ -28,7 +28,12 @@ mod tests {
     fn a_read_fails_if_it_may_and_would_wait_for_longer() {
         let policy = FailFast { above: Span::from_us(50) };
         let verdict = |us, may_fail| {
-            policy.verdict(&PendingRead { remaining: Span::from_us(us), alone: Span::from_us(40), may_fail })
+            policy.verdict(&PendingRead {
+                remaining: Span::from_us(us),
+                alone: Span::from_us(40),
+                may_fail,
+                busy_channels: None,
+            })
         };
         assert_eq!((verdict(50, true), verdict(51, true)), (Verdict::Serve, Verdict::FailFast));
         assert_eq!(verdict(5_000, false), Verdict::Serve);

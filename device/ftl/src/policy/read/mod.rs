@@ -2,10 +2,12 @@
 //! writes have ended. Without a policy it is served like any other.
 
 mod fail_fast;
+mod reconstruct;
 
 use nandscape_sim::Span;
 
 pub use fail_fast::FailFast;
+pub use reconstruct::Reconstruct;
 
 /// A read of a page, and what is in its way.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -16,6 +18,8 @@ pub struct PendingRead {
     pub alone: Span,
     /// Whether the host would rather have it fail than wait.
     pub may_fail: bool,
+    /// How many of the channels are busy that the page would be regenerated over; `None` where it cannot be.
+    pub busy_channels: Option<u32>,
 }
 
 /// What becomes of a read.

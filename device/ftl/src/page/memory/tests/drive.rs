@@ -92,6 +92,7 @@ fn config() -> PageFtlConfig {
         firmware: FirmwareTimes::default(),
         placement: Default::default(),
         writes_end_in_buffer: false,
+        rain: None,
     }
 }
 
@@ -127,6 +128,7 @@ impl Drive {
             buffer: None,
             read: None,
             patrol: None,
+            stripes: Default::default(),
         };
         let ftl = PageFtl::new(sim, media, config(), policies).map_err(|error| error.to_string())?;
         Ok(Drive { reader: ftl.reader(), ftl, mode })

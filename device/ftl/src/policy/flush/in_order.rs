@@ -1,0 +1,12 @@
+//! The stripe whose data has waited longest, wherever it goes.
+
+use super::{FlushCandidate, FlushPolicy};
+
+/// See the file.
+pub struct InOrder;
+
+impl FlushPolicy for InOrder {
+    fn rank(&self, _: &FlushCandidate) -> u32 {
+        0
+    }
+}
