@@ -88,11 +88,13 @@ pub(super) fn zone(
 fn zrwa(given: &ZoneKeys, layout: &Layout, unit: u64, max_active: u32) -> Result<Zrwa> {
     let size = or(&given.zrwa_size, Bytes(0)).0;
     if size == 0 {
+        // A size of zero, where one is given, turns the areas off for all other keys.
+        let is_unsized = given.zrwa_size.is_none();
         let given = [
             ("ftl.zone.zrwa_granularity", given.zrwa_granularity.is_some()),
             ("ftl.zone.zrwa_zones", given.zrwa_zones.is_some()),
         ];
-        return match given.into_iter().find(|(_, is_given)| *is_given) {
+        return match given.into_iter().find(|(_, is_given)| is_unsized && *is_given) {
             Some((key, _)) => wrong(key, "has no effect without ftl.zone.zrwa_size; set that, or leave this out"),
             None => Ok(Zrwa::default()),
         };
