@@ -117,6 +117,8 @@ impl Functions {
             }),
             buffer: function("buffer", buffer)
                 .map(|function| made(move |_| -> Box<dyn BufferPolicy> { Box::new(Buffer(function.clone())) })),
+            // Asked for each page of a read: too often for a function of Python.
+            read: None,
         }
     }
 }

@@ -104,7 +104,7 @@ fn example() -> Figures {
         mixed(drive_writes(3.0)),
     ];
     let mut figures = Figures::default();
-    PUBLISHED.iter().zip(values).for_each(|((name, unit, _), value)| figures.add(*name, value, *unit));
+    PUBLISHED.iter().zip(values).for_each(|((name, unit, _), value)| figures.add(*name, value, unit));
     for per_day in [5.0, 3.0] {
         let name = format!("N_d at {per_day} DWPD, four planes, 10^6 bytes alone");
         figures.add(name, FOUR_PLANES.most_drives(drive_writes(per_day)), "");
