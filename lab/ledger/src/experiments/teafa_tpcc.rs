@@ -34,9 +34,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         STATE,
         Choice {
             open: "the order of the lines",
-            taken: "at p99, p99.9 and p99.99 the mean of a line is not above that of the line with a technique less, and every run of \
-                    TeaFA is below every run of Base",
-            why: "Tea1 and Tea2 differ little in the paper too, and less than the spread between seeds at a percentile of few reads",
+            taken: "at p99, p99.9 and p99.99 the mean of a line is above that of the line with a technique less by 1% of the highest at the \
+                    most, and every run of TeaFA is below every run of Base",
+            why: "3.6.1: Tea1 and Tea2 do not help much at p99.99. There two lines differ by less than the spread between seeds",
         },
         Choice {
             open: "busy counts",
@@ -54,6 +54,8 @@ const LINES: [Line; 5] = [NO_GC, TEAFA, TEA2, TEA1, BASE];
 const WORKLOAD: &str = "teafa-tpcc";
 const REQUESTS: u64 = 100_000;
 const RUNS: u32 = 3;
+/// The share of the highest by which two lines are alike.
+const ALIKE: f64 = 0.01;
 /// The quantiles that are judged.
 const JUDGED: [&str; 3] = ["p99", "p99.9", "p99.99"];
 
@@ -83,7 +85,10 @@ fn judge(results: &Results) -> Result<Judgement> {
         let techniques = LINES[1..].iter();
         let ranking: Result<Vec<_>> =
             techniques.map(|line| Ok((line.name, vec![mean(runs(line.name, quantile)?)]))).collect();
-        judgement.criteria.push(order::never_falls(format!("{quantile} of reads, means of runs"), &ranking?, "us"));
+        let ranking = ranking?;
+        let highest = ranking.iter().map(|(_, runs)| runs[0]).fold(0.0, f64::max);
+        let what = format!("{quantile} of reads, means of runs");
+        judgement.criteria.push(order::never_falls_by_more(what, &ranking, "us", highest * ALIKE));
         let ends = [(TEAFA.name, runs(TEAFA.name, quantile)?), (BASE.name, runs(BASE.name, quantile)?)];
         judgement.criteria.push(order::ranked(format!("{quantile} of reads, TeaFA and Base"), &ends, "us"));
     }
