@@ -36,7 +36,7 @@ pub(crate) const KINDS: [Kind; 8] =
 const WINDOWS: Kind = Kind {
     keys: r#"capacity = "6MiB"
 geometry = { channels = 2, dies_per_channel = 1, planes_per_die = 2, pages_per_block = 12, page_size = "16KiB" }
-controller = { queue_pairs = 4, predictable_latency = true }
+controller = { queue_pairs = 4, predictable_latency = true, priority = "fifo" }
 buffer = { mode = "volatile", size = "1MiB" }
 ftl = { windows.ranges = 2, gc.preempt_on_request = true }
 "#,

@@ -6,6 +6,7 @@ use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_host_driver::nvme_tcp::Target;
 use nandscape_sim::Seed;
 use nandscape_wire_nvme::identify::{Controller, cns};
+use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::Digests;
 use nandscape_wire_nvme::vendor::{BUSY, Capabilities, FAST_FAIL, Hints, PREDICT_ONLY};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -25,7 +26,7 @@ fn slow() -> Server {
             "geometry.dies_per_channel=1",
             "geometry.planes_per_die=1",
             "timing.program=500ms",
-            "buffer.mode=capacitor",
+            "buffer.mode=volatile",
             "controller.queue_pairs=8",
             "controller.queue_entries=256",
         ] {
@@ -53,6 +54,7 @@ fn its_time_to_wait_comes_back_through_two_servers() {
         assert_eq!(queue.execute(SubmissionEntry::io(IoOpcode::FLUSH, 1)).status(), Status::SUCCESS);
         assert_eq!(queue.write(1_024, &[2; 16 << 10], 16 << 10), Status::SUCCESS);
         let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8);
+        let read = read.with_sgl(SglDescriptor::transport(4_096));
         let ended = queue.execute(SubmissionEntry { cdw2: FAST_FAIL.into(), ..read });
         let (us, hints) = (ended.dw0.get(), Hints(ended.dw1.get()));
         assert_eq!(ended.status().meaning(), BUSY);

@@ -61,6 +61,16 @@ impl State {
         Some(self.begin_job(stripe))
     }
 
+    /// Whether collections hold up at least half of the stripes under way: each leaves the buffer with its last page, and has no other
+    /// plane to go to.
+    fn waits_for_collections(&self) -> bool {
+        let (collectors, Some(rain)) = (&self.collectors, self.rain.as_deref()) else { return false };
+        let planes = rain.waiting.iter().enumerate();
+        let held_up = planes.filter(|(plane, _)| collectors.is_running(PlaneId(*plane as u32)));
+        let held_up: usize = held_up.map(|(_, waiting)| waiting.len()).sum();
+        held_up > 0 && held_up * 2 >= rain.jobs.len()
+    }
+
     /// Takes the slots of a stripe.
     fn begin_job(&mut self, stripe: u32) -> Rc<Job> {
         let rain = self.rain();
@@ -234,6 +244,7 @@ impl PageFtl {
             }
         }
         let behind = match state.programs.holdups.culprit() {
+            cause::HOST_WRITE if is_full && state.waits_for_collections() => cause::GC,
             cause::HOST_WRITE => state.programs.culprit(),
             culprit => culprit,
         };
