@@ -12,7 +12,7 @@ use nandscape_sim::Sim;
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::{Key, Slots};
 
-/// Versions are counted for so many groups of stripes: a collision costs a second read, and no more.
+/// Groups of stripes whose versions are counted. A collision costs a second read, and no more.
 const GROUPS: usize = 4_096;
 
 /// See the file.

@@ -106,7 +106,7 @@ impl Core {
         }
     }
 
-    /// Memory for so many blocks; none where members keep no data.
+    /// Memory for a number of blocks; none where members keep no data.
     pub(crate) fn scratch(&self, blocks: u32) -> HostMem {
         if self.info.keeps_data { HostMem::zeroed(self.geometry.bytes(blocks)) } else { HostMem::none() }
     }

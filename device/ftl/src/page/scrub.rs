@@ -91,7 +91,7 @@ impl PageFtl {
     }
 }
 
-/// How long it is until a turn of so many in an interval. One that is late begins at once; even then, time passes.
+/// The time until turn `turn` of `turns` in an interval. A late turn begins after a nanosecond.
 fn until_turn(now: Time, begun: Time, interval: Span, (turn, turns): (u64, u64)) -> Span {
     let at = (u128::from(interval.ns()) * u128::from(turn) / u128::from(turns)).min(u128::from(u64::MAX / 2)) as u64;
     (begun + Span::from_ns(at)).since(now).max(Span::from_ns(1))

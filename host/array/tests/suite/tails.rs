@@ -58,7 +58,7 @@ struct Outcome {
     stats: Stats,
 }
 
-/// Reads chunks 0 to `chunks` of an array, whose members are busy for so many microseconds. In stripe 0 of four members, data
+/// Reads chunks 0 to `chunks` of an array, whose members are busy for the microseconds given. In stripe 0 of four members, data
 /// chunk i is on member i, and parity on member 3.
 fn read(word: &str, technique: &str, busy_us: &[u64], chunks: u32) -> Outcome {
     let mut executor = Executor::new();

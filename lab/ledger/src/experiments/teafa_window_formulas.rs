@@ -83,7 +83,7 @@ const PLAIN: Collections = Collections {
 /// 3.2.5: three further planes of each die send and receive a page each.
 const FOUR_PLANES: Collections = Collections { transfers: 6.0, at_a_time: 64.0, ..PLAIN };
 
-/// Bytes a second of a drive of 2 TB that is written so many times a day.
+/// Bytes a second that write a drive of 2 TB a number of times a day.
 fn drive_writes(per_day: f64) -> f64 {
     per_day * 2e12 / 86_400.0
 }

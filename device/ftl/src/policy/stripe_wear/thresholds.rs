@@ -1,4 +1,4 @@
-//! Stripes are moved as long as wear differs by more than so many erases.
+//! Stripes move while wear differs by more than a threshold, in erases.
 
 use super::StripeWearPolicy;
 
