@@ -12,6 +12,9 @@ from nandscape._errors import InputError, RunError
 Answer = tuple[int, "str | None", "str | None"]
 """A point's position, the text of its file, or why there is none."""
 
+RECOMPUTED = ("lost", "pending")
+"""A worker died between a point's end and its result's way here: the scheduler gives the point to another one."""
+
 
 def package() -> Any:
     """The package `distributed`."""
@@ -25,9 +28,13 @@ def distribute(client: Any, inputs: list[str]) -> Iterator[Answer]:
     """Has the workers measure points, and gives their results as they come. A point whose worker is lost goes to another one."""
     distributed = package()
     futures = {client.submit(_native.measure, text, pure=False): task for task, text in enumerate(inputs)}
+    done = distributed.as_completed(list(futures), loop=client.loop, raise_errors=False)
     try:
-        for future in distributed.as_completed(list(futures), loop=client.loop, raise_errors=False):
-            yield _answer(futures.pop(future), future)
+        for future in done:
+            if future.status in RECOMPUTED:
+                done.add(future)
+            else:
+                yield _answer(futures.pop(future), future)
     finally:
         # What is left when the sweep ends early.
         client.cancel(list(futures))

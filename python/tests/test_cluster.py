@@ -15,6 +15,7 @@ import pytest
 
 import nandscape
 from conftest import SMALL
+from nandscape import _cluster
 
 KEYS = {key: value for key, value in SMALL.items() if key != "iodepth"}
 SEEDS = list(range(1, 9))
@@ -63,6 +64,43 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_measured_twice(client: Any, t
     result = nandscape.sweep(vary={"iodepth": [1, 4]}, set=keys, seeds=SEEDS, out=tmp_path / "there", client=Killer())
     assert killed and result.missing == 0 and len(result.points) == 16
     assert files(tmp_path / "there") == here(tmp_path / "here", 20_000)
+
+
+def test_a_point_whose_result_died_with_its_worker_is_measured_again() -> None:
+    class Future:
+        """Done once, then lost with its worker, and done again."""
+
+        def __init__(self, text: str) -> None:
+            self.text = text
+            self.states = ["lost", "pending", "finished"]
+
+        @property
+        def status(self) -> str:
+            return self.states[0] if len(self.states) == 1 else self.states.pop(0)
+
+        def result(self) -> str:
+            return self.text
+
+    class Client:
+        loop = None
+
+        def submit(self, _: Any, text: str, pure: bool) -> Any:
+            return Future(text)
+
+        def cancel(self, left: list[Any]) -> None:
+            assert left == []
+
+    class Completed(list[Any]):
+        """Gives what is added while it is walked."""
+
+        def __init__(self, futures: list[Any], **_: Any) -> None:
+            super().__init__(futures)
+
+        add = list[Any].append
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("distributed.as_completed", Completed)
+        assert list(_cluster.distribute(Client(), ["a", "b"])) == [(0, "a", None), (1, "b", None)]
 
 
 def test_the_command_gives_points_to_a_cluster(client: Any, command: str, tmp_path: Path) -> None:
