@@ -141,6 +141,14 @@ impl Array {
         (0..self.core.level.members()).filter(|member| missing & 1 << member != 0).collect()
     }
 
+    /// The member that a drive is now, by its number among those the array was made of; `None` for a spare, and for a drive that
+    /// has failed.
+    pub fn member_of(&self, drive: usize) -> Option<usize> {
+        let (core, failed) = (&self.core, self.core.failed.get());
+        let member = core.drive_of.borrow().iter().position(|of| *of == drive);
+        member.filter(|member| failed & 1 << member == 0)
+    }
+
     /// Whether more members have failed than the level tolerates: reads of what they held, and all writes fail.
     pub fn is_lost(&self) -> bool {
         self.core.is_lost.get()

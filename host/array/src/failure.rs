@@ -3,11 +3,24 @@
 use std::rc::Rc;
 
 use crate::array::Core;
+use crate::flight::Sent;
 use crate::geometry::Reach;
 use crate::level::Role;
 use crate::write::{SubWrite, SubWrites};
 
 impl Core {
+    /// The drive that a member is now.
+    pub(crate) fn sent(&self, member: usize) -> Sent {
+        Sent { member, drive: self.drive_of.borrow()[member] }
+    }
+
+    /// A command has found a drive to be of no use any more. Late answers of one that was replaced say nothing of its successor.
+    pub(crate) fn fail_drive(self: &Rc<Self>, sent: Sent) {
+        if self.sent(sent.member) == sent {
+            self.fail(sent.member);
+        }
+    }
+
     /// A member is of no use any more: the array goes on without it, and rebuilds it on a spare if it has one.
     pub(crate) fn fail(self: &Rc<Self>, member: usize) {
         let bit = 1 << member;
@@ -53,7 +66,7 @@ impl Core {
                     .as_deref()
                     .map_or_else(nandscape_drive::HostMem::none, nandscape_drive::HostMem::from_bytes)
             }
-            // Parity that cannot be read is calculated again by a scrub.
+            // Parity that cannot be read is calculated again by a scrub, from all of the data.
             _ => return,
         };
         let writes: SubWrites = SubWrites::from_iter([SubWrite { member, reach, mem: Some(mem), is_rebuild: false }]);

@@ -10,11 +10,18 @@ use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::SubmissionEntry;
 use smallvec::SmallVec;
 
+/// The member that a command is for, and the drive that the member is: by the time it ends, another drive may have taken its place.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Sent {
+    pub(crate) member: usize,
+    pub(crate) drive: usize,
+}
+
 /// See the file. What is still under way when it is dropped is abandoned: it goes on in the members.
 pub(crate) struct Flight<'a> {
     sim: &'a Sim,
     issuer: &'a Issuer,
-    under_way: SmallVec<[(usize, Execute<'a>); 8]>,
+    under_way: SmallVec<[(Sent, Execute<'a>); 8]>,
 }
 
 impl<'a> Flight<'a> {
@@ -22,15 +29,15 @@ impl<'a> Flight<'a> {
         Flight { sim, issuer, under_way: SmallVec::new() }
     }
 
-    pub(crate) fn send(&mut self, member: usize, drive: &dyn Drive, command: SubmissionEntry, mem: HostMem) {
-        self.under_way.push((member, self.issuer.execute(drive, command, mem)));
+    pub(crate) fn send(&mut self, to: Sent, drive: &dyn Drive, command: SubmissionEntry, mem: HostMem) {
+        self.under_way.push((to, self.issuer.execute(drive, command, mem)));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    fn poll_any(&mut self, context: &mut std::task::Context<'_>) -> Poll<(usize, Completion)> {
+    fn poll_any(&mut self, context: &mut std::task::Context<'_>) -> Poll<(Sent, Completion)> {
         for at in 0..self.under_way.len() {
             if let Poll::Ready(completion) = Pin::new(&mut self.under_way[at].1).poll(context) {
                 return Poll::Ready((self.under_way.remove(at).0, completion));
@@ -40,7 +47,7 @@ impl<'a> Flight<'a> {
     }
 
     /// The next command that ends, with its member; `None` when `until` comes first.
-    pub(crate) async fn next(&mut self, until: Option<Time>) -> Option<(usize, Completion)> {
+    pub(crate) async fn next(&mut self, until: Option<Time>) -> Option<(Sent, Completion)> {
         let Some(until) = until else {
             return Some(poll_fn(|context| self.poll_any(context)).await);
         };

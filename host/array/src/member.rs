@@ -29,12 +29,17 @@ pub(crate) enum Answer {
     Dead,
 }
 
+/// Whether a command that ended so was interrupted, and may be tried again.
+pub(crate) fn is_interrupted(status: Status) -> bool {
+    matches!(status.meaning(), Status::ABORTED_POWER_LOSS | Status::ABORT_REQUESTED)
+}
+
 impl Answer {
     pub(crate) fn of(completion: &Completion) -> Answer {
         match completion.status.meaning() {
             Status::SUCCESS => Answer::Success,
             BUSY => Answer::Busy,
-            Status::ABORTED_POWER_LOSS | Status::ABORT_REQUESTED => Answer::Interrupted,
+            status if is_interrupted(status) => Answer::Interrupted,
             // Media and data integrity errors, but for a write fault.
             status if status.kind() == 2 && status != Status::WRITE_FAULT => Answer::Unreadable,
             _ => Answer::Dead,

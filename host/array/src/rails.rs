@@ -17,7 +17,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::array::ArrayError;
 use crate::command::{Command, Extent};
-use crate::flight::{Flight, all, longer};
+use crate::flight::{Flight, Sent, all, longer};
 use crate::serve::LAYER;
 
 /// Blocks of missed writes that are carried over by one command at the most.
@@ -181,7 +181,7 @@ impl Core {
                 let blocks = (next - at) as u32;
                 let part = if mem.is_none() { HostMem::none() } else { mem.part(offset(at), blocks as usize * lba) };
                 let entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, at, blocks);
-                flight.send(reader, &*paths[reader], entry, part);
+                flight.send(Sent { member: reader, drive: reader }, &*paths[reader], entry, part);
             }
             at = next + 1;
         }
@@ -259,7 +259,7 @@ impl Core {
     async fn both(&self, paths: &[Rc<dyn Drive>; 2], entry: SubmissionEntry, mem: &HostMem, to: [bool; 2]) -> Ended {
         let mut flight = Flight::new(&self.sim, &self.issuer);
         for (number, drive) in paths.iter().enumerate().filter(|(number, _)| to[*number]) {
-            flight.send(number, &**drive, entry, mem.clone());
+            flight.send(Sent { member: number, drive: number }, &**drive, entry, mem.clone());
         }
         finish(flight).await
     }

@@ -13,7 +13,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use smallvec::SmallVec;
 
 use crate::array::{Core, Paths};
-use crate::flight::Flight;
+use crate::flight::{Flight, Sent};
 use crate::geometry::{Reach, Segment, union};
 use crate::level::Role;
 use crate::member::Answer;
@@ -206,14 +206,24 @@ impl Attempt<'_> {
             let mut sends = Sends::new();
             let until = policy.next(&self.view(), &mut sends);
             self.cover_losses(&mut sends);
+            let mut has_lost = false;
             for (member, attributes) in sends {
-                self.send(member, attributes, policy.abandons(), &mut flight, paths);
+                // The drive that it was is gone, and the one in its place may not have the stripe yet.
+                if core.missing(self.stripe) & 1 << member != 0 {
+                    self.subs[member].state = SubState::Missing;
+                    has_lost = true;
+                } else {
+                    self.send(member, attributes, policy.abandons(), &mut flight, paths);
+                }
+            }
+            if has_lost {
+                continue;
             }
             if flight.is_empty() {
                 return Err(self.failure.unwrap_or(Status::UNRECOVERED_READ_ERROR));
             }
-            if let Some((member, completion)) = flight.next(until).await {
-                self.ended(member, &completion)?;
+            if let Some((sent, completion)) = flight.next(until).await {
+                self.ended(sent, &completion)?;
             }
         }
     }
@@ -246,10 +256,11 @@ impl Attempt<'_> {
         sub.state = SubState::Flying;
         let mem = part.mem.clone();
         let entry = core.sub_read(member, self.stripe, reach, attributes | self.attributes, paths);
-        flight.send(member, core.drive(paths, member), entry, mem);
+        flight.send(core.sent(member), core.drive(paths, member), entry, mem);
     }
 
-    fn ended(&mut self, member: usize, completion: &Completion) -> Result<(), Status> {
+    fn ended(&mut self, sent: Sent, completion: &Completion) -> Result<(), Status> {
+        let member = sent.member;
         let (sub, part) = (&mut self.subs[member], &mut self.parts[member]);
         // What ended first was waited for first: the one that ends last is what the read has waited for.
         if completion.breakdown.total() <= self.core.sim.now() - self.begun {
@@ -267,7 +278,7 @@ impl Attempt<'_> {
             Answer::Interrupted => return Err(completion.status),
             Answer::Dead => {
                 self.failure = Some(completion.status);
-                self.core.fail(member);
+                self.core.fail_drive(sent);
                 SubState::Failed
             }
         };

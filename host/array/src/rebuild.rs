@@ -8,9 +8,12 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
 use crate::array::{Array, Core};
+use crate::flight::Sent;
 use crate::geometry::Reach;
+use crate::journal::RETRY;
 use crate::level::Role;
-use crate::parity::{p_of, q_of};
+use crate::member::is_interrupted;
+use crate::parity::{p_of, q_of, recover};
 use crate::write::{SubWrite, SubWrites};
 
 /// What a scrub has found.
@@ -20,7 +23,7 @@ pub struct ScrubReport {
     pub stripes: u64,
     /// Of those, with parity or copies that differ from the data; they were repaired.
     pub mismatches: u64,
-    /// Of those, that could not be read as a whole.
+    /// Of those, that could not be read as a whole; what the others tell of them was written again.
     pub unreadable: u64,
 }
 
@@ -31,7 +34,9 @@ impl Array {
         let (core, mut report) = (self.core().clone(), ScrubReport::default());
         for stripe in 0..core.geometry.stripes {
             if core.missing(stripe) == 0 && core.level.tolerates() > 0 {
-                core.scrub_stripe(stripe, &mut report).await;
+                while core.missing(stripe) == 0 && core.scrub_stripe(stripe, &mut report).await.is_err() {
+                    core.sim.sleep(RETRY).await;
+                }
                 core.give_way().await;
             }
         }
@@ -81,39 +86,54 @@ impl Core {
         self.rebuilding.set(Some((member, 0)));
         self.failed.set(failed & !(1 << member));
         let core = self.clone();
-        self.sim.spawn(async move { core.rebuild(member).await });
+        let spare = self.sent(member);
+        self.sim.spawn(async move { core.rebuild(spare).await });
     }
 
-    async fn rebuild(self: Rc<Self>, member: usize) {
+    async fn rebuild(self: Rc<Self>, spare: Sent) {
         for stripe in 0..self.geometry.stripes {
             let guard = self.locks.exclusive(stripe).await;
-            if self.rebuilding.get() != Some((member, stripe)) {
+            while self.is_at(spare, stripe) && !self.rebuild_stripe(spare.member, stripe).await {
+                self.sim.sleep(RETRY).await;
+            }
+            if !self.is_at(spare, stripe) {
                 return;
             }
-            // A stripe that cannot be read stays lost: reads of it say so.
-            if let Ok(mem) = self.chunk_of(stripe, member).await
-                && self.rebuilding.get() == Some((member, stripe))
-            {
-                let write = SubWrite { member, reach: self.whole_chunk(), mem: Some(mem), is_rebuild: true };
-                let writes = SubWrites::from_iter([write]);
-                let paths = self.paths.clone();
-                if self.carry_out(&paths, stripe, &writes, 0, 0).await.is_err() {
-                    self.fail(member);
-                    return;
-                }
-                self.stats.borrow_mut().rebuilt += 1;
-            }
-            if self.rebuilding.get() == Some((member, stripe)) {
-                self.rebuilding.set(Some((member, stripe + 1)));
-            } else {
-                return;
-            }
+            self.rebuilding.set(Some((spare.member, stripe + 1)));
             drop(guard);
             self.give_way().await;
         }
-        self.rebuilding.set(None);
-        self.start_recording();
-        self.start_rebuild();
+        // The record of members says that the spare has all of it.
+        let (paths, end) = (self.paths.clone(), self.geometry.stripes);
+        while self.info.volatile_cache && self.is_at(spare, end) && self.flush(&paths).await.is_err() {
+            self.sim.sleep(RETRY).await;
+        }
+        if self.is_at(spare, end) {
+            self.rebuilding.set(None);
+            self.start_recording();
+            self.start_rebuild();
+        }
+    }
+
+    /// Whether this spare, and not one after it, has the stripes before this one.
+    fn is_at(&self, spare: Sent, stripe: u64) -> bool {
+        self.rebuilding.get() == Some((spare.member, stripe)) && self.sent(spare.member) == spare && !self.is_lost.get()
+    }
+
+    /// Writes a member's chunk of a stripe, which is locked; whether no power cut came between.
+    async fn rebuild_stripe(self: &Rc<Self>, member: usize, stripe: u64) -> bool {
+        let mem = match self.chunk_of(stripe, member).await {
+            Ok(mem) => mem,
+            // A stripe that cannot be read stays lost: reads of it say so.
+            Err(status) => return !is_interrupted(status),
+        };
+        let write = SubWrite { member, reach: self.whole_chunk(), mem: Some(mem), is_rebuild: true };
+        let (writes, paths) = (SubWrites::from_iter([write]), self.paths.clone());
+        match self.carry_out(&paths, stripe, &writes, 0, 0).await {
+            Ok(_) => self.stats.borrow_mut().rebuilt += 1,
+            Err(status) => return !is_interrupted(status),
+        }
+        true
     }
 
     /// What a member should hold of a stripe, from the others.
@@ -144,41 +164,77 @@ impl Core {
         sum
     }
 
-    pub(crate) async fn scrub_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) {
+    /// Makes a stripe consistent, from its data; chunks that cannot be read are put together from the others and written again.
+    ///
+    /// # Errors
+    /// That a power cut came between: it is to be done again.
+    pub(crate) async fn scrub_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) -> Result<(), Status> {
         let _guard = self.locks.exclusive(stripe).await;
         let (paths, reach) = (self.paths.clone(), self.whole_chunk());
-        report.stripes += 1;
         let mut found = Vec::new();
         for member in 0..self.level.members() {
-            match self.read_one(&paths, stripe, member, reach).await {
-                Some(mem) => found.push(mem.to_vec()),
-                None => {
-                    report.unreadable += 1;
-                    return;
+            found.push(self.read_one(&paths, stripe, member, reach).await?.map(|mem| mem.to_vec()));
+        }
+        let unreadable = found.iter().enumerate().filter(|(_, bytes)| bytes.is_none());
+        let unreadable = unreadable.fold(0, |all, (member, _)| all | 1 << member);
+        // A member that has failed meanwhile is for a rebuild.
+        let right = if self.missing(stripe) == 0 { self.right(stripe, &found, unreadable) } else { None };
+        let mut writes = SubWrites::new();
+        if let Some(right) = &right {
+            for (member, (right, found)) in right.iter().zip(&found).enumerate() {
+                if found.as_ref() != Some(right) {
+                    let mem = if self.info.keeps_data { HostMem::from_bytes(right) } else { HostMem::none() };
+                    writes.push(SubWrite { member, reach, mem: Some(mem), is_rebuild: false });
                 }
             }
         }
-        if !self.info.keeps_data {
-            return;
-        }
-        let data: Vec<Option<Vec<u8>>> =
-            (0..self.level.data()).map(|index| Some(found[self.level.member(stripe, index, 0)].clone())).collect();
-        let right = |member: usize| match self.level.role(stripe, member) {
-            Role::Data(index) => data[index].clone().unwrap_or_default(),
-            Role::P => self.parity_of(&data, 0),
-            Role::Q => self.parity_of(&data, 1),
+        let written = match writes.is_empty() {
+            true => Ok(()),
+            false => self.carry_out(&paths, stripe, &writes, 0, 0).await.map(drop),
         };
-        let mut writes = SubWrites::new();
-        for (member, found) in found.iter().enumerate() {
-            let right = right(member);
-            if right != *found {
-                writes.push(SubWrite { member, reach, mem: Some(HostMem::from_bytes(&right)), is_rebuild: false });
-            }
+        if written.is_err_and(is_interrupted) {
+            return Err(Status::ABORTED_POWER_LOSS);
         }
-        if !writes.is_empty() {
-            report.mismatches += 1;
-            // What fails is seen by the next scrub.
-            let _ = self.carry_out(&paths, stripe, &writes, 0, 0).await;
+        report.stripes += 1;
+        report.unreadable += u64::from(unreadable != 0);
+        report.mismatches += u64::from(writes.iter().any(|write| unreadable & 1 << write.member == 0));
+        if right.is_some() {
+            self.stats.borrow_mut().repairs += u64::from(unreadable.count_ones());
+        }
+        Ok(())
+    }
+
+    /// What each member should hold of a stripe of which some members cannot be read; `None` if that cannot be told.
+    fn right(&self, stripe: u64, found: &[Option<Vec<u8>>], unreadable: u32) -> Option<Vec<Vec<u8>>> {
+        let (data, checks) = (self.level.data(), self.level.checks());
+        if self.loses(unreadable) {
+            return None;
+        }
+        if !self.info.keeps_data {
+            return Some(vec![Vec::new(); found.len()]);
+        }
+        let mut chunks: Vec<Option<Vec<u8>>> = vec![None; data + checks];
+        for (member, bytes) in found.iter().enumerate() {
+            let place = self.place_of(stripe, member);
+            chunks[place] = chunks[place].take().or_else(|| bytes.clone());
+        }
+        if chunks[..data].iter().any(Option::is_none) && !recover(data, &mut chunks) {
+            return None;
+        }
+        let of = |member: usize| match self.level.role(stripe, member) {
+            Role::Data(index) => chunks[index].clone(),
+            Role::P => Some(self.parity_of(&chunks[..data], 0)),
+            Role::Q => Some(self.parity_of(&chunks[..data], 1)),
+        };
+        (0..found.len()).map(of).collect()
+    }
+
+    /// A member's place among the data of a stripe and its parities.
+    pub(crate) fn place_of(&self, stripe: u64, member: usize) -> usize {
+        match self.level.role(stripe, member) {
+            Role::Data(index) => index,
+            Role::P => self.level.data(),
+            Role::Q => self.level.data() + 1,
         }
     }
 

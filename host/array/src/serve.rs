@@ -160,21 +160,23 @@ impl Core {
             let drive = self.drive(paths, member);
             let entry = SubmissionEntry::io(IoOpcode::FLUSH, drive.info().nsid);
             self.stats.borrow_mut().members[member].writes += 1;
-            flight.send(member, drive, entry, HostMem::none());
+            flight.send(self.sent(member), drive, entry, HostMem::none());
         }
         let (mut sum, mut interrupted) = (Breakdown::new(), false);
         while !flight.is_empty() {
-            let Some((member, ended)) = flight.next(None).await else { continue };
+            let Some((sent, ended)) = flight.next(None).await else { continue };
             match Answer::of(&ended) {
                 Answer::Success => sum = longer(sum, ended.breakdown),
                 Answer::Interrupted => interrupted = true,
-                _ => self.fail(member),
+                _ => self.fail_drive(sent),
             }
         }
+        self.until_recorded().await;
         if interrupted {
             self.was_interrupted();
             return Err(Status::ABORTED_POWER_LOSS);
         }
-        Ok(sum)
+        // What a member that failed had not flushed is gone.
+        if self.is_lost.get() { Err(Status::WRITE_FAULT.final_()) } else { Ok(sum) }
     }
 }

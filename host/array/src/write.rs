@@ -18,9 +18,8 @@ use smallvec::SmallVec;
 use crate::array::{Core, Paths};
 use crate::flight::{Flight, longer};
 use crate::geometry::{Reach, Segment, union};
-use crate::journal::Entry;
-use crate::level::Role;
-use crate::member::Answer;
+use crate::journal::{Entry, RETRY};
+use crate::member::{Answer, is_interrupted};
 use crate::parity::{add, change_q, p_of, q_of, recover};
 use crate::serve::Ended;
 
@@ -86,7 +85,13 @@ impl Core {
         let waited = self.sim.now() - begun;
         // What is in the journal is in place for good before its slot is used again.
         let lasting = if matches!(entry, Entry::Journalled(_)) && self.info.volatile_cache { FUA } else { 0 };
-        let ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
+        let mut ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
+        // What is in the journal is written whatever comes between: stripes with a member missing cannot be made consistent
+        // otherwise. The drives are back soon after a power cut.
+        while matches!(entry, Entry::Journalled(_)) && ended.as_ref().is_err_and(|status| is_interrupted(*status)) {
+            self.sim.sleep(RETRY).await;
+            ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
+        }
         self.unprotect(stripe, entry);
         if !waited.is_zero() {
             breakdown.charge_rest(crate::serve::JOURNAL, breakdown.total() + waited);
@@ -259,24 +264,24 @@ impl Core {
             stats.members[*member].reads += 1;
             drop(stats);
             let entry = SubmissionEntry { cdw2: attributes.into(), ..entry };
-            flight.send(*member, self.drive(paths, *member), entry, mem.clone());
+            flight.send(self.sent(*member), self.drive(paths, *member), entry, mem.clone());
             mems.push(mem);
         }
         let (mut sum, mut is_whole) = (Breakdown::new(), true);
         while !flight.is_empty() {
-            let Some((member, ended)) = flight.next(None).await else { continue };
+            let Some((sent, ended)) = flight.next(None).await else { continue };
             match Answer::of(&ended) {
                 Answer::Success => sum = longer(sum, ended.breakdown),
                 Answer::Interrupted => {
                     return Err(ended.status);
                 }
                 Answer::Dead => {
-                    self.stats.borrow_mut().members[member].errors += 1;
-                    self.fail(member);
+                    self.stats.borrow_mut().members[sent.member].errors += 1;
+                    self.fail_drive(sent);
                     is_whole = false;
                 }
                 Answer::Busy | Answer::Unreadable => {
-                    self.stats.borrow_mut().members[member].errors += 1;
+                    self.stats.borrow_mut().members[sent.member].errors += 1;
                     is_whole = false;
                 }
             }
@@ -295,11 +300,6 @@ impl Core {
         attributes: u32,
     ) -> Result<Columns, Status> {
         let (data, checks) = (self.level.data(), self.level.checks());
-        let place_of = |member: usize| match self.level.role(stripe, member) {
-            Role::Data(index) => index,
-            Role::P => data,
-            Role::Q => data + 1,
-        };
         let mut excluded = without | self.missing(stripe);
         let mut sum = Breakdown::new();
         let all: Vec<usize> = (0..self.level.members()).collect();
@@ -307,12 +307,13 @@ impl Core {
             let is_there = |member: &usize| excluded & 1 << *member == 0;
             let direct: Option<SmallVec<[usize; 8]>> =
                 wanted.iter().map(|index| self.copy_there(stripe, *index, excluded)).collect();
-            let members: SmallVec<[usize; 8]> = match direct {
-                Some(direct) => direct,
+            let members: SmallVec<[usize; 8]> = match &direct {
+                Some(direct) => direct.clone(),
                 None if checks == 0 => return Err(Status::UNRECOVERED_READ_ERROR),
                 None => all.iter().copied().filter(is_there).collect(),
             };
-            if members.len() < wanted.len().min(data) {
+            // As many chunks as there are of data, or what is wanted itself.
+            if direct.is_none() && members.len() < data {
                 return Err(Status::UNRECOVERED_READ_ERROR);
             }
             let reads: SmallVec<[(usize, Reach); 8]> = members.iter().map(|member| (*member, reach)).collect();
@@ -325,7 +326,7 @@ impl Core {
                         members
                             .iter()
                             .zip(&mems)
-                            .for_each(|(member, mem)| chunks[place_of(*member)] = Some(mem.to_vec()));
+                            .for_each(|(member, mem)| chunks[self.place_of(stripe, *member)] = Some(mem.to_vec()));
                     }
                 }
             }
@@ -343,15 +344,18 @@ impl Core {
     }
 
     /// Reads a part of one member; `None` if it cannot be read.
+    ///
+    /// # Errors
+    /// That a power cut came between.
     pub(crate) async fn read_one(
         self: &Rc<Self>,
         paths: &Paths,
         stripe: u64,
         member: usize,
         reach: Reach,
-    ) -> Option<HostMem> {
-        let read = self.read_parts(paths, stripe, &[(member, reach)], 0).await.ok()??;
-        read.0.into_iter().next()
+    ) -> Result<Option<HostMem>, Status> {
+        let read = self.read_parts(paths, stripe, &[(member, reach)], 0).await?;
+        Ok(read.and_then(|(mems, _)| mems.into_iter().next()))
     }
 
     /// As [`Core::read_parts`]; members that cannot be read are added to `excluded`.
@@ -398,17 +402,17 @@ impl Core {
             stats.members[write.member].writes += 1;
             drop(stats);
             let mem = write.mem.clone().unwrap_or_else(HostMem::none);
-            flight.send(write.member, self.drive(paths, write.member), entry, mem);
+            flight.send(self.sent(write.member), self.drive(paths, write.member), entry, mem);
         }
         let (mut sum, mut interrupted) = (Breakdown::new(), None);
         while !flight.is_empty() {
-            let Some((member, ended)) = flight.next(None).await else { continue };
+            let Some((sent, ended)) = flight.next(None).await else { continue };
             match Answer::of(&ended) {
                 Answer::Success => sum = longer(sum, ended.breakdown),
                 Answer::Interrupted => interrupted = Some(ended.status),
                 _ => {
-                    self.stats.borrow_mut().members[member].errors += 1;
-                    self.fail(member);
+                    self.stats.borrow_mut().members[sent.member].errors += 1;
+                    self.fail_drive(sent);
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_sim::Span;
 
 use super::form::{self, Bitmap};
-use super::{Group, Journal};
+use super::{Group, Journal, RETRY};
 use crate::array::Core;
 use crate::rebuild::ScrubReport;
 
@@ -143,19 +143,22 @@ impl Core {
     /// A power cut of members: stripes of marked regions may be inconsistent. They are made consistent beside the commands of hosts.
     pub(crate) fn was_interrupted(self: &Rc<Self>) {
         let Some(journal) = &self.journal else { return };
+        journal.resyncs_again.set(true);
         if !journal.is_resyncing.replace(true) {
             let core = self.clone();
             self.sim.spawn(async move {
                 let Some(journal) = &core.journal else { return };
-                let regions: Vec<u32> = journal.intent.borrow().dirty.iter().copied().collect();
-                core.resync(&regions).await;
+                while journal.resyncs_again.replace(false) {
+                    let regions: Vec<u32> = journal.intent.borrow().dirty.iter().copied().collect();
+                    core.resync(&regions).await;
+                }
                 journal.is_resyncing.set(false);
                 journal.moved.notify();
             });
         }
     }
 
-    /// Makes the stripes of regions consistent, from their data.
+    /// Makes the stripes of regions consistent, from their data. It waits for drives whose power is cut.
     pub(super) async fn resync(self: &Rc<Self>, regions: &[u32]) -> ScrubReport {
         let (mut report, Some(journal)) = (ScrubReport::default(), &self.journal) else {
             return ScrubReport::default();
@@ -163,8 +166,8 @@ impl Core {
         for region in regions {
             let first = u64::from(*region) * journal.form.region;
             for stripe in first..(first + journal.form.region).min(self.geometry.stripes) {
-                if self.missing(stripe) == 0 {
-                    self.scrub_stripe(stripe, &mut report).await;
+                while self.missing(stripe) == 0 && self.scrub_stripe(stripe, &mut report).await.is_err() {
+                    self.sim.sleep(RETRY).await;
                 }
             }
         }

@@ -37,6 +37,7 @@ use nandscape_sim::signal::Signal;
 use crate::config::JournalMode;
 
 pub(crate) use form::Form;
+pub(crate) use record::RETRY;
 pub(crate) use ring::Entry;
 
 /// The state of the journal of an array.
@@ -55,7 +56,11 @@ pub(crate) struct Journal {
     pub(crate) bitmap_number: Cell<u64>,
     pub(crate) is_cleaning: Cell<bool>,
     pub(crate) is_resyncing: Cell<bool>,
+    /// Another power cut has come while stripes were made consistent.
+    pub(crate) resyncs_again: Cell<bool>,
     pub(crate) ring: RefCell<Ring>,
+    /// Ends of the journal that are wanted, and that are on the members.
+    pub(crate) closed: Group,
     /// Entries of the ring have ended, or regions have.
     pub(crate) moved: Signal,
 }
@@ -78,6 +83,10 @@ pub(crate) struct Intent {
 pub(crate) struct Ring {
     pub(crate) next: u64,
     pub(crate) live: BTreeSet<u64>,
+    /// The last entry with data.
+    pub(crate) last: u64,
+    /// Entries below this number are never written again: the end of the journal, as it is on the members.
+    pub(crate) end: u64,
 }
 
 /// Several wait for one write that covers what all of them want.
@@ -133,7 +142,9 @@ impl Journal {
             bitmap_number: Cell::new(0),
             is_cleaning: Cell::new(false),
             is_resyncing: Cell::new(false),
-            ring: RefCell::new(Ring { next: 1, live: BTreeSet::new() }),
+            resyncs_again: Cell::new(false),
+            closed: Group::new(sim),
+            ring: RefCell::new(Ring { next: 1, live: BTreeSet::new(), last: 0, end: 1 }),
             moved: Signal::new(sim),
         }
     }

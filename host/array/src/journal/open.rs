@@ -79,6 +79,7 @@ impl Array {
         for member in &members {
             found.push(newest_record(&issuer, &*member.io, &form).await);
         }
+        check_uuids(&found)?;
         let newest = found.iter().flatten().max_by_key(|record| record.generation.get()).copied();
         let Some(newest) = newest else {
             let problem =
@@ -132,6 +133,18 @@ impl Array {
     }
 }
 
+/// Drives of two arrays could be taken for each other's, and be written over.
+fn check_uuids(found: &[Option<Record>]) -> Result<(), ArrayError> {
+    let mut known = found.iter().enumerate().filter_map(|(drive, record)| Some((drive, record.as_ref()?.uuid)));
+    let Some((first, uuid)) = known.next() else { return Ok(()) };
+    match known.find(|(_, other)| *other != uuid) {
+        Some((other, _)) => Err(ArrayError(format!(
+            "drives {first} and {other} are of two arrays; give those of one, and empty drives as spares"
+        ))),
+        None => Ok(()),
+    }
+}
+
 async fn newest_record(issuer: &Issuer, drive: &dyn Drive, form: &Form) -> Option<Record> {
     let mut newest: Option<Record> = None;
     for generation in 0..2 {
@@ -160,6 +173,14 @@ impl Core {
             )));
         }
         self.resync(&dirty).await;
+        // Neither marks nor entries are needed any more once all of that is on the members for good.
+        let paths = self.paths.clone();
+        if self.info.volatile_cache && !dirty.is_empty() && self.flush(&paths).await.is_err() {
+            return Err(ArrayError(format!("array {}: its drives cannot be flushed", self.shape)));
+        }
+        if !self.end_journal(journal).await {
+            return Err(ArrayError(format!("array {}: power was cut while it was opened", self.shape)));
+        }
         journal.intent.replace(Intent::default());
         Ok(())
     }
@@ -186,7 +207,7 @@ impl Core {
     async fn replay(self: &Rc<Self>, journal: &Journal) {
         let mut entries: BTreeMap<u64, BTreeMap<usize, Part>> = BTreeMap::new();
         let (failed, form) = (self.failed.get(), journal.form);
-        let (mut tail, mut last) = (0, 0);
+        let (mut tail, mut last, mut last_write) = (0, 0, 0);
         for member in (0..self.level.members()).filter(|member| failed & 1 << member == 0) {
             for number in 0..SLOTS {
                 let drive = self.drive(&self.paths, member);
@@ -195,6 +216,9 @@ impl Core {
                 let Some(slot) = slot else { continue };
                 tail = tail.max(slot.tail.get());
                 last = last.max(slot.number.get());
+                if slot.mask.get() != 0 {
+                    last_write = last_write.max(slot.number.get());
+                }
                 let mut data = Vec::new();
                 if slot.zeros.get() == 0 {
                     let place = form.slot(number) + u64::from(form.page);
@@ -206,9 +230,15 @@ impl Core {
                 }
             }
         }
-        journal.ring.borrow_mut().next = last + 1;
+        {
+            let mut ring = journal.ring.borrow_mut();
+            (ring.next, ring.last, ring.end) = (last + 1, last_write, tail.max(1));
+        }
         for (_, parts) in entries.range(tail..) {
             let mask = parts.values().next().map_or(0, |(slot, _)| slot.mask.get()) & !failed;
+            if mask == 0 {
+                continue;
+            }
             let is_whole =
                 (0..self.level.members()).all(|member| mask & 1 << member == 0 || parts.contains_key(&member));
             // Without one of its parts nothing is in place yet.

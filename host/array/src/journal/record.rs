@@ -15,7 +15,7 @@ use crate::level::Kind;
 use crate::member::Answer;
 
 /// The time between tries to record members whose power is cut.
-const RETRY: Span = Span::from_ms(1);
+pub(crate) const RETRY: Span = Span::from_ms(1);
 
 /// A level's number.
 pub(super) fn number(kind: Kind) -> u16 {
@@ -48,14 +48,14 @@ impl Core {
                 entry.cdw12 = (entry.cdw12.get() | FUA).into();
             }
             self.stats.borrow_mut().journal_writes += 1;
-            flight.send(member, drive, entry, HostMem::from_bytes(&bytes));
+            flight.send(self.sent(member), drive, entry, HostMem::from_bytes(&bytes));
         }
         while !flight.is_empty() {
-            let Some((member, ended)) = flight.next(None).await else { continue };
+            let Some((sent, ended)) = flight.next(None).await else { continue };
             match Answer::of(&ended) {
                 Answer::Success => {}
                 Answer::Interrupted => is_there = false,
-                _ => self.fail(member),
+                _ => self.fail_drive(sent),
             }
         }
         is_there

@@ -1,7 +1,8 @@
 //! The journal of data: what a stripe write puts on each member is first in a slot on that member, and in place afterwards.
 //!
 //! Numbers go up, and slots are used in turn. A slot is used again when all entries up to that of its last use are in place, and each
-//! entry says which numbers are: so none is written again after a later one of the same stripe is gone.
+//! entry says which numbers are: so none is written again after a later one of the same stripe is gone. Before stripes are
+//! written without the journal again, an entry without a write ends it: an old entry would undo those.
 
 use std::rc::Rc;
 
@@ -37,6 +38,9 @@ impl Core {
             }
             return Ok(Entry::Journalled(self.append(journal, stripe, writes).await?));
         }
+        if !self.end_journal(journal).await {
+            return Err(Status::ABORTED_POWER_LOSS);
+        }
         if !self.mark(journal, stripe).await {
             self.unprotect(stripe, Entry::Marked);
             return Err(Status::ABORTED_POWER_LOSS);
@@ -57,6 +61,59 @@ impl Core {
         }
     }
 
+    /// Has no entry so far written again at the next start, once those under way have ended; whether that is on the members.
+    pub(super) async fn end_journal(self: &Rc<Self>, journal: &Journal) -> bool {
+        let has_entries = || {
+            let ring = journal.ring.borrow();
+            ring.last >= ring.end
+        };
+        let is_used = || !journal.ring.borrow().live.is_empty();
+        loop {
+            while has_entries() && is_used() {
+                journal.moved.changed().await;
+            }
+            if !has_entries() {
+                return true;
+            }
+            journal.closed.ask(async || self.write_end(journal).await).await;
+            if has_entries() && !is_used() {
+                return false;
+            }
+        }
+    }
+
+    /// Writes the end of the journal, unless an entry has come meanwhile.
+    async fn write_end(self: &Rc<Self>, journal: &Journal) {
+        let number = {
+            let mut ring = journal.ring.borrow_mut();
+            if !ring.live.is_empty() {
+                return;
+            }
+            ring.next += 1;
+            ring.next - 1
+        };
+        let slot = Slot {
+            magic: form::magic(),
+            uuid: journal.uuid,
+            number: number.into(),
+            tail: number.into(),
+            stripe: 0.into(),
+            start: 0.into(),
+            blocks: 0.into(),
+            mask: 0.into(),
+            zeros: 1.into(),
+            data_crc: crc32fast::hash(&[]).into(),
+            crc: 0.into(),
+        };
+        let bytes = form::sealed(&slot, journal.form.page_bytes());
+        let failed = self.failed.get();
+        let members = (0..self.level.members()).filter(|member| failed & 1 << member == 0);
+        let slots = members.map(|member| (member, bytes.clone())).collect();
+        if self.write_records(journal.form.slot(number), slots).await {
+            journal.ring.borrow_mut().end = number;
+        }
+    }
+
     async fn append(self: &Rc<Self>, journal: &Journal, stripe: u64, writes: &[SubWrite]) -> Result<u64, Status> {
         let number = loop {
             {
@@ -65,6 +122,7 @@ impl Core {
                 if ring.next < oldest + SLOTS {
                     let number = ring.next;
                     ring.next += 1;
+                    ring.last = number;
                     ring.live.insert(number);
                     break number;
                 }

@@ -47,12 +47,16 @@ struct Load {
     rng: RefCell<Rng>,
     next: Cell<u64>,
     acknowledged: Cell<u64>,
+    /// The lanes end with the write that they are at.
+    is_over: Cell<bool>,
+    lanes: Cell<u64>,
 }
 
 impl Load {
     /// Writes in a lane, one after the other, until the host crashes.
     async fn run(self: Rc<Self>, array: Rc<Array>, issuer: Rc<Issuer>, lane: u64, is_volatile: bool) {
-        loop {
+        self.lanes.set(self.lanes.get() + 1);
+        while !self.is_over.get() {
             let (slba, blocks, is_zero) = {
                 let mut rng = self.rng.borrow_mut();
                 let most = if rng.chance(0.5) { 12 } else { 90 };
@@ -77,6 +81,7 @@ impl Load {
                 (slba..slba + blocks).for_each(|block| drop(possible.insert(block, BTreeSet::from([number]))));
             }
         }
+        self.lanes.set(self.lanes.get() - 1);
     }
 
     async fn check(&self, array: &Rc<Array>, issuer: &Issuer, what: &str) {
@@ -145,7 +150,7 @@ impl Case<'_> {
         let before = load.acknowledged.get();
         let (early, late) = {
             let mut rng = load.rng.borrow_mut();
-            (Span::from_us(500 + rng.below(8_000)), Span::from_us(rng.below(15_000)))
+            (Span::from_us(4_000 + rng.below(8_000)), Span::from_us(rng.below(15_000)))
         };
         self.sim.sleep(early).await;
         if matches!(fate, Fate::DiesBefore | Fate::StaysAway) {
@@ -186,6 +191,8 @@ fn crashes(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
         rng: RefCell::new(Seed::new(seed).child("crash").rng()),
         next: Cell::new(0),
         acknowledged: Cell::new(0),
+        is_over: Cell::new(false),
+        lanes: Cell::new(0),
     });
     executor
         .block_on(async {
@@ -215,6 +222,72 @@ fn crashes(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
         })
         .unwrap();
     case.ssds.iter().for_each(|ssd| ssd.check().unwrap());
+}
+
+/// Power is cut to all members some times while the host and its array live on.
+fn cuts(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
+    let what = format!("{word}, journal {journal}, {mode}, {fate:?}, the host lives, seed {seed}");
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let buffer = format!("buffer.mode={mode}");
+    let count = shape(word).members;
+    let ssds: Vec<Rc<Ssd>> = (0..count).map(|number| ssd(&sim, &[&buffer], seed * 100 + number as u64)).collect();
+    let below = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
+    let journal = format!("array.journal={journal}");
+    let settings = vec!["array.chunk=8KiB", "array.technique=tea2", "array.rebuild_rate=0", &journal];
+    let (dead, is_volatile) = (Rc::default(), mode == "volatile");
+    let case = Case { sim: sim.clone(), word, settings, ssds, below, dead, is_volatile };
+    let load = Rc::new(Load {
+        possible: RefCell::default(),
+        rng: RefCell::new(Seed::new(seed).child("cuts").rng()),
+        next: Cell::new(0),
+        acknowledged: Cell::new(0),
+        is_over: Cell::new(false),
+        lanes: Cell::new(0),
+    });
+    executor
+        .block_on(async {
+            let members = Case::members(&case.fuses(None));
+            let array = Array::create(&sim, shape(case.word), config(&case.settings), members).await.unwrap();
+            let issuer = Rc::new(Issuer::new(&sim));
+            for lane in 0..LANES {
+                sim.spawn(load.clone().run(array.clone(), issuer.clone(), lane, is_volatile));
+            }
+            case.dead.set(fate == Fate::DiesBefore);
+            for _ in 0..4 {
+                let pause = 2_000 + load.rng.borrow_mut().below(20_000);
+                sim.sleep(Span::from_us(pause)).await;
+                case.ssds.iter().for_each(|ssd| ssd.media().cut_power(Span::from_us(50)));
+                sim.sleep(Span::from_ms(80)).await;
+            }
+            load.is_over.set(true);
+            while load.lanes.get() > 0 {
+                sim.sleep(Span::from_ms(1)).await;
+            }
+            assert!(load.acknowledged.get() > 0, "{what}: nothing was written");
+            assert_eq!(array.missing().is_empty(), fate == Fate::Well, "{what}");
+            // Half-written stripes are made consistent beside the commands of hosts; until then, copies may differ.
+            sim.sleep(Span::from_s(5)).await;
+            load.check(&array, &issuer, &what).await;
+            if fate == Fate::Well {
+                let scrubbed = array.scrub().await;
+                assert_eq!((scrubbed.mismatches, scrubbed.unreadable), (0, 0), "{what}");
+                load.check(&array, &issuer, &what).await;
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_host_outlives_a_power_cut() {
+    for seed in seed()..seed() + 4 {
+        for word in ["raid5:4", "raid6:5", "raid1:2"] {
+            for (journal, mode) in [("intent", "capacitor"), ("intent", "volatile"), ("data", "volatile")] {
+                cuts(word, journal, mode, Fate::Well, seed);
+                cuts(word, journal, mode, Fate::DiesBefore, seed);
+            }
+        }
+    }
 }
 
 #[test]

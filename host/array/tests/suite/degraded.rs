@@ -13,11 +13,11 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::rig::{config, queue, seed, shape, ssd};
 
 /// A drive that can be pulled, and reads of which can fail.
-struct Pulled {
-    below: Rc<dyn Drive>,
-    is_gone: Cell<bool>,
+pub(crate) struct Pulled {
+    pub(crate) below: Rc<dyn Drive>,
+    pub(crate) is_gone: Cell<bool>,
     /// Reads that touch this block fail, until it is written.
-    bad: Cell<Option<u64>>,
+    pub(crate) bad: Cell<Option<u64>>,
 }
 
 impl Drive for Pulled {
@@ -41,7 +41,7 @@ impl Drive for Pulled {
     }
 }
 
-struct Rig {
+pub(crate) struct Rig {
     sim: Sim,
     array: Rc<Array>,
     drives: Vec<Rc<Pulled>>,

@@ -3,5 +3,6 @@
 mod conformance;
 mod crash;
 mod degraded;
+mod hazards;
 mod rig;
 mod tails;

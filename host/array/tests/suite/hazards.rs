@@ -1,0 +1,260 @@
+//! Rare orders of events that could lose data: each test is one such order.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
+use nandscape_host_array::{Array, Member};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::degraded::Pulled;
+use crate::rig::{SMALL, config, queue, shape, ssd};
+
+/// A drive that holds its writes back while it is told to, and answers each with an error when that is asked for.
+struct Held {
+    below: Rc<dyn Drive>,
+    holds: Cell<bool>,
+    writes: RefCell<Vec<Io>>,
+    /// What a Flush ends with.
+    flush: Cell<Status>,
+}
+
+impl Held {
+    fn fail_one(&self) {
+        let io = self.writes.borrow_mut().remove(0);
+        io.token.complete(Completion::of(Status::WRITE_FAULT));
+    }
+}
+
+impl Drive for Held {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        match IoOpcode(io.command.opcode) {
+            IoOpcode::WRITE if self.holds.get() => self.writes.borrow_mut().push(io),
+            IoOpcode::FLUSH if !self.flush.get().is_success() => io.token.complete(Completion::of(self.flush.get())),
+            _ => self.below.submit(io),
+        }
+    }
+}
+
+fn member(io: Rc<dyn Drive>) -> Member {
+    Member { io, admin: None }
+}
+
+fn held(sim: &Sim, number: u64) -> Rc<Held> {
+    let below = queue(sim, &ssd(sim, &[], number), 1);
+    Rc::new(Held { below, holds: Cell::new(false), writes: RefCell::default(), flush: Cell::new(Status::SUCCESS) })
+}
+
+fn pulled(sim: &Sim, number: u64) -> Rc<Pulled> {
+    let below = queue(sim, &ssd(sim, &[], number), 1);
+    Rc::new(Pulled { below, is_gone: Cell::new(false), bad: Cell::new(None) })
+}
+
+const SETTINGS: [&str; 3] = ["array.technique=tea2", "array.chunk=8KiB", "array.rebuild_rate=0"];
+
+async fn write(issuer: &Issuer, array: &Rc<Array>, slba: u64, blocks: u32, byte: u8) -> Status {
+    let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, blocks);
+    issuer.execute(&**array, entry, HostMem::from_bytes(&vec![byte; blocks as usize * 512])).await.status
+}
+
+async fn read(issuer: &Issuer, array: &Rc<Array>, slba: u64, blocks: u32) -> Vec<u8> {
+    let mem = HostMem::zeroed(blocks as usize * 512);
+    let entry = SubmissionEntry::blocks(IoOpcode::READ, 1, slba, blocks);
+    assert_eq!(issuer.execute(&**array, entry, mem.clone()).await.status, Status::SUCCESS);
+    mem.to_vec()
+}
+
+async fn rebuilt(sim: &Sim, array: &Rc<Array>) {
+    while array.rebuilding().is_some() {
+        sim.sleep(Span::from_ms(1)).await;
+    }
+    assert_eq!(array.missing(), [0usize; 0]);
+}
+
+#[test]
+fn what_was_journalled_before_a_rebuild_does_not_undo_what_was_written_after_it() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Pulled>> = (0..4).map(|number| pulled(&sim, number)).collect();
+    let members = || drives.iter().filter(|drive| !drive.is_gone.get()).map(|drive| member(drive.clone())).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let array = Array::create(&sim, shape("raid5:3"), config(&SETTINGS), members()).await.unwrap();
+            drives[1].is_gone.set(true);
+            for stripe in 0..4 {
+                assert!(write(&issuer, &array, stripe * 32, 8, 1).await.is_success());
+            }
+            rebuilt(&sim, &array).await;
+            for stripe in 0..4 {
+                assert!(write(&issuer, &array, stripe * 32, 8, 2).await.is_success());
+            }
+            drop(array);
+            for _ in 0..2 {
+                let array = Array::open(&sim, config(&SETTINGS), members()).await.unwrap();
+                for stripe in 0..4 {
+                    assert_eq!(read(&issuer, &array, stripe * 32, 8).await, [2; 4_096], "stripe {stripe}");
+                }
+                assert_eq!(array.scrub().await.mismatches, 0);
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn late_errors_of_a_dead_drive_do_not_fail_the_spare_in_its_place() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Held>> = (0..3).map(|number| held(&sim, number)).collect();
+    let members = drives.iter().map(|drive| member(drive.clone())).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let array = Array::new(&sim, shape("raid1:2"), config(&SETTINGS), members).unwrap();
+            drives[0].holds.set(true);
+            let send = |slba: u64, byte: u8| {
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, 8);
+                issuer.execute(&*array, entry, HostMem::from_bytes(&[byte; 4_096]))
+            };
+            let (one, other) = (send(0, 1), send(64, 2));
+            while drives[0].writes.borrow().len() < 2 {
+                sim.sleep(Span::from_us(10)).await;
+            }
+            drives[0].fail_one();
+            sim.sleep(Span::from_ms(2)).await;
+            drives[0].fail_one();
+            assert_eq!((one.await.status, other.await.status), (Status::SUCCESS, Status::SUCCESS));
+            rebuilt(&sim, &array).await;
+            assert_eq!(read(&issuer, &array, 0, 8).await, [1; 4_096]);
+            assert_eq!(read(&issuer, &array, 64, 8).await, [2; 4_096]);
+            assert_eq!(array.scrub().await.mismatches, 0);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_second_spare_gets_the_first_stripe_too() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Pulled>> = (0..5).map(|number| pulled(&sim, number)).collect();
+    let members = drives.iter().map(|drive| member(drive.clone())).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let array = Array::new(&sim, shape("raid5:3"), config(&SETTINGS), members).unwrap();
+            for stripe in 0..3 {
+                assert!(write(&issuer, &array, stripe * 32, 32, 7).await.is_success());
+            }
+            drives[1].is_gone.set(true);
+            drives[3].is_gone.set(true);
+            assert_eq!(read(&issuer, &array, 0, 96).await, [7; 96 * 512]);
+            rebuilt(&sim, &array).await;
+            assert_eq!(array.member_of(4), Some(1));
+            assert_eq!(read(&issuer, &array, 0, 96).await, [7; 96 * 512]);
+            assert_eq!(array.scrub().await.mismatches, 0);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_flush_that_loses_data_fails() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Held>> = (0..2).map(|number| held(&sim, number)).collect();
+    let members = drives.iter().map(|drive| member(drive.clone())).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let array = Array::new(&sim, shape("raid0:2"), config(&[]), members).unwrap();
+            drives[1].flush.set(Status::WRITE_FAULT);
+            for _ in 0..2 {
+                let ended = issuer.execute(&*array, SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none()).await;
+                assert_eq!(ended.status.meaning(), Status::WRITE_FAULT);
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn drives_of_two_arrays_are_not_mixed() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Pulled>> = (0..5).map(|number| pulled(&sim, number)).collect();
+    let of = |range: std::ops::Range<usize>| drives[range].iter().map(|drive| member(drive.clone())).collect();
+    executor
+        .block_on(async {
+            drop(Array::create(&sim, shape("raid5:3"), config(&SETTINGS), of(0..3)).await.unwrap());
+            let mirror = Array::create(&sim, shape("raid1:2"), config(&SETTINGS), of(3..5)).await.unwrap();
+            mirror.fail_member(0);
+            sim.sleep(Span::from_ms(10)).await;
+            drop(mirror);
+            let mixed = Array::open(&sim, config(&SETTINGS), of(1..5)).await.err().map(|error| error.to_string());
+            assert!(mixed.as_ref().is_some_and(|error| error.contains("are of two arrays")), "{mixed:?}");
+            assert!(Array::open(&sim, config(&SETTINGS), of(0..3)).await.is_ok());
+        })
+        .unwrap();
+}
+
+#[test]
+fn without_kept_data_too_a_write_fails_that_needs_what_cannot_be_read() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let mut profile = Profile::load("default").unwrap();
+    SMALL.iter().for_each(|change| profile.set(change).unwrap());
+    let profile = profile.resolve().unwrap();
+    let drive = |number: u64| {
+        let ssd = Rc::new(Ssd::new(&sim, &profile, StoreKind::None, Seed::new(3).nth(number)).unwrap());
+        Rc::new(Pulled { below: queue(&sim, &ssd, 1), is_gone: Cell::new(false), bad: Cell::new(None) })
+    };
+    let drives: Vec<Rc<Pulled>> = (0..4).map(drive).collect();
+    let members = drives.iter().map(|drive| member(drive.clone())).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let array = Array::new(&sim, shape("raid5:4"), config(&SETTINGS), members).unwrap();
+            for drive in &drives[..3] {
+                drive.bad.set(Some(0));
+            }
+            let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 4, 2);
+            drives[0].bad.set(Some(4));
+            drives[1].bad.set(Some(4));
+            drives[2].bad.set(Some(4));
+            let ended = issuer.execute(&*array, entry, HostMem::none()).await;
+            assert_eq!(ended.status.meaning(), Status::UNRECOVERED_READ_ERROR);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_scrub_writes_again_what_cannot_be_read_parity_too() {
+    for word in ["raid5:3", "raid6:4", "raid1:2"] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let shape = shape(word);
+        let drives: Vec<Rc<Pulled>> = (0..shape.members as u64).map(|number| pulled(&sim, number)).collect();
+        let members = drives.iter().map(|drive| member(drive.clone())).collect();
+        executor
+            .block_on(async {
+                let issuer = Issuer::new(&sim);
+                let array = Array::new(&sim, shape, config(&SETTINGS), members).unwrap();
+                assert!(write(&issuer, &array, 0, 32, 9).await.is_success());
+                for drive in &drives {
+                    drive.bad.set(Some(3));
+                    let scrubbed = array.scrub().await;
+                    assert_eq!((scrubbed.unreadable, scrubbed.mismatches), (1, 0), "{word}");
+                    assert_eq!(drive.bad.get(), None, "{word}: it was not written again");
+                }
+                assert_eq!(array.stats().repairs, drives.len() as u64, "{word}");
+                assert_eq!(read(&issuer, &array, 0, 32).await, [9; 32 * 512], "{word}");
+                assert_eq!(array.scrub().await.mismatches, 0, "{word}");
+            })
+            .unwrap();
+    }
+}
