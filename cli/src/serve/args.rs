@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_host_array::Config;
 use nandscape_lab_run::host_ftl::{HostedSpec, Moving};
 use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::recording::Kept;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
+use super::array::ArrayArg;
 use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
@@ -18,6 +20,7 @@ use super::{faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
+use crate::sim_array;
 use crate::state_words::live_state;
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
@@ -45,6 +48,9 @@ Examples:
 
   nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock
         another server's drive, over NBD
+  nandscape serve --array raid5:4 --drive femu-teafa --set array.technique=teafa \\
+      --set capacity=4GiB --nbd unix:n.sock
+        four drives as one, with reads that evade garbage collection
   nandscape serve --drive default --set capacity=32GiB --store file:drive.nand \\
       --nbd unix:n.sock
   nandscape serve --store file:drive.nand --nbd unix:n.sock
@@ -77,6 +83,15 @@ pub(crate) struct ServeArgs {
     /// the profile that it was made with
     #[arg(long, value_name = "[NAME=]P", required_unless_present = "store")]
     drive: Vec<String>,
+    /// Make one drive of all: an array LEVEL:N with level raid0, raid1, raid5, raid6 or raid10, such as raid5:4, and the name that
+    /// clients use. One --drive P gives all N members; else each --drive is one, of this process or behind NVMe/TCP, and those
+    /// beyond N are spares. Its keys are set with --set array.KEY=VALUE. Over models in memory it ends with the server; over
+    /// files (--store PATH: PATH.0, PATH.1 ...) and drives behind NVMe/TCP it has records on them, and goes on
+    #[arg(long, value_name = "[NAME=]LEVEL:N")]
+    array: Option<ArrayArg>,
+    /// Make the array anew on drives that are there already: what they hold is lost
+    #[arg(long, requires = "array")]
+    array_create: bool,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -226,8 +241,10 @@ impl ServeArgs {
     /// The drives of each reactor.
     pub(super) fn plan(&self) -> Result<Vec<Part>, Failure> {
         let named = self.named()?;
-        if !(1..=named.len()).contains(&self.reactors) {
-            let (reactors, drives) = (self.reactors, named.len());
+        self.check_array()?;
+        let served = self.served(&named).len();
+        if !(1..=served).contains(&self.reactors) {
+            let (reactors, drives) = (self.reactors, served);
             return input(format!("--reactors {reactors}: each drive runs on one thread, so give 1 to {drives}"));
         }
         if self.reactors > 1 && (self.record.is_some() || self.chrome_trace.is_some()) {
@@ -241,23 +258,24 @@ impl ServeArgs {
         }
         self.check_remote(&named, &names)?;
         let faults = faults::of_each(&self.fault, &names)?;
-        let stores = stores::of_each(&self.store, &names)?;
+        let stores = self.stores_of(&names)?;
         self.check_stores(&named, &stores)?;
+        let (array, set) = self.split()?;
         let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
-        let saves = states::of_each("--save-state", &self.save_state, &names)?;
+        let saves = self.saves()?;
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
             Named::Profile(profile) if stores[number].target().is_some() => {
                 Ok(PlannedDrive::Hosted(self.hosted(name, profile, (number as u64, &stores[number]))))
             }
             Named::Profile(profile) => {
-                let resolved = resolve_with(profile, &self.set, &faults[number])?;
+                let resolved = resolve_with(profile, &set, &faults[number])?;
                 let spec = self.spec(name, resolved, (number as u64, &stores[number]));
                 states::begins_in(spec, states[number].as_deref()).map(PlannedDrive::Model)
             }
             Named::Stored(drive) => {
                 let profile = Profile::of_keys(&drive.profile_name, drive.keys);
-                let resolved = resolve_profile((&drive.profile_name, profile), &self.set, &faults[number])?;
+                let resolved = resolve_profile((&drive.profile_name, profile), &set, &faults[number])?;
                 Ok(PlannedDrive::Model(self.spec(name, resolved, (number as u64, &stores[number]))))
             }
             // A rule that names no drive is for the models.
@@ -269,6 +287,10 @@ impl ServeArgs {
         }
         let in_memory = drives.iter().zip(&stores).filter(|(_, store)| **store == StoreArg::Ram);
         memory::tell_if_too_large(in_memory.map(|(drive, _)| drive.memory()).sum());
+        let drives = match (&self.array, array) {
+            (Some(array), Some(config)) => vec![array.over(drives, &stores, config, self.array_create)?],
+            _ => drives,
+        };
         let share = |reactor: usize| reactor * drives.len() / self.reactors;
         let part =
             |reactor: usize| Part { seed: self.seed(), drives: drives[share(reactor)..share(reactor + 1)].to_vec() };
@@ -279,13 +301,55 @@ impl ServeArgs {
         self.seed.unwrap_or(1)
     }
 
-    /// The drives by name, with what each is.
+    /// The drives by name, with what each is: of an array, its members and spares.
     fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
         if self.drive.is_empty() {
+            if let Some(array) = &self.array {
+                return input(format!("--array {}: give its drives with --drive", array.shape));
+            }
             let (name, drive) = stores::held(&self.store)?;
             return Ok(vec![(name, Named::Stored(Box::new(drive)))]);
         }
-        self.drive.iter().map(|word| plan::named(word)).collect()
+        let named = self.drive.iter().map(|word| plan::named(word)).collect::<Result<Vec<_>, Failure>>()?;
+        match &self.array {
+            Some(array) => array.members(named),
+            None => Ok(named),
+        }
+    }
+
+    /// The names that clients use.
+    fn served(&self, named: &[(String, Named<'_>)]) -> Vec<String> {
+        match &self.array {
+            Some(array) => vec![array.name.clone()],
+            None => named.iter().map(|(name, _)| name.clone()).collect(),
+        }
+    }
+
+    /// The settings of the array, and the changes of the drives' keys.
+    fn split(&self) -> Result<(Option<Config>, Vec<String>), Failure> {
+        let Some(array) = &self.array else { return Ok((None, self.set.clone())) };
+        let (config, rest) = sim_array::parts(array.shape, &self.set)?;
+        Ok((Some(config), rest))
+    }
+
+    /// Options that are of drives alone.
+    fn check_array(&self) -> Result<(), Failure> {
+        let Some(array) = &self.array else { return Ok(()) };
+        let given = [
+            ("--record", self.record.is_some(), "a recording is of drives, not of an array over them"),
+            ("--save-state", !self.save_state.is_empty(), "a state is of one drive"),
+        ];
+        match given.iter().find(|(_, is_given, _)| *is_given) {
+            Some((option, _, why)) => input(format!("{option}: {why}; leave it out with --array {}", array.shape)),
+            None => Ok(()),
+        }
+    }
+
+    fn stores_of(&self, names: &[String]) -> Result<Vec<StoreArg>, Failure> {
+        match &self.array {
+            Some(_) => stores::of_each(&ArrayArg::spread(&self.store, names), names),
+            None => stores::of_each(&self.store, names),
+        }
     }
 
     /// Options that remote drives have no use for: one that concerns no drive at all is refused.
@@ -393,13 +457,12 @@ impl ServeArgs {
     /// Where each drive's flash is.
     pub(super) fn stores(&self) -> Result<Vec<StoreArg>, Failure> {
         let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
-        stores::of_each(&self.store, &names)
+        self.stores_of(&names)
     }
 
     /// The PCI functions.
     pub(super) fn functions(&self) -> Result<Vec<FunctionArg>, Failure> {
-        let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
-        functions::of_words(&self.vfio_user, &names)
+        functions::of_words(&self.vfio_user, &self.served(&self.named()?))
     }
 
     fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> DriveSpec {
@@ -426,8 +489,7 @@ impl ServeArgs {
 
     /// The file that the state of each drive is saved to at the end.
     pub(super) fn saves(&self) -> Result<Vec<Option<PathBuf>>, Failure> {
-        let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
-        states::of_each("--save-state", &self.save_state, &names)
+        states::of_each("--save-state", &self.save_state, &self.served(&self.named()?))
     }
 
     /// A state is for a model in memory, and is its precondition.

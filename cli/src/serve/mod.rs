@@ -1,6 +1,7 @@
 //! `nandscape serve`: live drives in real time, for any client.
 
 mod args;
+mod array;
 mod descriptors;
 mod faults;
 mod functions;
@@ -34,6 +35,7 @@ use crate::files::Files;
 use crate::output;
 use functions::FunctionArg;
 use notes::Notes;
+use plan::PlannedDrive;
 use reactors::{LiveDrive, Running, start_all};
 use stores::StoreArg;
 
@@ -60,7 +62,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut stores = args.stores()?.into_iter();
     let mut files = Vec::new();
     for part in &plan {
-        let of_reactor: Vec<StoreArg> = stores.by_ref().take(part.drives.len()).collect();
+        let of_reactor: Vec<StoreArg> =
+            stores.by_ref().take(part.drives.iter().map(PlannedDrive::flashes).sum()).collect();
         files.push(stores::open_all(part, &of_reactor, args)?);
     }
     let running = start_all(plan.into_iter().zip(files).collect(), args, &notes, move || {

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
 use nandscape_lab_run::host_ftl::{HostedExport, HostedSpec};
-use nandscape_lab_run::{DriveSpec, LiveDrives, Progress, RemoteExport, RemoteSpec, SsdExport};
+use nandscape_lab_run::{
+    ArrayExport, ArraySpec, DriveSpec, LiveDrives, MemberSpec, Progress, RemoteExport, RemoteSpec, SsdExport,
+};
+use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
-use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::Export;
 
 use crate::failure::Failure;
@@ -35,6 +37,8 @@ pub(super) enum PlannedDrive {
     Remote(RemoteSpec),
     /// An FTL over the flash of another server's open-channel drive.
     Hosted(HostedSpec),
+    /// An array of drives.
+    Array(Box<ArraySpec>),
 }
 
 /// What `--drive` names.
@@ -53,6 +57,21 @@ impl PlannedDrive {
             PlannedDrive::Model(spec) => &spec.name,
             PlannedDrive::Remote(spec) => &spec.name,
             PlannedDrive::Hosted(spec) => &spec.name,
+            PlannedDrive::Array(spec) => &spec.name,
+        }
+    }
+
+    /// Drives that may have a file: of an array, each of its drives.
+    pub(super) fn flashes(&self) -> usize {
+        if let PlannedDrive::Array(spec) = self { spec.members.len() } else { 1 }
+    }
+
+    /// The models that have flash here, in the order of their files.
+    pub(super) fn models(&self) -> Vec<Option<&DriveSpec>> {
+        match self {
+            PlannedDrive::Model(spec) => vec![Some(spec)],
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => vec![None],
+            PlannedDrive::Array(spec) => spec.members.iter().map(MemberSpec::model).collect(),
         }
     }
 
@@ -68,7 +87,7 @@ impl PlannedDrive {
     pub(super) fn memory(&self) -> u64 {
         match self {
             PlannedDrive::Model(spec) => spec.resolve().map_or(0, |resolved| resolved.capacity()),
-            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => 0,
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => 0,
         }
     }
 }
@@ -82,7 +101,7 @@ impl Part {
     pub(super) fn recorded(&self) -> LiveDrives {
         let models = self.drives.iter().filter_map(|drive| match drive {
             PlannedDrive::Model(spec) => Some(spec.clone()),
-            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => None,
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => None,
         });
         LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: self.seed, drives: models.collect() }
     }
@@ -90,25 +109,34 @@ impl Part {
     /// Makes the drives, those that have a file in it.
     pub(super) fn build(
         &self,
-        sim: &Sim,
+        executor: &mut Executor,
         files: Vec<Option<StoreFile>>,
         progress: &dyn Progress,
     ) -> anyhow::Result<Vec<Served>> {
-        let build = |(drive, file): (&PlannedDrive, Option<StoreFile>)| match drive {
+        let (sim, mut files) = (&executor.sim(), files.into_iter());
+        let build = |drive: &PlannedDrive| match drive {
             PlannedDrive::Model(spec) => {
+                let file = files.next().flatten();
                 let export = Rc::new(spec.build_in(sim, self.seed, file, progress)?);
                 Ok(Served::Model(export, spec.profile_name.clone()))
             }
             PlannedDrive::Remote(spec) => {
+                files.next();
                 let export = spec.connect(sim).map_err(|problem| anyhow::anyhow!("--drive {problem}"))?;
                 Ok(Served::Remote(Rc::new(export), spec.target.to_string()))
             }
             PlannedDrive::Hosted(spec) => {
+                files.next();
                 let export = spec.connect(sim, self.seed).map_err(|problem| anyhow::anyhow!("{problem}"))?;
                 Ok(Served::Hosted(Rc::new(export), spec.clone()))
             }
+            PlannedDrive::Array(spec) => {
+                let files = files.by_ref().take(spec.members.len()).collect();
+                let export = spec.build(executor, self.seed, files, progress).map_err(anyhow::Error::msg)?;
+                Ok(Served::Array(Rc::new(export), spec.shape.to_string()))
+            }
         };
-        self.drives.iter().zip(files).map(build).collect()
+        self.drives.iter().map(build).collect()
     }
 }
 
@@ -117,6 +145,7 @@ pub(super) enum Served {
     Model(Rc<SsdExport>, String),
     Remote(Rc<RemoteExport>, String),
     Hosted(Rc<HostedExport>, HostedSpec),
+    Array(Rc<ArrayExport>, String),
 }
 
 impl Served {
@@ -125,13 +154,15 @@ impl Served {
             Served::Model(export, _) => export.clone(),
             Served::Remote(export, _) => export.clone(),
             Served::Hosted(export, _) => export.clone(),
+            Served::Array(export, _) => export.clone(),
         }
     }
 
-    /// Its profile, or its URL.
+    /// Its profile, its URL, or its level.
     pub(super) fn made_from(&self) -> &str {
         match self {
             Served::Model(_, profile) => profile,
+            Served::Array(_, level) => level,
             Served::Remote(_, url) => url,
             Served::Hosted(_, spec) => &spec.profile,
         }
@@ -148,6 +179,7 @@ impl Served {
             Served::Model(export, _) => export.profile().max_queue_pairs(),
             Served::Remote(export, _) => export.max_queue_pairs(),
             Served::Hosted(export, _) => export.max_queue_pairs(),
+            Served::Array(export, _) => export.max_queue_pairs(),
         }
     }
 
@@ -156,6 +188,9 @@ impl Served {
         match self {
             Served::Model(export, _) => export.ssd().check(),
             Served::Hosted(export, _) => export.ssd().check(),
+            Served::Array(export, _) => export.models().try_for_each(|(name, model)| {
+                model.ssd().check().map_err(|problem| format!("drive {name}: {problem}"))
+            }),
             // They are where the drive is.
             Served::Remote(..) => Ok(()),
         }
@@ -180,12 +215,15 @@ impl Served {
 
     /// Turns the drive off. What went wrong with its file.
     fn close(&self, executor: &mut Executor, name: &str) -> Option<anyhow::Error> {
-        let Served::Model(export, _) = self else { return None };
-        // A drive that stands still has no way to write more than it has.
-        let _ = executor.block_on(export.ssd().shut_down());
-        let error = export.ssd().close().err()?;
-        let left = "it holds at most what was written before";
-        Some(anyhow::anyhow!("the file of drive {name} cannot be written: {error}; {left}"))
+        match self {
+            Served::Model(export, _) => close(executor, name, export),
+            Served::Array(export, _) => {
+                // All of them are to be closed.
+                let errors: Vec<_> = export.models().filter_map(|(name, model)| close(executor, name, model)).collect();
+                errors.into_iter().next()
+            }
+            Served::Remote(..) | Served::Hosted(..) => None,
+        }
     }
 
     /// What a user should know of a drive that the command line does not describe.
@@ -194,12 +232,21 @@ impl Served {
         let size = format!("{} in blocks of {} bytes", Bytes(info.bytes()), info.lba_bytes);
         match self {
             Served::Model(..) => None,
+            Served::Array(export, _) => Some(format!("drive {name} is an array: {}; {size}", export.describe())),
             Served::Remote(export, url) => Some(format!("drive {name} is {url}: {}; {size}", export.identity())),
             Served::Hosted(_, HostedSpec { target, .. }) => Some(format!(
                 "drive {name} is an FTL of this process over {target}: {size}; what it holds ends with this process"
             )),
         }
     }
+}
+
+fn close(executor: &mut Executor, name: &str, export: &SsdExport) -> Option<anyhow::Error> {
+    // A drive that stands still has no way to write more than it has.
+    let _ = executor.block_on(export.ssd().shut_down());
+    let error = export.ssd().close().err()?;
+    let left = "it holds at most what was written before";
+    Some(anyhow::anyhow!("the file of drive {name} cannot be written: {error}; {left}"))
 }
 
 /// A drive's name, and what it is.

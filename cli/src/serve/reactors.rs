@@ -178,9 +178,9 @@ fn serve(
     if let Some(core) = wishes.core {
         nandscape_transport_reactor::pin_to_core(core).with_context(|| format!("--pin: core {core}"))?;
     }
-    let executor = Executor::new();
+    let mut executor = Executor::new();
     let sim = executor.sim();
-    let drives = part.build(&sim, files, &*progress::bar())?;
+    let drives = part.build(&mut executor, files, &*progress::bar())?;
     if wishes.trace {
         sim.trace().switch_on();
     }

@@ -128,11 +128,11 @@ fn input<T>(word: &str, problem: &str) -> Result<T, Failure> {
 
 /// Opens the files of a reactor's drives, and makes those that do not exist. `stores` are those of its drives.
 pub(super) fn open_all(part: &Part, stores: &[StoreArg], args: &ServeArgs) -> Result<Vec<Option<StoreFile>>, Failure> {
-    let open = |(drive, store): (&PlannedDrive, &StoreArg)| match (drive, store.path()) {
-        (PlannedDrive::Model(spec), Some(path)) => open(spec, part.seed, path, args).map(Some),
+    let open = |(model, store): (Option<&DriveSpec>, &StoreArg)| match (model, store.path()) {
+        (Some(spec), Some(path)) => open(spec, part.seed, path, args).map(Some),
         _ => Ok(None),
     };
-    part.drives.iter().zip(stores).map(open).collect()
+    part.drives.iter().flat_map(PlannedDrive::models).zip(stores).map(open).collect()
 }
 
 fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs) -> Result<StoreFile, Failure> {

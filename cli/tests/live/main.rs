@@ -6,6 +6,7 @@
 //! | `server` | runs the server, tells when it serves, ends it |
 //! | `tools` | runs the clients |
 //! | `integrity` | what is written is read, under garbage collection, by each client |
+//! | `arrays` | arrays of drives, some of which are killed |
 //! | `dashboard` | the live page, in a browser |
 //! | `ending` | clients that are killed, servers that are told to end |
 //! | `guests` | Linux guests as hosts |
@@ -25,6 +26,7 @@
 //! | `recordings` | recorded and replayed, and what is no recording |
 #![cfg(target_os = "linux")]
 
+mod arrays;
 mod bench;
 mod dashboard;
 mod ending;

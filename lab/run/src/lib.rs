@@ -15,6 +15,7 @@
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
+//! | `served_array` | an array of drives, served as one (Linux) |
 //! | `snapshot` | a drive's counters at one time |
 //! | `part` | the figures of each of several FTLs |
 //! | `placement` | the figures of each handle by which hosts place data |
@@ -63,6 +64,8 @@ pub mod results;
 mod rig;
 mod saved;
 pub mod search;
+#[cfg(target_os = "linux")]
+mod served_array;
 mod simulation;
 mod snapshot;
 mod stack;
@@ -94,6 +97,8 @@ pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, History, Settled, Start, StateError, StateFile, check_can_write};
+#[cfg(target_os = "linux")]
+pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Layer, Shared, Stack, StackFinished};
 pub use upkeep::{Recoveries, Upkeep};

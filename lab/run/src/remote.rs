@@ -119,8 +119,8 @@ impl Export for RemoteExport {
         Err(format!("the drive is {}: faults are ordered where it is", self.far.url))
     }
 
-    fn source(&self) -> Option<Rc<dyn Source>> {
-        Some(self.far.clone())
+    fn sources(&self) -> Vec<Rc<dyn Source>> {
+        vec![self.far.clone()]
     }
 }
 
@@ -148,6 +148,11 @@ impl Far {
     /// Where it is.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The connection.
+    pub(crate) fn connection(&self) -> &Rc<NvmeTcp> {
+        &self.drive
     }
 
     /// How the connection is.

@@ -2,31 +2,39 @@
 
 use std::time::Instant;
 
-use nandscape_sim::Time;
+use nandscape_sim::{Span, Time};
 
 /// The wall clock of one reactor: counts from when it was started, in every thread alike.
 #[derive(Copy, Clone, Debug)]
 pub struct WallClock {
     start: Instant,
+    /// Its time when it was started.
+    first: Span,
 }
 
 impl WallClock {
     /// Begins now.
     #[expect(clippy::disallowed_methods, reason = "this is the wall clock")]
     pub fn start() -> WallClock {
-        WallClock { start: Instant::now() }
+        WallClock { start: Instant::now(), first: Span::ZERO }
+    }
+
+    /// Begins now, at the time of a model that has run before.
+    pub fn start_at(first: Time) -> WallClock {
+        WallClock { first: first.since(Time::ZERO), ..WallClock::start() }
     }
 
     /// Time since it began. A model that keeps up is no further than this.
     #[inline]
     #[expect(clippy::disallowed_methods, reason = "this is the wall clock")]
     pub fn now(&self) -> Time {
-        Time::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        let elapsed = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Time::from_ns(elapsed.saturating_add(self.first.ns()))
     }
 
     /// As if more time had passed.
     #[cfg(test)]
-    pub(crate) fn put_forward(&mut self, by: nandscape_sim::Span) {
+    pub(crate) fn put_forward(&mut self, by: Span) {
         self.start -= std::time::Duration::from_nanos(by.ns());
     }
 }

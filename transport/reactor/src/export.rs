@@ -80,10 +80,10 @@ pub trait Export {
         Err("this drive takes no orders".to_owned())
     }
 
-    /// The drive outside this process that it stands for, if it does.
+    /// The drives outside this process that it stands for.
     #[cfg(target_os = "linux")]
-    fn source(&self) -> Option<Rc<dyn crate::source::Source>> {
-        None
+    fn sources(&self) -> Vec<Rc<dyn crate::source::Source>> {
+        Vec::new()
     }
 
     /// The fault rules of the drive, and how often each was applied.

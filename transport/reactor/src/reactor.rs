@@ -174,9 +174,11 @@ impl Reactor {
     /// When the system has no more descriptors.
     pub fn with_memory(setup: Setup, bytes: usize) -> io::Result<(Reactor, Handle)> {
         let mut waiter = Waiter::new()?;
-        let clock = WallClock::start();
-        let (handle, inbox) = Handle::new(waiter.waker(), clock);
         let Setup { executor, port, names, poll, log } = setup;
+        // The drives may have worked before, to open an array.
+        let first = executor.sim().now();
+        let clock = WallClock::start_at(first);
+        let (handle, inbox) = Handle::new(waiter.waker(), clock);
         let sources = Sources::of(port.exports(), &names, &mut waiter)?;
         let figures = names.into_iter().map(|name| ExportFigures { name, ..ExportFigures::default() }).collect();
         let reactor = Reactor {
@@ -213,9 +215,9 @@ impl Reactor {
             asked: Vec::new(),
             answered: None,
             watch: None,
-            turn: Time::ZERO,
-            begun: Time::ZERO,
-            last_activity: Time::ZERO,
+            turn: first,
+            begun: first,
+            last_activity: first,
             stopping: None,
             recording_problem: None,
             sources,

@@ -156,8 +156,8 @@ impl Export for HostedExport {
         }
     }
 
-    fn source(&self) -> Option<Rc<dyn Source>> {
-        Some(self.far.clone())
+    fn sources(&self) -> Vec<Rc<dyn Source>> {
+        vec![self.far.clone()]
     }
 
     fn settings(&self) -> Vec<(String, String)> {

@@ -9,6 +9,7 @@
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
 //! | `report` | the figures |
+//! | `settle` | a task of a model before it is served |
 //! | `target` | a host of one's own on a drive behind NVMe/TCP or vfio-user |
 //!
 //! Latencies run from the submission (closed loads) or arrival (open loads) of a request to the moment at which the loop
@@ -21,6 +22,7 @@ mod pacer;
 mod patience;
 mod report;
 mod ring;
+mod settle;
 mod target;
 
 use std::cell::Cell;
@@ -33,6 +35,7 @@ use nandscape_sim::{Seed, Span};
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
 pub use report::WallReport;
+pub(crate) use settle::settle;
 pub use target::{Connection, on_target};
 
 use crate::host::Moment;

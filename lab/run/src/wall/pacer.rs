@@ -62,11 +62,20 @@ pub(super) struct Pacer {
 
 impl Pacer {
     pub(super) fn new(busy: bool, patience: Patience) -> Pacer {
-        let executor = Executor::new();
+        Pacer::over(Executor::new(), busy, patience)
+    }
+
+    /// A loop of a model that is there already.
+    pub(super) fn over(executor: Executor, busy: bool, patience: Patience) -> Pacer {
         // The system may delay a thread's timers by 50 us unless it is told not to; where it refuses, they are late.
         let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
-        let (sim, clock) = (executor.sim(), WallClock::start());
+        let sim = executor.sim();
+        let clock = WallClock::start_at(sim.now());
         Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0 }
+    }
+
+    pub(super) fn into_executor(self) -> Executor {
+        self.executor
     }
 
     pub(super) fn sim(&self) -> &Sim {

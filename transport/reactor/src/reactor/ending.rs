@@ -84,7 +84,7 @@ impl Reactor {
     pub(super) fn completed_without_client(&mut self, one: &Released) {
         let (status, export) = (one.completion.status, usize::from(one.export));
         // What a drive of the model does not flush, it loses by its faults.
-        if one.tag != FINAL_FLUSH || status.is_success() || self.port.exports()[export].source().is_none() {
+        if one.tag != FINAL_FLUSH || status.is_success() || self.port.exports()[export].sources().is_empty() {
             return;
         }
         let name = &self.figures[export].name;

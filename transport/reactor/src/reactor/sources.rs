@@ -17,8 +17,10 @@ pub(super) struct Sources(Vec<(String, Rc<dyn Source>)>);
 impl Sources {
     /// Those among `exports`; from now on they are watched.
     pub(super) fn of(exports: &[Rc<dyn Export>], names: &[String], waiter: &mut Waiter) -> io::Result<Sources> {
-        let named = exports.iter().zip(names);
-        let sources: Vec<_> = named.filter_map(|(export, name)| Some((name.clone(), export.source()?))).collect();
+        let of = |(export, name): (&Rc<dyn Export>, &String)| {
+            export.sources().into_iter().map(|source| (name.clone(), source)).collect::<Vec<_>>()
+        };
+        let sources: Vec<_> = exports.iter().zip(names).flat_map(of).collect();
         sources.iter().try_for_each(|(_, source)| waiter.add_source(source.descriptor()))?;
         Ok(Sources(sources))
     }

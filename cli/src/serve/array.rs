@@ -1,0 +1,158 @@
+//! `serve --array`: the drives of a command line as members of one array.
+
+use std::str::FromStr;
+
+use nandscape_host_array::{Config, JournalMode, Shape, Technique};
+use nandscape_lab_run::{ArraySpec, MemberSpec};
+
+use super::args::input;
+use super::plan::{Named, PlannedDrive};
+use super::stores::StoreArg;
+use crate::failure::Failure;
+
+/// The name of an array that has none.
+const NAME: &str = "array";
+
+/// The value of `--array`.
+#[derive(Clone, Debug)]
+pub(super) struct ArrayArg {
+    /// The name that clients use.
+    pub(super) name: String,
+    /// Level and members.
+    pub(super) shape: Shape,
+}
+
+impl FromStr for ArrayArg {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<ArrayArg, String> {
+        let (name, shape) = word.split_once('=').unwrap_or((NAME, word));
+        if name.is_empty() || name.chars().any(char::is_control) {
+            return Err("its name is empty, or has control characters; NAME=LEVEL:N is valid".to_owned());
+        }
+        Ok(ArrayArg { name: name.to_owned(), shape: shape.parse().map_err(|error| format!("{error}"))? })
+    }
+}
+
+impl ArrayArg {
+    /// The drives of the array: those that are named, or, where one profile is, as many of it as the array has members.
+    pub(super) fn members<'a>(&self, named: Vec<(String, Named<'a>)>) -> Result<Vec<(String, Named<'a>)>, Failure> {
+        let (wanted, given) = (self.shape.members, named.len());
+        match named.into_iter().collect::<Vec<_>>() {
+            one if given == 1 => match &one[0] {
+                (name, Named::Profile(profile)) => {
+                    Ok((0..wanted).map(|number| (format!("{name}-{number}"), Named::Profile(profile))).collect())
+                }
+                (name, _) => input(format!(
+                    "--array {}: drive {name:?} is one drive; give {wanted} of them, each with a --drive of its own",
+                    self.shape
+                )),
+            },
+            few if given < wanted => input(format!(
+                "--array {}: it needs {wanted} drives, and there are {}; give one --drive P for all, or {wanted} of them, and more \
+                 as spares",
+                self.shape,
+                few.len()
+            )),
+            all => Ok(all),
+        }
+    }
+
+    /// Stores of the members: a path that names no drive is for all of them, each with a file of its own.
+    pub(super) fn spread(words: &[String], names: &[String]) -> Vec<String> {
+        let is_path = |word: &String| {
+            let is_kind = word == "ram" || word == "none";
+            let names_one =
+                names.iter().any(|name| word.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('=')));
+            !is_kind && !names_one && !word.contains("://")
+        };
+        let of = |word: &String| match is_path(word) {
+            false => vec![word.clone()],
+            true => {
+                let path = word.strip_prefix("file:").unwrap_or(word);
+                names.iter().enumerate().map(|(number, name)| format!("{name}=file:{path}.{number}")).collect()
+            }
+        };
+        words.iter().flat_map(of).collect()
+    }
+
+    /// The array over its drives.
+    pub(super) fn over(
+        &self,
+        drives: Vec<PlannedDrive>,
+        stores: &[StoreArg],
+        config: Config,
+        creates: bool,
+    ) -> Result<PlannedDrive, Failure> {
+        let refused = |problem: String| input(format!("--array {}={}: {problem}", self.name, self.shape));
+        if config.technique == Technique::Rails {
+            return refused(
+                "array.technique=rails keeps writes of seconds in the host's memory, and is for nandscape sim"
+                    .to_owned(),
+            );
+        }
+        let keeps_nothing = stores.iter().any(|store| *store == StoreArg::None);
+        if keeps_nothing && config.journal == JournalMode::Data {
+            return refused("drives with --store none keep no journal; array.journal=data needs data".to_owned());
+        }
+        let mut members = Vec::new();
+        for drive in drives {
+            if let Some(has) = drive.is_written_in_order() {
+                return refused(format!("drive {} has {has}, and members are written anywhere", drive.name()));
+            }
+            members.push(match drive {
+                PlannedDrive::Model(spec) => MemberSpec::Model(spec),
+                PlannedDrive::Remote(spec) => MemberSpec::Remote(spec),
+                PlannedDrive::Hosted(spec) => {
+                    return refused(format!(
+                        "drive {} is an FTL over {}; serve it first, and give its URL as --drive",
+                        spec.name, spec.target
+                    ));
+                }
+                PlannedDrive::Array(_) => unreachable!("an array is made of drives"),
+            });
+        }
+        let (name, shape) = (self.name.clone(), self.shape);
+        Ok(PlannedDrive::Array(Box::new(ArraySpec { name, shape, config, members, creates })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_alone_is_that_of_all_members() {
+        let array: ArrayArg = "raid5:4".parse().unwrap();
+        let members = array.members(vec![("fast".to_owned(), Named::Profile("default"))]).unwrap();
+        let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["fast-0", "fast-1", "fast-2", "fast-3"]);
+        let three = (0..3).map(|number| (number.to_string(), Named::Profile("default"))).collect();
+        assert!(array.members(three).err().unwrap().to_string().contains("it needs 4 drives, and there are 3"));
+        let five: Vec<_> = (0..5).map(|number| (number.to_string(), Named::Url("nvme-tcp://h:1/nqn.x"))).collect();
+        assert_eq!(array.members(five).unwrap().len(), 5);
+        let url = vec![("a".to_owned(), Named::Url("nvme-tcp://h:1/nqn.x"))];
+        assert!(array.members(url).err().unwrap().to_string().contains("each with a --drive of its own"));
+    }
+
+    #[test]
+    fn an_array_has_a_level_and_perhaps_a_name() {
+        let named: ArrayArg = "mine=raid6:5".parse().unwrap();
+        assert_eq!((named.name.as_str(), named.shape.members), ("mine", 5));
+        assert_eq!("raid0:2".parse::<ArrayArg>().unwrap().name, "array");
+        for word in ["raid5", "raid5:2", "raid7:3", "=raid5:3", "raid5:x", ""] {
+            assert!(word.parse::<ArrayArg>().is_err(), "{word:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_for_all_members() {
+        let names = ["a", "b"].map(str::to_owned);
+        let of = |word: &str| ArrayArg::spread(&[word.to_owned()], &names);
+        assert_eq!(of("file:x"), ["a=file:x.0", "b=file:x.1"]);
+        assert_eq!(of("x"), ["a=file:x.0", "b=file:x.1"]);
+        for word in ["ram", "none", "a=file:y", "nvme-tcp://h:1/nqn.x"] {
+            assert_eq!(of(word), [word]);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A served array as clients and operators see it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_device_controller::{Forward, NvmeController};
+use nandscape_drive::{Drive, DriveInfo, Subsystem};
+use nandscape_host_array::Array;
+use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport, Source};
+use nandscape_wire_nvme::Status;
+
+use super::member::Under;
+use crate::live::SsdExport;
+
+/// The setting that takes a member out of service.
+const FAIL: &str = "array.fail";
+/// The setting that makes a drive a spare again.
+const SPARE: &str = "array.spare";
+
+/// An array behind controllers of this process.
+pub struct ArrayExport {
+    pub(super) array: Rc<Array>,
+    pub(super) under: Vec<Under>,
+    pub(super) controller: Rc<NvmeController<Forward>>,
+    pub(super) queues: QueueExport,
+    pub(super) pairs: u16,
+}
+
+impl ArrayExport {
+    /// The array.
+    pub fn array(&self) -> &Rc<Array> {
+        &self.array
+    }
+
+    /// I/O queue pairs of each controller.
+    pub fn max_queue_pairs(&self) -> u16 {
+        self.pairs
+    }
+
+    /// The models among its drives, by name.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &Rc<SsdExport>)> {
+        self.under.iter().filter_map(|drive| Some((drive.name(), drive.model()?)))
+    }
+
+    /// The array in words: technique, chunks, drives, and members that are missing.
+    pub fn describe(&self) -> String {
+        let (config, missing) = (self.array.config(), self.array.missing());
+        let drives: Vec<&str> = self.under.iter().map(Under::name).collect();
+        let spares = self.under.len() - self.array.shape().members;
+        let mut text = format!(
+            "{} of {}, technique {}, chunks of {} bytes",
+            self.array.shape(),
+            drives.join(", "),
+            config.technique.name(),
+            config.chunk
+        );
+        if spares > 0 {
+            text += &format!(", {spares} of them spares");
+        }
+        if !missing.is_empty() {
+            text += &format!("; it is degraded, members {missing:?} are missing");
+        }
+        text
+    }
+
+    /// The drive of a name.
+    fn number_of(&self, setting: &str, name: &str) -> Result<usize, String> {
+        let known = self.under.iter().position(|drive| drive.name() == name);
+        known.ok_or_else(|| {
+            let names: Vec<&str> = self.under.iter().map(Under::name).collect();
+            format!("{setting}={name}: the array has no drive {name:?}; its drives are {}", names.join(", "))
+        })
+    }
+
+    /// Faults go to the drive that they name, or to all models.
+    fn add_fault(&self, text: &str) -> Result<(), String> {
+        let named = |drive: &&Under| text.strip_prefix(drive.name()).is_some_and(|rest| rest.starts_with('='));
+        // Of two names of which one begins as the other, the longer one.
+        match self.under.iter().filter(named).max_by_key(|drive| drive.name().len()) {
+            Some(drive) => drive.order(&Order::AddFault(text[drive.name().len() + 1..].to_owned())),
+            None => self.to_models(&Order::AddFault(text.to_owned())),
+        }
+    }
+
+    fn to_models(&self, order: &Order) -> Result<(), String> {
+        self.under.iter().filter(|drive| drive.model().is_some()).try_for_each(|drive| drive.order(order))
+    }
+
+    fn set(&self, setting: &str) -> Result<(), String> {
+        match setting.split_once('=') {
+            Some((FAIL, name)) => {
+                let number = self.number_of(FAIL, name)?;
+                let Some(member) = self.array.member_of(number) else {
+                    return Err(format!("{FAIL}={name}: the drive is no member now"));
+                };
+                self.array.fail_member(member);
+                Ok(())
+            }
+            Some((SPARE, name)) => {
+                self.array.add_spare(self.number_of(SPARE, name)?);
+                Ok(())
+            }
+            Some((key, _)) if key.starts_with("array.") => {
+                Err(format!("{key} does not change at work; {FAIL}=DRIVE and {SPARE}=DRIVE are valid"))
+            }
+            _ => self.to_models(&Order::Set(setting.to_owned())),
+        }
+    }
+}
+
+impl Export for ArrayExport {
+    fn info(&self) -> DriveInfo {
+        self.queues.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect()
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        self.queues.pairs()
+    }
+
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        Some(self.controller.subsystem().clone())
+    }
+
+    fn counters(&self) -> BTreeMap<&'static str, f64> {
+        let stats = self.array.stats();
+        let busy = |count: usize| stats.busy.get(count..).unwrap_or_default().iter().sum::<u64>() as f64;
+        let rebuilt = self.array.rebuilding().map_or(1.0, |(_, share)| share);
+        BTreeMap::from([
+            ("array_stripe_reads_total", stats.stripe_reads as f64),
+            ("array_stripe_reads_busy_total", busy(1)),
+            ("array_stripe_reads_busy_twice_total", busy(2)),
+            ("array_reads_sent_total", stats.reads as f64),
+            ("array_reads_reconstructed_total", stats.reconstructions as f64),
+            ("array_stripe_writes_total", stats.stripe_writes as f64),
+            ("array_writes_sent_total", stats.writes as f64),
+            ("array_chunks_repaired_total", stats.repairs as f64),
+            ("array_stripes_rebuilt_total", stats.rebuilt as f64),
+            ("array_members_missing", self.array.missing().len() as f64),
+            ("array_rebuilt_ratio", rebuilt),
+            ("array_lost", f64::from(u8::from(self.array.is_lost()))),
+        ])
+    }
+
+    fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
+        let stats = self.array.stats();
+        let part = |(number, drive): (usize, &Under)| {
+            let mut counters = drive.counters();
+            if let Some(member) = self.array.member_of(number).map(|member| stats.members[member]) {
+                counters.extend([
+                    ("array_member_reads_total", member.reads as f64),
+                    ("array_member_writes_total", member.writes as f64),
+                    ("array_member_busy_reads_total", member.busy as f64),
+                    ("array_member_errors_total", member.errors as f64),
+                ]);
+            }
+            (drive.name().to_owned(), counters)
+        };
+        self.under.iter().enumerate().map(part).collect()
+    }
+
+    fn read_only(&self) -> Option<String> {
+        let lost = format!("more members have failed than {} tolerates", self.array.shape());
+        self.array.is_lost().then_some(lost)
+    }
+
+    fn order(&self, order: &Order) -> Result<(), String> {
+        match order {
+            Order::AddFault(text) => self.add_fault(text),
+            Order::ClearFaults => self.to_models(order),
+            Order::Set(setting) => self.set(setting),
+        }
+    }
+
+    fn sources(&self) -> Vec<Rc<dyn Source>> {
+        self.under.iter().filter_map(|drive| Some(drive.far()?.clone() as Rc<dyn Source>)).collect()
+    }
+
+    fn faults(&self) -> Vec<FaultCount> {
+        self.under.iter().flat_map(Under::faults).collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! An array of drives, served as one drive at the wall clock: over models of this process, over drives of other servers, or over
+//! both. Every transport serves it, as a drive behind controllers of this process.
+//!
+//! | file | what |
+//! |---|---|
+//! | `member` | the drives under it |
+//! | `open` | how the array comes to be |
+//! | `export` | the array as clients and operators see it |
+//!
+//! An array over models in memory ends with the process, as they do. One over files or drives of other servers has records on
+//! them, is opened again, and outlasts crashes.
+//!
+//! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings.
+
+mod export;
+mod member;
+mod open;
+
+use std::rc::Rc;
+
+use nandscape_device_controller::{Forward, NvmSubsystem, Offers};
+use nandscape_device_media::durable::StoreFile;
+use nandscape_drive::{Drive, Names};
+use nandscape_host_array::{Config, JournalMode, Shape};
+use nandscape_sim::{Executor, Seed, Span};
+use nandscape_transport_reactor::QueueExport;
+use nandscape_wire_nvme::identify::DLFEAT_ZEROS;
+
+pub use export::ArrayExport;
+pub use member::MemberSpec;
+use member::Under;
+use open::{Opening, open};
+
+use crate::simulation::Progress;
+use crate::wall::settle;
+
+/// Entries of each client's queue pair.
+const ENTRIES: u32 = 1_024;
+/// How long a drive of another server may answer nothing while the array is opened.
+const PATIENCE: Span = Span::from_s(60);
+
+/// An array that is to be served.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ArraySpec {
+    /// The name that clients use.
+    pub name: String,
+    /// Level and members.
+    pub shape: Shape,
+    /// Settings.
+    pub config: Config,
+    /// Its drives; those beyond the members are spares.
+    pub members: Vec<MemberSpec>,
+    /// Whether drives that are there already are emptied, and the array made anew.
+    pub creates: bool,
+}
+
+impl ArraySpec {
+    /// Whether the array outlasts the process, if its models with a file are `in_files`.
+    fn lasts(&self, in_files: &[bool]) -> bool {
+        let is_remote = |member: &MemberSpec| matches!(member, MemberSpec::Remote(_));
+        in_files.contains(&true) || self.members.iter().any(is_remote)
+    }
+
+    /// Builds its drives, connects to those of other servers, and makes or opens the array. Blocks until that is done.
+    ///
+    /// # Errors
+    /// That a drive cannot be built or reached, or that they cannot be the array; with the drive or the array at fault.
+    pub fn build(
+        &self,
+        executor: &mut Executor,
+        seed: u64,
+        files: Vec<Option<StoreFile>>,
+        progress: &dyn Progress,
+    ) -> Result<ArrayExport, String> {
+        let failed = |problem: String| format!("--array {}={}: {problem}", self.name, self.shape);
+        let sim = executor.sim();
+        let in_files: Vec<bool> = files.iter().map(Option::is_some).collect();
+        let is_new = |file: &Option<StoreFile>| file.as_ref().is_none_or(|file| file.before().starts == 0);
+        let all_new = files.iter().all(is_new) && !self.members.iter().any(|one| matches!(one, MemberSpec::Remote(_)));
+        let opening = match self.lasts(&in_files) || self.config.journal == JournalMode::Data {
+            false => Opening::ForNow,
+            true if all_new => Opening::New,
+            true if self.creates => Opening::Anew,
+            true => Opening::Again,
+        };
+        let under = self.members.iter().zip(files).map(|(member, file)| member.build(&sim, seed, file, progress));
+        let under = under.collect::<Result<Vec<Under>, String>>().map_err(failed)?;
+        if opening == Opening::Anew
+            && let Some(drive) = under.iter().find(|drive| !drive.can_be_zeroed())
+        {
+            let name = drive.name();
+            let problem = "it does not promise that deallocated blocks read as zeros, so parity could not be right";
+            return Err(failed(format!("drive {name} cannot be emptied: {problem}")));
+        }
+        let members = under.iter().map(|drive| drive.member(&sim)).collect::<Result<Vec<_>, String>>();
+        let task = open(sim.clone(), (self.shape, self.config.clone()), members.map_err(failed)?, opening);
+        let remote: Vec<_> = under.iter().filter_map(Under::connection).collect();
+        let array = match remote.is_empty() {
+            true => executor.block_on(task).map_err(|stalled| stalled.to_string()),
+            false => settle(executor, (&self.name, PATIENCE), &remote, task),
+        };
+        let array = array.and_then(|opened| opened).map_err(failed)?;
+        let drive: Rc<dyn Drive> = array.clone();
+        let info = drive.info();
+        let config = Forward::config(&info).map_err(failed)?;
+        let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
+        let offers = Offers {
+            compare: info.keeps_data,
+            deallocate: true,
+            write_zeroes: true,
+            verify: true,
+            dlfeat: DLFEAT_ZEROS,
+            attributes: 0,
+            hints: 0,
+        };
+        let set = Forward::new(&sim, drive, offers);
+        let controller = NvmSubsystem::new(&sim, set, config, self.names(seed), Forward::arbiter).in_process();
+        let queues = QueueExport::new(&sim, controller.clone(), pairs, entries);
+        Ok(ArrayExport { array, under, controller, queues, pairs })
+    }
+
+    fn names(&self, seed: u64) -> Names {
+        let own = Seed::new(seed).child("served array").child(&self.name).child(&self.shape.to_string()).value();
+        Names {
+            nqn: format!("nqn.2026-11.org.nandscape:array-{own:016x}"),
+            serial: format!("NA{own:016x}"),
+            model: format!("Nandscape {}", self.shape),
+            firmware: env!("CARGO_PKG_VERSION").chars().take(8).collect(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! How a served array comes to be: made of new drives, made anew of drives that are emptied first, or opened as it was.
+
+use std::rc::Rc;
+
+use nandscape_drive::{Drive, HostMem, Issuer};
+use nandscape_host_array::{Array, Config, JournalMode, Member, Shape};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+/// What is done with the drives.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Opening {
+    /// They are new and keep nothing for later: the array ends with the process.
+    ForNow,
+    /// They are new, and the array outlasts the process.
+    New,
+    /// They are emptied, and the array outlasts the process.
+    Anew,
+    /// An array is on them.
+    Again,
+}
+
+/// Makes or opens the array. Members beyond those of the shape are spares.
+pub(super) async fn open(
+    sim: Sim,
+    (shape, config): (Shape, Config),
+    members: Vec<Member>,
+    opening: Opening,
+) -> Result<Rc<Array>, String> {
+    let told = |error: nandscape_host_array::ArrayError| error.to_string();
+    if opening == Opening::Anew {
+        let issuer = Issuer::new(&sim);
+        for (number, member) in members.iter().enumerate() {
+            empty(&issuer, &*member.io).await.map_err(|status| {
+                let problem = status.name();
+                format!("drive {number} of the array cannot be emptied: {problem}")
+            })?;
+        }
+    }
+    let has_records = config.journal != JournalMode::None;
+    match opening {
+        Opening::ForNow => Array::new(&sim, shape, config, members).map_err(told),
+        // Without records an array is what its drives are.
+        Opening::Again if !has_records => Array::new(&sim, shape, config, members).map_err(told),
+        Opening::New | Opening::Anew => Array::create(&sim, shape, config, members).await.map_err(told),
+        Opening::Again => {
+            let array = Array::open(&sim, config, members).await.map_err(told)?;
+            match array.shape() == shape {
+                true => Ok(array),
+                false => Err(format!("the drives are of an array {}; give that", array.shape())),
+            }
+        }
+    }
+}
+
+/// Deallocates all of a drive.
+async fn empty(issuer: &Issuer, drive: &dyn Drive) -> Result<(), Status> {
+    let info = drive.info();
+    let mut slba = 0;
+    while slba < info.blocks {
+        let blocks = (info.blocks - slba).min(u32::MAX.into()) as u32;
+        let range = DsmRange { context_attributes: 0.into(), blocks: blocks.into(), slba: slba.into() };
+        let mut entry = SubmissionEntry::io(IoOpcode::DATASET_MANAGEMENT, info.nsid);
+        entry.cdw11 = DSM_DEALLOCATE.into();
+        let status = issuer.execute(drive, entry, HostMem::from_bytes(range.as_bytes())).await.status;
+        if !status.is_success() {
+            return Err(status);
+        }
+        slba += u64::from(blocks);
+    }
+    Ok(())
+}
