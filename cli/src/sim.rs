@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::{Rule, StoreKind};
-use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_device_ssd::{Age, Profile, Resolved};
 use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
 use nandscape_lab_run::search::Bound;
@@ -92,7 +92,7 @@ pub(crate) struct SimArgs {
     pub(crate) set: Vec<String>,
     /// How long the drive has been in use when the run begins: 18months, 2years, 90days. Sets wear.age; the keys of `wear` say
     /// how it was used, and how flash ages
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["replay", "from_state"])]
+    #[arg(long, value_name = "TIME", value_parser = age, conflicts_with_all = ["replay", "from_state"])]
     age: Option<String>,
     /// Inject a fault into the flash: corrupt, uncorrectable, slow, fail, stuck, dead or power_cut, then place and time; see
     /// the end of this help. May be repeated; adds to the profile's `faults`
@@ -187,6 +187,11 @@ impl SimArgs {
             None => files,
         }
     }
+}
+
+/// A time in the life of a drive, as it is written: the option tells what is wrong with it, not the key that it sets.
+fn age(text: &str) -> Result<String, String> {
+    text.parse::<Age>().map(|_| text.to_owned())
 }
 
 /// Runs it and prints the report.

@@ -40,7 +40,11 @@ fn age_is_a_key() {
     for pointer in ["/aging", "/latency_us", "/erases", "/inputs/profile"] {
         assert_eq!(option.pointer(pointer), key.pointer(pointer), "{pointer}");
     }
-    refuse(&[&SMALL[..], &["--age", "soon"], &READS].concat(), &["wear.age", "\"soon\"", "18months"]);
+    for (age, told) in
+        [("soon", "\"soon\" is not a time such as \"18months\""), ("0", "\"0\" has no unit; \"0months\" is")]
+    {
+        refuse(&[&SMALL[..], &["--age", age], &READS].concat(), &["--age", told]);
+    }
 }
 
 /// Retries and reads that fail: more of them the longer the drive has lain, the same sums in text and in the report.

@@ -1,5 +1,6 @@
 //! `serve --store nvme-tcp://HOST:PORT/NQN`: an FTL of one server over the open-channel drive of another.
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::server::{Ended, SMALL, Server, number, refuse};
@@ -66,6 +67,41 @@ fn fio_verifies_an_ftl_whose_flash_is_an_open_channel_drive() {
     let ended = refuse(folder.path(), &["--drive", "default", "--store", &url, "--nbd", "unix:n.sock"]);
     let told = "hold data; --store-reset resets them";
     assert!(ended.code == Some(2) && ended.err.contains(told), "{ended:?}");
+    assert_eq!(first.end().code, Some(0));
+}
+
+/// Two FTLs would write into the same chunks. One that has ended, or was killed, is not in the way.
+#[test]
+fn a_drive_has_one_ftl_at_a_time() {
+    let first = first(&[]);
+    let url = first.url().to_owned();
+    let mut server = second(&url, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let told = "another server has an FTL over the drive";
+    for more in [&[][..], &["--store-reset"]] {
+        let args = [&["--drive", "default", "--store", &url, "--nbd", "unix:n.sock"], more].concat();
+        let ended = refuse(folder.path(), &args);
+        assert!(ended.code == Some(2) && ended.err.contains(told), "{args:?}: {ended:?}");
+    }
+    fio(&server, &["--rw=write", "--bs=64k", "--size=4m", "--verify=crc32c"]);
+    server.signal(Signal::KILL);
+    server.wait();
+    // Two drives of one server would be two FTLs, too.
+    let twice = [
+        "--drive",
+        "a=default",
+        "--store",
+        &format!("a={url}"),
+        "--drive",
+        "b=default",
+        "--store",
+        &format!("b={url}"),
+    ];
+    let ended = refuse(folder.path(), &[&twice[..], &["--store-reset", "--nbd", "unix:n.sock"]].concat());
+    assert!(ended.code == Some(2) && ended.err.contains(told), "{ended:?}");
+    let next = second(&url, &["--store-reset"]);
+    fio(&next, &["--rw=write", "--bs=64k", "--size=4m", "--verify=crc32c"]);
+    assert_eq!(next.end().code, Some(0));
     assert_eq!(first.end().code, Some(0));
 }
 

@@ -69,8 +69,12 @@ fn a_replay_has_the_events_of_the_run_in_each_mode() {
         server.signal(rustix::process::Signal::TERM);
         let ended = server.wait();
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        let again = sim(server.folder.path(), &["--replay", "run.rec", "--chrome-trace", "again.json"]);
+        let again = sim(server.folder.path(), &["--replay", "run.rec", "--chrome-trace", "again.json", "--json"]);
         assert_eq!(again.code, Some(0), "{again:?}");
+        // Most of the flash's work comes after the last completion.
+        let report: serde_json::Value = serde_json::from_str(&again.out).unwrap();
+        let busy = number(&report, "/busy/die/max");
+        assert!((f64::MIN_POSITIVE..=1.0).contains(&busy), "{mode} {more:?}: busy for {busy} of the time");
         let [live, again] = ["live.json", "again.json"].map(|name| std::fs::read(server.path(name)).unwrap());
         assert!(live == again, "{mode} {more:?}: the traces differ");
     }

@@ -60,6 +60,11 @@ pub(crate) struct Underway<'a> {
 }
 
 impl Media {
+    /// The time of its clock, which goes on without power.
+    pub fn now(&self) -> Time {
+        self.sim.now()
+    }
+
     /// Begins an operation on pages, or on a block if there are none.
     ///
     /// # Errors

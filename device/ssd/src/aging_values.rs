@@ -41,6 +41,9 @@ impl FromStr for Age {
         match hours {
             Some(hours) if hours <= OLDEST_HOURS => Ok(Age(Span::from_s((hours * HOUR as f64).round() as u64))),
             Some(_) => Err(format!("\"{text}\" is out of range; up to \"100years\" is valid")),
+            None if !text.is_empty() && number == text => {
+                Err(format!("\"{text}\" has no unit; \"{text}months\" is valid (hours, days, weeks, months, years)"))
+            }
             None => Err(format!("\"{text}\" is not a time such as \"18months\" (hours, days, weeks, months, years)")),
         }
     }
@@ -114,6 +117,8 @@ mod tests {
             assert_eq!((age.0.as_s(), age.to_string().as_str()), (days * 86_400.0, written));
             assert_eq!(age.to_string().parse::<Age>(), Ok(age));
         }
+        let problem = "0".parse::<Age>().unwrap_err();
+        assert_eq!(problem, "\"0\" has no unit; \"0months\" is valid (hours, days, weeks, months, years)");
         for text in ["18", "months", "-1days", "1.2.3h", "2fortnights", "101years", ""] {
             assert!(text.parse::<Age>().is_err(), "{text}");
         }

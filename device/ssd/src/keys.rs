@@ -581,7 +581,7 @@ section! {
         multiple_resets: bool,
         /// How far the wear index of a chunk, 0 to 255, may be from the average before the drive notifies the host: `10`. `0`: it does
         /// not.
-        wear_threshold: u8,
+        wear_threshold: u32,
     }
 }
 

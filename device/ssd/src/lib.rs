@@ -35,6 +35,7 @@ mod ssd;
 mod store;
 mod values;
 
+pub use aging_values::Age;
 pub use builtin::{BUILTIN, Builtin};
 pub use keys::{KeyDoc, ProfileKeys, key_docs};
 pub use part::Part;

@@ -250,7 +250,11 @@ fn read(path: &Path) -> std::io::Result<String> {
 
 /// The error in one line, without TOML's own picture of the place and the names of our types.
 fn message(error: &toml::de::Error) -> String {
-    let text = error.message().trim().replace('\n', "; ").replace("expected u32", "expected a whole number");
+    let text = error
+        .message()
+        .trim()
+        .replace('\n', "; ")
+        .replace("expected u32", "expected a whole number from 0 to 4294967295");
     let text = match text.split_once("expected struct ") {
         Some((found, _)) => format!("{found}expected a section of keys, such as ftl.gc with ftl.gc.victim"),
         None => text.replace("invalid type: map", "invalid type: a section of keys"),

@@ -8,7 +8,7 @@ use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{AgingCounts, Media, OpCounts, RemoteArray, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Seed, Sim};
+use nandscape_sim::{Seed, Sim, Time};
 
 use crate::assemble::{self, Assembled, Front, Stores};
 use crate::part::Part;
@@ -261,6 +261,11 @@ impl Ssd {
     /// The flash of the first part. Power and faults are those of the whole drive.
     pub fn media(&self) -> &Media {
         &self.first().media
+    }
+
+    /// The time of its clock.
+    pub fn now(&self) -> Time {
+        self.media().now()
     }
 
     /// Busy time so far of each plane, each channel, and the link to and from the host.

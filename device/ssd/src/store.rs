@@ -38,6 +38,17 @@ const FIXED: [&str; 20] = [
     "ftl.zone.descriptor_extension",
 ];
 
+/// The keys of the life before a run, and their values for a drive without one. A state has the life of the drive that it was taken out of.
+const LIFE: [(&str, &str); 7] = [
+    ("wear.age", "\"0hours\""),
+    ("wear.shelf", "\"0hours\""),
+    ("wear.cycles", "0"),
+    ("wear.cycles_spread", "\"0\""),
+    ("wear.writes_per_day", "1.0"),
+    ("wear.write_amplification", "1.0"),
+    ("wear.reads_per_day", "1.0"),
+];
+
 /// The same of each part.
 const FIXED_IN_PARTS: [&str; 9] = [
     "channels",
@@ -183,6 +194,7 @@ impl Resolved {
         for path in FIXED.iter().filter(|path| !path.starts_with("buffer.")) {
             compare(path, at(&there, path), at(&here, path))?;
         }
+        check_life(&there, &here)?;
         self.check_part_keys(keys)
     }
 
@@ -208,6 +220,18 @@ impl Resolved {
         }
         Ok(())
     }
+}
+
+/// A life before the run is that of the state, or is not given.
+fn check_life(there: &Value, here: &Value) -> Result<(), String> {
+    for (path, none) in LIFE {
+        let (there, here) = (at(there, path), at(here, path));
+        if here.is_some_and(|here| here.to_string() != none) {
+            compare(path, there, here)
+                .map_err(|differs| format!("{differs}; the state has its own age and wear: leave {path} out"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The seeds of the parts of a drive.

@@ -169,6 +169,16 @@ impl OpenChannel {
         self.drive.info().volatile_cache
     }
 
+    /// The identifier of its namespace.
+    pub(crate) fn nsid(&self) -> u32 {
+        self.drive.info().nsid
+    }
+
+    /// Executes an I/O command.
+    pub(crate) async fn execute(&self, entry: SubmissionEntry, mem: HostMem) -> Result<(), Error> {
+        Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)
+    }
+
     /// Its geometry.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

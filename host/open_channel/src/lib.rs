@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `geometry` | the geometry, places and addresses of version 2.0, and those of version 1.2, which name planes |
 //! | `drive` | opening a drive, its logs, and commands on addresses |
+//! | `mark` | a mark by which hosts of a drive see one another |
 //! | `rows` | addresses in a row |
 //! | `order` | in which order the commands of a die go to the drive |
 //! | `turns` | the commands of each die that are in the drive, and those that wait in the host |
@@ -19,6 +20,7 @@
 
 mod drive;
 mod geometry;
+mod mark;
 mod order;
 mod rows;
 mod turns;

@@ -77,6 +77,12 @@ fn a_host_over_the_network_writes_reads_copies_and_resets_chunks() {
         let state = |address| report.iter().find(|chunk| chunk.address == address).map(|chunk| chunk.state);
         assert_eq!((state(from), state(to)), (Some(CHUNK_FREE), Some(CHUNK_CLOSED)));
         assert!(host.notifications(0).await.expect("a log").is_empty());
+        let marked = async |key| host.marked(key).await.expect("a report");
+        assert_eq!(marked(7).await, 0);
+        host.mark(7).await.expect("a mark");
+        host.mark(7).await.expect("the same mark");
+        assert_eq!((marked(7).await, marked(8).await), (1, 0));
+        assert_eq!(host.mark(8).await.unwrap_err().status, Status::RESERVATION_CONFLICT);
     };
     executor.block_on(ran).expect("it ends");
 }

@@ -212,8 +212,13 @@ pub fn scale(reports: &mut [Report]) {
     for report in reports {
         let key = (report.group.clone(), report.mix.clone());
         let first = *firsts.entry(key).or_insert(report.mb_s);
-        report.scaling = report.mb_s.zip(first).map(|(own, first)| own / first);
+        report.scaling = scaling(report.mb_s, first);
     }
+}
+
+/// There is none of a group whose first run has moved nothing.
+fn scaling(own: Option<f64>, first: Option<f64>) -> Option<f64> {
+    own.zip(first.filter(|first| *first > 0.0)).map(|(own, first)| own / first)
 }
 
 #[cfg(test)]
@@ -229,6 +234,12 @@ mod tests {
         };
         let samples = latencies_us.iter().map(sample).collect();
         Outcome { begun: Time::from_ns(0), ended: at, samples }
+    }
+
+    #[test]
+    fn a_run_scales_with_one_that_has_moved_something() {
+        assert_eq!(scaling(Some(60.0), Some(20.0)), Some(3.0));
+        assert_eq!([scaling(Some(0.0), Some(0.0)), scaling(Some(60.0), None), scaling(None, Some(20.0))], [None; 3]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use nandscape_device_media::OpCounts;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Outcome, Workload};
+use nandscape_sim::Time;
 use nandscape_sim::account::{Cause, Totals};
 
 use crate::aging::AgingReport;
@@ -24,6 +25,7 @@ use crate::{part, placement, pressure, state};
 /// The counters of one drive at one time.
 pub(crate) struct Snapshot {
     moment: Moment,
+    at: Time,
     unit_bytes: u64,
     page_bytes: u64,
     ftl: Stats,
@@ -44,6 +46,7 @@ impl Snapshot {
         let usage = ssd.usage();
         Snapshot {
             moment: Moment::now(),
+            at: ssd.now(),
             unit_bytes: u64::from(ssd.controller().info().unit_bytes),
             page_bytes: u64::from(ssd.media().geometry().page_size()),
             ftl: ssd.ftl_stats(),
@@ -86,7 +89,9 @@ impl About<'_> {
 
     /// The report of a run whose set-up began at `created`, measured from `begun` to `ended`.
     pub(crate) fn report(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot) -> Report {
-        let elapsed = outcome.elapsed().ns() as f64;
+        // A recording goes on beyond its commands, and so does what the flash does by itself.
+        let of_recording = self.workload.is_none().then(|| ended.at.since(begun.at));
+        let elapsed = of_recording.unwrap_or(outcome.elapsed()).ns() as f64;
         let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
         let profile = self.profile;
         // After a run, the state is that of the run.

@@ -84,7 +84,8 @@ pub(crate) fn instructions(subject: &Subject) -> Measured {
     let (mut figures, mut runs) = (Vec::new(), Vec::new());
     for load in &LOADS {
         let (short, long) = load.requests;
-        let (before, after) = (count(subject, load, short)?, count(subject, load, long)?);
+        let words = [LOAD, load.words].concat();
+        let ((_, before), (_, after)) = (count(subject, &words, short)?, count(subject, &words, long)?);
         let stages = difference(&before, &after, long - short);
         let value = stages.values().sum();
         figures.push(Figure { name: load.figure, value, aim: load.aim, more_is_better: false });
@@ -117,13 +118,13 @@ pub(super) fn difference(before: &Counts, after: &Counts, requests: u32) -> Coun
     STAGES.iter().map(|(stage, _)| (*stage, (of(after, stage) - of(before, stage)) / f64::from(requests))).collect()
 }
 
-/// Runs a load under callgrind.
-fn count(subject: &Subject, load: &Load, requests: u32) -> anyhow::Result<Counts> {
+/// Runs a simulation of this many requests under callgrind: its report, and the counts.
+pub(super) fn count(subject: &Subject, words: &[&str], requests: u32) -> anyhow::Result<(Value, Counts)> {
     let (mut command, file) = callgrind(subject);
-    command.args(["sim", "--json"]).args(LOAD).args(load.words);
+    command.args(["sim", "--json"]).args(words);
     let report: Value = serde_json::from_str(&output(command.args(["--io-count", &requests.to_string()]))?)?;
     report.pointer("/requests").context("the report has no requests")?;
-    counts_in(&file)
+    Ok((report, counts_in(&file)?))
 }
 
 /// Reads a file of callgrind.

@@ -205,6 +205,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
         how: How::Own(price::option_price),
     },
     Benchmark {
+        name: "option-instructions",
+        about: "the same in instructions, by callgrind",
+        how: How::Exact(price::option_instructions),
+    },
+    Benchmark {
         name: "durability",
         about: "OX-Block beside the page FTL, whose tables are in memory, on the same load: drive time and CPU, as ratios",
         how: How::Own(durability::price),

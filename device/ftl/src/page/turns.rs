@@ -33,6 +33,8 @@ pub(super) struct Turns {
     /// Whether there is Predictable Latency Mode, and in its deterministic window the policy of that.
     mode: bool,
     deterministic: Option<Deterministic>,
+    /// Whether there is either of them. It is asked many times for each page.
+    is_in_force: bool,
     /// Whether it is the drive's turn with each range, as of the last change.
     open: Vec<bool>,
     /// Free blocks of a plane that its collector keeps at any time.
@@ -67,7 +69,7 @@ impl Turns {
     /// Whether the drive may not always do work of its own.
     #[inline]
     pub(super) fn is_in_force(&self) -> bool {
-        self.schedule.is_some() || self.mode
+        self.is_in_force
     }
 
     fn policies(&self) -> impl Iterator<Item = &dyn TurnPolicy> {
@@ -244,6 +246,7 @@ impl PageFtl {
         let now = self.sim.now();
         let mut state = self.state.borrow_mut();
         state.turns.generation += 1;
+        state.turns.is_in_force = state.turns.schedule.is_some() || state.turns.mode;
         let (generation, next) = (state.turns.generation, state.turns.next_turn(now));
         drop(state);
         self.look_at_turns(now);

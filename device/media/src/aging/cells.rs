@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use nandscape_sim::{Seed, Span, Time};
 
+use super::decoder::Decoder;
 use super::health::Watch;
 use super::{Aging, AgingCounts, Past};
 use crate::cell::Cell;
@@ -16,6 +17,7 @@ pub(super) const HOUR_NS: f64 = 3.6e12;
 /// The aging of flash.
 pub(crate) struct AgingCells {
     pub(crate) aging: Aging,
+    decoder: Decoder,
     draws: Seed,
     /// Factor of the error rate, by page of a block, and by block.
     of_page: Vec<f64>,
@@ -71,6 +73,7 @@ impl AgingCells {
             Block { written: -(age.ns().min(i64::MAX as u64) as i64), reads }
         };
         AgingCells {
+            decoder: Decoder::new(aging.correction),
             draws: seed.child("pages"),
             of_page: of_page.collect(),
             of_block: of_block.collect(),
@@ -147,7 +150,7 @@ impl AgingCells {
             block.reads = block.reads.saturating_add(1);
         }
         let draw = self.draw_of_read(page, begun.erases);
-        let fails = |step: &u32| draw < self.aging.correction.page_fails(self.aging.rate_at(parts, *step));
+        let fails = |step: &u32| self.decoder.fails(self.aging.rate_at(parts, *step), draw);
         let steps = (0..=self.aging.retries.steps).find(|step| !fails(step));
         let mut counts = self.counts.borrow_mut();
         counts.rate(self.aging.rate_at(parts, 0));

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `rates` | the raw bit error rate by erases, retention and reads |
 //! | `correction` | the probability that error correction fails |
+//! | `decoder` | whether a page can be decoded, by a draw |
 //! | `life` | the state that a life before the run has left |
 //! | `past` | what a drive did in that life, for reports |
 //! | `cells` | what is known of each block, and what strikes an operation |
@@ -36,6 +37,7 @@
 mod cells;
 mod correction;
 mod decoded;
+mod decoder;
 mod health;
 mod life;
 mod past;

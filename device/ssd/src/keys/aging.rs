@@ -48,8 +48,8 @@ section! {
         age: Text<Age>,
         /// Writes of the whole capacity on each day of `age`, 0 to 1000: `1`.
         writes_per_day: f64,
-        /// Write amplification of the time before a run, 1 to 1000: `1`. Erases that follow from `writes_per_day` are so many times more,
-        /// and the writes of hosts that SMART tells for `cycles` so many times fewer.
+        /// Write amplification of the time before a run, 1 to 1000: `1`. The erases that follow from `writes_per_day` are multiplied by it,
+        /// and the writes of hosts that SMART tells for `cycles` are divided by it.
         write_amplification: f64,
         /// Reads of the whole capacity on each day of `age`, 0 to 1000: `1`. The data that is there has been read so since it was written.
         reads_per_day: f64,

@@ -162,15 +162,20 @@ fn share(key: &str, given: &Option<Text<Ratio>>, most: f64) -> Result<f64> {
     let share = or(given, Ratio(0.0)).0;
     match share <= most {
         true => Ok(share),
-        false => wrong(key, format!("{} is out of range; up to {} is valid", Ratio(share), Ratio(most))),
+        false => wrong(key, format!("{} is out of range; up to \"{}%\" is valid", Ratio(share), most * 100.0)),
     }
 }
 
 fn number(key: &str, number: f64, least: f64, most: f64) -> Result<f64> {
     match (least..=most).contains(&number) {
         true => Ok(number),
-        false => wrong(key, format!("{number} is out of range; from {least} to {most} is valid")),
+        false => wrong(key, format!("{} is out of range; from {least} to {most} is valid", shown(number))),
     }
+}
+
+/// A number as one writes it: not with hundreds of zeros.
+fn shown(number: f64) -> String {
+    if number != 0.0 && !(1e-6..1e15).contains(&number.abs()) { format!("{number:e}") } else { number.to_string() }
 }
 
 /// Writes what was decided into the keys.
@@ -273,11 +278,14 @@ mod tests {
             ("wear.correctable=40000", "wear.correctable: 40000 is out of range"),
             ("wear.retry_steps=17", "wear.retry_steps: 17 is out of range"),
             ("wear.page_types=[1]", "wear.page_types: has 1 factors"),
+            ("wear.page_types=[1, 1e300, 1]", "wear.page_types: 1e300 is out of range; from 0 to 100 is valid"),
+            ("wear.page_types=[1, -1e-300, 1]", "wear.page_types: -1e-300 is out of range"),
             ("wear.failure_shape=0", "wear.failure_shape: 0 is out of range"),
             ("wear.write_amplification=0.5", "wear.write_amplification: 0.5 is out of range"),
             ("wear.reads_per_day=-1", "wear.reads_per_day: -1 is out of range"),
-            ("wear.age=18", "is not a time such as \"18months\""),
-            ("wear.layer_spread=150%", "wear.layer_spread: 150% is out of range"),
+            ("wear.age=18", "\"18\" has no unit; \"18months\" is valid"),
+            ("wear.age=soon", "\"soon\" is not a time such as \"18months\""),
+            ("wear.layer_spread=150%", "wear.layer_spread: 150% is out of range; up to \"100%\" is valid"),
         ] {
             let error = resolve(&[change]).unwrap_err();
             assert!(error.contains(problem), "{change}: {error}");

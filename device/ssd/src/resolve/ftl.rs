@@ -52,6 +52,7 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
 
 /// How data of hosts is separated.
 pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
+    check_isolation(keys)?;
     let (handles, streams) = (keys.fdp.handles.unwrap_or(0), keys.streams.count.unwrap_or(0));
     let ranges = keys.windows.ranges.unwrap_or(0);
     if ranges > 0 && (handles > 0 || streams > 0) {
@@ -71,6 +72,26 @@ pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
     }
     let names = ("ftl.fdp.handles", "ftl.fdp.isolation");
     placement_of(keys, (handles, handles), (&keys.fdp.isolation, Interface::Handles), names)
+}
+
+/// Isolation is of handles or streams. A count of zero, where one is given, turns them off for all other keys.
+fn check_isolation(keys: &FtlKeys) -> Result<()> {
+    for (key, is_given, count_key, count, most) in [
+        ("ftl.fdp.isolation", keys.fdp.isolation.is_some(), "ftl.fdp.handles", keys.fdp.handles, MOST_HANDLES),
+        (
+            "ftl.streams.isolation",
+            keys.streams.isolation.is_some(),
+            "ftl.streams.count",
+            keys.streams.count,
+            MOST_HANDLES - 1,
+        ),
+    ] {
+        if is_given && count.is_none() {
+            let problem = format!("has no effect without {count_key}; set that, from 1 to {most}, or leave this out");
+            return wrong(key, problem);
+        }
+    }
+    Ok(())
 }
 
 /// Ranges of the capacity, each in blocks of its own.

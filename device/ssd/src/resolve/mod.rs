@@ -403,7 +403,49 @@ mod tests {
         assert!(error(&["ftl.streams.count=4", "ftl.fdp.handles=2"]).contains("does not go with ftl.fdp.handles"));
         assert!(error(&["ftl.streams.count=64"]).contains("64 is out of range; from 0 to 63 is valid"));
         assert!(error(&["ftl.fdp.handles=65"]).contains("65 is out of range; from 0 to 64 is valid"));
+        for (isolation, count) in
+            [("ftl.fdp.isolation", "ftl.fdp.handles"), ("ftl.streams.isolation", "ftl.streams.count")]
+        {
+            let alone = error(&[&format!("{isolation}=persistent")]);
+            let told = format!("{isolation}: has no effect without {count}; set that, from 1 to ");
+            assert!(alone.starts_with(&told), "{alone}");
+            let mut off = Profile::load("default").unwrap();
+            off.set_all([format!("{isolation}=persistent"), format!("{count}=0")]).unwrap();
+            off.resolve().expect("a count of zero turns it off");
+        }
         assert!(error(&["ftl.streams.count=1", "ftl.kind=spdk"]).contains("goes with ftl.kind = \"page\" only"));
+    }
+
+    #[test]
+    fn keys_of_zones_and_chunks_tell_what_is_valid() {
+        let zone = ["ftl.kind=zone", "lba_size=4KiB", "buffer.size=64MiB", "capacity=1GiB"];
+        let chunks = ["ftl.kind=open_channel", "lba_size=4KiB", "buffer.mode=through", "capacity=1GiB"];
+        for (kind, changes, told) in [
+            (
+                zone,
+                &["ftl.zone.max_active=0"][..],
+                "ftl.zone.max_active: 0 is out of range: no zone could be written; from 1 to ",
+            ),
+            (
+                zone,
+                &["ftl.zone.max_active=2", "ftl.zone.max_open=3"],
+                "ftl.zone.max_open: 3 is out of range; from 1 to 2, as ftl.zone.max_active is, is valid",
+            ),
+            (zone, &["ftl.zone.max_open=0"], "ftl.zone.max_open: 0 is out of range; from 1 to "),
+            (
+                chunks,
+                &["ftl.open_channel.wear_threshold=256"],
+                "ftl.open_channel.wear_threshold: 256 is out of range; from 0 to 255 is valid",
+            ),
+        ] {
+            let text = error(&[&kind[..], changes].concat());
+            assert!(text.starts_with(told), "{changes:?}: {text}");
+        }
+        let mut most = Profile::load("default").unwrap();
+        most.set_all(zone).unwrap();
+        most.set("ftl.zone.max_active=4294967295").unwrap();
+        let keys = most.resolve().expect("more than there are is all").keys.ftl.zone;
+        assert!(keys.max_active.is_some_and(|active| active < 1_000) && keys.max_open == keys.max_active, "{keys:?}");
     }
 
     #[test]

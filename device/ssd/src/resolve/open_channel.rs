@@ -6,7 +6,7 @@ use nandscape_device_ftl::{OpenChannelConfig, PageFtlConfig};
 use nandscape_device_media::{Geometry, Timing};
 use nandscape_sim::units::Bytes;
 
-use super::bounds::{or, wrong};
+use super::bounds::{or, within, wrong};
 use super::{Resolved, Result};
 use crate::keys::ProfileKeys;
 use crate::values::{Choice, FtlKind, Tables, Text};
@@ -71,7 +71,8 @@ pub(super) fn open_channel(
         mw_cunits,
         resets: Resets { early: given.early_reset.unwrap_or(true), multiple: given.multiple_resets.unwrap_or(false) },
         rated_erases: controller.rated_erases,
-        wear_threshold: given.wear_threshold.unwrap_or(0),
+        wear_threshold: within("ftl.open_channel.wear_threshold", given.wear_threshold.unwrap_or(0).into(), 0, 255)?
+            as u8,
         buffer_units: page.buffer_units,
         priority: page.priority,
         check_block: page.firmware.check_block,
@@ -117,5 +118,5 @@ pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OpenChannelConfig) {
     let keys = &mut keys.ftl.open_channel;
     keys.mw_cunits = Some(config.mw_cunits);
     (keys.early_reset, keys.multiple_resets) = (Some(config.resets.early), Some(config.resets.multiple));
-    keys.wear_threshold = Some(config.wear_threshold);
+    keys.wear_threshold = Some(config.wear_threshold.into());
 }

@@ -15,12 +15,13 @@ use super::shares::{self, Share};
 use super::{Resolved, ResolvedPart, Result};
 use crate::keys::{AgingKeys, FtlKeys, PartKeys, ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile, ProfileError};
-use crate::values::{Channels, Choice, MediaKind, PartStore, PerPageType, Text};
+use crate::values::{Channels, Choice, FtlKind, MediaKind, PartStore, PerPageType, Text};
 
 /// Capacities that are derived are multiples of this.
 const STEP: u64 = 1 << 20;
 
 pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved> {
+    check_kinds(&profile.keys, given)?;
     let (parts, dies) = shares::in_order(given, &profile.keys)?;
     let capacities = capacities(&profile.keys, &parts, dies)?;
     // The shape of the drive: small ones have fewer dies, unless parts name them, and smaller blocks, and always all channels.
@@ -48,12 +49,6 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
     if drive.parts.iter().all(|part| part.store == PartStore::Ram) {
         return wrong("ftl.parts.store", "is \"ram\" for all parts; at least one has \"drive\"");
     }
-    if drive.parts.iter().any(|part| part.drive.zone.is_some()) {
-        return wrong("ftl.parts.ftl.kind", "\"zone\" is for a drive with one FTL; the other kinds are valid");
-    }
-    if drive.parts.iter().any(|part| part.drive.open_channel.is_some()) {
-        return wrong("ftl.parts.ftl.kind", "\"open_channel\" is for a drive with one FTL; the other kinds are valid");
-    }
     check_names(&drive.parts)?;
     shares::check_rates(&drive.parts)?;
     combine(&mut drive, &parts);
@@ -61,6 +56,20 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
     drive.keys.changes = changes;
     drive.check_changes()?;
     Ok(drive)
+}
+
+/// A host sees a part as a namespace of the NVM command set. Told first: such a part needs other keys, which the drive would lack.
+fn check_kinds(keys: &ProfileKeys, given: &[PartKeys]) -> Result<()> {
+    let own = given.iter().filter_map(|part| part.ftl.as_ref()?.kind).map(|kind| ("ftl.parts.ftl.kind", kind));
+    let mut kinds = keys.ftl.kind.map(|kind| ("ftl.kind", kind)).into_iter().chain(own);
+    match kinds.find(|(_, kind)| matches!(kind.0.0, FtlKind::Zone | FtlKind::OpenChannel)) {
+        None => Ok(()),
+        Some((key, kind)) => {
+            let problem =
+                format!("\"{}\" is for a drive with one FTL, without ftl.parts; the other kinds are valid", kind.0);
+            wrong(key, problem)
+        }
+    }
 }
 
 /// The capacity of each part; `None` where they follow from the blocks of a plane.

@@ -56,13 +56,7 @@ pub(super) fn zone(
         zones,
         size: size(given, &layout, unit, zones)?,
         depth,
-        max_active: within(
-            "ftl.zone.max_active",
-            given.max_active.unwrap_or(DEFAULT_ACTIVE.min(zones)).into(),
-            1,
-            1 << 31,
-        )?
-        .min(zones.into()) as u32,
+        max_active: max_active(given, zones)?,
         max_open: 0,
         zrwa: Zrwa::default(),
         extension: extension(given)?,
@@ -77,11 +71,36 @@ pub(super) fn zone(
         finish_pads: given.finish_pads.unwrap_or(true),
         check_block: page.firmware.check_block,
     };
-    let max_open = given.max_open.unwrap_or(config.max_active).min(zones);
-    let max_open = within("ftl.zone.max_open", max_open.into(), 1, config.max_active.into())? as u32;
+    let max_open = max_open(given, zones, config.max_active)?;
     let config = ZoneConfig { max_open, zrwa: zrwa(given, &layout, unit, config.max_active)?, ..config };
     check_buffer(&config, &layout, (unit, max_transfer))?;
     Ok(Some(config))
+}
+
+/// How many zones may be active. More than there are is all.
+fn max_active(given: &ZoneKeys, zones: u32) -> Result<u32> {
+    match given.max_active.unwrap_or(DEFAULT_ACTIVE) {
+        0 => {
+            let problem = format!(
+                "0 is out of range: no zone could be written; from 1 to {zones}, the zones of the drive, is valid"
+            );
+            wrong("ftl.zone.max_active", problem)
+        }
+        active => Ok(active.min(zones)),
+    }
+}
+
+/// How many zones may be open: at most as many as may be active.
+fn max_open(given: &ZoneKeys, zones: u32, max_active: u32) -> Result<u32> {
+    let open = given.max_open.unwrap_or(max_active).min(zones);
+    match (1..=max_active).contains(&open) {
+        true => Ok(open),
+        false => {
+            let problem =
+                format!("{open} is out of range; from 1 to {max_active}, as ftl.zone.max_active is, is valid");
+            wrong("ftl.zone.max_open", problem)
+        }
+    }
 }
 
 /// Random write areas, where the profile asks for them.

@@ -47,6 +47,9 @@ fn impossible_parts_are_refused() {
         (with("0-1", "0-2"), &[], "ftl.parts.channels: channel 2 belongs to several parts"),
         (with("2-3", "2-4"), &[], "ftl.parts.channels: channel 4 is not there; geometry.channels is 4"),
         (with("channels = \"0-1\"", ""), &[], "ftl.parts.channels: is missing"),
+        (with("ox_block", "zone"), &[], "ftl.parts.ftl.kind: \"zone\" is for a drive with one FTL, without ftl.parts"),
+        (with("ox_block", "open_channel"), &[], "ftl.parts.ftl.kind: \"open_channel\" is for a drive with one FTL"),
+        (TWO.to_owned(), &["ftl.kind=zone"], "ftl.kind: \"zone\" is for a drive with one FTL, without ftl.parts"),
         (with("\"archive\"", "\"fast\""), &[], "ftl.parts.name: \"fast\" is the name of two parts"),
         (with("\"archive\"", "\"\""), &[], "ftl.parts.name: \"\" is not valid"),
         (

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nandscape_device_media::durable::{MemoryFile, StoreFile};
-use nandscape_device_ssd::Ssd;
+use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_sim::{Executor, Seed};
 
 use crate::host::{open, small};
@@ -31,6 +31,20 @@ fn a_profile_that_does_not_fit_is_refused_with_the_key_that_differs() {
     }
     for change in ["timing.read=1us", "ftl.gc.victim=cost_benefit", "faults=[\"slow\"]", "link.latency=9us"] {
         small("volatile", &[change]).check_store(&spec).unwrap_or_else(|error| panic!("{change}: {error}"));
+    }
+}
+
+/// They would lose write pointers and states.
+#[test]
+fn drives_with_zones_or_chunks_are_in_no_file() {
+    let zoned = ["ftl.kind=zone", "lba_size=4KiB", "buffer.size=64MiB"];
+    let chunks = ["ftl.kind=open_channel", "lba_size=4KiB", "buffer.mode=through"];
+    for (changes, kind) in [(zoned, "zone"), (chunks, "open_channel")] {
+        let mut profile = Profile::load("default").unwrap();
+        profile.set_all(changes).unwrap();
+        let resolved = profile.resolve().unwrap();
+        let told = format!("ftl.kind is \"{kind}\", and only drives with \"page\" or \"ox_block\" can be in files");
+        assert_eq!(resolved.check_store(&resolved.store_spec(true, Seed::new(5))), Err(told));
     }
 }
 

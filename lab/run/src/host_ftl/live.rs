@@ -1,6 +1,9 @@
 //! An FTL of this process over the flash of an open-channel drive behind NVMe/TCP, served as a drive of its own.
 //!
 //! Its tables are in memory only: what it holds ends with the server, and the next one begins with chunks that are reset.
+//!
+//! A drive has one FTL at a time: it marks the drive as its own, and one that finds the mark of another that is connected does not
+//! begin. Drives without reservations keep no mark.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -8,7 +11,7 @@ use std::rc::Rc;
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_host_driver::nvme_tcp::Target;
-use nandscape_host_open_channel::{ChunkInfo, Geometry, Means, OpenChannel};
+use nandscape_host_open_channel::{ChunkInfo, Error, Geometry, Means, OpenChannel};
 use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::{Export, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
@@ -18,6 +21,12 @@ use super::{HostFlash, Moving, over, profile, used_chunks};
 use crate::live::SsdExport;
 use crate::remote::{Far, FarAdmin};
 use crate::wall::{Connection, Endpoint, on_target};
+
+/// The mark of such an FTL on the drive.
+const MARK: u64 = u64::from_be_bytes(*b"host FTL");
+/// The host that it is to the drive: another one than those of other programs here, which may look at the drive meanwhile.
+const HOST_NQN: &str = "nqn.2026-11.org.nandscape:host-ftl";
+const HOST_ID: [u8; 16] = *b"nandscape ftl\0\0\x01";
 
 /// An FTL that is to be served.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,7 +53,8 @@ impl HostedSpec {
     /// Connects to the drive, and makes an FTL over it. Blocks until the drive has told of its chunks and has reset them.
     ///
     /// # Errors
-    /// That it cannot be reached, is no open-channel drive, has chunks with data, or does not fit the profile; with the option at fault.
+    /// That it cannot be reached, is no open-channel drive, has another FTL or chunks with data, or does not fit the profile; with the
+    /// option at fault.
     pub fn connect(&self, sim: &Sim, seed: u64) -> Result<HostedExport, String> {
         let store = |problem: String| format!("--store {}={}: {problem}", self.name, self.target);
         let drive = |problem: String| format!("--drive {}={}: {problem}", self.name, self.profile);
@@ -55,7 +65,9 @@ impl HostedSpec {
                 "{used} chunks of the drive hold data; --store-reset resets them, and loses what they hold"
             )));
         }
-        let far = Rc::new(Far::connect(&self.target).map_err(|problem| format!("--store {}={problem}", self.name))?);
+        let far = Rc::new(Far::connect(&self.host()).map_err(|problem| format!("--store {}={problem}", self.name))?);
+        // Another one may have begun since it was asked: now both are connected.
+        self.ask(|host| async move { check_alone(&host, 2).await })?;
         let queues = (Rc::new(FarAdmin::of(&far)) as Rc<dyn Drive>, far.clone() as Rc<dyn Drive>);
         let host = OpenChannel::with_geometry(sim, queues, geometry, Means::Rows);
         let changes: Vec<&str> = self.changes.iter().map(String::as_str).collect();
@@ -68,15 +80,21 @@ impl HostedSpec {
         Ok(HostedExport { model, far, flash })
     }
 
+    /// The drive, reached as the host that an FTL is.
+    fn host(&self) -> Target {
+        Target { host_nqn: HOST_NQN.to_owned(), host_id: HOST_ID, ..self.target.clone() }
+    }
+
     /// What the drive tells of itself, once its chunks are reset if that is wanted.
     fn prepare(&self) -> Result<(Geometry, Vec<ChunkInfo>), String> {
         let resets = self.resets;
-        let asked = on_target(&Endpoint::NvmeTcp(self.target.clone()), true, move |connection| async move {
-            let Connection { sim, admin, drive, .. } = connection;
-            let failed =
-                |what: &'static str| move |error: nandscape_host_open_channel::Error| format!("{what}: {error}");
-            let host = OpenChannel::open(&sim, admin, drive, Means::Rows).await;
-            let host = host.map_err(failed("it is no open-channel drive"))?;
+        self.ask(move |host| async move {
+            match host.mark(MARK).await {
+                Err(error) if error.status != Status::INVALID_OPCODE => {
+                    return Err(format!("it takes no mark: {error}"));
+                }
+                _ => check_alone(&host, 1).await?,
+            }
             if resets {
                 let chunks = host.report().await.map_err(failed("it does not report its chunks"))?;
                 for chunk in chunks.iter().filter(|chunk| chunk.state != CHUNK_OFFLINE) {
@@ -85,9 +103,39 @@ impl HostedSpec {
             }
             let report = host.report().await.map_err(failed("it does not report its chunks"))?;
             Ok((*host.geometry(), report))
+        })
+    }
+
+    /// Has a host of the drive ask it something.
+    fn ask<T: 'static, F: Future<Output = Result<T, String>>>(
+        &self,
+        question: impl FnOnce(OpenChannel) -> F + 'static,
+    ) -> Result<T, String> {
+        let asked = on_target(&Endpoint::NvmeTcp(self.host()), true, move |connection| async move {
+            let Connection { sim, admin, drive, .. } = connection;
+            let host = OpenChannel::open(&sim, admin, drive, Means::Rows).await;
+            question(host.map_err(failed("it is no open-channel drive"))?).await
         });
         let told = asked.map_err(|error| format!("--store {}={error}", self.name))?;
-        told.map_err(|problem: String| format!("--store {}={}: {problem}", self.name, self.target))
+        told.map_err(|problem| format!("--store {}={}: {problem}", self.name, self.target))
+    }
+}
+
+/// What went wrong with a command.
+fn failed(what: &'static str) -> impl Fn(Error) -> String {
+    move |error| format!("{what}: {error}")
+}
+
+/// Whether a drive has no other FTL of a host; `own` controllers are of this one.
+async fn check_alone(host: &OpenChannel, own: usize) -> Result<(), String> {
+    match host.marked(MARK).await {
+        Ok(controllers) if controllers > own => {
+            Err("another server has an FTL over the drive, and chunks have one owner; end \
+                                                     that server first, or name another drive"
+                .to_owned())
+        }
+        Err(error) if error.status != Status::INVALID_OPCODE => Err(format!("it does not tell its hosts: {error}")),
+        _ => Ok(()),
     }
 }
 

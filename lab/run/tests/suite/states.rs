@@ -267,6 +267,21 @@ fn other_policies_and_times_go_on_from_a_state_and_other_drives_are_refused() {
         let changed = with(changes);
         run(&changed, open(&path), None).unwrap_or_else(|error| panic!("{changes:?}: {error}"));
     }
+    // The life of the drive is in the state.
+    for (change, told) in [
+        ("wear.cycles=1500", "wear.cycles is not given there, and 1500 in the profile"),
+        ("wear.age=18months", "wear.age is not given there, and \"18months\" in the profile"),
+        ("wear.reads_per_day=3", "wear.reads_per_day is not given there, and 3.0 in the profile"),
+    ] {
+        let changed = with(&[change]);
+        let Err(error) = run(&changed, open(&path), None) else { panic!("{change} has no effect") };
+        let problem = error.to_string();
+        let key = change.split_once('=').unwrap().0;
+        assert!(error.is_input() && problem.contains(told), "{problem}");
+        assert!(problem.ends_with(&format!("the state has its own age and wear: leave {key} out")), "{problem}");
+    }
+    let aging = with(&["wear.refresh=80%", "wear.rber=tlc-72-layers", "wear.age=0h", "wear.cycles=0"]);
+    run(&aging, open(&path), None).expect("how it ages is not in the state");
     for (drive, changes, key) in [
         ("default", &["capacity=128MiB"][..], "capacity"),
         ("default", &["capacity=64MiB", "ftl.over_provisioning=20%"], "geometry.blocks_per_plane"),
