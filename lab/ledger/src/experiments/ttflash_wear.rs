@@ -192,7 +192,8 @@ fn judge(results: &Results) -> Result<Judgement> {
         let most = |line: &str| results.of(&name(skew, line))?.number("most worn");
         let fixed = most(STATIC)?;
         for line in [evens, BOTH] {
-            let left = (most(line)? - 1.0) / (fixed - 1.0).max(f64::MIN_POSITIVE);
+            let most = most(line)?;
+            let left = if fixed > 1.0 { (most - 1.0) / (fixed - 1.0) } else { 1.0 };
             let what = format!("{skew}: what {line} leaves of the most worn plane's excess");
             judgement.criteria.push(order::at_most(what, left, "", LEFT));
         }
