@@ -12,6 +12,7 @@
 //! | `block_sizes` | bytes of a logical block of each namespace |
 //! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
 //! | `mem` | host memory that a command's data lies in |
+//! | `parity` | the exclusive or of data, for drives with stripes and for arrays |
 //! | `queue_memory` | the memory of queues, as a controller sees it |
 //! | `ring` | a submission and a completion queue in the memory of this process |
 //! | `guest_queues` | queues in the memory of a guest |
@@ -32,6 +33,7 @@ pub mod guest_queues;
 pub mod io;
 pub mod issuer;
 pub mod mem;
+pub mod parity;
 pub mod queue_drive;
 pub mod queue_memory;
 pub mod ring;

@@ -11,6 +11,8 @@
 //! | `suspend` | how what the array does stands aside for reads |
 //! | `priority` | who is served first |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
+//! | `bad` | blocks that an FTL has to leave alone |
+//! | `planted` | states that are made in no time |
 //! | `seized` | the same steps under a garbage collection that keeps others out |
 //! | `contents` | what the cells hold |
 //! | `image` | what is programmed: data and out-of-band areas |
@@ -37,6 +39,7 @@
 //! polling.
 
 pub mod aging;
+mod bad;
 pub mod cell;
 mod contents;
 pub mod durable;
@@ -51,6 +54,7 @@ pub mod media;
 mod multi_plane;
 mod outcome;
 pub mod plain;
+mod planted;
 mod power;
 pub mod priority;
 pub mod remote;

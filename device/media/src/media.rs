@@ -1,6 +1,7 @@
 //! Read, program and erase, step by step.
 //!
-//! What they leave in the cells is in `contents`, how they end in `outcome`.
+//! What they leave in the cells is in `contents`, how they end in `outcome`; bad blocks are in `bad`, states that are made in no time in
+//! `planted`.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,6 +16,7 @@ use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
 use smallvec::SmallVec;
 
 use crate::aging::{Aging, AgingCells, AgingCounts, Past};
+use crate::bad::{choose_bad, keep_first_blocks};
 use crate::contents::{Contents, OpCounts};
 use crate::durable::DurableMemory;
 use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Place, Rule};
@@ -72,9 +74,9 @@ pub struct Media {
     tells_of: Vec<bool>,
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
-    factory_bad: Vec<bool>,
+    pub(crate) factory_bad: Vec<bool>,
     /// Blocks that went bad in a life before the run; empty if none did.
-    grown_bad: Vec<bool>,
+    pub(crate) grown_bad: Vec<bool>,
     retries: Seed,
     /// Retries of a read at the most.
     most_retries: u32,
@@ -428,38 +430,6 @@ impl Media {
         self.end_erase(&under_way, block)
     }
 
-    /// Whether an FTL has to leave a block alone: the maker marked it as bad, or it holds an identifier.
-    pub fn is_factory_bad(&self, block: BlockId) -> bool {
-        self.factory_bad[block.0 as usize] || self.holds_identifier(block)
-    }
-
-    /// Whether a block went bad in the drive's life before the run.
-    pub fn is_grown_bad(&self, block: BlockId) -> bool {
-        self.grown_bad.get(block.0 as usize).is_some_and(|is_bad| *is_bad)
-    }
-
-    /// How many did.
-    pub fn grown_bad_blocks(&self) -> u64 {
-        self.grown_bad.iter().filter(|is_bad| **is_bad).count() as u64
-    }
-
-    /// Whether an FTL that begins has to leave a block alone: [`Media::is_factory_bad`] or [`Media::is_grown_bad`].
-    pub fn is_bad_at_start(&self, block: BlockId) -> bool {
-        self.is_factory_bad(block) || self.is_grown_bad(block)
-    }
-
-    pub(crate) fn set_grown_bad(&mut self, bad: Vec<bool>) {
-        self.grown_bad = if bad.contains(&true) { bad } else { Vec::new() };
-    }
-
-    pub(crate) fn factory_bad(&self) -> &[bool] {
-        &self.factory_bad
-    }
-
-    pub(crate) fn set_factory_bad(&mut self, bad: Vec<bool>) {
-        self.factory_bad = bad;
-    }
-
     /// Whether host data is kept.
     pub fn keeps_data(&self) -> bool {
         self.contents.borrow().keeps_data()
@@ -538,55 +508,6 @@ impl Media {
     /// The tracks in the event trace of the channels that this flash tells of.
     pub fn channel_tracks(&self) -> Vec<Track> {
         self.told(&self.tracks.channels).copied().collect()
-    }
-
-    /// Programs a page in no time and without resources, to construct a state instead of simulating it.
-    ///
-    /// # Panics
-    /// When it is not the next page of its block.
-    pub fn plant_program(&self, page: PageId, tags: impl IntoIterator<Item = u32>) {
-        let contents = &mut *self.contents.borrow_mut();
-        contents.use_up_page(&self.geometry, page).unwrap_or_else(|misuse| panic!("{page:?}: {misuse}"));
-        contents.plant(&self.geometry, page, tags);
-    }
-
-    /// Programs a page with an image, in no time and without resources.
-    ///
-    /// # Panics
-    /// When it is not the next page of its block.
-    pub fn plant_image(&self, page: PageId, image: &PageImage) {
-        let contents = &mut *self.contents.borrow_mut();
-        contents.use_up_page(&self.geometry, page).unwrap_or_else(|misuse| panic!("{page:?}: {misuse}"));
-        // Where a file cannot be written any more, it says so when it is asked.
-        let _ = contents.fill(&self.geometry, page, image, 0);
-    }
-
-    /// Sets the out-of-band tag of a unit that was programmed in no time.
-    #[inline]
-    pub fn plant_tag(&self, unit: UnitId, tag: u32) {
-        self.contents.borrow_mut().set_tag(unit, tag);
-    }
-
-    /// Erases a block in no time and without resources.
-    pub fn plant_erase(&self, block: BlockId) {
-        // Where a file cannot be written any more, it says so when it is asked.
-        let _ = self.contents.borrow_mut().erase(&self.geometry, block);
-    }
-
-    /// Makes a programmed page unreadable, as if its cells had lost their charge.
-    pub fn plant_unreadable(&self, page: PageId) {
-        self.contents.borrow_mut().set_unreadable(page);
-    }
-
-    /// Inverts a bit of each unit of a programmed page, which its error correction does not notice.
-    pub fn plant_corrupt(&self, page: PageId) {
-        self.contents.borrow_mut().corrupt(&self.geometry, page);
-    }
-
-    /// Whether a page was programmed and can be read.
-    pub fn is_readable(&self, page: PageId) -> bool {
-        let contents = self.contents.borrow();
-        contents.check_read(&self.geometry, page).is_ok() && !contents.is_unreadable(page)
     }
 
     /// Whether the command and address cycles of a command that moves no data take time.
@@ -765,28 +686,6 @@ impl Media {
 fn most_retries(timing: &Timing, aging: Option<&Aging>) -> u32 {
     let given = timing.features.read_retry.probability.len() as u32;
     aging.map_or(given, |aging| aging.retries.steps.max(given))
-}
-
-/// Marks `count` blocks of each plane, at random.
-fn choose_bad(geometry: &Geometry, count: u32, seed: Seed) -> Vec<bool> {
-    let mut rng = seed.rng();
-    let plane = |_| {
-        let mut marks: Vec<bool> = (0..geometry.blocks_per_plane()).map(|block| block < count).collect();
-        rng.shuffle(&mut marks);
-        marks
-    };
-    (0..geometry.planes()).flat_map(plane).collect()
-}
-
-/// The first block of each channel is good, as makers of NAND promise of the first block of a chip: where it was chosen to be bad,
-/// the first good block of its plane is bad instead.
-fn keep_first_blocks(geometry: &Geometry, bad: &mut [bool]) {
-    let planes_of_channel = (geometry.planes() / geometry.channels()) as usize;
-    for plane in bad.chunks_exact_mut(geometry.blocks_per_plane() as usize).step_by(planes_of_channel) {
-        if let Some(good) = plane.iter().position(|is_bad| !is_bad) {
-            plane.swap(0, good);
-        }
-    }
 }
 
 /// The tracks of planes in the event trace, by the numbers of channels and dies in the drive.

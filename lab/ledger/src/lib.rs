@@ -11,6 +11,7 @@
 //! | `ox` | the drive of the experiments on OX-Block |
 //! | `open_channel` | runs of the experiments on open-channel drives |
 //! | `array` | runs of the experiments on arrays of drives |
+//! | `ttflash` | runs of the experiments on the drive of ttFlash |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -39,6 +40,7 @@ mod queueing;
 pub mod results;
 pub mod session;
 pub mod show;
+mod ttflash;
 pub mod verdict;
 pub mod wall;
 

@@ -10,6 +10,7 @@
 //! | `served_instructions` | instructions of a server for a command, by stage |
 //! | `neighbour` | what one client of a live drive costs another |
 //! | `dashboard` | what an open page of the dashboard costs the clients of a drive |
+//! | `parity` | the parity of eight pages |
 //! | `price`, `options` | cost of the options: NAND timing, aging, scrubbing, placement, partitions, zones; which they are |
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
 //! | `state` | the set-up of a worn drive, from a saved state and without |
@@ -33,6 +34,7 @@ mod live;
 mod neighbour;
 mod nvme_tcp;
 mod options;
+mod parity;
 mod price;
 mod python;
 mod record;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use super::{
-    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, price, python, restart,
+    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, parity, price, python, restart,
     served_instructions, state, sweep,
 };
 
@@ -306,6 +306,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "ring-64",
         about: "4 KiB random reads through shared-memory queue pairs, 64 at a time, no delays (claim femu-scalability)",
         how: How::Own(live::ring_64),
+    },
+    Benchmark {
+        name: "parity",
+        about: "the parity of 8 pages of 4 KiB, as drives with stripes and arrays compute it (claim ttflash-arithmetic)",
+        how: How::Own(parity::of_eight_pages),
     },
 ];
 

@@ -340,5 +340,7 @@ impl PageFtl {
         watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::ReadOnly));
         // No room will become free, so nobody may wait for it; nothing is accepted any more.
         self.free_slots.give_up();
+        // Nor may anybody wait for a stripe, which may find no page any more.
+        self.stripe_ended.notify();
     }
 }

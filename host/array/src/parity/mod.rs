@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod` | P and Q of data, and their change when data changes |
+//! | `mod` | Q of data, and its change when data changes; P is that of [`nandscape_drive::parity`] |
 //! | `field` | arithmetic of the field, of one element and of many |
 //! | `recover` | what is missing of a stripe, from the rest |
 //!
@@ -12,19 +12,8 @@
 pub mod field;
 mod recover;
 
+pub use nandscape_drive::parity::{add, of as p_of};
 pub use recover::recover;
-
-/// Adds `source` to `sum`, byte by byte.
-#[inline]
-pub fn add(sum: &mut [u8], source: &[u8]) {
-    sum.iter_mut().zip(source).for_each(|(sum, byte)| *sum ^= byte);
-}
-
-/// P of data chunks of the same length.
-pub fn p_of<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, p: &mut [u8]) {
-    p.fill(0);
-    chunks.into_iter().for_each(|chunk| add(p, chunk));
-}
 
 /// Q of data chunks of the same length, in their order.
 pub fn q_of<'a>(chunks: impl DoubleEndedIterator<Item = &'a [u8]>, q: &mut [u8]) {

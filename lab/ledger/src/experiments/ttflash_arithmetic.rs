@@ -1,7 +1,7 @@
 //! The arithmetic of ttFlash: the times of a copyback, a collection, a parity read and extra reads on its drive,
 //! measured on the model; the time of a scrub, by a formula; and the time of a parity on this machine, in real time.
 //!
-//! Left out: ttFlash itself, which is not built. The collection is placed by hand: its steps, on the flash of a drive
+//! Left out: ttFlash itself, which `ttflash-tail` measures. The collection is placed by hand: its steps, on the flash of a drive
 //! that serves reads meanwhile.
 
 use std::cell::Cell;

@@ -19,6 +19,11 @@ pub fn at_least(what: impl Into<String>, measured: f64, unit: &str, bound: f64) 
     Criterion::number(what, measured, unit, format!("at least {}", short(bound)), measured >= bound)
 }
 
+/// At or below a bound.
+pub fn at_most(what: impl Into<String>, measured: f64, unit: &str, bound: f64) -> Criterion {
+    Criterion::number(what, measured, unit, format!("at most {}", short(bound)), measured <= bound)
+}
+
 /// Contestants from the lowest to the highest, each with the figures of its runs.
 pub type Ranking<'a> = [(&'a str, Vec<f64>)];
 
@@ -40,6 +45,14 @@ pub fn never_falls_by_more(what: impl Into<String>, ranking: &Ranking<'_>, unit:
     criterion
 }
 
+/// None is worse than the one before: it would be if all of its runs were above all of those.
+pub fn none_worse(what: impl Into<String>, ranking: &Ranking<'_>, unit: &str) -> Criterion {
+    let names: Vec<&str> = ranking.iter().map(|(name, _)| *name).collect();
+    let spans: Vec<(f64, f64)> = ranking.iter().map(|(_, runs)| span(runs)).collect();
+    let holds = is_whole(ranking) && spans.windows(2).all(|pair| pair[1].0 <= pair[0].1);
+    Criterion::text(what, shown(ranking), unit, format!("none above the one before: {}", names.join(", ")), holds)
+}
+
 fn compare(
     what: impl Into<String>,
     ranking: &Ranking<'_>,
@@ -50,11 +63,19 @@ fn compare(
     let sign = format!(" {sign} ");
     let names: Vec<&str> = ranking.iter().map(|(name, _)| *name).collect();
     let spans: Vec<(f64, f64)> = ranking.iter().map(|(_, runs)| span(runs)).collect();
-    let shown: Vec<String> = spans.iter().map(|(low, high)| between(*low, *high)).collect();
-    let every =
-        ranking.len() > 1 && ranking.iter().all(|(_, runs)| !runs.is_empty() && runs.iter().all(|run| run.is_finite()));
-    let holds = every && spans.windows(2).all(|pair| fits(pair[0].1, pair[1].0));
-    Criterion::text(what, shown.join(", "), unit, names.join(&sign), holds)
+    let holds = is_whole(ranking) && spans.windows(2).all(|pair| fits(pair[0].1, pair[1].0));
+    Criterion::text(what, shown(ranking), unit, names.join(&sign), holds)
+}
+
+/// Whether there are several contestants, each with runs that are numbers.
+fn is_whole(ranking: &Ranking<'_>) -> bool {
+    ranking.len() > 1 && ranking.iter().all(|(_, runs)| !runs.is_empty() && runs.iter().all(|run| run.is_finite()))
+}
+
+/// The figures of each.
+fn shown(ranking: &Ranking<'_>) -> String {
+    let shown: Vec<String> = ranking.iter().map(|(_, runs)| span(runs)).map(|(low, high)| between(low, high)).collect();
+    shown.join(", ")
 }
 
 /// The lowest and the highest.
@@ -88,6 +109,13 @@ mod tests {
             never_falls("x", &ranking, "").holds
         };
         assert!(of([1.0, 1.0, 2.0]) && !of([1.0, 2.0, 1.9]) && !of([1.0, f64::NAN, 2.0]));
+    }
+
+    #[test]
+    fn what_is_in_no_order_is_not_worse() {
+        let of = |next: &[f64]| none_worse("x", &[("a", vec![10.0, 12.0]), ("b", next.to_vec())], "").holds;
+        assert!(of(&[9.0]) && of(&[12.0, 20.0]) && !of(&[12.1, 20.0]) && !of(&[f64::NAN]) && !of(&[]));
+        assert!(at_most("x", 1.0, "", 1.0).holds && !at_most("x", 1.1, "", 1.0).holds);
     }
 
     #[test]

@@ -45,6 +45,12 @@ impl Job {
     pub(super) fn is_moving(&self) -> bool {
         self.from != self.to
     }
+
+    /// A member is on flash, or cannot be. Whether it was the last.
+    pub(super) fn one_done(&self) -> bool {
+        self.left.set(self.left.get() - 1);
+        self.left.get() == 0 && !self.is_given_up.get()
+    }
 }
 
 /// A lost page that is written again.

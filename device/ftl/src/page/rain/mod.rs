@@ -7,8 +7,11 @@
 //! | `dirty` | stripes with data in the write buffer, and which goes next |
 //! | `job` | a stripe on its way to flash |
 //! | `plan` | what is read for its parity |
-//! | `flush` | from the buffer to flash |
-//! | `commit` | a stripe has been written, or power was cut |
+//! | `flush` | which stripes go from the buffer to flash, and when |
+//! | `renew` | what a stripe holds from then on |
+//! | `program` | the programs of its pages |
+//! | `commit` | a stripe has been written |
+//! | `broken` | power was cut, or planes are out of use |
 //! | `extra` | pages that are read side by side |
 //! | `rebuild` | units that are found from the others of their stripe |
 //! | `read` | reads of the host that go round a plane |
@@ -17,7 +20,7 @@
 //! | `scrub` | pages that collections have copied are read through the error correction |
 //! | `deallocate` | units that read as zeros from now on |
 //! | `plant` | stripes that are written in no time |
-//! | `image` | the steady state, planted |
+//! | `shape`, `image` | the steady state: the ages of blocks, and what is planted |
 //! | `check` | the invariants |
 //!
 //! A unit that is mapped to no page counts as zeros in the parity. The copies on flash of the members of a stripe always agree
@@ -30,6 +33,7 @@
 //!
 //! Left out: rebuilding a plane that is out of use in spare space, and a second parity.
 
+mod broken;
 mod check;
 mod commit;
 mod deallocate;
@@ -42,10 +46,13 @@ pub(crate) mod layout;
 mod parity;
 mod plan;
 mod plant;
+mod program;
 mod read;
 mod rebuild;
+mod renew;
 mod repair;
 mod scrub;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod wear;

@@ -1,13 +1,15 @@
 //! The parity of units: their exclusive or, byte by byte. A unit may be longer than another, by its metadata: what the shorter
 //! one lacks is zeros, and a unit without data is all zeros.
 
+use nandscape_drive::parity;
+
 /// Adds a unit to a parity.
 #[inline]
-pub(crate) fn add(parity: &mut Vec<u8>, unit: &[u8]) {
-    if parity.len() < unit.len() {
-        parity.resize(unit.len(), 0);
+pub(crate) fn add(sum: &mut Vec<u8>, unit: &[u8]) {
+    if sum.len() < unit.len() {
+        sum.resize(unit.len(), 0);
     }
-    parity.iter_mut().zip(unit).for_each(|(sum, byte)| *sum ^= byte);
+    parity::add(sum, unit);
 }
 
 #[cfg(test)]

@@ -353,6 +353,22 @@ fn what_is_planted_is_what_running_leads_to() {
     assert!((planted / run - 1.0).abs() < 0.03, "planted {planted}, run {run}");
 }
 
+/// All programs fail: the stripes under way find no page, and the drive takes no data any more. A deallocation that waits for one of
+/// them is told.
+#[test]
+fn a_deallocation_does_not_wait_for_a_stripe_that_never_ends() {
+    let mut executor = Executor::new();
+    let ftl = drive(&executor.sim(), ALL, StoreKind::None, &["fail program every=1"], 12);
+    let work = async {
+        for lpn in 0..60 {
+            write(&ftl, lpn, 1).await;
+        }
+        let deallocated = ftl.deallocate(extent(0, 60), &mut Breakdown::new()).await;
+        assert!(deallocated.is_err() && crate::ftl::Ftl::read_only(&*ftl).is_some(), "{:?}", ftl.stats());
+    };
+    executor.block_on(work).unwrap();
+}
+
 /// Erases of each plane after overwrites that are all of units of a few stripes of one group.
 fn wear_by_hot_stripes(shift: f64, migrate: f64) -> (Vec<u64>, crate::RainStats) {
     let mut executor = Executor::new();
