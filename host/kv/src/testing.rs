@@ -46,6 +46,7 @@ pub struct QueueingDrive {
     ends: Cell<Time>,
     came: Signal,
     times: Times,
+    is_dead: Cell<bool>,
 }
 
 /// How long commands take.
@@ -82,6 +83,7 @@ impl QueueingDrive {
             ends: Cell::new(Time::ZERO),
             came: Signal::new(sim),
             times,
+            is_dead: Cell::new(false),
         });
         sim.spawn(drive.clone().serve());
         drive
@@ -115,8 +117,11 @@ impl QueueingDrive {
         begun + queued
     }
 
-    /// Power is cut: of the write in service each block is there or not, the others are not begun. The run is to end.
+    /// Power is cut for good: of the write in service each block is there or not, the others are not begun. Commands fail from now
+    /// on; another drive over the same disk may go on.
     pub fn tear(&self, rng: &mut Rng) {
+        self.is_dead.set(true);
+        drop(self.queue.take());
         let Some(io) = self.in_service.take().filter(is_write) else { return };
         let mut bytes = self.disk.bytes.borrow_mut();
         for (number, block) in bytes[self.disk.range(&io)].chunks_exact_mut(512).enumerate() {
@@ -124,7 +129,8 @@ impl QueueingDrive {
                 io.mem.read(number * 512, block);
             }
         }
-        std::mem::forget(io.token);
+        drop(bytes);
+        drop(io);
     }
 }
 
@@ -135,6 +141,9 @@ impl Drive for QueueingDrive {
 
     fn submit(&self, io: Io) {
         let end = io.command.slba() + u64::from(io.command.cdw12.get() & 0xffff) + 1;
+        if self.is_dead.get() {
+            return io.token.complete(Completion::of(Status::INTERNAL_ERROR));
+        }
         if end > self.disk.info.blocks {
             return io.token.complete(Completion::of(Status::LBA_OUT_OF_RANGE));
         }
