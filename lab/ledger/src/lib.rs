@@ -11,6 +11,7 @@
 //! | `ox` | the drive of the experiments on OX-Block |
 //! | `open_channel` | runs of the experiments on open-channel drives |
 //! | `array` | runs of the experiments on arrays of drives |
+//! | `mitt` | runs of the experiments on MittOS |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -31,6 +32,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod figures;
 mod find;
+mod mitt;
 mod open_channel;
 pub mod outcome;
 mod ox;

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod crash;
+mod deadlines;
 mod faults;
 mod policies;
 mod seeds;
