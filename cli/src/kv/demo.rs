@@ -69,7 +69,9 @@ impl Server {
         if !args.set.iter().any(|change| change.trim_start().starts_with("capacity")) {
             command.args(["--set", "capacity=1GiB"]);
         }
-        args.set.iter().for_each(|change| drop(command.args(["--set", change])));
+        for change in &args.set {
+            command.args(["--set", change]);
+        }
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut server = Server(child.context("a server cannot be started")?);
         let out = server.0.stdout.take().context("a server has no output")?;
