@@ -59,7 +59,7 @@ fn key(number: u64) -> Vec<u8> {
 
 fn value(number: u64, version: u64) -> Vec<u8> {
     let len = 700 + nandscape_sim::rng::mix(number ^ version << 20) % 700;
-    (0..len).map(|place| (place ^ number ^ version * 3) as u8).collect()
+    (0..len).map(|place| (place ^ number ^ (version * 3)) as u8).collect()
 }
 
 /// By key: the number of the last acknowledged put, and of the last that was begun.

@@ -38,16 +38,16 @@ impl Core {
         let bytes = self.read_segment(victim).await.map_err(|(_, status)| PutError::Drive(status))?;
         let lba_bytes = self.shape.lba_bytes as usize;
         let mut batch = Batch::default();
-        let mut rest = match form::segment_of(&bytes, self.shape.id) {
+        let rest = match form::segment_of(&bytes, self.shape.id) {
             Some(sequence) => Records { bytes: &bytes, sequence, block: 1, lba_bytes },
             None if self.info.keeps_data => {
                 return Err(PutError::Drive(Status::UNRECOVERED_READ_ERROR));
             }
             None => return self.move_untold(victim).await,
         };
-        while let Some((block, record)) = rest.next() {
+        for (block, record) in rest {
             let place = self.index.borrow().get(record.key);
-            if !place.is_some_and(|place| (place.segment, place.block) == (victim, block)) {
+            if place.is_none_or(|place| (place.segment, place.block) != (victim, block)) {
                 continue;
             }
             self.move_record(&mut batch, record).await?;

@@ -84,5 +84,5 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
 
 pub(crate) fn value(number: u64, version: u64) -> Vec<u8> {
     let len = 500 + nandscape_sim::rng::mix(number ^ version << 32) % 1_000;
-    (0..len).map(|place| (place ^ number ^ version * 5) as u8).collect()
+    (0..len).map(|place| (place ^ number ^ (version * 5)) as u8).collect()
 }

@@ -25,7 +25,7 @@ const SMALL: [&str; 7] = [
 
 fn ssd(sim: &Sim) -> Rc<Ssd> {
     let mut profile = Profile::load("default").expect("a built-in profile");
-    profile.set_all(&SMALL).expect("valid changes");
+    profile.set_all(SMALL).expect("valid changes");
     let profile = profile.resolve().expect("a possible drive");
     Rc::new(Ssd::new(sim, &profile, StoreKind::Ram, Seed::new(5)).expect("memory"))
 }

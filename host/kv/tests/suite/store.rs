@@ -29,7 +29,7 @@ fn key(number: u64) -> Vec<u8> {
 
 fn value(number: u64, version: u64) -> Vec<u8> {
     let len = nandscape_sim::rng::mix(number ^ version << 20) % 3_500;
-    (0..len).map(|place| (place ^ number ^ version * 7) as u8).collect()
+    (0..len).map(|place| (place ^ number ^ (version * 7)) as u8).collect()
 }
 
 /// What each key may hold: versions from the last acknowledged one to the last that was begun.
@@ -199,10 +199,13 @@ fn a_read_with_a_deadline_is_rejected_and_one_that_waits_can_be_cancelled() {
     });
 }
 
+/// What a test does with a store, or why there is none.
+type Opened<'a> = &'a dyn Fn(Result<Store, OpenError>, &Sim, &mut Executor);
+
 #[test]
 fn what_is_no_store_is_left_alone_and_a_spoilt_record_is_told() {
     let disk = Disk::new(BYTES);
-    let run = |test: &dyn Fn(Result<Store, OpenError>, &Sim, &mut Executor)| {
+    let run = |test: Opened<'_>| {
         let mut executor = Executor::new();
         let sim = executor.sim();
         let drive = QueueingDrive::new(&sim, &disk, Times::FLASH);
