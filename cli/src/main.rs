@@ -19,6 +19,7 @@ mod inspect;
 mod inspect_look;
 mod inspect_ox;
 mod inspect_state;
+mod kv;
 mod lab;
 mod numbers;
 mod output;
@@ -81,6 +82,8 @@ enum Command {
     /// Start a Linux guest that has an emulated NVMe drive
     #[cfg(target_os = "linux")]
     Guest(Box<guest::GuestArgs>),
+    /// A replicated key-value store on drives, whose clients evade noisy neighbours
+    Kv(Box<kv::KvArgs>),
     /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units
     Fox(Box<fox::FoxArgs>),
     /// Describe traces of block devices, and convert them
@@ -123,6 +126,7 @@ fn main() -> ExitCode {
         Command::Guest(args) => guest::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Fsck(args) => fsck::run(&args),
+        Command::Kv(args) => kv::run(&args),
         Command::Fox(args) => fox::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),

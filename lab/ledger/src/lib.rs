@@ -12,6 +12,7 @@
 //! | `open_channel` | runs of the experiments on open-channel drives |
 //! | `array` | runs of the experiments on arrays of drives |
 //! | `ttflash` | runs of the experiments on the drive of ttFlash |
+//! | `mitt` | runs of the experiments on MittOS |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -32,6 +33,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod figures;
 mod find;
+mod mitt;
 mod open_channel;
 pub mod outcome;
 mod ox;

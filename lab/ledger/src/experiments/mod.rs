@@ -27,6 +27,8 @@ experiments! {
     femu_white_gc,
     femu_cluster,
     femu_unsafe_delay,
+    mitt_micro,
+    mitt_vs_others,
     teafa_tpcc,
     teafa_all,
     teafa_extra_load,

@@ -1,0 +1,108 @@
+//! `nandscape kv bench`: gets on servers, in real time.
+
+use clap::Args;
+use nandscape_host_kv::client::Order;
+use nandscape_host_kv::policy::Tuning;
+use nandscape_lab_kv::live::{BenchError, Clients, bench};
+use nandscape_lab_kv::{Load, Outcome};
+use nandscape_sim::Span;
+use nandscape_transport_reactor::socket::Address;
+
+use super::table;
+use super::words::{policy, time};
+use crate::failure::Failure;
+use crate::numbers::whole;
+use crate::output;
+
+/// Run gets on servers, in real time.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  nandscape kv bench --to unix:kv0.sock --to unix:kv1.sock --to unix:kv2.sock --policy base,mitt")]
+pub(super) struct BenchArgs {
+    /// A server; may be repeated. Their order makes the ring: give all clients the same
+    #[arg(long, value_name = "ADDR", required = true)]
+    to: Vec<Address>,
+    /// Replicas of a key
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    replicas: usize,
+    /// Clients, each with one get at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    clients: u16,
+    /// Keys
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
+    records: u64,
+    /// Gets that are measured, for each policy
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    requests: u64,
+    /// The values are there already
+    #[arg(long)]
+    loaded: bool,
+    /// Policies, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = policy, default_value = "base,mitt")]
+    policy: Vec<String>,
+    /// The server that is asked first, by its place [default: the key's primary]
+    #[arg(long, value_name = "PLACE")]
+    first: Option<usize>,
+    /// The deadline of Mitt
+    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = time)]
+    deadline: Span,
+    /// When Hedged sends its second try [default: the 95th percentile of late]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    hedge: Option<Span>,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Print the figures as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Clients of servers, as far as it is the same for all policies.
+pub(super) fn clients(servers: Vec<Address>, deadline: Span, load: Load, seed: u64) -> Clients {
+    Clients {
+        replicas: servers.len().min(3),
+        servers,
+        order: Order::Primary,
+        policy: "base".to_owned(),
+        tuning: Tuning { deadline, busy_share: None, hedge: None, clients: 1 },
+        load,
+        puts: false,
+        epoch_us: epoch_us(),
+        seed,
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "versions of puts rise over runs of clients")]
+fn epoch_us() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    since.as_micros() as u64
+}
+
+/// Runs clients.
+pub(super) fn measured(clients: &Clients) -> Result<Outcome, Failure> {
+    bench(clients).map_err(|error| match error {
+        BenchError::Policy(_) => Failure::input(error),
+        other => Failure::run(other),
+    })
+}
+
+/// Runs it.
+pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let load = Load { clients: args.clients.into(), records: args.records, requests: args.requests, ..Load::default() };
+    let all = Clients {
+        replicas: args.replicas.clamp(1, args.to.len()),
+        order: args.first.map_or(Order::Primary, Order::Server),
+        ..clients(args.to.clone(), args.deadline, load, args.seed)
+    };
+    let mut runs = Vec::new();
+    for (number, name) in args.policy.iter().enumerate() {
+        let tuning = Tuning { hedge: args.hedge, ..all.tuning };
+        let of = Clients { policy: name.clone(), tuning, puts: number == 0 && !args.loaded, ..all.clone() };
+        runs.push((name.clone(), measured(&of)?));
+    }
+    match args.json {
+        true => output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data")),
+        false => output::result(&table::text(&runs, args.requests + args.requests / 10)),
+    }
+}

@@ -1,0 +1,113 @@
+//! `nandscape kv demo`: three servers on this machine, one with a noisy neighbour.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Context as _;
+use clap::Args;
+use nandscape_host_kv::client::Order;
+use nandscape_lab_kv::Load;
+use nandscape_lab_kv::live::Clients;
+use nandscape_sim::Span;
+use nandscape_transport_reactor::socket::Address;
+
+use super::bench::{clients, measured};
+use super::table;
+use super::words::time;
+use crate::failure::Failure;
+use crate::numbers::whole;
+use crate::output;
+
+/// Three servers on this machine, one with a noisy neighbour: gets with and without fail-fast.
+///
+/// Starts three server processes, each with a drive in memory, at sockets in a folder of their own. Another tenant writes 64 KiB blocks to
+/// the first drive all the time. A client gets values, from the first server in the first place: waiting for it (Base), and with a
+/// deadline beyond which the drive rejects the read and the next server is asked (Mitt). The first row is Base with a server first that
+/// has no such neighbour.
+#[derive(Args)]
+pub(super) struct DemoArgs {
+    /// The drive of each server
+    #[arg(long, value_name = "P", default_value = "default")]
+    drive: String,
+    /// Change a key of the drives' profile; may be repeated. Drives have 1 GiB unless capacity is set
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Writes of the neighbour at a time
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    depth: u32,
+    /// The deadline of Mitt
+    #[arg(long, value_name = "TIME", default_value = "200us", value_parser = time)]
+    deadline: Span,
+    /// Gets of each row
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    requests: u64,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Print the figures as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A server process; dropped, it is ended.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Server {
+    fn start(args: &DemoArgs, address: &Address, noise: &str) -> anyhow::Result<Server> {
+        let mut command = Command::new(std::env::current_exe().context("where this program is")?);
+        command.args(["kv", "serve", "--drive", &args.drive, "--listen", &address.to_string(), "--noise", noise]);
+        command.args(["--seed", &args.seed.to_string()]);
+        if !args.set.iter().any(|change| change.trim_start().starts_with("capacity")) {
+            command.args(["--set", "capacity=1GiB"]);
+        }
+        for change in &args.set {
+            command.args(["--set", change]);
+        }
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut server = Server(child.context("a server cannot be started")?);
+        let out = server.0.stdout.take().context("a server has no output")?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        anyhow::ensure!(line.starts_with("serving at "), "the server at {address} does not serve");
+        Ok(server)
+    }
+}
+
+fn start(args: &DemoArgs, folder: &Path) -> anyhow::Result<(Vec<Server>, Vec<Address>)> {
+    let addresses: Vec<Address> = (0..3).map(|number| Address::Unix(folder.join(format!("{number}.sock")))).collect();
+    let noise = format!("steady:{}", args.depth);
+    let server =
+        |(number, address): (usize, &Address)| Server::start(args, address, if number == 0 { &noise } else { "none" });
+    let servers = addresses.iter().enumerate().map(server).collect::<anyhow::Result<_>>()?;
+    Ok((servers, addresses))
+}
+
+/// Runs it.
+pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    // What is wrong with the drive is told here rather than by a server.
+    crate::sim::resolve(&args.drive, &args.set)?;
+    let folder = tempfile::tempdir().context("a folder for sockets").map_err(Failure::Run)?;
+    let (servers, addresses) = start(args, folder.path()).map_err(Failure::Run)?;
+    let load = Load { records: 2_000, requests: args.requests, ..Load::default() };
+    let all = clients(addresses, args.deadline, load, args.seed);
+    let rows = [("no neighbour", "base", 1), ("Base", "base", 0), ("Mitt", "mitt", 0)];
+    let mut runs = Vec::new();
+    for (number, (name, policy, first)) in rows.into_iter().enumerate() {
+        let of = Clients { policy: policy.to_owned(), order: Order::Server(first), puts: number == 0, ..all.clone() };
+        runs.push((name.to_owned(), measured(&of)?));
+    }
+    drop(servers);
+    if args.json {
+        return output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"));
+    }
+    output::result(&table::text(&runs, args.requests + args.requests / 10))
+}

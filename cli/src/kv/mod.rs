@@ -1,0 +1,58 @@
+//! `nandscape kv`: the replicated key-value store on drives.
+
+#[cfg(target_os = "linux")]
+mod bench;
+#[cfg(target_os = "linux")]
+mod demo;
+#[cfg(target_os = "linux")]
+mod serve;
+mod sim;
+mod table;
+mod words;
+
+use clap::{Args, Subcommand};
+
+use crate::failure::Failure;
+
+/// A replicated key-value store on emulated drives, whose clients evade noisy neighbours.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape kv demo
+        three servers, one with a noisy neighbour: the tail with and without fail-fast
+  nandscape kv sim --servers 20 --clients 20 --noise bursts --policy base,hedged,mitt
+        the same in virtual time, on a cluster
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
+pub(crate) struct KvArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Three servers on this machine, one with a noisy neighbour: gets with and without fail-fast
+    #[cfg(target_os = "linux")]
+    Demo(demo::DemoArgs),
+    /// A cluster in virtual time, under several policies of its clients
+    Sim(Box<sim::SimArgs>),
+    /// Serve a store on a drive, in real time
+    #[cfg(target_os = "linux")]
+    Serve(Box<serve::ServeArgs>),
+    /// Run gets on servers, in real time
+    #[cfg(target_os = "linux")]
+    Bench(Box<bench::BenchArgs>),
+}
+
+/// Runs it.
+pub(crate) fn run(args: &KvArgs) -> Result<(), Failure> {
+    match &args.command {
+        #[cfg(target_os = "linux")]
+        Command::Demo(args) => demo::run(args),
+        Command::Sim(args) => sim::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Serve(args) => serve::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Bench(args) => bench::run(args),
+    }
+}

@@ -1,0 +1,173 @@
+//! `nandscape kv sim`: a cluster in virtual time.
+
+use clap::Args;
+use nandscape_host_kv::ServerConfig;
+use nandscape_host_kv::client::Order;
+use nandscape_host_kv::network::simulated::Times;
+use nandscape_host_kv::policy::{NAMES, Tuning};
+use nandscape_lab_kv::{Load, Outcome, Processors, RunError, Spec};
+use nandscape_sim::Span;
+
+use super::table;
+use super::words::{NoiseArg, TimeArg, policy, share, time};
+use crate::failure::Failure;
+use crate::numbers::whole;
+use crate::output;
+use crate::sim::resolve;
+
+/// A cluster in virtual time, under several policies of its clients.
+///
+/// Each server has a drive of its own: the store has one half of it, noise the other. Clients get values of uniformly chosen keys. The
+/// first row is Base without noise. Each policy has the same keys, the same noise and the same drives.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape kv sim --noise steady:4 --noisy 1 --policy base,mitt --first 0
+  nandscape kv sim --servers 20 --clients 20 --noise bursts --scale 5
+
+Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.")]
+pub(super) struct SimArgs {
+    /// Servers
+    #[arg(long, value_name = "N", default_value_t = 3, visible_alias = "nodes")]
+    servers: usize,
+    /// Replicas of a key
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    replicas: usize,
+    /// Clients, each with one request at a time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    clients: usize,
+    /// Gets of a request, side by side; it takes as long as the longest
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    scale: usize,
+    /// The mean time between two requests of a client
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    think: Option<Span>,
+    /// Keys
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    records: u64,
+    /// Bytes of a value
+    #[arg(long, value_name = "BYTES", default_value_t = 1_000)]
+    value_size: usize,
+    /// Requests that are measured; a tenth as many run before
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    requests: u64,
+    /// The drive of every server
+    #[arg(long, value_name = "P", default_value = "default")]
+    drive: String,
+    /// Change a key of the drives' profile; may be repeated. Drives have 8 GiB unless capacity is set
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Noise on drives: none, steady:N (N writes of 64 KiB at a time), bursts (heavy-tailed), or a file with a line for each burst: gap,
+    /// length and writes at a time, as in 900ms 100ms 4
+    #[arg(long, value_name = "NOISE", default_value = "bursts")]
+    noise: NoiseArg,
+    /// Servers that have noise, from the first on [default: all]
+    #[arg(long, value_name = "N")]
+    noisy: Option<usize>,
+    /// Policies, separated by commas [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = policy)]
+    policy: Vec<String>,
+    /// The server that is asked first, where it has the key [default: the key's primary]
+    #[arg(long, value_name = "SERVER")]
+    first: Option<usize>,
+    /// The deadline of Mitt: a time, or p95 for that percentile of Base
+    #[arg(long, value_name = "TIME|p95", default_value = "p95")]
+    deadline: TimeArg,
+    /// Change the deadline until this share of tries is rejected
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    busy_share: Option<f64>,
+    /// When Hedged sends its second try: a time, or p95 for that percentile of Base
+    #[arg(long, value_name = "TIME|p95", default_value = "p95")]
+    hedge: TimeArg,
+    /// One way through the network
+    #[arg(long, value_name = "TIME", default_value = "150us", value_parser = time)]
+    hop: Span,
+    /// Processors of each server
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    cores: usize,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Print the figures as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl SimArgs {
+    fn spec(&self) -> Result<Spec, Failure> {
+        let has_capacity = self.set.iter().any(|change| change.trim_start().starts_with("capacity"));
+        let capacity = (!has_capacity).then(|| "capacity=8GiB".to_owned());
+        let changes: Vec<String> = capacity.into_iter().chain(self.set.iter().cloned()).collect();
+        let load = Load {
+            clients: self.clients,
+            scale: self.scale,
+            think: self.think.unwrap_or(Span::ZERO),
+            records: self.records,
+            value_bytes: self.value_size,
+            requests: self.requests,
+        };
+        let noisy = self.noisy.unwrap_or(self.servers).min(self.servers);
+        Ok(Spec {
+            servers: self.servers,
+            replicas: self.replicas,
+            load,
+            noise: vec![self.noise.0.clone(); noisy],
+            order: self.first.map_or(Order::Primary, Order::Server),
+            network: Times { hop: self.hop, ..Times::default() },
+            server: ServerConfig::default(),
+            processors: Processors::Each(self.cores.max(1)),
+            seed: self.seed,
+            ..Spec::new(resolve(&self.drive, &changes)?)
+        })
+    }
+}
+
+fn failed(error: RunError) -> Failure {
+    match error {
+        RunError::Stalled(_) | RunError::Drives(_) => Failure::run(error),
+        other => Failure::input(other),
+    }
+}
+
+/// Runs it.
+pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
+    if args.value_size > nandscape_wire_kv::MAX_VALUE {
+        let most = nandscape_wire_kv::MAX_VALUE;
+        return Err(Failure::Input(anyhow::anyhow!("--value-size {}: up to {most} bytes are valid", args.value_size)));
+    }
+    let spec = args.spec()?;
+    let one = |spec: &Spec| nandscape_lab_kv::run(spec).map_err(failed);
+    let quiet = one(&Spec { noise: Vec::new(), ..spec.clone() })?;
+    let base = one(&spec)?;
+    let p95 = base.gets.quantile(0.95);
+    let tuning = Tuning {
+        deadline: args.deadline.with(p95),
+        busy_share: args.busy_share,
+        hedge: Some(args.hedge.with(p95)),
+        clients: args.clients as u32,
+    };
+    let names = NAMES.map(str::to_owned).to_vec();
+    let names = if args.policy.is_empty() { names } else { args.policy.clone() };
+    let mut runs = vec![("no noise".to_owned(), quiet)];
+    for name in names {
+        let outcome: Outcome = match name.as_str() {
+            "base" => base.clone(),
+            _ => one(&Spec { policy: name.clone(), tuning, ..spec.clone() })?,
+        };
+        runs.push((name, outcome));
+    }
+    if args.json {
+        return output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"));
+    }
+    let all = (args.requests + args.requests / 10) * args.scale as u64;
+    let Tuning { deadline, hedge, .. } = tuning;
+    let (hedge, deadline) = (hedge.unwrap_or(Span::ZERO).as_us(), deadline.as_us());
+    let head = format!(
+        "{} servers, {} clients, {} gets a request; deadline {deadline:.0} us, hedge after {hedge:.0} us; p95 of Base {:.0} us\n",
+        args.servers,
+        args.clients,
+        args.scale,
+        p95.as_us()
+    );
+    output::result(&(head + &table::text(&runs, all)))
+}

@@ -1,0 +1,56 @@
+//! Latencies of runs, as a table and as JSON.
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use nandscape_lab_kv::Outcome;
+use nandscape_lab_report::format::{count, us};
+use nandscape_sim::Histogram;
+use serde_json::{Value, json};
+
+const QUANTILES: [(f64, &str, &str); 5] =
+    [(0.5, "p50", "p50"), (0.9, "p90", "p90"), (0.95, "p95", "p95"), (0.99, "p99", "p99"), (0.999, "p99.9", "p99_9")];
+
+/// Runs by their names, as a table.
+pub(super) fn text(runs: &[(String, Outcome)], gets: u64) -> String {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    let head = ["latency, us", "count", "mean"].into_iter().chain(QUANTILES.map(|(_, name, _)| name));
+    table.set_header(head.chain(["max", "tries a get", "rejected", "failed"]));
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    for (name, outcome) in runs {
+        let latency = &outcome.requests;
+        let mut row = vec![name.clone(), count(latency.count()), us(latency.mean_ns() / 1e3)];
+        row.extend(QUANTILES.map(|(quantile, _, _)| us(latency.quantile(quantile).as_us())));
+        row.push(us(latency.max().as_us()));
+        row.push(format!("{:.2}", outcome.tries_a_get(gets)));
+        row.push(count(outcome.busy));
+        row.push(count(outcome.failed));
+        table.add_row(row);
+    }
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+fn figures(latency: &Histogram) -> Value {
+    let mut object = json!({"count": latency.count(), "mean": latency.mean_ns() / 1e3, "max": latency.max().as_us()});
+    for (quantile, _, key) in QUANTILES {
+        object[key] = json!(latency.quantile(quantile).as_us());
+    }
+    object
+}
+
+/// Runs by their names, as JSON.
+pub(super) fn json(runs: &[(String, Outcome)]) -> Value {
+    let run = |(name, outcome): &(String, Outcome)| {
+        json!({
+            "policy": name,
+            "request_latency_us": figures(&outcome.requests),
+            "get_latency_us": figures(&outcome.gets),
+            "tries": outcome.tries,
+            "rejected": outcome.busy,
+            "failed": outcome.failed,
+            "measured_s": outcome.took.as_s(),
+            "deadline_us": outcome.deadline_us,
+        })
+    };
+    json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})
+}

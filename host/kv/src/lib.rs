@@ -1,0 +1,43 @@
+//! A replicated key-value store on drives, and the ways in which its clients evade the tails of their gets (MittOS, Li 3.1 and 3.5).
+//!
+//! Servers and clients are tasks of the executor. They run in virtual time over a simulated network, and at the wall clock over
+//! sockets, which are not here.
+//!
+//! | file | what |
+//! |---|---|
+//! | `store` | a server's values in a log on a drive |
+//! | `server` | a server: handlers, load, cancelling |
+//! | `network` | messages between clients and servers; a network in virtual time |
+//! | `ring` | consistent hashing |
+//! | `client` | a client: puts to a majority, gets from one |
+//! | `policy` | how gets evade tails, one file each |
+//! | `cpu` | the processors of a machine |
+//! | `noise` | noisy neighbours of a drive |
+//! | `average` | averages and percentiles of late |
+//! | `cancel`, `race` | requests that are not wanted any more; waiting for the first of two |
+//! | `deadline_drive` | deadlines on a drive that knows fast-fail reads |
+//! | `testing` | a drive for tests |
+//!
+//! Left out: membership that changes, transfers of keys between servers, sockets.
+#![forbid(unsafe_code)]
+
+pub mod average;
+mod cancel;
+pub mod client;
+pub mod cpu;
+mod deadline_drive;
+pub mod network;
+pub mod noise;
+pub mod policy;
+mod race;
+pub mod ring;
+pub mod server;
+pub mod store;
+pub mod testing;
+
+pub use cancel::Cancel;
+pub use client::{Client, ClientConfig, ClientError, Order};
+pub use cpu::Cpu;
+pub use deadline_drive::DeadlineDrive;
+pub use server::{Server, ServerConfig};
+pub use store::Store;

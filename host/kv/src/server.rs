@@ -1,0 +1,204 @@
+//! A server: requests wait for one of its handlers, which has work for a processor and then for the drive.
+//!
+//! Left out: servers talking to each other. A replica that was away lacks puts until a client repairs them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_sim::credits::Credits;
+use nandscape_sim::{Cause, Sim, Span, Wait};
+use nandscape_wire_kv::{Frame, Load, Refusal, Reply, Request};
+
+use crate::average::Ewma;
+use crate::cancel::Cancel;
+use crate::cpu::Cpu;
+use crate::network::{Accepts, Inlet, Outlet};
+use crate::store::{GetError, PutError, Store};
+
+/// How a server works.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ServerConfig {
+    /// Requests that are handled at a time: its threads.
+    pub handlers: usize,
+    /// Requests in the server at the most, waiting ones included. Others are refused.
+    pub most: u32,
+    /// A processor's work before and after the drive's.
+    pub work: [Span; 2],
+}
+
+impl Default for ServerConfig {
+    /// 64 handlers, 4,096 requests, and 10 us of a processor on either side of the drive.
+    fn default() -> ServerConfig {
+        ServerConfig { handlers: 64, most: 4_096, work: [Span::from_us(10); 2] }
+    }
+}
+
+/// See the module.
+pub struct Server {
+    core: Rc<Core>,
+}
+
+struct Core {
+    sim: Sim,
+    store: Rc<Store>,
+    cpu: Rc<Cpu>,
+    handlers: Credits,
+    config: ServerConfig,
+    /// Requests in the server.
+    count: Cell<u32>,
+    /// Of the time that requests take once they have a handler, in microseconds.
+    service: Ewma,
+}
+
+/// A client.
+struct Connection {
+    core: Rc<Core>,
+    outlet: Rc<dyn Outlet>,
+    requests: RefCell<BTreeMap<u64, Rc<Cancel>>>,
+}
+
+/// The share of a new service time in their average.
+const WEIGHT: f64 = 0.1;
+
+impl Server {
+    /// A server over a store.
+    pub fn new(sim: &Sim, store: Rc<Store>, cpu: Rc<Cpu>, config: ServerConfig) -> Server {
+        let handlers = Credits::new(sim, config.handlers.max(1), Cause::new(0));
+        let core =
+            Core { sim: sim.clone(), store, cpu, handlers, config, count: Cell::new(0), service: Ewma::default() };
+        Server { core: Rc::new(core) }
+    }
+
+    /// Requests in it.
+    pub fn requests(&self) -> u32 {
+        self.core.count.get()
+    }
+}
+
+impl Accepts for Server {
+    fn accept(&self, outlet: Rc<dyn Outlet>) -> Rc<dyn Inlet> {
+        Rc::new(Hears(Rc::new(Connection { core: self.core.clone(), outlet, requests: RefCell::default() })))
+    }
+}
+
+struct Hears(Rc<Connection>);
+
+impl Inlet for Hears {
+    fn received(&self, bytes: &[u8]) {
+        let request = Frame::parse(bytes).and_then(|frame| Ok((frame.id, Request::parse(&frame)?)));
+        match request {
+            Ok((id, Request::Cancel)) => {
+                if let Some(cancel) = self.0.requests.borrow().get(&id) {
+                    cancel.cancel();
+                }
+            }
+            Ok((id, _)) if self.0.requests.borrow().contains_key(&id) => {
+                self.0.outlet.close(&format!("request {id} is in work already"));
+            }
+            Ok((id, request)) => self.0.clone().begin(id, request),
+            Err(malformed) => self.0.outlet.close(&malformed.to_string()),
+        }
+    }
+
+    fn lost(&self, _: &str) {
+        // Nobody waits for them. A put in work is written all the same.
+        self.0.requests.borrow().values().for_each(|cancel| cancel.cancel());
+    }
+}
+
+impl Connection {
+    fn begin(self: Rc<Self>, id: u64, request: Request<'_>) {
+        let core = self.core.clone();
+        if core.count.get() >= core.config.most {
+            let text = "the server has as many requests as it takes";
+            return self.outlet.send(Reply::Refused { why: Refusal::Overloaded, text }.to_frame(id));
+        }
+        core.count.set(core.count.get() + 1);
+        let cancel = Rc::new(Cancel::never(&core.sim));
+        self.requests.borrow_mut().insert(id, cancel.clone());
+        match request {
+            Request::Get { deadline_us, tell_begun, key } => {
+                let key = key.to_vec();
+                core.sim.spawn(async move {
+                    let frame = self.get(id, deadline_us, tell_begun, &key, &cancel).await;
+                    self.end(id, frame);
+                });
+            }
+            Request::Put { version, key, value } => {
+                let (key, value) = (key.to_vec(), value.to_vec());
+                core.sim.spawn(async move {
+                    let frame = self.put(id, version, &key, &value).await;
+                    self.end(id, frame);
+                });
+            }
+            Request::Cancel => unreachable!("told apart before"),
+        }
+    }
+
+    fn end(&self, id: u64, frame: Vec<u8>) {
+        self.core.count.set(self.core.count.get() - 1);
+        self.requests.borrow_mut().remove(&id);
+        self.outlet.send(frame);
+    }
+
+    async fn get(&self, id: u64, deadline_us: u32, tell: bool, key: &[u8], cancel: &Cancel) -> Vec<u8> {
+        let core = &self.core;
+        core.handlers.take(1, &mut Wait::default()).await;
+        let begun = core.sim.now();
+        let found = if cancel.is_cancelled() {
+            Err(GetError::Cancelled)
+        } else {
+            if tell {
+                self.outlet.send(Reply::Begun.to_frame(id));
+            }
+            core.cpu.work(core.config.work[0]).await;
+            let found = core.store.get(key, deadline_us, cancel).await;
+            core.cpu.work(core.config.work[1]).await;
+            found
+        };
+        core.handlers.give(1);
+        if matches!(found, Ok(_) | Err(GetError::Drive { .. })) {
+            core.service.add((core.sim.now() - begun).as_us(), WEIGHT);
+        }
+        let load = core.load();
+        let reply = match &found {
+            Ok(Some(found)) => Reply::Value { load, version: found.version, value: &found.value },
+            Ok(None) => Reply::Missing { load },
+            Err(GetError::Busy { wait_us }) => Reply::Busy { load, wait_us: *wait_us },
+            Err(GetError::Cancelled) => Reply::Cancelled,
+            Err(error) => {
+                let why = if matches!(error, GetError::Corrupt { .. }) { Refusal::Corrupt } else { Refusal::Drive };
+                return Reply::Refused { why, text: &error.to_string() }.to_frame(id);
+            }
+        };
+        reply.to_frame(id)
+    }
+
+    async fn put(&self, id: u64, version: u64, key: &[u8], value: &[u8]) -> Vec<u8> {
+        let core = &self.core;
+        core.handlers.take(1, &mut Wait::default()).await;
+        core.cpu.work(core.config.work[0]).await;
+        let stored = core.store.put(key, version, value).await;
+        core.cpu.work(core.config.work[1]).await;
+        core.handlers.give(1);
+        match stored {
+            Ok(()) => Reply::Stored { load: core.load() }.to_frame(id),
+            Err(error) => {
+                let why = match error {
+                    PutError::Full { .. } => Refusal::Full,
+                    PutError::Drive(_) => Refusal::Drive,
+                    _ => Refusal::Other,
+                };
+                Reply::Refused { why, text: &error.to_string() }.to_frame(id)
+            }
+        }
+    }
+}
+
+impl Core {
+    fn load(&self) -> Load {
+        let service_us = self.service.get().unwrap_or(0.0) as u32;
+        Load { queue: self.count.get().saturating_sub(1), service_us }
+    }
+}

@@ -1,0 +1,167 @@
+//! For tests: a drive in memory that serves one command at a time, tells how long its queue is, and rejects reads whose deadline
+//! that exceeds; power cuts tear what it is writing.
+//!
+//! Left out: everything else that a drive does. The drive of the product that rejects is in another crate of the host.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Rng, Sim, Span, Time};
+use nandscape_wire_nvme::vendor::BUSY;
+use nandscape_wire_nvme::{IoOpcode, Status};
+
+/// What the drive holds; it outlasts runs.
+pub struct Disk {
+    bytes: RefCell<Vec<u8>>,
+    info: DriveInfo,
+}
+
+impl Disk {
+    /// A disk of zeros.
+    pub fn new(bytes: usize) -> Rc<Disk> {
+        let info = DriveInfo { blocks: bytes as u64 / 512, keeps_data: true, ..nandscape_drive::testing::INFO };
+        Rc::new(Disk { bytes: RefCell::new(vec![0; bytes]), info })
+    }
+
+    /// Changes a byte.
+    pub fn spoil(&self, place: usize) {
+        self.bytes.borrow_mut()[place] ^= 0x55;
+    }
+
+    fn range(&self, io: &Io) -> std::ops::Range<usize> {
+        let start = io.command.slba() as usize * 512;
+        start..start + ((io.command.cdw12.get() & 0xffff) as usize + 1) * 512
+    }
+}
+
+/// See the module.
+pub struct QueueingDrive {
+    sim: Sim,
+    disk: Rc<Disk>,
+    queue: RefCell<VecDeque<Io>>,
+    in_service: RefCell<Option<Io>>,
+    ends: Cell<Time>,
+    came: Signal,
+    times: Times,
+    is_dead: Cell<bool>,
+}
+
+/// How long commands take.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// A read.
+    pub read: Span,
+    /// A write of up to 64 KiB; longer ones take a multiple.
+    pub write: Span,
+}
+
+impl Times {
+    /// 100 us and 1 ms.
+    pub const FLASH: Times = Times { read: Span::from_us(100), write: Span::from_ms(1) };
+
+    fn of(&self, io: &Io) -> Span {
+        let blocks = u64::from(io.command.cdw12.get() & 0xffff) + 1;
+        if is_write(io) { Span::from_ns(self.write.ns() * blocks.div_ceil(128)) } else { self.read }
+    }
+}
+
+fn is_write(io: &Io) -> bool {
+    io.command.opcode == IoOpcode::WRITE.0
+}
+
+impl QueueingDrive {
+    /// A drive over a disk that serves from now on.
+    pub fn new(sim: &Sim, disk: &Rc<Disk>, times: Times) -> Rc<QueueingDrive> {
+        let drive = Rc::new(QueueingDrive {
+            sim: sim.clone(),
+            disk: disk.clone(),
+            queue: RefCell::default(),
+            in_service: RefCell::default(),
+            ends: Cell::new(Time::ZERO),
+            came: Signal::new(sim),
+            times,
+            is_dead: Cell::new(false),
+        });
+        sim.spawn(drive.clone().serve());
+        drive
+    }
+
+    async fn serve(self: Rc<Self>) {
+        loop {
+            let Some(io) = self.queue.borrow_mut().pop_front() else {
+                self.came.changed().await;
+                continue;
+            };
+            let span = self.times.of(&io);
+            self.ends.set(self.sim.now() + span);
+            self.in_service.replace(Some(io));
+            self.sim.sleep(span).await;
+            let Some(io) = self.in_service.take() else { continue };
+            let range = self.disk.range(&io);
+            if is_write(&io) {
+                io.mem.read(0, &mut self.disk.bytes.borrow_mut()[range]);
+            } else {
+                io.mem.write(0, &self.disk.bytes.borrow()[range]);
+            }
+            io.token.complete(Completion::of(Status::SUCCESS));
+        }
+    }
+
+    /// How long a command that comes now would wait.
+    pub fn wait(&self) -> Span {
+        let queued: Span = self.queue.borrow().iter().map(|io| self.times.of(io)).sum();
+        let begun = if self.in_service.borrow().is_some() { self.ends.get().since(self.sim.now()) } else { Span::ZERO };
+        begun + queued
+    }
+
+    /// Power is cut for good: of the write in service each block is there or not, the others are not begun. Commands fail from now
+    /// on; another drive over the same disk may go on.
+    pub fn tear(&self, rng: &mut Rng) {
+        self.is_dead.set(true);
+        drop(self.queue.take());
+        let Some(io) = self.in_service.take().filter(is_write) else { return };
+        let mut bytes = self.disk.bytes.borrow_mut();
+        for (number, block) in bytes[self.disk.range(&io)].chunks_exact_mut(512).enumerate() {
+            if rng.chance(0.5) {
+                io.mem.read(number * 512, block);
+            }
+        }
+        drop(bytes);
+        drop(io);
+    }
+}
+
+impl Drive for QueueingDrive {
+    fn info(&self) -> DriveInfo {
+        self.disk.info
+    }
+
+    fn submit(&self, io: Io) {
+        let end = io.command.slba() + u64::from(io.command.cdw12.get() & 0xffff) + 1;
+        if self.is_dead.get() {
+            return io.token.complete(Completion::of(Status::INTERNAL_ERROR));
+        }
+        if end > self.disk.info.blocks {
+            return io.token.complete(Completion::of(Status::LBA_OUT_OF_RANGE));
+        }
+        let (deadline, wait) = (io.command.cdw3.get(), self.wait());
+        if !is_write(&io) && deadline > 0 && wait > Span::from_us(deadline.into()) {
+            let dw0 = wait.ns().div_ceil(1_000) as u32;
+            return io.token.complete(Completion { dw0, ..Completion::of(BUSY) });
+        }
+        self.queue.borrow_mut().push_back(io);
+        self.came.notify();
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        let mut queue = self.queue.borrow_mut();
+        let place = queue.iter().position(|io| io.token.is_of(command));
+        let Some(io) = place.and_then(|place| queue.remove(place)) else { return false };
+        drop(queue);
+        io.token.complete(Completion::of(Status::ABORT_REQUESTED));
+        true
+    }
+}

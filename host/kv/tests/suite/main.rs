@@ -1,0 +1,9 @@
+//! The key-value store on drives that behave like those of the product, over a network in virtual time.
+
+mod cluster;
+mod crash;
+mod deadlines;
+mod faults;
+mod policies;
+mod seeds;
+mod store;

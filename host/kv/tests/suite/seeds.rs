@@ -1,0 +1,29 @@
+//! Seeds of random tests: `NANDSCAPE_TEST_SEED` is one, `NANDSCAPE_TEST_SEEDS` their number.
+
+use nandscape_sim::Seed;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+/// Runs a test with each seed. One that fails is told.
+pub(crate) fn each(usual: u64, test: impl Fn(Seed)) {
+    let seeds = match number("NANDSCAPE_TEST_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..1 + number("NANDSCAPE_TEST_SEEDS").unwrap_or(usual),
+    };
+    for seed in seeds {
+        let told = Told(seed);
+        test(Seed::new(seed));
+        std::mem::forget(told);
+    }
+}
+
+struct Told(u64);
+
+impl Drop for Told {
+    #[expect(clippy::print_stderr, reason = "a failing test says how it is repeated")]
+    fn drop(&mut self) {
+        eprintln!("seed {0}: repeat it with NANDSCAPE_TEST_SEED={0}", self.0);
+    }
+}

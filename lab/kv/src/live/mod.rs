@@ -1,0 +1,16 @@
+//! Servers and clients at the wall clock, over unix and TCP sockets (Linux).
+//!
+//! | file | what |
+//! |---|---|
+//! | `sockets` | connections that never block, as a network of servers and clients |
+//! | `export` | a server beside its drive, in the loop that owns the drive |
+//! | `serve` | a thread with both |
+//! | `bench` | clients, in a loop of their own |
+
+mod bench;
+mod export;
+mod serve;
+mod sockets;
+
+pub use bench::{BenchError, Clients, Connected, bench, with_clients};
+pub use serve::{ServeSpec, Serving, serve};

@@ -1,0 +1,315 @@
+//! Connections that never block, as a network of servers and clients. All of them are behind one descriptor, so that any loop can wait
+//! for them.
+//!
+//! A peer that does not take what it is sent, or breaks the protocol, hurts only itself: what waits for it is bounded, and at the bound it
+//! is cut off.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use nandscape_host_kv::network::{Accepts, Inlet, Network, Outlet};
+use nandscape_transport_reactor::socket::{Address, Stream};
+use nandscape_wire_kv::{MAX_FRAME, split};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+
+/// Bytes read at a time; a connection with more is read again in the next turn.
+const READ: usize = 256 << 10;
+/// Bytes that may wait for a peer: some hundred of the longest frames.
+const MOST_UNSENT: usize = 32 << 20;
+/// Events taken at a time.
+const EVENTS: usize = 64;
+/// The number of the event of clients that came.
+const CAME: u64 = u64::MAX;
+/// Clients of a server at a time.
+const MOST_CLIENTS: usize = 1_024;
+
+/// See the module.
+pub(super) struct Sockets {
+    epoll: OwnedFd,
+    connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
+    next: Cell<u64>,
+    /// Something waits to be sent, or to be closed.
+    is_dirty: Cell<bool>,
+    came: Arc<OwnedFd>,
+    inbox: Receiver<Stream>,
+    entry: Sender<Stream>,
+    server: RefCell<Option<Rc<dyn Accepts>>>,
+}
+
+/// Hands over clients that were accepted on another thread.
+#[derive(Clone)]
+pub(super) struct Door {
+    came: Arc<OwnedFd>,
+    entry: Sender<Stream>,
+}
+
+impl Door {
+    /// A client has come.
+    pub(super) fn enter(&self, stream: Stream) {
+        // The sockets are gone once the server has ended.
+        if self.entry.send(stream).is_ok() {
+            // It can only fail when the counter is full.
+            let _ = rustix::io::write(&*self.came, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+struct Connection {
+    stream: Stream,
+    inlet: RefCell<Option<Rc<dyn Inlet>>>,
+    received: RefCell<Vec<u8>>,
+    unsent: RefCell<Vec<u8>>,
+    /// Why it is to be closed.
+    over: RefCell<Option<String>>,
+    waits_for_room: Cell<bool>,
+}
+
+/// One end's way to the other.
+struct End {
+    sockets: Weak<Sockets>,
+    connection: Rc<Connection>,
+}
+
+impl Connection {
+    fn end(&self, reason: impl Into<String>) {
+        self.over.borrow_mut().get_or_insert_with(|| reason.into());
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.borrow().is_some()
+    }
+
+    /// Reads a share of what is there, and hands on whole frames.
+    fn receive(&self) {
+        let mut bytes = std::mem::take(&mut *self.received.borrow_mut());
+        let before = bytes.len();
+        bytes.resize(before + READ, 0);
+        let read = (&self.stream).read(&mut bytes[before..]);
+        let count = match read {
+            Ok(0) => {
+                self.end("the other side has closed the connection");
+                0
+            }
+            Ok(count) => count,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
+            Err(error) => {
+                self.end(error.to_string());
+                0
+            }
+        };
+        bytes.truncate(before + count);
+        let mut used = 0;
+        let inlet = self.inlet.borrow().clone();
+        while !self.is_over() {
+            match split(&bytes[used..]) {
+                Ok(Some(len)) => {
+                    inlet.iter().for_each(|inlet| inlet.received(&bytes[used..used + len]));
+                    used += len;
+                }
+                Ok(None) => break,
+                Err(malformed) => self.end(malformed.to_string()),
+            }
+        }
+        bytes.drain(..used);
+        debug_assert!(self.is_over() || bytes.len() < MAX_FRAME + 4, "less than a frame is left");
+        self.received.replace(bytes);
+    }
+
+    /// Sends what the socket takes; whether anything moved.
+    fn send(&self) -> bool {
+        let mut unsent = self.unsent.borrow_mut();
+        let (mut sent, mut is_full) = (0, false);
+        while sent < unsent.len() && !is_full {
+            match (&self.stream).write(&unsent[sent..]) {
+                Ok(0) => break,
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => is_full = true,
+                Err(error) => {
+                    self.end(error.to_string());
+                    break;
+                }
+            }
+        }
+        unsent.drain(..sent);
+        if unsent.len() > MOST_UNSENT {
+            self.end("it does not take its replies");
+        }
+        sent > 0
+    }
+}
+
+impl Outlet for End {
+    fn send(&self, frame: Vec<u8>) {
+        if let Some(sockets) = self.sockets.upgrade().filter(|_| !self.connection.is_over()) {
+            self.connection.unsent.borrow_mut().extend_from_slice(&frame);
+            sockets.is_dirty.set(true);
+        }
+    }
+
+    fn is_up(&self) -> bool {
+        !self.connection.is_over()
+    }
+
+    fn close(&self, reason: &str) {
+        self.connection.end(reason);
+        if let Some(sockets) = self.sockets.upgrade() {
+            sockets.is_dirty.set(true);
+        }
+    }
+}
+
+impl Sockets {
+    pub(super) fn new() -> io::Result<Rc<Sockets>> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
+        let (entry, inbox) = channel();
+        let (connections, server, next) = (RefCell::default(), RefCell::default(), Cell::new(0));
+        Ok(Rc::new(Sockets { epoll, connections, next, is_dirty: Cell::new(false), came, inbox, entry, server }))
+    }
+
+    /// From now on clients are taken in.
+    pub(super) fn open(&self, server: Rc<dyn Accepts>) {
+        self.server.replace(Some(server));
+    }
+
+    pub(super) fn door(&self) -> Door {
+        Door { came: self.came.clone(), entry: self.entry.clone() }
+    }
+
+    /// Can be read when there is something to do.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    pub(super) fn is_dirty(&self) -> bool {
+        self.is_dirty.get()
+    }
+
+    /// Adds a connection.
+    fn add(self: &Rc<Self>, stream: Stream) -> io::Result<Rc<Connection>> {
+        stream.set_nonblocking()?;
+        if let Stream::Tcp(stream) = &stream {
+            stream.set_nodelay(true)?;
+        }
+        let connection = Rc::new(Connection {
+            stream,
+            inlet: RefCell::default(),
+            received: RefCell::default(),
+            unsent: RefCell::default(),
+            over: RefCell::default(),
+            waits_for_room: Cell::new(false),
+        });
+        let number = self.next.get();
+        self.next.set(number + 1);
+        epoll::add(&self.epoll, &connection.stream, EventData::new_u64(number), EventFlags::IN)?;
+        self.connections.borrow_mut().insert(number, connection.clone());
+        Ok(connection)
+    }
+
+    fn end_of(self: &Rc<Self>, connection: &Rc<Connection>) -> Rc<dyn Outlet> {
+        Rc::new(End { sockets: Rc::downgrade(self), connection: connection.clone() })
+    }
+
+    fn take_in(self: &Rc<Self>) {
+        let _ = rustix::io::read(&*self.came, &mut [0; 8]);
+        while let Ok(stream) = self.inbox.try_recv() {
+            let server = self.server.borrow().clone();
+            let Some(server) = server.filter(|_| self.connections.borrow().len() < MOST_CLIENTS) else { continue };
+            if let Ok(connection) = self.add(stream) {
+                let inlet = server.accept(self.end_of(&connection));
+                connection.inlet.replace(Some(inlet));
+            }
+        }
+    }
+
+    /// Waits for something for so long at the most, and receives and sends a share of it. Whether anything moved.
+    pub(super) fn poll(self: &Rc<Self>, wait: Option<Timespec>) -> io::Result<bool> {
+        let mut events = Vec::with_capacity(EVENTS);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), wait.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        let mut moved = !events.is_empty();
+        for event in &events {
+            match event.data.u64() {
+                CAME => self.take_in(),
+                number => {
+                    let connection = self.connections.borrow().get(&number).cloned();
+                    if let Some(connection) = connection {
+                        connection.receive();
+                        self.is_dirty.set(true);
+                    }
+                }
+            }
+        }
+        if self.is_dirty.take() {
+            moved |= self.send_all();
+        }
+        Ok(moved)
+    }
+
+    /// Sends, and removes what is over.
+    fn send_all(&self) -> bool {
+        let all: Vec<_> = self.connections.borrow().iter().map(|(key, one)| (*key, one.clone())).collect();
+        let mut moved = false;
+        for (key, connection) in all {
+            if !connection.unsent.borrow().is_empty() {
+                moved |= connection.send();
+            }
+            if let Some(reason) = connection.over.borrow().clone() {
+                let _ = epoll::delete(&self.epoll, &connection.stream);
+                self.connections.borrow_mut().remove(&key);
+                let inlet = connection.inlet.take();
+                connection.stream.shutdown(std::net::Shutdown::Both);
+                inlet.iter().for_each(|inlet| inlet.lost(&reason));
+                continue;
+            }
+            let waits = !connection.unsent.borrow().is_empty();
+            if connection.waits_for_room.replace(waits) != waits {
+                let interest = if waits { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+                let _ = epoll::modify(&self.epoll, &connection.stream, EventData::new_u64(key), interest);
+            }
+        }
+        moved
+    }
+}
+
+/// Servers by their addresses, as clients reach them.
+pub(super) struct Reached {
+    pub(super) sockets: Rc<Sockets>,
+    pub(super) addresses: Vec<Address>,
+}
+
+/// A server that is not there.
+struct Nowhere;
+
+impl Outlet for Nowhere {
+    fn send(&self, _: Vec<u8>) {}
+
+    fn is_up(&self) -> bool {
+        false
+    }
+
+    fn close(&self, _: &str) {}
+}
+
+impl Network for Reached {
+    fn connect(&self, server: usize, inlet: Rc<dyn Inlet>) -> Rc<dyn Outlet> {
+        match Stream::connect(&self.addresses[server]).and_then(|stream| self.sockets.add(stream)) {
+            Ok(connection) => {
+                connection.inlet.replace(Some(inlet));
+                self.sockets.end_of(&connection)
+            }
+            Err(_) => Rc::new(Nowhere),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A cluster in virtual time.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_drive::Drive;
+use nandscape_host_kv::network::Network;
+use nandscape_host_kv::network::simulated::{Joined, SimulatedNetwork};
+use nandscape_host_kv::noise::Noise;
+use nandscape_host_kv::policy::{NAMES, Policy, Tuning, named};
+use nandscape_host_kv::ring::Ring;
+use nandscape_host_kv::store::{Layout, OpenError, PutError};
+use nandscape_host_kv::{Client, ClientConfig, Cpu, DeadlineDrive, Server, Store};
+use nandscape_lab_run::{Rig, RigDrive, Wanted};
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Seed, Sim, Span, Stalled};
+
+use crate::load::{key, measure};
+use crate::outcome::Outcome;
+use crate::place::{halves, segment_bytes};
+use crate::spec::{Processors, Spec};
+
+/// Why a cluster cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no such policy.
+    #[error("there is no policy {0:?}; {names} are there", names = NAMES.join(", "))]
+    Policy(String),
+    /// A number makes no sense.
+    #[error("{0}")]
+    Spec(&'static str),
+    /// The drives cannot be made.
+    #[error(transparent)]
+    Drives(#[from] nandscape_lab_run::RunError),
+    /// A store cannot be made.
+    #[error("the store of server {server}: {error}")]
+    Store {
+        /// Which.
+        server: usize,
+        /// Why.
+        error: OpenError,
+    },
+    /// The values do not fit.
+    #[error("the values are not all there: {0}")]
+    Load(#[from] PutError),
+    /// The model is stuck.
+    #[error("this is a fault of the simulator, please report it")]
+    Stalled(#[from] Stalled),
+}
+
+/// Queue entries of a server.
+const ENTRIES: u32 = 1_024;
+/// Puts at a time while values are loaded.
+const LOADERS: u64 = 64;
+
+/// Runs it.
+///
+/// # Errors
+/// When it cannot be made, or its values do not fit.
+pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
+    check(spec)?;
+    let seed = Seed::new(spec.seed);
+    let drive = |number: usize| RigDrive {
+        name: format!("server {number}"),
+        profile: spec.drive.clone(),
+        store: StoreKind::None,
+        precondition: spec.precondition,
+        seed: seed.child("drives").nth(number as u64),
+    };
+    let mut rig = Rig::build((0..spec.servers).map(drive).collect(), Wanted::default(), &())?;
+    let sim = rig.sim().clone();
+    let drives: Vec<[Rc<dyn Drive>; 2]> = (0..spec.servers)
+        .map(|number| {
+            let store = rig.connect(number, ENTRIES)? as Rc<dyn Drive>;
+            Ok([DeadlineDrive::new(&sim, store) as Rc<dyn Drive>, rig.connect(number, ENTRIES)? as Rc<dyn Drive>])
+        })
+        .collect::<Result<_, RunError>>()?;
+    rig.run(cluster(spec, &sim, &drives, seed))?
+}
+
+fn check(spec: &Spec) -> Result<(), RunError> {
+    let wrong = |text| Err(RunError::Spec(text));
+    if spec.servers == 0 || spec.replicas == 0 || spec.replicas > spec.servers {
+        return wrong("a cluster has a server at the least, and as many as replicas");
+    }
+    if spec.load.clients == 0 || spec.load.clients > 4_000 || spec.load.scale == 0 || spec.load.scale > 1_000 {
+        return wrong("there are 1 to 4,000 clients, and 1 to 1,000 gets in a request");
+    }
+    if spec.load.records == 0 || spec.load.requests == 0 {
+        return wrong("there is one value and one request at the least");
+    }
+    let known = |name: &str| NAMES.contains(&name);
+    if known(&spec.policy) { Ok(()) } else { Err(RunError::Policy(spec.policy.clone())) }
+}
+
+async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Seed) -> Result<Outcome, RunError> {
+    let shared = match spec.processors {
+        Processors::Shared(cores) => Some(Rc::new(Cpu::new(sim, cores))),
+        Processors::Each(_) => None,
+    };
+    let net = SimulatedNetwork::new(sim, spec.servers, spec.network);
+    let mut stores = Vec::new();
+    for (number, [drive, _]) in drives.iter().enumerate() {
+        let store = Rc::new(store(sim, number, drive).await?);
+        let cpu = match (&shared, spec.processors) {
+            (Some(cpu), _) => cpu.clone(),
+            (None, Processors::Each(cores) | Processors::Shared(cores)) => Rc::new(Cpu::new(sim, cores)),
+        };
+        net.start(number, Rc::new(Server::new(sim, store.clone(), cpu, spec.server)));
+        stores.push(store);
+    }
+    load(spec, sim, &stores).await?;
+    for (number, pattern) in spec.noise.iter().enumerate().take(spec.servers) {
+        let Some(pattern) = pattern else { continue };
+        let (_, extent) = halves(&drives[number][1]);
+        let noise = Noise::new(sim, drives[number][1].clone(), extent);
+        sim.spawn(noise.run(pattern.clone(), seed.child("noise").nth(number as u64)));
+    }
+    let (clients, policies) = clients(spec, sim, &net, shared, seed);
+    Ok(measure(sim, clients, &policies, &spec.load, seed).await)
+}
+
+fn clients(
+    spec: &Spec,
+    sim: &Sim,
+    net: &Rc<SimulatedNetwork>,
+    cpu: Option<Rc<Cpu>>,
+    seed: Seed,
+) -> (Vec<Rc<Client>>, Vec<Rc<dyn Policy>>) {
+    let cpu = cpu.unwrap_or_else(|| Rc::new(Cpu::elsewhere(sim)));
+    let tuning = Tuning { clients: spec.load.clients as u32, ..spec.tuning };
+    let client = |number: usize| {
+        let network: Rc<dyn Network> = Rc::new(Joined(net.clone()));
+        let policy = named(&spec.policy, &tuning).expect("a policy that is known");
+        let config = ClientConfig {
+            replicas: spec.replicas,
+            order: spec.order,
+            work: spec.client_work,
+            number: number as u16,
+            try_timeout: Span::from_s(2),
+            timeout: Span::from_s(10),
+            ..ClientConfig::default()
+        };
+        let seed = seed.child("clients").nth(number as u64);
+        let client = Client::new(sim, &network, spec.servers, policy.clone(), (config, cpu.clone()), seed);
+        (Rc::new(client), policy)
+    };
+    (0..spec.load.clients).map(client).unzip()
+}
+
+async fn store(sim: &Sim, server: usize, drive: &Rc<dyn Drive>) -> Result<Store, RunError> {
+    let (extent, _) = halves(drive);
+    let layout = Layout { extent, segment_bytes: segment_bytes(&extent, &drive.info()) };
+    let made = Store::create(sim, drive.clone(), layout, 1 + server as u64).await;
+    made.map_err(|error| RunError::Store { server, error })
+}
+
+/// Puts all values, at each server on its own, and waits until the drives have nothing left to write.
+async fn load(spec: &Spec, sim: &Sim, stores: &[Rc<Store>]) -> Result<(), RunError> {
+    let ring = Rc::new(Ring::new(spec.servers));
+    let (left, ended) = (Rc::new(Cell::new(0)), Rc::new(Signal::new(sim)));
+    let problem: Rc<RefCell<Option<PutError>>> = Rc::default();
+    let value: Rc<[u8]> = vec![7; spec.load.value_bytes].into();
+    for lane in 0..LOADERS {
+        left.set(left.get() + 1);
+        let (left, ended, problem) = (left.clone(), ended.clone(), problem.clone());
+        let (ring, stores, value, spec) =
+            (ring.clone(), stores.to_vec(), value.clone(), (spec.load.records, spec.replicas));
+        sim.spawn(async move {
+            for number in (lane..spec.0).step_by(LOADERS as usize) {
+                let key = key(number);
+                for server in ring.replicas(&key, spec.1) {
+                    if problem.borrow().is_some() {
+                        break;
+                    }
+                    if let Err(error) = stores[server].put(&key, 1, &value).await {
+                        problem.replace(Some(error));
+                    }
+                }
+            }
+            left.set(left.get() - 1);
+            ended.notify();
+        });
+    }
+    while left.get() > 0 {
+        ended.changed().await;
+    }
+    sim.sleep(Span::from_ms(500)).await;
+    problem.take().map_or(Ok(()), |error| Err(error.into()))
+}
