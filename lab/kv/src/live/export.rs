@@ -96,7 +96,7 @@ impl Export for KvExport {
         counters
     }
 
-    fn source(&self) -> Option<Rc<dyn Source>> {
-        Some(self.service.clone())
+    fn sources(&self) -> Vec<Rc<dyn Source>> {
+        vec![self.service.clone()]
     }
 }
