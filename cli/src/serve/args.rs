@@ -376,7 +376,7 @@ impl ServeArgs {
             return Ok(());
         }
         let given = [
-            ("--set", !self.set.is_empty()),
+            ("--set", self.set.iter().any(|change| self.array.is_none() || !Config::is_key(change))),
             ("--fault", !self.fault.is_empty()),
             ("--no-delay", self.no_delay),
             ("--precondition", self.precondition != Precondition::None),

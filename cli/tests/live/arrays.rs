@@ -107,7 +107,7 @@ fn arrays_that_cannot_be_are_told() {
     let small = ["--drive", "default", "--set", "capacity=64MiB"];
     for (args, words) in [
         (&["--array", "raid5:2"][..], "raid5"),
-        (&["--array", "raid5:4", "--set", "array.technique=rails"], "is for nandscape sim"),
+        (&["--array", "raid1:2", "--set", "array.technique=rails"], "is for nandscape sim"),
         (&["--array", "raid5:4", "--set", "array.techniqe=base"], "array.techniqe"),
         (&["--array", "raid5:4", "--record", "r"], "--record: a recording is of drives"),
         (&["--array", "raid5:4", "--save-state", "s"], "--save-state: a state is of one drive"),

@@ -10,7 +10,7 @@ use nandscape_sim::Span;
 fn spec(policy: &str) -> Spec {
     let mut profile = Profile::load("default").unwrap();
     profile
-        .set_all(&["capacity=1GiB", "geometry.channels=2", "geometry.dies_per_channel=4", "buffer.size=1MiB"])
+        .set_all(["capacity=1GiB", "geometry.channels=2", "geometry.dies_per_channel=4", "buffer.size=1MiB"])
         .unwrap();
     Spec {
         load: Load { records: 2_000, requests: 2_000, ..Load::default() },
