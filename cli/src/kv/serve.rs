@@ -94,7 +94,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
         allow_remote: args.allow_remote,
         noise: args.noise.0.clone(),
         seed: args.seed,
-        log: Box::new(|text| output::note(text)),
+        log: Box::new(output::note),
     };
     let serving = serve(spec).map_err(|problem| Failure::Run(anyhow::anyhow!(problem)))?;
     let address = serving.address().unwrap_or(&args.listen).to_string();

@@ -91,7 +91,7 @@ impl ArrayArg {
                     .to_owned(),
             );
         }
-        let keeps_nothing = stores.iter().any(|store| *store == StoreArg::None);
+        let keeps_nothing = stores.contains(&StoreArg::None);
         if keeps_nothing && config.journal == JournalMode::Data {
             return refused("drives with --store none keep no journal; array.journal=data needs data".to_owned());
         }

@@ -35,7 +35,7 @@ pub(crate) fn drive(channels: u32) -> Result<Resolved> {
         "buffer.size=2MiB",
         "controller.priority=fifo",
     ];
-    profile.set_all(&changes.map(str::to_owned))?;
+    profile.set_all(changes.map(str::to_owned))?;
     profile.set_all(&[channels, size])?;
     Ok(profile.resolve()?)
 }
