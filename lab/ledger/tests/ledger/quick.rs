@@ -40,14 +40,15 @@ fn every_experiment_measures_and_judges() {
 
 fn forms_are_whole(outcome: &Outcome) {
     let claim = &outcome.experiment.claim;
+    let label = claim.lead();
     let text = show::outcome(outcome);
-    for part in [claim.says, "published: ", "verdict: ", "note: a short run"] {
+    for part in [claim.says, &format!("{label}: "), "verdict: ", "note: a short run"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     let json: Value = serde_json::from_str(&outcome::to_json(std::slice::from_ref(outcome))).unwrap();
     assert_eq!(json["schema"], 1);
     let json = &json["claims"][0];
-    assert_eq!((&json["id"], &json["published"]), (&claim.id.into(), &claim.says.into()));
+    assert_eq!((&json["id"], &json[label]), (&claim.id.into(), &claim.says.into()));
     assert_eq!(json["criteria"].as_array().map(Vec::len), Some(outcome.judgement.criteria.len()));
     assert_eq!(json["points"].as_array().map(Vec::len), Some((outcome.experiment.points)().len()));
     let wall = outcome.experiment.clock == Clock::Wall;
