@@ -18,7 +18,10 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = "\
 Example:
-  nandscape kv bench --to unix:kv0.sock --to unix:kv1.sock --to unix:kv2.sock --policy base,mitt")]
+  nandscape kv bench --to unix:kv0.sock --to unix:kv1.sock \\
+      --to unix:kv2.sock --policy base,mitt
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(super) struct BenchArgs {
     /// A server; may be repeated. Their order makes the ring: give all clients the same
     #[arg(long, value_name = "ADDR", required = true)]

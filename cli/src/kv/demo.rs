@@ -26,6 +26,12 @@ use crate::output;
 /// deadline beyond which the drive rejects the read and the next server is asked (Mitt). The first row is Base with a server first that
 /// has no such neighbour.
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape kv demo
+  nandscape kv demo --requests 3000
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(super) struct DemoArgs {
     /// The drive of each server
     #[arg(long, value_name = "P", default_value = "default")]

@@ -19,8 +19,9 @@ use crate::failure::Failure;
 #[command(after_help = "\
 Examples:
   nandscape kv demo
-        three servers, one with a noisy neighbour: the tail with and without fail-fast
-  nandscape kv sim --servers 20 --clients 20 --noise bursts --policy base,hedged,mitt
+        three servers, one with a noisy neighbour, with and without fail-fast
+  nandscape kv sim --servers 20 --clients 20 --noise bursts \\
+      --policy base,hedged,mitt
         the same in virtual time, on a cluster
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]

@@ -23,8 +23,12 @@ use crate::sim::resolve;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape kv serve --drive default --set capacity=4GiB --listen unix:kv0.sock
-  nandscape kv serve --drive default --set capacity=1GiB --store file:kv.nand --listen 127.0.0.1:7070")]
+  nandscape kv serve --drive default --set capacity=4GiB \\
+      --listen unix:kv0.sock
+  nandscape kv serve --drive default --set capacity=1GiB \\
+      --store file:kv.nand --listen 127.0.0.1:7070
+
+Exit status: 0 after SIGTERM or SIGINT, once all is flushed; 1 when the server has failed; 2 for bad usage or input.")]
 pub(super) struct ServeArgs {
     /// The drive
     #[arg(long, value_name = "P", default_value = "default")]

@@ -25,7 +25,9 @@ Examples:
   nandscape kv sim --noise steady:4 --noisy 1 --policy base,mitt --first 0
   nandscape kv sim --servers 20 --clients 20 --noise bursts --scale 5
 
-Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.")]
+Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(super) struct SimArgs {
     /// Servers
     #[arg(long, value_name = "N", default_value_t = 3, visible_alias = "nodes")]

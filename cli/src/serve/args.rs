@@ -48,8 +48,8 @@ Examples:
 
   nandscape serve --drive far=nvme-tcp://127.0.0.1:4420/NQN --nbd unix:far.sock
         another server's drive, over NBD
-  nandscape serve --array raid5:4 --drive femu-teafa --set array.technique=teafa \\
-      --set capacity=4GiB --nbd unix:n.sock
+  nandscape serve --array raid5:4 --drive femu-teafa \\
+      --set array.technique=teafa --set capacity=4GiB --nbd unix:n.sock
         four drives as one, with reads that evade garbage collection
   nandscape serve --drive default --set capacity=32GiB --store file:drive.nand \\
       --nbd unix:n.sock
