@@ -12,7 +12,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// A machine with so many processors.
+    /// A machine with this number of processors.
     pub fn new(sim: &Sim, cores: usize) -> Cpu {
         Cpu { sim: sim.clone(), cores: Some(Credits::new(sim, cores, Cause::new(0))) }
     }

@@ -20,7 +20,7 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 impl Ring {
-    /// A ring of so many servers, numbered from zero.
+    /// A ring of this number of servers, which are numbered from zero.
     pub fn new(servers: usize) -> Ring {
         let point = |server: usize, number: u64| (mix(mix(server as u64 + 1) ^ number), server);
         let mut points: Vec<_> =

@@ -14,9 +14,9 @@ use crate::load::Load;
 /// Whose processors do the work.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Processors {
-    /// Each server has so many, and clients have enough.
+    /// Each server has this number, and clients have enough.
     Each(usize),
-    /// One machine with so many has all servers and clients.
+    /// All servers and clients are on one machine with this number.
     Shared(usize),
 }
 

@@ -13,7 +13,7 @@ use crate::figures::Figures;
 pub(crate) const QUANTILES: [(f64, &str); 6] =
     [(0.5, "p50"), (0.75, "p75"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p99.9")];
 
-/// The drive of MittSSD, with so many of its channels.
+/// The drive of MittSSD, with a number of its channels.
 ///
 /// # Errors
 /// When its profile is invalid.

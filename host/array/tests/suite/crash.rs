@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
-use nandscape_host_array::{Array, Member};
+use nandscape_host_array::{Array, Config, Member};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -120,14 +120,40 @@ enum Fate {
 struct Case<'a> {
     sim: Sim,
     word: &'a str,
-    settings: Vec<&'a str>,
+    settings: Vec<String>,
     ssds: Vec<Rc<Ssd>>,
     below: Vec<Rc<dyn Drive>>,
     dead: Rc<Cell<bool>>,
     is_volatile: bool,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    /// An array of this level and journal over drives with this write buffer, and a load.
+    fn new((word, journal, mode): (&'a str, &str, &str), seed: u64, stream: &str) -> (Executor, Case<'a>, Rc<Load>) {
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let buffer = format!("buffer.mode={mode}");
+        let drive = |number: usize| ssd(&sim, &[&buffer], seed * 100 + number as u64);
+        let ssds: Vec<Rc<Ssd>> = (0..shape(word).members).map(drive).collect();
+        let below = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
+        let fixed = ["array.chunk=8KiB", "array.technique=tea2", "array.rebuild_rate=0"].map(str::to_owned);
+        let settings = fixed.into_iter().chain([format!("array.journal={journal}")]).collect();
+        let case = Case { sim, word, settings, ssds, below, dead: Rc::default(), is_volatile: mode == "volatile" };
+        let load = Load {
+            possible: RefCell::default(),
+            rng: RefCell::new(Seed::new(seed).child(stream).rng()),
+            next: Cell::new(0),
+            acknowledged: Cell::new(0),
+            is_over: Cell::new(false),
+            lanes: Cell::new(0),
+        };
+        (executor, case, Rc::new(load))
+    }
+
+    fn config(&self) -> Config {
+        config(&self.settings.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     fn fuses(&self, without: Option<usize>) -> Vec<Rc<Fuse>> {
         let alive = Rc::new(Cell::new(false));
         let fuse = |(number, below): (usize, &Rc<dyn Drive>)| {
@@ -168,7 +194,7 @@ impl Case<'_> {
 
     async fn reopened(&self, without: Option<usize>, what: &str) -> (Rc<Array>, Vec<Rc<Fuse>>) {
         let fuses = self.fuses(without);
-        let array = Array::open(&self.sim, config(&self.settings), Case::members(&fuses)).await;
+        let array = Array::open(&self.sim, self.config(), Case::members(&fuses)).await;
         (array.unwrap_or_else(|error| panic!("{what}: {error}")), fuses)
     }
 }
@@ -176,28 +202,11 @@ impl Case<'_> {
 /// Several crashes of one array, each with the same fate of member 1.
 fn crashes(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
     let what = format!("{word}, journal {journal}, {mode}, {fate:?}, seed {seed}");
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let buffer = format!("buffer.mode={mode}");
-    let count = shape(word).members;
-    let ssds: Vec<Rc<Ssd>> = (0..count).map(|number| ssd(&sim, &[&buffer], seed * 100 + number as u64)).collect();
-    let below = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
-    let journal = format!("array.journal={journal}");
-    let settings = vec!["array.chunk=8KiB", "array.technique=tea2", "array.rebuild_rate=0", &journal];
-    let (dead, is_volatile) = (Rc::default(), mode == "volatile");
-    let case = Case { sim: sim.clone(), word, settings, ssds, below, dead, is_volatile };
-    let load = Rc::new(Load {
-        possible: RefCell::default(),
-        rng: RefCell::new(Seed::new(seed).child("crash").rng()),
-        next: Cell::new(0),
-        acknowledged: Cell::new(0),
-        is_over: Cell::new(false),
-        lanes: Cell::new(0),
-    });
+    let (mut executor, case, load) = Case::new((word, journal, mode), seed, "crash");
     executor
         .block_on(async {
             let mut fuses = case.fuses(None);
-            let made = Array::create(&case.sim, shape(case.word), config(&case.settings), Case::members(&fuses)).await;
+            let made = Array::create(&case.sim, shape(case.word), case.config(), Case::members(&fuses)).await;
             let mut array = made.unwrap();
             let issuer = Issuer::new(&case.sim);
             for round in 0..3 {
@@ -227,28 +236,12 @@ fn crashes(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
 /// Power is cut to all members some times while the host and its array live on.
 fn cuts(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
     let what = format!("{word}, journal {journal}, {mode}, {fate:?}, the host lives, seed {seed}");
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let buffer = format!("buffer.mode={mode}");
-    let count = shape(word).members;
-    let ssds: Vec<Rc<Ssd>> = (0..count).map(|number| ssd(&sim, &[&buffer], seed * 100 + number as u64)).collect();
-    let below = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
-    let journal = format!("array.journal={journal}");
-    let settings = vec!["array.chunk=8KiB", "array.technique=tea2", "array.rebuild_rate=0", &journal];
-    let (dead, is_volatile) = (Rc::default(), mode == "volatile");
-    let case = Case { sim: sim.clone(), word, settings, ssds, below, dead, is_volatile };
-    let load = Rc::new(Load {
-        possible: RefCell::default(),
-        rng: RefCell::new(Seed::new(seed).child("cuts").rng()),
-        next: Cell::new(0),
-        acknowledged: Cell::new(0),
-        is_over: Cell::new(false),
-        lanes: Cell::new(0),
-    });
+    let (mut executor, case, load) = Case::new((word, journal, mode), seed, "cuts");
+    let (sim, is_volatile) = (case.sim.clone(), case.is_volatile);
     executor
         .block_on(async {
             let members = Case::members(&case.fuses(None));
-            let array = Array::create(&sim, shape(case.word), config(&case.settings), members).await.unwrap();
+            let array = Array::create(&sim, shape(case.word), case.config(), members).await.unwrap();
             let issuer = Rc::new(Issuer::new(&sim));
             for lane in 0..LANES {
                 sim.spawn(load.clone().run(array.clone(), issuer.clone(), lane, is_volatile));

@@ -26,7 +26,7 @@ pub struct How {
 pub enum Event {
     /// The get has ended.
     Done(Ended),
-    /// A replica, by its place, rejects the try. It would have waited for so many microseconds.
+    /// A replica, by its place, rejects the try. It would have waited for this time, in microseconds.
     Busy(usize, u32),
     /// A replica, by its place, has begun.
     Begun(usize),

@@ -168,7 +168,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of so many servers of a network.
+    /// A client of `servers` servers of a network.
     pub fn new(
         sim: &Sim,
         network: &Rc<dyn Network>,

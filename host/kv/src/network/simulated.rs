@@ -75,7 +75,7 @@ struct End {
 }
 
 impl SimulatedNetwork {
-    /// A network of so many places without servers.
+    /// A network with this number of places, none of which has a server yet.
     pub fn new(sim: &Sim, places: usize, times: Times) -> Rc<SimulatedNetwork> {
         let place = |_| Place { server: None, fault: Fault::None, links: Vec::new(), held: Vec::new() };
         Rc::new(SimulatedNetwork { sim: sim.clone(), times, servers: RefCell::new((0..places).map(place).collect()) })

@@ -104,7 +104,7 @@ impl Core {
         if fits { Ok(()) } else { Err(self.full(new)) }
     }
 
-    /// There is no room for so many blocks.
+    /// There is no room for this number of blocks.
     pub(super) fn full(&self, needed: u32) -> PutError {
         let bytes = |blocks: u64| blocks * u64::from(self.shape.lba_bytes);
         let (live, limit) = (self.index.borrow().live_blocks(), self.shape.live_limit());
@@ -143,7 +143,7 @@ impl Core {
             && self.check_fits(0, batched + blocks).is_ok()
     }
 
-    /// Whether a record of so many blocks fits into the open segment and into a command, behind those of a batch.
+    /// Whether a record of this number of blocks fits into the open segment and into a command, behind those of a batch.
     pub(super) fn has_room(&self, batch: &Batch, blocks: u32) -> bool {
         let Some(head) = *self.head.borrow() else { return false };
         let batched = batch.bytes.len() as u32 / self.shape.lba_bytes;
@@ -215,7 +215,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes room for a record of so many blocks in the open segment.
+    /// Makes room in the open segment for a record of this number of blocks.
     async fn make_room(&self, blocks: u32) -> Result<(), PutError> {
         for _ in 0..4 * self.shape.segments {
             if self.has_room(&Batch::default(), blocks) {

@@ -61,7 +61,7 @@ impl Cluster {
         Client::new(&self.sim, &network, self.disks.len(), policy, (config, cpu), Seed::new(3))
     }
 
-    /// Writes of 64 KiB to a server's drive, so many at a time.
+    /// Writes 64 KiB blocks to a server's drive, this number at a time.
     pub(crate) fn disturb(&self, number: usize, depth: u32) {
         use nandscape_host_kv::noise::{Noise, Pattern};
         let extent = Extent { slba: BLOCKS, blocks: BLOCKS };

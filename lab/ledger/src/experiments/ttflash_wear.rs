@@ -48,7 +48,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             open: "drive",
             taken: "profile ttflash with 2 GiB and 85% over-provisioning, as in ttflash-tail, all of it written",
             why: "a group takes stripes of others into a quarter of its spare pages, less its free blocks. With 1 GiB and 28% that is \
-                  nothing, and no stripe migrates; on the whole drive it is not",
+                  nothing, and no stripe migrates; on the whole drive it is not. The first run was on that smaller drive, and missed \
+                  migration",
         },
         Choice {
             open: "the write buffer",
