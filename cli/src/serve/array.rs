@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use nandscape_host_array::{Config, JournalMode, Shape, Technique};
-use nandscape_lab_run::{ArraySpec, MemberSpec};
+use nandscape_lab_run::{ArraySpec, MemberSpec, StateFile};
 
 use super::args::input;
 use super::plan::{Named, PlannedDrive};
@@ -101,7 +101,21 @@ impl ArrayArg {
                 return refused(format!("drive {} has {has}, and members are written anywhere", drive.name()));
             }
             members.push(match drive {
-                PlannedDrive::Model(spec) => MemberSpec::Model(spec),
+                PlannedDrive::Model(spec) => {
+                    // A new array takes its drives to hold zeros, which its parity fits.
+                    if spec.keeps_data
+                        && let Some(path) = &spec.from_state
+                        && StateFile::open(path).map_err(Failure::input)?.keeps_data()
+                    {
+                        return refused(format!(
+                            "the state of drive {} in {} has data, which the array's parity would not fit; give --store none, \
+                             which leaves it out, or a state without data",
+                            spec.name,
+                            path.display()
+                        ));
+                    }
+                    MemberSpec::Model(spec)
+                }
                 PlannedDrive::Remote(spec) => MemberSpec::Remote(spec),
                 PlannedDrive::Hosted(spec) => {
                     return refused(format!(
