@@ -68,6 +68,21 @@ fn a_run_from_a_file_is_the_run_that_wrote_it() {
     refuse(&["sim", "--from-state", file, "--rw", "read"], &["it is no state of a drive", "--save-state"]);
 }
 
+/// Without a key of `wear` the flash of a drive does not age, and would lose its age unseen.
+#[test]
+fn the_age_of_a_state_is_not_lost_unseen() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("old.state");
+    let file = text(&state);
+    report(&[&DRIVE, &LOAD, &["--age", "18months", "--save-state", file]]);
+    let read = ["--rw", "read", "--io-count", "10", "--from-state", file];
+    refuse(&[&["sim"], &DRIVE[..], &read].concat(), &["its flash ages there", "wear.rber = \"none\" leaves it out"]);
+    for rates in ["tlc-72-layers", "none"] {
+        let with = report(&[&DRIVE, &read, &["--set", &format!("wear.rber={rates}")]]);
+        assert_eq!(with["aging"].is_null(), rates == "none", "{rates}: {with:#}");
+    }
+}
+
 #[test]
 fn a_load_settles_before_the_run_and_the_report_says_how() {
     let report = sim(&["--rw", "randwrite", "--io-count", "3000", "--precondition", "load"]);

@@ -38,6 +38,9 @@ const FIXED: [&str; 20] = [
     "ftl.zone.descriptor_extension",
 ];
 
+/// The key that flash has if it ages, and that can say that it does not.
+const RATES: &str = "wear.rber";
+
 /// The keys of the life before a run, and their values for a drive without one. A state has the life of the drive that it was taken out of.
 const LIFE: [(&str, &str); 7] = [
     ("wear.age", "\"0hours\""),
@@ -222,8 +225,15 @@ impl Resolved {
     }
 }
 
-/// A life before the run is that of the state, or is not given.
+/// A life before the run is that of the state, or is not given. Flash that aged goes on to age, unless the profile says that it does not.
 fn check_life(there: &Value, here: &Value) -> Result<(), String> {
+    let ages = at(there, RATES).filter(|rates| rates.as_str() != Some("none"));
+    if let (Some(ages), None) = (ages, at(here, RATES)) {
+        return Err(format!(
+            "its flash ages there, with {RATES} = {ages}, and the profile has no key of [wear]; {RATES} = {ages} goes on with its age, \
+             and {RATES} = \"none\" leaves it out"
+        ));
+    }
     for (path, none) in LIFE {
         let (there, here) = (at(there, path), at(here, path));
         if here.is_some_and(|here| here.to_string() != none) {

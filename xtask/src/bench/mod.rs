@@ -9,6 +9,7 @@
 //! | `instructions` | instructions of a command of a simulation, by stage |
 //! | `served_instructions` | instructions of a server for a command, by stage |
 //! | `neighbour` | what one client of a live drive costs another |
+//! | `tails` | tails under fio with a technique, against the same drive or array without it |
 //! | `dashboard` | what an open page of the dashboard costs the clients of a drive |
 //! | `parity` | the parity of eight pages |
 //! | `price`, `options` | cost of the options: NAND timing, aging, scrubbing, placement, partitions, zones; which they are |
@@ -46,6 +47,7 @@ mod subject;
 mod suite;
 mod summary;
 mod sweep;
+mod tails;
 mod target;
 
 use anyhow::{Context as _, bail};

@@ -64,11 +64,16 @@ impl Server {
 
     /// `nandscape serve` of the default drive with these options.
     pub(crate) fn plain(folder: &Folder, program: &Path, name: &str, words: &[&str]) -> anyhow::Result<Server> {
+        Server::serve(folder, program, name, &[&["--drive", "default"], words].concat())
+    }
+
+    /// `nandscape serve` with these options.
+    pub(crate) fn serve(folder: &Folder, program: &Path, name: &str, words: &[&str]) -> anyhow::Result<Server> {
         let socket = folder.socket(name);
         // One that was killed leaves its socket.
         let _ = std::fs::remove_file(&socket);
         let mut command = Command::new(program);
-        command.args(["serve", "--json", "--drive", "default"]).args(words);
+        command.args(["serve", "--json"]).args(words);
         command.arg("--nbd").arg(format!("unix:{}", socket.display())).stdout(Stdio::piped());
         Server::start(command, "", socket)?.context("the program has gone")
     }

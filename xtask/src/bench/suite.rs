@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::subject::Subject;
 use super::{
     boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, parity, price, python, restart,
-    served_instructions, state, sweep,
+    served_instructions, state, sweep, tails,
 };
 
 /// One benchmark.
@@ -265,6 +265,16 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "neighbour-32m",
         about: "the same beside a client that reads 32 MiB 2 at a time",
         how: How::Own(neighbour::reads_of_32m),
+    },
+    Benchmark {
+        name: "tail-ttflash",
+        about: "reads and writes over NBD at a fixed rate: the tail of reads of ttFlash, against collections that hold the channel",
+        how: How::Own(tails::ttflash),
+    },
+    Benchmark {
+        name: "tail-teafa",
+        about: "the same of an array of four drives with TeaFA, against the plain array",
+        how: How::Own(tails::teafa),
     },
     Benchmark {
         name: "dashboard",
