@@ -12,7 +12,7 @@
 //! | `kinds` | the drives of these commands |
 //! | `pair` | a queue pair that counts what completes |
 //! | `data_pointer` | PRPs and SGLs in the memory of a host |
-//! | `messages` | parsers of single messages: NVMe/TCP PDUs, vfio-user |
+//! | `messages` | parsers of messages: NVMe/TCP PDUs, vfio-user, the key-value store's |
 //! | `served` | sessions with a live drive: NBD, NVMe/TCP, vfio-user (Linux) |
 //! | `traces` | trace files |
 //! | `recordings` | recordings of live drives (Linux) |
@@ -39,7 +39,7 @@ mod traces;
 pub use commands::{command_sets, commands};
 pub use data_pointer::data_pointer;
 pub use input::Input;
-pub use messages::{nvme_tcp_pdu, vfio_user_message};
+pub use messages::{kv_message, nvme_tcp_pdu, vfio_user_message};
 pub use profiles::profile;
 #[cfg(target_os = "linux")]
 pub use recordings::recording;
@@ -57,6 +57,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("data_pointer", data_pointer),
     ("nvme_tcp_pdu", nvme_tcp_pdu),
     ("vfio_user_message", vfio_user_message),
+    ("kv_message", kv_message),
     ("trace", trace),
     ("profile", profile),
     #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
-//! Parsers of single messages: a message is refused with a reason, or its parts are what its sizes say.
+//! Parsers of messages: a message is refused with a reason, or its parts are what its sizes say.
 
+use nandscape_wire_kv::{Frame, Reply, Request as KvRequest, split};
 use nandscape_wire_nvme::tcp::{Common, Digests, MAX_HEADER, Receiver, Shape};
 use nandscape_wire_vfio_user::Request;
 use nandscape_wire_vfio_user::request::SetData;
@@ -48,5 +49,39 @@ pub fn vfio_user_message(bytes: &[u8]) {
         }
         Ok(_) => {}
         Err(rejected) => assert!(rejected.errno().0 > 0 && !rejected.to_string().is_empty()),
+    }
+}
+
+/// Takes a stream of frames of the key-value store apart, as server and as client.
+///
+/// # Panics
+/// When an accepted message is another one after it was written and read again, or a refused one gives no reason.
+pub fn kv_message(bytes: &[u8]) {
+    let mut rest = bytes;
+    loop {
+        let len = match split(rest) {
+            Ok(Some(len)) => len,
+            Ok(None) => return,
+            Err(malformed) => return assert!(!malformed.to_string().is_empty()),
+        };
+        let (frame, behind) = rest.split_at(len);
+        rest = behind;
+        let frame = Frame::parse(frame).expect("it was split off as one");
+        match KvRequest::parse(&frame) {
+            Ok(request) => {
+                let again = request.to_frame(frame.id).expect("it came in a frame");
+                let again = Frame::parse(&again).expect("a frame");
+                assert_eq!(KvRequest::parse(&again), Ok(request));
+            }
+            Err(malformed) => assert!(!malformed.to_string().is_empty()),
+        }
+        match Reply::parse(&frame) {
+            Ok(reply) => {
+                let again = reply.to_frame(frame.id);
+                let again = Frame::parse(&again).expect("a frame");
+                assert_eq!(Reply::parse(&again), Ok(reply));
+            }
+            Err(malformed) => assert!(!malformed.to_string().is_empty()),
+        }
     }
 }

@@ -59,6 +59,7 @@ targets! {
     data_pointer: 20_000;
     nvme_tcp_pdu: 100_000;
     vfio_user_message: 100_000;
+    kv_message: 100_000;
     trace: 3_000;
     profile: 1_000;
     nbd: 1_000;
