@@ -25,6 +25,40 @@ pub(crate) fn reading() -> impl Fn(f64) {
     }
 }
 
+/// A bar for `total` runs, each with a name; nothing in a pipe.
+pub(crate) struct Runs(Option<ProgressBar>);
+
+impl Runs {
+    pub(crate) fn of(total: u64) -> Runs {
+        let bar = || ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+        let shown = std::io::stderr().is_terminal().then(bar);
+        if let Some(bar) = &shown {
+            bar.set_style(
+                ProgressStyle::with_template("{msg:16} {bar:40} {pos} of {len} runs, {elapsed}")
+                    .expect("a valid template"),
+            );
+            bar.enable_steady_tick(std::time::Duration::from_millis(200));
+        }
+        Runs(shown)
+    }
+
+    /// The next run begins. Those before it have ended.
+    pub(crate) fn next(&self, name: &str, ended: usize) {
+        if let Some(bar) = &self.0 {
+            bar.set_message(name.to_owned());
+            bar.set_position(ended as u64);
+        }
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// Clears the bar when the reading ends.
 struct Reading(ProgressBar);
 

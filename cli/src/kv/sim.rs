@@ -1,5 +1,7 @@
 //! `nandscape kv sim`: a cluster in virtual time.
 
+use std::cell::Cell;
+
 use clap::Args;
 use nandscape_host_kv::ServerConfig;
 use nandscape_host_kv::client::Order;
@@ -13,6 +15,7 @@ use super::words::{NoiseArg, TimeArg, policy, share, time};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
+use crate::progress::Runs;
 use crate::sim::resolve;
 
 /// A cluster in virtual time, under several policies of its clients.
@@ -138,7 +141,15 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         return Err(Failure::Input(anyhow::anyhow!("--value-size {}: up to {most} bytes are valid", args.value_size)));
     }
     let spec = args.spec()?;
-    let one = |spec: &Spec| nandscape_lab_kv::run(spec).map_err(failed);
+    let names = NAMES.map(str::to_owned).to_vec();
+    let names = if args.policy.is_empty() { names } else { args.policy.clone() };
+    let others = names.iter().filter(|name| *name != "base").count();
+    let (progress, ended) = (Runs::of(2 + others as u64), Cell::new(0));
+    let one = |spec: &Spec| {
+        let name = if spec.noise.is_empty() { "no noise" } else { &spec.policy };
+        progress.next(name, ended.replace(ended.get() + 1));
+        nandscape_lab_kv::run(spec).map_err(failed)
+    };
     let quiet = one(&Spec { noise: Vec::new(), ..spec.clone() })?;
     let base = one(&spec)?;
     let p95 = base.gets.quantile(0.95);
@@ -148,8 +159,6 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         hedge: Some(args.hedge.with(p95)),
         clients: args.clients as u32,
     };
-    let names = NAMES.map(str::to_owned).to_vec();
-    let names = if args.policy.is_empty() { names } else { args.policy.clone() };
     let mut runs = vec![("no noise".to_owned(), quiet)];
     for name in names {
         let outcome: Outcome = match name.as_str() {
@@ -158,6 +167,7 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         };
         runs.push((name, outcome));
     }
+    drop(progress);
     if args.json {
         return output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"));
     }
