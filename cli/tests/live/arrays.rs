@@ -3,7 +3,7 @@
 
 use rustix::process::Signal;
 
-use crate::server::{SMALL, Server, number, refuse, run};
+use crate::server::{SMALL, Server, number, refuse};
 use crate::tools::fio;
 
 /// Four small drives as one. Clients call it as they call the small drive of other tests.
@@ -113,14 +113,20 @@ fn arrays_that_cannot_be_are_told() {
         let told = of(&[&small[..], args].concat());
         assert!(told.contains(words), "{args:?}: {told}");
     }
-    // A state with data.
-    let mut sim = std::process::Command::new(env!("CARGO_BIN_EXE_nandscape"));
-    sim.args(["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "randwrite", "--io-count", "100"]);
-    sim.args(["--store", "ram", "--save-state", "s.state"]).current_dir(folder.path());
-    assert_eq!(run(sim).code, Some(0));
-    let states = ["--array", "raid1:2", "--from-state", "default-0=s.state", "--from-state", "default-1=s.state"];
-    let told = of(&[&small[..], &states].concat());
-    assert!(told.contains("has data, which the array's parity would not fit"), "{told}");
     let zones = of(&["--array", "raid5:4", "--drive", "wd-zn540", "--set", "capacity=1GiB"]);
     assert!(zones.contains("members are written anywhere"), "{zones}");
+}
+
+#[test]
+fn a_new_array_refuses_a_state_with_data() {
+    let mut server = Server::small(&["--save-state", "used.state"]);
+    fio(&server, &["--rw=write", "--bs=64k", "--size=1m"]);
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let used = ["--array", "raid1:2", "--from-state", "default-0=used.state", "--from-state", "default-1=used.state"];
+    let drive = &SMALL[2..SMALL.len() - 2];
+    let told = refuse(server.folder.path(), &[&["--nbd", "unix:n.sock", "--drive", "default"], drive, &used].concat());
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert!(told.err.contains("has data, which the array's parity would not fit"), "{}", told.err);
 }
