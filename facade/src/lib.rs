@@ -159,6 +159,10 @@ pub mod drive {
 
 /// What a host does over a drive.
 pub mod host {
+    /// Pages of a log-structured store on drives that know them (OX-ELEOS).
+    pub mod eleos {
+        pub use nandscape_host_eleos::*;
+    }
     /// Open-channel drives.
     pub mod open_channel {
         pub use nandscape_host_open_channel::*;

@@ -78,7 +78,7 @@ const ALL_ADMIN: [u8; 14] = [
     Admin::DIRECTIVE_RECEIVE.0,
     oc::GEOMETRY.0,
 ];
-const ALL_IO: [u8; 20] = [
+const ALL_IO: [u8; 22] = [
     Io::READ.0,
     Io::WRITE.0,
     Io::FLUSH.0,
@@ -99,6 +99,8 @@ const ALL_IO: [u8; 20] = [
     oc::VECTOR_COPY.0,
     vendor::ATOMIC_WRITE.0,
     0x8f,
+    vendor::LSS_FLUSH.0,
+    vendor::BATCHED_READ.0,
 ];
 
 /// An entry for an admin or an I/O queue. Its identifier and its data pointer are for the caller to set.

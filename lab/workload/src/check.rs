@@ -70,8 +70,8 @@ impl Workload {
     /// # Errors
     /// Always, with what is valid.
     pub fn check_on_chunks() -> Result<(), String> {
-        Err("the drive is an open-channel one, whose chunks are for hosts that know them: over `nandscape serve` with --vfio-user or \
-             --nvme-tcp, or in a program with the library nandscape-host-open_channel"
+        Err("the drive is an open-channel one, whose chunks are for hosts that know them: `nandscape fox`, which \
+             measures it; over `nandscape serve` with --vfio-user or --nvme-tcp; a program with the library nandscape-host-open_channel"
             .to_owned())
     }
 }

@@ -3,6 +3,7 @@
 use nandscape_wire_nvme::command::FLAGS_PSDT;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::sgl::{SUB_TYPE_OFFSET, SUB_TYPE_TRANSPORT, SglType};
+use nandscape_wire_nvme::vendor::BATCHED_READ;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 /// Bytes of data that a capsule may hold, in any queue: Identify says so as IOCCSZ.
@@ -19,6 +20,8 @@ pub(crate) enum Move {
     FromHost(u32),
     /// The controller sends it.
     ToHost(u32),
+    /// The controller asks for its first bytes, the list of a batched read, and sends all of it.
+    Both(u32),
 }
 
 /// PSDT 01b: an SGL describes the data.
@@ -45,12 +48,17 @@ pub(crate) fn data_of(entry: &SubmissionEntry, transfer: Transfer, came: u32, mo
         // A host that moves no data may leave the descriptor empty.
         (SglType::DATA_BLOCK, 0, Transfer::ToController) if len == 0 => Move::FromHost(0),
         (SglType::DATA_BLOCK, 0, Transfer::ToHost) if len == 0 => Move::ToHost(0),
-        // No command here moves data both ways.
+        (SglType::TRANSPORT_DATA_BLOCK, SUB_TYPE_TRANSPORT, Transfer::Both) if entry.opcode == BATCHED_READ.0 => {
+            Move::Both(len)
+        }
+        // No other command moves data both ways.
         (_, _, Transfer::Both) => return Err(Status::INVALID_OPCODE.final_()),
         _ => return Err(Status::SGL_TYPE_INVALID.final_()),
     };
     match (how, came) {
-        (Move::FromHost(len) | Move::ToHost(len), _) if len > most => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
+        (Move::FromHost(len) | Move::ToHost(len) | Move::Both(len), _) if len > most => {
+            Err(Status::DATA_SGL_LENGTH_INVALID.final_())
+        }
         (Move::InCapsule { .. }, _) | (_, 0) => Ok(how),
         // Data came that nothing describes.
         _ => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
@@ -110,7 +118,10 @@ mod tests {
             (read, 0x40, descriptor(0x5a, 0, u32::MAX), 0, Err(Status::DATA_SGL_LENGTH_INVALID)),
             (write, 0x40, descriptor(0x5a, 0, 512), 512, Err(Status::DATA_SGL_LENGTH_INVALID)),
             (flush, 0x40, descriptor(0x5a, 0, 0), 512, Err(Status::DATA_SGL_LENGTH_INVALID)),
-            (0x87, 0x40, descriptor(0x5a, 0, 512), 0, Err(Status::INVALID_OPCODE)),
+            (0x87, 0x40, descriptor(0x5a, 0, 8_192), 0, Ok(Move::Both(8_192))),
+            (0x87, 0x40, descriptor(0x5a, 0, u32::MAX), 0, Err(Status::DATA_SGL_LENGTH_INVALID)),
+            (0x87, 0x40, descriptor(0x01, 0, 4_096), 4_096, Err(Status::INVALID_OPCODE)),
+            (0x8b, 0x40, descriptor(0x5a, 0, 512), 0, Err(Status::INVALID_OPCODE)),
         ];
         for (opcode, flags, sgl, came, right) in rows {
             let mut entry = SubmissionEntry::default().with_sgl(sgl);

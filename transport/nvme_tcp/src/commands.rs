@@ -15,8 +15,10 @@ pub(crate) struct Command {
     pub(crate) data: Data,
     /// Bytes of its data.
     pub(crate) len: u32,
-    /// Whether it brings the data.
-    pub(crate) to_controller: bool,
+    /// Bytes of it that the host sends: the first ones.
+    pub(crate) brings: u32,
+    /// Whether the host gets the data.
+    pub(crate) returns: bool,
     /// Bytes that the host was asked for, and that have come.
     pub(crate) requested: u32,
     pub(crate) came: u32,

@@ -45,7 +45,7 @@ impl Buffers {
         Buffers { share, spares: Vec::new(), spare_bytes: 0, fills }
     }
 
-    /// Buffers of `len` bytes, which the host fills (`to_controller`) or gets. None while there is no memory for them: the
+    /// Buffers of `len` bytes, all of which the host fills (`to_controller`), or not. None while there is no memory for them: the
     /// client is in line then.
     pub(crate) fn take(&mut self, len: usize, to_controller: bool) -> Option<Data> {
         if let Some(spare) = self.spare(len) {

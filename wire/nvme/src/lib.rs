@@ -25,6 +25,7 @@
 //! | `tcp` | NVMe/TCP: the units that are sent, and the checks of their headers |
 //! | `zns` | the Zoned Namespace command set |
 //! | `open_channel` | open-channel drives |
+//! | `lss` | buffers of a log-structured store, and batched reads |
 //! | `vendor` | every extension of the source papers, planned once |
 //!
 //! A field that the specification counts from zero ends in `_z`.
@@ -44,6 +45,7 @@ pub mod feature;
 pub mod identify;
 pub mod io;
 pub mod log;
+pub mod lss;
 pub mod manage;
 pub mod opcode;
 pub mod open_channel;

@@ -4,7 +4,7 @@
 //! [`Capabilities`], the first bytes of the vendor area of Identify Controller; a field it does not honour is ignored,
 //! an opcode it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
 //!
-//! Drives honour [`ATOMIC_WRITE`] where their FTL has transactions; fast-fail, preempt and [`WINDOWS`] where it is the
+//! Drives honour [`ATOMIC_WRITE`], [`LSS_FLUSH`] and [`BATCHED_READ`] where their FTL has transactions; fast-fail, preempt and [`WINDOWS`] where it is the
 //! page-mapping FTL; and nothing else of this table yet.
 //!
 //! | field | where | papers |
@@ -98,9 +98,9 @@ pub const BUSY: Status = Status::new(7, 0xc0);
 pub const READY_FOR_READ: IoOpcode = IoOpcode(0x80);
 /// Page move: copies pages inside the drive; the data is a list of (from, to) (FEMU 3.3).
 pub const PAGE_MOVE: IoOpcode = IoOpcode(0x81);
-/// Flush of a whole log-structured-store buffer as one transaction (OX 7.2).
+/// Flush of a whole log-structured-store buffer as one transaction (OX 7.2): see [`lss`](crate::lss).
 pub const LSS_FLUSH: IoOpcode = IoOpcode(0x85);
-/// Batched read: the data is a list of logical pages, and then the pages (OX 7.2).
+/// Batched read: the data is a list of logical pages, and then the pages (OX 7.2): see [`lss`](crate::lss).
 pub const BATCHED_READ: IoOpcode = IoOpcode(0x87);
 /// Deduplicate: the data is a list of logical blocks that may share one copy (Li 5.7).
 pub const DEDUPLICATE: IoOpcode = IoOpcode(0x89);
@@ -230,7 +230,8 @@ pub struct Capabilities {
     pub atomic_units: U32,
     /// The most bytes that such a command moves, its list included (27:24).
     pub atomic_bytes: U32,
-    /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`] and [`FREE_BLOCKS`] (31:28).
+    /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`] and [`FREE_BLOCKS`], bit 2 [`LSS_FLUSH`]
+    /// and [`BATCHED_READ`] (31:28).
     pub functions: U32,
 }
 
@@ -238,6 +239,8 @@ pub struct Capabilities {
 pub const HAS_WINDOWS: u32 = 1 << 0;
 /// Of [`Capabilities::functions`]: control of garbage collection, and free blocks.
 pub const HAS_GC_CONTROL: u32 = 1 << 1;
+/// Of [`Capabilities::functions`]: flush of buffers and batched reads of a log-structured store.
+pub const HAS_LSS: u32 = 1 << 2;
 /// Of [`Capabilities::hints`]: DW0 is a time to wait.
 pub const HINT_TIME: u32 = 1 << 0;
 /// Of [`Capabilities::hints`]: busy.

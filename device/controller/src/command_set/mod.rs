@@ -7,6 +7,7 @@ pub mod forward;
 pub mod nvm;
 pub mod open_channel;
 pub mod sets;
+mod together;
 pub mod zns;
 
 use std::future::Future;

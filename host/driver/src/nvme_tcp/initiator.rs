@@ -13,6 +13,7 @@ use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND, FLAGS_PSDT};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::vendor::BATCHED_READ;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, eventfd};
@@ -231,7 +232,8 @@ fn data_of(entry: &SubmissionEntry, mem: &HostMem, info: &DriveInfo) -> Result<u
     }
     let len = match (IoOpcode(entry.opcode), Transfer::of(entry.opcode)) {
         (_, Transfer::None) => 0,
-        // No command of this kind is known to a host.
+        (BATCHED_READ, _) => mem.len() as u64,
+        // No other command of this kind is known to a host.
         (_, Transfer::Both) => return Err(Status::INVALID_OPCODE.final_()),
         (IoOpcode::READ | IoOpcode::WRITE | IoOpcode::COMPARE, _) => {
             (u64::from(Cdw12::of(entry).nlb_z()) + 1) * u64::from(info.lba_bytes)

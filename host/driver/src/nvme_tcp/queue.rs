@@ -9,6 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use nandscape_drive::{Completion, HostMem, Token};
+use nandscape_wire_nvme::lss::LIST;
+use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::{
     CapsuleCommand, CapsuleResponse, Common, DIGEST, Data, FatalStatus, LAST, PduType, Receiver, SUCCESS, Shape,
@@ -35,41 +37,51 @@ pub(super) struct Request {
     pub(super) mem: HostMem,
     /// None for commands of the initiator's own.
     pub(super) token: Option<Token>,
-    /// Bytes of its data, and whether the host sends them.
+    /// Bytes of its data, how many of them the host sends, the first ones, and whether it gets them.
     pub(super) len: u32,
-    pub(super) to_controller: bool,
+    pub(super) brings: u32,
+    pub(super) returns: bool,
     /// Commands submitted before it.
     pub(super) serial: u64,
     /// How often it was submitted again.
     pub(super) replays: u8,
     /// Its user wants it no more.
     pub(super) cancelled: bool,
-    /// Bytes that have come, or that the target has asked for.
+    /// Bytes that have come, and that the target has asked for.
     came: u32,
+    asked: u32,
     /// A digest of its data was wrong.
     damaged: bool,
 }
 
 impl Request {
     pub(super) fn new(entry: SubmissionEntry, mem: HostMem, token: Option<Token>, len: u32) -> Request {
-        let to_controller = entry.opcode & 0b11 == 0b01;
+        let (brings, returns) = match Transfer::of(entry.opcode) {
+            Transfer::None => (0, false),
+            Transfer::ToController => (len, false),
+            Transfer::ToHost => (0, true),
+            // The list of a batched read.
+            Transfer::Both => (len.min(LIST as u32), true),
+        };
         Request {
             entry,
             mem,
             token,
             len,
-            to_controller,
+            brings,
+            returns,
             serial: 0,
             replays: 0,
             cancelled: false,
             came: 0,
+            asked: 0,
             damaged: false,
         }
     }
 
     /// As it was before it was sent.
     pub(super) fn again(mut self) -> Request {
-        (self.came, self.damaged) = (0, false);
+        (self.came, self.asked, self.damaged) = (0, 0, false);
         self
     }
 }
@@ -181,14 +193,15 @@ impl Queue {
         let number = self.free.pop().expect("the caller has asked whether there is room");
         let mut entry = request.entry;
         entry.cid = number.into();
-        let in_capsule = request.to_controller && request.len > 0 && request.len <= self.link.in_capsule;
+        let brings_all = !request.returns && request.brings > 0;
+        let in_capsule = brings_all && request.len <= self.link.in_capsule;
         entry = match request.len {
             len if in_capsule => entry.with_sgl(SglDescriptor::in_capsule(len)),
             len => entry.with_sgl(SglDescriptor::transport(len)),
         };
         let data = if in_capsule { request.len as usize } else { 0 };
         // The target has nothing to ask for.
-        request.came = data as u32;
+        request.asked = data as u32;
         let digests = self.link.digests;
         let common = digests.common(PduType::CAPSULE_CMD, 0, size_of::<CapsuleCommand>(), data, self.link.align);
         self.put(CapsuleCommand { common, entry }.as_bytes(), &common, &request.mem, 0, data);
@@ -379,7 +392,7 @@ impl Queue {
         let (number, offset, len) = (data.cid.get(), data.offset.get(), data.len.get());
         let request = self.request(number)?;
         let fits = offset == request.came && len as usize == shape.data && request.len - request.came >= len;
-        if request.to_controller || !fits {
+        if !request.returns || !fits {
             return Err("the target sends data that was not asked for".to_owned());
         }
         request.came += len;
@@ -391,12 +404,12 @@ impl Queue {
     fn is_asked(&mut self, ready: &Data) -> Result<(), String> {
         let (number, offset, len) = (ready.cid.get(), ready.offset.get(), ready.len.get());
         let request = self.request(number)?;
-        let end = offset.checked_add(len).filter(|end| *end <= request.len && len > 0 && request.to_controller);
+        let end = offset.checked_add(len).filter(|end| *end <= request.brings && len > 0);
         let end = end.ok_or("the target asks for data that a command does not have")?;
-        if offset < request.came {
+        if offset < request.asked {
             return Err("the target asks for the same data of a command twice".to_owned());
         }
-        request.came = end;
+        request.asked = end;
         // MAXR2T of the initialisation is one.
         if self.asked.iter().any(|asked| asked.number == number) {
             return Err("the target asks for more data of a command before it has what it asked for".to_owned());
@@ -414,7 +427,7 @@ impl Queue {
             status if !status.is_success() => status,
             _ if request.damaged => Status::TRANSIENT_TRANSPORT_ERROR,
             // The target owes data.
-            _ if !request.to_controller && request.came < request.len => Status::DATA_TRANSFER_ERROR,
+            _ if request.returns && request.came < request.len => Status::DATA_TRANSFER_ERROR,
             status => status,
         };
         let completion = Completion { dw0: entry.dw0.get(), dw1: entry.dw1.get(), ..Completion::of(status) };

@@ -66,6 +66,8 @@ fn is_idempotent(entry: &SubmissionEntry) -> bool {
         IoOpcode::DATASET_MANAGEMENT,
         IoOpcode::VERIFY,
         vendor::ATOMIC_WRITE,
+        vendor::LSS_FLUSH,
+        // Not a batched read: what came of it may have taken the place of its list.
     ];
     known.contains(&IoOpcode(entry.opcode)) && entry.flags & FLAGS_FUSED == 0
 }

@@ -11,8 +11,10 @@ use std::rc::Rc;
 
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
 use nandscape_wire_nvme::command::FLAGS_PSDT;
+use nandscape_wire_nvme::lss::LIST;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::open_channel::{VECTOR_READ, VECTOR_WRITE};
+use nandscape_wire_nvme::vendor::BATCHED_READ;
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 
 use super::FunctionError;
@@ -177,8 +179,9 @@ impl FunctionDrive {
     fn put(&self, state: &mut State, io: Io) {
         let Io { command, mem, token } = io;
         let bytes = self.data_bytes(&command, &mem);
-        let is_bidirectional = !self.is_vector(&command) && Transfer::of(command.opcode) == Transfer::Both;
-        let checked = match bytes > MOST_BYTES as usize || is_bidirectional {
+        let is_batch = !self.is_admin && command.opcode == BATCHED_READ.0;
+        let is_unknown = Transfer::of(command.opcode) == Transfer::Both && !self.is_vector(&command) && !is_batch;
+        let checked = match bytes > MOST_BYTES as usize || is_unknown {
             true => Err(Status::INVALID_FIELD),
             false => mem.fits(bytes),
         };
@@ -203,10 +206,12 @@ impl FunctionDrive {
         let to_send = SubmissionEntry { flags, cid: number.into(), prp1, prp2, ..command };
         let copied = match Transfer::of(command.opcode) {
             Transfer::ToController => slot::copy_in(&self.memory, slot.data, &mem, bytes),
+            Transfer::Both if is_batch => slot::copy_in(&self.memory, slot.data, &mem, bytes.min(LIST)),
             _ => Ok(()),
         };
         // Only what a read brings is copied back.
-        let mem = if Transfer::of(command.opcode) == Transfer::ToHost { mem } else { HostMem::none() };
+        let returns = is_batch || Transfer::of(command.opcode) == Transfer::ToHost;
+        let mem = if returns { mem } else { HostMem::none() };
         slot.command = Some((token, mem, bytes));
         if let Err(error) = copied.and_then(|()| state.pair.submit(&to_send)) {
             state.lose(Lost { endpoint: self.endpoint.clone(), reason: error.to_string() });

@@ -230,7 +230,7 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
         };
         let moved = match data {
             Move::None => 0,
-            Move::ToHost(len) | Move::FromHost(len) | Move::InCapsule { len, .. } => len as usize,
+            Move::ToHost(len) | Move::FromHost(len) | Move::Both(len) | Move::InCapsule { len, .. } => len as usize,
         };
         match moved == answer.1.len() {
             true => Ok(Some(answer)),

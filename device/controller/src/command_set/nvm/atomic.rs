@@ -26,7 +26,7 @@ struct Atomic {
 
 impl Namespace {
     /// The most bytes that a command moves.
-    fn max_bytes(&self) -> u64 {
+    pub(super) fn max_bytes(&self) -> u64 {
         u64::from(self.max_blocks) * u64::from(self.lba_bytes)
     }
 
@@ -65,22 +65,48 @@ impl Namespace {
 }
 
 /// More than a command moves, or than a transaction holds. The number of ranges is at fault as much as their lengths.
-fn too_large() -> Refusal {
+pub(super) fn too_large() -> Refusal {
     Refusal::of(Status::COMMAND_SIZE_LIMIT_EXCEEDED, Parameter::at(10, 0)).final_()
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Serves an Atomic Write: as a write, but that all of its data is taken at one instant.
+    /// Serves an Atomic Write.
     pub(super) async fn atomic_write(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
-        let Some(most) = self.ftl.max_transaction() else { return Err(Status::INVALID_OPCODE.final_().into()) };
+        self.check_transactions()?;
         let Atomic { extents, bytes } = command.namespace.atomic(command.entry, command.mem)?;
+        let data = match command.namespace.keeps_data {
+            true => command.mem.part(ATOMIC_LIST, bytes as usize),
+            false => HostMem::none(),
+        };
+        self.write_all(command, &extents, data, ATOMIC_LIST as u64 + bytes, breakdown).await
+    }
+
+    /// # Errors
+    /// Invalid Command Opcode of a drive without transactions.
+    pub(super) fn check_transactions(&self) -> Result<(), Failure> {
+        match self.ftl.max_transaction() {
+            Some(_) => Ok(()),
+            None => Err(Status::INVALID_OPCODE.final_().into()),
+        }
+    }
+
+    /// Writes extents, whose data is one after the other, as a write does, but that all of it is taken at one instant. The command
+    /// moves `moved` bytes.
+    pub(super) async fn write_all(
+        &self,
+        command: &Command<'_>,
+        extents: &[Extent],
+        data: HostMem,
+        moved: u64,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
         let units: u64 = extents.iter().map(|extent| u64::from(extent.units(self.ftl.unit()))).sum();
-        if units > u64::from(most) {
+        if units > u64::from(self.ftl.max_transaction().unwrap_or(0)) {
             return Err(too_large().into());
         }
         self.count_write();
         let begun = self.sim.now();
-        let room = self.ftl.reserve_all(&extents, breakdown.waits(Stage::Queue));
+        let room = self.ftl.reserve_all(extents, breakdown.waits(Stage::Queue));
         let reservation = match command.stop.or_stopped(room).await {
             Ok(reservation) => reservation,
             Err(status) => {
@@ -88,20 +114,16 @@ impl<F: Ftl> Nvm<F> {
                 return Err(status.into());
             }
         };
-        command.link.receive(ATOMIC_LIST as u64 + bytes, breakdown).await;
+        command.link.receive(moved, breakdown).await;
         while let Some(held) = extents.iter().find(|extent| self.exclusive.holds_of(**extent)) {
             self.wait_for_exclusive(command, *held, breakdown).await?;
         }
         command.stop.check()?;
         self.check_writable()?;
-        let data = match command.namespace.keeps_data {
-            true => command.mem.part(ATOMIC_LIST, bytes as usize),
-            false => HostMem::none(),
-        };
         // A guest may have unmapped it since: better no data than zeros.
-        data.cover(bytes as usize)?;
+        data.cover(extents.iter().map(|extent| extent.bytes() as usize).sum())?;
         let watch = self.write_waits_for(Cdw12::of(command.entry).fua(), command.settings);
-        let settling = self.ftl.accept_all(&extents, Some(&data), reservation, watch);
+        let settling = self.ftl.accept_all(extents, Some(&data), reservation, watch);
         Ok(self.settle(command, settling.into_iter().collect(), breakdown).await?)
     }
 }

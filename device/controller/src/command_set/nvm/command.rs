@@ -8,7 +8,7 @@ use nandscape_device_ftl::Extent;
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::io::{Cdw12, DSM_ATTRIBUTES, DSM_DEALLOCATE, DsmRange};
-use nandscape_wire_nvme::vendor::ATOMIC_WRITE;
+use nandscape_wire_nvme::vendor::{ATOMIC_WRITE, BATCHED_READ, LSS_FLUSH};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
@@ -63,6 +63,10 @@ pub(in crate::command_set) enum NvmCommand {
     Flush,
     /// Atomic Write, not checked further.
     AtomicWrite,
+    /// Flush of a buffer of a log-structured store, not checked further.
+    LssFlush,
+    /// Batched read, not checked further.
+    BatchedRead,
 }
 
 impl NvmCommand {
@@ -98,6 +102,8 @@ impl NvmCommand {
             IoOpcode::COPY => namespace.copy(entry, mem),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),
             ATOMIC_WRITE => Ok(NvmCommand::AtomicWrite),
+            LSS_FLUSH => Ok(NvmCommand::LssFlush),
+            BATCHED_READ => Ok(NvmCommand::BatchedRead),
             _ => Err(Status::INVALID_OPCODE.final_().into()),
         }
     }

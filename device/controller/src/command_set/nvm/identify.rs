@@ -36,11 +36,17 @@ impl<F: Ftl> Nvm<F> {
             version: 1.into(),
             attributes: attributes.into(),
             hints: hints.into(),
-            functions: if self.ftl.has_windows() { vendor::HAS_WINDOWS } else { 0 }.into(),
+            functions: self.functions().into(),
             atomic_units: atomic_units.into(),
             atomic_bytes: atomic_bytes.into(),
             ..Capabilities::default()
         }
+    }
+
+    fn functions(&self) -> u32 {
+        let windows = if self.ftl.has_windows() { vendor::HAS_WINDOWS } else { 0 };
+        let lss = if self.ftl.max_transaction().is_some() { vendor::HAS_LSS } else { 0 };
+        windows | lss
     }
 
     fn optional_commands(&self) -> u16 {
@@ -144,7 +150,10 @@ impl<F: Ftl> Nvm<F> {
             effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();
         }
         if self.ftl.max_transaction().is_some() {
-            effects.io[usize::from(vendor::ATOMIC_WRITE.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
+            for opcode in [vendor::ATOMIC_WRITE, vendor::LSS_FLUSH] {
+                effects.io[usize::from(opcode.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
+            }
+            effects.io[usize::from(vendor::BATCHED_READ.0)] = read.into();
         }
     }
 }

@@ -6,6 +6,7 @@
 //! | `hinted` | reads that would rather fail than wait for background work |
 //! | `read`, `write`, `copy`, `deallocate`, `flush` | what each command does |
 //! | `atomic` | blocks of several ranges, all or none |
+//! | `lss` | buffers and batches of pages of a log-structured store |
 //! | `fused` | a fused Compare and Write |
 //! | `exclusive` | extents that only one command may change |
 //! | `fdp` | Flexible Data Placement |
@@ -30,6 +31,7 @@ mod fused;
 mod health;
 mod hinted;
 mod identify;
+mod lss;
 mod memory;
 mod metadata;
 mod pieces;
@@ -174,6 +176,12 @@ impl<F: Ftl> Nvm<F> {
         counts.reads += commands;
         counts.read_bytes += u64::from(blocks) * u64::from(namespace.lba_bytes);
         self.counts.set(counts);
+    }
+
+    /// Counts a command that reads pages.
+    fn count_batch(&self, bytes: u64) {
+        let counts = self.counts.get();
+        self.counts.set(HostCounts { reads: counts.reads + 1, read_bytes: counts.read_bytes + bytes, ..counts });
     }
 
     /// Counts a command that writes.
@@ -412,6 +420,8 @@ impl<F: Ftl> Nvm<F> {
             }
             NvmCommand::Flush => self.flush_command(command, breakdown).await.into(),
             NvmCommand::AtomicWrite => self.atomic_write(command, breakdown).await.into(),
+            NvmCommand::LssFlush => self.lss_flush(command, breakdown).await.into(),
+            NvmCommand::BatchedRead => self.batched_read(command, breakdown).await.into(),
         }
     }
 }

@@ -22,6 +22,16 @@ pub(super) struct ToHost {
 }
 
 impl ToHost {
+    /// The same into another part of the memory.
+    pub(super) fn into(self, mem: HostMem) -> ToHost {
+        ToHost { mem, ..self }
+    }
+
+    /// The same of a read that fails where nothing was written.
+    pub(super) fn of_written(self) -> ToHost {
+        ToHost { rejects_unmapped: true, ..self }
+    }
+
     /// The same of a read that is let in before others.
     pub(super) fn urgently(self, is_urgent: bool) -> ToHost {
         ToHost { is_urgent, ..self }
@@ -83,7 +93,7 @@ impl<F: Ftl> Nvm<F> {
         mem: HostMem,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let to = ToHost { mem, ..self.to_host(command) };
+        let to = self.to_host(command).into(mem);
         self.reader.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 

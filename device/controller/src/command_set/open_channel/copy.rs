@@ -8,7 +8,7 @@ use nandscape_wire_nvme::{Parameter, Status};
 use super::OpenChannel;
 use super::addresses::{Outcome, Run, listed, runs, writes};
 use super::read::gathered;
-use super::together::{Part, together};
+use crate::command_set::together::{Part, together};
 use crate::command_set::{Command, Failure};
 
 impl OpenChannel {

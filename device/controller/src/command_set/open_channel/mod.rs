@@ -3,7 +3,6 @@
 //! | file | what |
 //! |---|---|
 //! | `addresses` | the addresses that a command names |
-//! | `together` | parts of a command that go on at once |
 //! | `read`, `write`, `copy`, `reset` | the vector commands, and those on blocks in a row that do the same |
 //! | `report` | Geometry and the log pages |
 //!
@@ -19,7 +18,6 @@ mod copy;
 mod read;
 mod report;
 mod reset;
-mod together;
 mod write;
 
 use std::ops::Range;

@@ -5,7 +5,7 @@ use nandscape_wire_nvme::Parameter;
 
 use super::OpenChannel;
 use super::addresses::{Failed, Outcome, Run, listed, runs};
-use super::together::{Part, together};
+use crate::command_set::together::{Part, together};
 use crate::command_set::{Command, Failure};
 use crate::refusal::Refusal;
 

@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 use super::OpenChannel;
 use super::addresses::{Outcome, Run, listed, runs, status_of};
 use super::read::gathered;
-use super::together::{Part, together};
+use crate::command_set::together::{Part, together};
 use crate::command_set::{Command, Culprit, Failure};
 use crate::refusal::Refusal;
 

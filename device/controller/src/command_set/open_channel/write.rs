@@ -13,7 +13,7 @@ use nandscape_wire_nvme::{Parameter, Status};
 use super::OpenChannel;
 use super::addresses::{Outcome, Run, listed, status_of, writes};
 use super::read::gathered;
-use super::together::{Part, together};
+use crate::command_set::together::{Part, together};
 use crate::command_set::{Command, Culprit, Failure};
 use crate::refusal::Refusal;
 

@@ -2,7 +2,7 @@
 
 use nandscape_wire_nvme::identify::Controller;
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
-use nandscape_wire_nvme::vendor::{Capabilities, DriveLog};
+use nandscape_wire_nvme::vendor::{Capabilities, DriveLog, HAS_WINDOWS};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U16;
 
@@ -42,7 +42,7 @@ impl NvmSets {
             attributes: (one.attributes.get() & other.attributes.get()).into(),
             hints: (one.hints.get() & other.hints.get()).into(),
             // Windows are those of one FTL.
-            functions: 0.into(),
+            functions: (one.functions.get() & other.functions.get() & !HAS_WINDOWS).into(),
             atomic_units: one.atomic_units.get().min(other.atomic_units.get()).into(),
             atomic_bytes: one.atomic_bytes.get().min(other.atomic_bytes.get()).into(),
             ..one

@@ -1,0 +1,40 @@
+//! Why a drive did not serve a flush or a batch.
+
+use nandscape_wire_nvme::Status;
+
+/// Why a drive did not serve a flush or a batch.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Error {
+    /// The drive knows no buffers and batches.
+    #[error("the drive knows no buffers of a log-structured store: Identify Controller says which drives do")]
+    Unsupported,
+    /// It is larger than the drive takes.
+    #[error("the command is larger than the drive takes: Identify Controller says how large it may be")]
+    TooLarge,
+    /// A page lies beyond the drive.
+    #[error("a page lies beyond the end of the drive")]
+    Beyond,
+    /// Power was cut meanwhile. Of a flush all is there, or nothing: reads tell.
+    #[error("power was lost meanwhile: all of the buffer is there, or nothing")]
+    PowerLost,
+    /// Anything else. After a status of the host's path, all of a flush may be there, or nothing.
+    #[error("the drive answers {0}")]
+    Failed(Status),
+}
+
+impl Error {
+    /// What a status means.
+    ///
+    /// # Errors
+    /// Any but success.
+    pub(crate) fn of(status: Status) -> Result<(), Error> {
+        match status.meaning() {
+            Status::SUCCESS => Ok(()),
+            Status::INVALID_OPCODE => Err(Error::Unsupported),
+            Status::COMMAND_SIZE_LIMIT_EXCEEDED => Err(Error::TooLarge),
+            Status::LBA_OUT_OF_RANGE => Err(Error::Beyond),
+            Status::ABORTED_POWER_LOSS => Err(Error::PowerLost),
+            status => Err(Error::Failed(status)),
+        }
+    }
+}

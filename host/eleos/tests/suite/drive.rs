@@ -1,0 +1,243 @@
+//! Through the queue of a drive in virtual time, whose power is cut at random times.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
+use nandscape_host_eleos::{Buffer, Error, Limits, read};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::lss::{Entry, Head, LIST, METADATA, PAGE};
+use nandscape_wire_nvme::vendor::{BATCHED_READ, LSS_FLUSH};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use crate::common::{Known, Way, page};
+
+const SMALL: [&str; 9] = [
+    "ftl.kind=ox_block",
+    "capacity=8MiB",
+    "geometry.channels=2",
+    "geometry.dies_per_channel=1",
+    "geometry.planes_per_die=2",
+    "geometry.pages_per_block=16",
+    "buffer.size=256KiB",
+    "controller.queue_pairs=2",
+    "ftl.ox_block.checkpoint_interval=50ms",
+];
+/// Pages of such a drive that are used: half of them, so that they are written again and again.
+const PAGES: u64 = 1_024;
+
+fn number(name: &str) -> u64 {
+    std::env::var(name).map_or(1, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+struct Rig {
+    ssd: Rc<Ssd>,
+    drive: Rc<QueueDrive>,
+    issuer: Issuer,
+}
+
+impl Rig {
+    fn new(sim: &Sim, changes: &[&str]) -> Rig {
+        let mut profile = Profile::load("default").expect("a built-in profile");
+        SMALL.iter().chain(changes).for_each(|change| profile.set(change).expect("a valid change"));
+        let resolved = profile.resolve().expect("valid");
+        let ssd = Rc::new(Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(9)).expect("memory"));
+        let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), 32).expect("a free queue pair");
+        Rig { ssd, drive, issuer: Issuer::new(sim) }
+    }
+
+    async fn limits(&self, sim: &Sim) -> Option<Limits> {
+        let admin = QueueDrive::new(sim, self.ssd.controller(), QueueId::ADMIN, 32).expect("an admin queue");
+        Limits::ask(&self.issuer, &*admin, &self.drive.info()).await.expect("it answers")
+    }
+}
+
+/// Flushes and reads at random, with power cut at random times; how many flushes met a cut.
+fn cut(changes: &[&str], seed: u64) -> u32 {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, changes);
+    let (clock, cutter) = (sim.clone(), rig.ssd.clone());
+    let mut times = Seed::new(seed).child("cuts").rng();
+    let mut rng = Seed::new(seed).child("pages").rng();
+    executor
+        .block_on(async {
+            let limits = rig.limits(&sim).await.expect("it knows buffers");
+            assert_eq!(limits, Limits { buffered: 64, batched: 511 });
+            sim.spawn(async move {
+                for _ in 0..25 {
+                    clock.sleep(Span::from_us(200 + times.below(30_000))).await;
+                    cutter.media().cut_power(Span::from_us(50));
+                }
+            });
+            let way = Way { issuer: &rig.issuer, drive: &*rig.drive, limits };
+            let mut known = Known::new(format!("seed {seed}, {changes:?}"));
+            while rig.ssd.media().power_cuts() < 25 {
+                known.flush(&way, &mut rng, PAGES).await;
+                let some: Vec<u64> = (0..1 + rng.below(40)).map(|_| rng.below(PAGES)).collect();
+                known.check(&way, &some).await;
+            }
+            let all: Vec<u64> = (0..PAGES).collect();
+            known.check(&way, &all).await;
+            known.cuts
+        })
+        .unwrap_or_else(|_| panic!("seed {seed}: the drive stands still"))
+}
+
+#[test]
+fn a_buffer_is_there_as_a_whole_or_not_at_all_and_what_was_acknowledged_is() {
+    let first = number("NANDSCAPE_TEST_SEED");
+    for seed in first..first + number("NANDSCAPE_TEST_SEEDS") {
+        let mut cuts = 0;
+        for changes in [
+            &["buffer.mode=volatile"][..],
+            &["buffer.mode=programmed"],
+            &["buffer.mode=through"],
+            &["buffer.mode=capacitor"],
+            &["lba_size=4KiB", "ftl.ox_block.transactions=true", "buffer.mode=volatile"],
+        ] {
+            cuts += cut(changes, seed);
+        }
+        assert!(cuts > 0, "seed {seed}: no flush met a power cut");
+    }
+}
+
+#[test]
+fn pages_are_the_blocks_of_ordinary_commands() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, &[]);
+    executor
+        .block_on(async {
+            let limits = rig.limits(&sim).await.expect("it knows buffers");
+            let mut buffer = Buffer::new(&rig.drive.info(), &limits);
+            buffer.put(7, &page(7, 1)).unwrap();
+            buffer.flush(&rig.issuer, &*rig.drive).await.unwrap();
+            let mem = HostMem::zeroed(PAGE);
+            let blocks = SubmissionEntry::blocks(IoOpcode::READ, 1, 7 * 8, 8);
+            assert!(rig.issuer.execute(&*rig.drive, blocks, mem.clone()).await.status.is_success());
+            assert_eq!(mem.to_vec(), page(7, 1));
+            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 9 * 8, 8);
+            let new = HostMem::from_bytes(&page(9, 2));
+            assert!(rig.issuer.execute(&*rig.drive, write, new).await.status.is_success());
+            let found = read(&rig.issuer, &*rig.drive, &limits, &[9, 8, 7, 9]).await.unwrap();
+            let versions: Vec<_> = found.iter().map(Option::as_deref).collect();
+            assert_eq!(versions, [Some(&page(9, 2)), None, Some(&page(7, 1)), Some(&page(9, 2))]);
+        })
+        .expect("it ends");
+}
+
+#[test]
+fn a_drive_of_another_kind_does_not_know_them() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, &["ftl.kind=page"]);
+    executor
+        .block_on(async {
+            assert_eq!(rig.limits(&sim).await, None);
+            let limits = Limits { buffered: 4, batched: 4 };
+            let mut buffer = Buffer::new(&rig.drive.info(), &limits);
+            buffer.put(0, &page(0, 1)).unwrap();
+            assert_eq!(buffer.flush(&rig.issuer, &*rig.drive).await, Err(Error::Unsupported));
+            assert_eq!(buffer.len(), 1, "it can be flushed elsewhere");
+            assert_eq!(read(&rig.issuer, &*rig.drive, &limits, &[0]).await, Err(Error::Unsupported));
+        })
+        .expect("it ends");
+}
+
+/// A flush of a buffer with these entries (page, offset, bytes), of which `told` are told and `pages` have room.
+fn raw(head: Head, entries: &[(u64, usize, usize)], pages: usize) -> (SubmissionEntry, HostMem) {
+    let entry = |(lpid, offset, bytes): &(u64, usize, usize)| Entry {
+        lpid: (*lpid).into(),
+        offset: (*offset as u32).into(),
+        bytes: (*bytes as u32).into(),
+    };
+    let list: Vec<Entry> = entries.iter().map(entry).collect();
+    let mut data = [head.as_bytes(), list.as_bytes()].concat();
+    data.resize(METADATA + pages * PAGE, 9);
+    let mut entry = SubmissionEntry::io(LSS_FLUSH, 1);
+    entry.cdw10 = ((data.len() / PAGE) as u32 - 1).into();
+    (entry, HostMem::from_bytes(&data))
+}
+
+#[test]
+fn each_bad_field_has_its_status_and_changes_nothing() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, &[]);
+    let pages = rig.drive.info().blocks / 8;
+    executor
+        .block_on(async {
+            let execute = async |(entry, mem)| rig.issuer.execute(&*rig.drive, entry, mem).await.status.meaning();
+            let one = (3, METADATA, PAGE);
+            for (bad, right) in [
+                (raw(Head::of(0), &[one], 1), Status::INVALID_FIELD),
+                (raw(Head::of(u32::MAX), &[one], 1), Status::INVALID_FIELD),
+                (raw(Head { magic: *b"NONE", ..Head::of(1) }, &[one], 1), Status::INVALID_FIELD),
+                (raw(Head { reserved_12: 1.into(), ..Head::of(1) }, &[one], 1), Status::INVALID_FIELD),
+                // An entry too many is zeros.
+                (raw(Head::of(2), &[one], 1), Status::INVALID_FIELD),
+                (raw(Head::of(1), &[(3, METADATA - 1, PAGE)], 1), Status::INVALID_FIELD),
+                (raw(Head::of(1), &[(3, METADATA + 1, PAGE)], 1), Status::INVALID_FIELD),
+                (raw(Head::of(1), &[(3, u32::MAX as usize, PAGE)], 1), Status::INVALID_FIELD),
+                (raw(Head::of(1), &[(3, METADATA, PAGE - 1)], 1), Status::INVALID_FIELD),
+                (raw(Head::of(1), &[(3, METADATA, 2 * PAGE)], 2), Status::INVALID_FIELD),
+                (raw(Head::of(1), &[one], 0), Status::INVALID_FIELD),
+                (raw(Head::of(1), &[(pages, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
+                (raw(Head::of(1), &[(u64::MAX, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
+                (raw(Head::of(1), &[(u64::MAX / 8 + 1, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
+                // The second page is bad: the first is not there.
+                (raw(Head::of(2), &[one, (pages, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
+                (raw(Head::of(1), &[one], 600), Status::COMMAND_SIZE_LIMIT_EXCEEDED),
+                (raw(Head::of(65), &[one; 65], 65), Status::COMMAND_SIZE_LIMIT_EXCEEDED),
+            ] {
+                let what = format!("{:?} {right}", bad.0);
+                assert_eq!(execute(bad).await, right, "{what}");
+            }
+            let (entry, mem) = raw(Head::of(1), &[one], 1);
+            assert_eq!(execute((entry, HostMem::none())).await, Status::DATA_SGL_LENGTH_INVALID);
+            assert_eq!(execute((entry, mem.part(0, METADATA))).await, Status::DATA_SGL_LENGTH_INVALID);
+            let limits = rig.limits(&sim).await.expect("it knows buffers");
+            assert_eq!(read(&rig.issuer, &*rig.drive, &limits, &[3]).await, Ok(vec![None]), "nothing was changed");
+            // The later of two entries counts, and pages may lie anywhere in the buffer.
+            let twice = [(3, METADATA + 7, PAGE), (3, METADATA + 5, PAGE)];
+            assert_eq!(execute(raw(Head::of(2), &twice, 3)).await, Status::SUCCESS);
+            let found = read(&rig.issuer, &*rig.drive, &limits, &[3]).await.unwrap();
+            assert_eq!(found[0].as_deref(), Some(&[9; PAGE]));
+        })
+        .expect("it ends");
+}
+
+#[test]
+fn each_bad_batch_has_its_status() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, &[]);
+    let pages = rig.drive.info().blocks / 8;
+    executor
+        .block_on(async {
+            let batch = async |lpids: &[u64], count: u32, bytes: usize| {
+                let list: Vec<u8> = lpids.iter().flat_map(|lpid| lpid.to_le_bytes()).collect();
+                let mem = HostMem::zeroed(bytes);
+                mem.write(0, &list);
+                let mut entry = SubmissionEntry::io(BATCHED_READ, 1);
+                entry.cdw10 = (count - 1).into();
+                rig.issuer.execute(&*rig.drive, entry, mem).await.status.meaning()
+            };
+            assert_eq!(batch(&[0, 1], 2, LIST + 2 * PAGE).await, Status::SUCCESS);
+            assert_eq!(batch(&[0, pages], 2, LIST + 2 * PAGE).await, Status::LBA_OUT_OF_RANGE);
+            assert_eq!(batch(&[u64::MAX], 1, LIST + PAGE).await, Status::LBA_OUT_OF_RANGE);
+            assert_eq!(batch(&[0, 1], 2, LIST + 2 * PAGE - 1).await, Status::DATA_SGL_LENGTH_INVALID);
+            assert_eq!(batch(&[0], 1, 8).await, Status::DATA_SGL_LENGTH_INVALID);
+            assert_eq!(batch(&[0], 513, 4 << 20).await, Status::INVALID_FIELD);
+            assert_eq!(batch(&[0], 0x1_0000, 4 << 20).await, Status::INVALID_FIELD);
+            assert_eq!(batch(&[0], 512, 4 << 20).await, Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+            let mut entry = SubmissionEntry::io(BATCHED_READ, 1);
+            entry.cdw10 = 0.into();
+            let none = rig.issuer.execute(&*rig.drive, entry, HostMem::none()).await;
+            assert_eq!(none.status.meaning(), Status::DATA_SGL_LENGTH_INVALID);
+        })
+        .expect("it ends");
+}

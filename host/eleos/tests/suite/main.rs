@@ -1,0 +1,10 @@
+//! Buffers and batches of a log-structured store: in virtual time, and over each transport to a drive that runs in real time.
+//!
+//! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_SEEDS` more of them, from that one on.
+
+mod common;
+mod drive;
+#[cfg(target_os = "linux")]
+mod over_tcp;
+#[cfg(target_os = "linux")]
+mod over_vfio_user;

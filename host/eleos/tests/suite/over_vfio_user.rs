@@ -1,0 +1,60 @@
+//! To a drive of another process as a PCI function, whose lists and buffers are in the driver's memory.
+
+use std::rc::Rc;
+
+use nandscape_drive::{Drive, Issuer};
+use nandscape_host_driver::vfio_user::FunctionDrive;
+use nandscape_host_eleos::Limits;
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_transport_reactor::WallClock;
+use nandscape_transport_vfio_user::DoorbellMode;
+
+use crate::common::{Known, Way};
+
+#[path = "../../../driver/tests/vfio_user/server.rs"]
+#[allow(dead_code, reason = "the driver's own tests use more of it")]
+mod server;
+
+use server::Server;
+
+/// Pages that are used.
+const PAGES: u64 = 2_048;
+
+/// Polls a drive from a task. Panics when it takes too long.
+fn poll(sim: &Sim, drive: &Rc<FunctionDrive>) {
+    let (clock, wall, weak) = (sim.clone(), WallClock::start(), Rc::downgrade(drive));
+    let deadline = wall.now() + Span::from_s(60);
+    sim.spawn(async move {
+        while let Some(drive) = weak.upgrade() {
+            assert!(wall.now() < deadline, "it did not end within a minute");
+            drive.poll().expect("the server stays");
+            drop(drive);
+            clock.sleep(Span::from_us(1)).await;
+        }
+    });
+}
+
+#[test]
+fn buffers_and_batches_go_to_a_function() {
+    let changes = &["ftl.kind=ox_block", "capacity=64MiB", "buffer.mode=volatile", "controller.queue_pairs=4"];
+    let server = Server::of("default", changes, DoorbellMode::Buffered);
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = FunctionDrive::connect_with_admin(&server.path(), &[(4, None)], true);
+    let (admin, mut drives) = drives.expect("a function");
+    let (admin, drive, issuer) = (Rc::new(admin), Rc::new(drives.remove(0)), Issuer::new(&sim));
+    [&admin, &drive].into_iter().for_each(|drive| poll(&sim, drive));
+    let ran = executor.block_on(async {
+        let limits = Limits::ask(&issuer, &*admin, &drive.info()).await.expect("it answers").expect("it knows buffers");
+        // A command over this driver moves 128 KiB.
+        assert_eq!(limits, Limits { buffered: 28, batched: 31 });
+        let way = Way { issuer: &issuer, drive: &*drive, limits };
+        let (mut known, mut rng) = (Known::new("seed 1".to_owned()), Seed::new(1).child("pages").rng());
+        for _ in 0..100 {
+            known.flush(&way, &mut rng, PAGES).await;
+            let some: Vec<u64> = (0..1 + rng.below(60)).map(|_| rng.below(PAGES)).collect();
+            known.check(&way, &some).await;
+        }
+    });
+    ran.unwrap_or_else(|stalled| panic!("{stalled}"));
+}
