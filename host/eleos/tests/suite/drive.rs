@@ -68,7 +68,7 @@ fn cut(changes: &[&str], seed: u64) -> u32 {
             assert_eq!(limits, Limits { buffered: 64, batched: 511 });
             sim.spawn(async move {
                 for _ in 0..25 {
-                    clock.sleep(Span::from_us(200 + times.below(30_000))).await;
+                    clock.sleep(Span::from_us(200 + times.below(60_000))).await;
                     cutter.media().cut_power(Span::from_us(50));
                 }
             });
