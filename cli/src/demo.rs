@@ -130,6 +130,7 @@ fn simulation(scheme: &Scheme, args: &DemoArgs) -> Result<Simulation, Failure> {
         seed: args.seed,
         trace: false,
         check: false,
+        block: None,
     })
 }
 

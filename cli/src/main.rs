@@ -30,6 +30,7 @@ mod serve;
 mod shell;
 mod sim;
 mod sim_array;
+mod sim_block;
 mod state_words;
 mod sweep;
 mod table;

@@ -20,7 +20,7 @@ use crate::numbers::whole;
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
-use crate::{output, progress, sim_array, table};
+use crate::{output, progress, sim_array, sim_block, table};
 
 /// Simulate a drive under a workload, in virtual time.
 ///
@@ -87,7 +87,8 @@ pub(crate) struct SimArgs {
     /// drives
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "save_state_after", "precondition_workload", "precondition_trace"])]
     pub(crate) replay: Option<PathBuf>,
-    /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated
+    /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated. block.deadline=500us and other keys of block put
+    /// the block layer of a host over the drive: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// How long the drive has been in use when the run begins: 18months, 2years, 90days. Sets wear.age; the keys of `wear` say
@@ -205,12 +206,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
     let array = args.array.map(|shape| Ok((shape, sim_array::split(shape, &set)?))).transpose()?;
     let set = array.as_ref().map_or(set, |(_, (_, of_drives))| of_drives.clone());
+    let (block, of_drive) = sim_block::split(args.array.is_some(), &set)?;
     let profile = match (&args.drive, &file) {
-        (Some(drive), _) => resolve_with(drive, &set, &args.fault)?,
+        (Some(drive), _) => resolve_with(drive, &of_drive, &args.fault)?,
         (None, Some(file)) => {
             let profile = file.profile().map_err(Failure::input)?;
             let name = profile.name.clone();
-            let mut resolved = resolve_profile((&name, profile), &args.set, &args.fault)?;
+            let mut resolved = resolve_profile((&name, profile), &of_drive, &args.fault)?;
             // What was decided for the file holds for what comes from it.
             resolved.notes.splice(..0, file.notes().iter().cloned());
             resolved
@@ -230,6 +232,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
         check: args.check,
+        block,
         profile,
     };
     if args.fairness {
@@ -303,8 +306,12 @@ fn tell_of_faults(report: &Report) {
             None => "requests failed because of planned faults",
             Some(_) => "requests failed because of the age of the flash, or of planned faults",
         };
-        let each: Vec<String> =
-            report.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
+        let each: Vec<String> = report
+            .errors
+            .iter()
+            .filter(|(status, _)| !report.is_rejection(status))
+            .map(|(status, failed)| format!("{failed} with {status}"))
+            .collect();
         output::note(&format!("{reason}: {}", each.join(", ")));
     }
     if let Some(why) = report.damage.as_ref().and_then(|damage| damage.read_only_because.as_ref()) {

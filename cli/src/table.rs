@@ -179,9 +179,10 @@ fn drive(report: &Report) -> String {
     text.push_str(&placement(report.placement.as_ref()));
     text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&memory(report));
+    text.push_str(&crate::sim_block::render(report.block.as_ref()));
     text.push_str(&aging(report.aging.as_ref()));
     text.push_str(&damage(report));
-    for (status, failed) in &report.errors {
+    for (status, failed) in report.errors.iter().filter(|(status, _)| !report.is_rejection(status)) {
         text.push_str(&format!("failed: {failed} requests with {status}\n"));
     }
     text

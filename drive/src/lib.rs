@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `drive` | the `Drive` trait |
+//! | `flash` | what a host that manages flash is told of it |
 //! | `controller` | the `Controller` trait |
 //! | `subsystem` | the `Subsystem` trait: several controllers of one drive |
 //! | `block_sizes` | bytes of a logical block of each namespace |
@@ -29,6 +30,7 @@ pub mod breakdown;
 pub mod conformance;
 pub mod controller;
 pub mod drive;
+pub mod flash;
 pub mod guest_queues;
 pub mod io;
 pub mod issuer;

@@ -60,6 +60,7 @@ fn run(gc: &str) -> Result<Report, Box<dyn Error>> {
         seed: 1,
         trace: false,
         check: true,
+        block: None,
     };
     Ok(simulation.run(Rc::new(()))?.report)
 }

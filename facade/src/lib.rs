@@ -40,7 +40,7 @@
 //!     workload: Workload { limit: Limit::Requests(20_000), ..Workload::of(job) },
 //!     seed: 1,
 //!     trace: false,
-//!     check: false,
+//!     check: false, block: None,
 //! };
 //! let report = simulation.run(Rc::new(()))?.report;
 //!

@@ -19,6 +19,7 @@
 //! | `sweep` | sweeps: points, interruptions, pages, the guide on suspension |
 //! | `interrupt` | runs that the user ends |
 //! | `shell` | completion of the command line, and manual pages |
+//! | `block` | the host's block layer over a drive |
 //! | `compare`, `demo` | runs side by side, and the tour |
 //! | `catalogue` | every drive and workload that comes with it, in every state |
 //! | `lab` | claims listed, run, kept and reported |
@@ -28,6 +29,7 @@ mod bad_drive;
 mod bad_traces;
 mod bad_usage;
 mod bad_workload;
+mod block;
 mod browser;
 mod catalogue;
 mod compare;

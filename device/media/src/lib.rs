@@ -27,6 +27,7 @@
 //! | `power` | whether there is any, and what was under way when it went |
 //! | `outcome` | how operations end, and what that leaves in the cells |
 //! | `remote` | flash that is elsewhere, reached by commands |
+//! | `watch` | a host that is told of each operation |
 //! | `saved` | what the cells hold, taken out and put into other flash |
 //! | `plain` | numbers as bytes |
 //! | `torn` | what operations leave that a power cut has interrupted |
@@ -66,6 +67,7 @@ mod supply;
 mod suspend;
 pub mod timing;
 mod torn;
+mod watch;
 
 pub use aging::{Aging, AgingCounts};
 pub use cell::Cell;

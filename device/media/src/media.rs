@@ -3,10 +3,11 @@
 //! What they leave in the cells is in `contents`, how they end in `outcome`; bad blocks are in `bad`, states that are made in no time in
 //! `planted`.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 
+use nandscape_drive::flash::FlashWatch;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
 use nandscape_sim::divisor::Divisor;
@@ -31,6 +32,7 @@ use crate::remote::Remote;
 use crate::store::{StoreKind, UnitData};
 use crate::supply::{Channel, Group, Supply};
 use crate::timing::{PageTimes, Timing};
+use crate::watch::For;
 
 /// The configuration of a drive's flash.
 #[derive(Clone, Debug)]
@@ -66,8 +68,8 @@ pub struct Media {
     read_rate: Remembering,
     whole_page: Span,
     /// The units that execute commands independently: planes, or dies.
-    luns: Vec<Lun>,
-    planes_per_lun: Divisor,
+    pub(crate) luns: Vec<Lun>,
+    pub(crate) planes_per_lun: Divisor,
     reads_planes_together: bool,
     pub(crate) channels: Vec<Rc<Resource>>,
     /// Whether a channel is told of in reports of this flash, and not in those of other flash on it.
@@ -92,6 +94,8 @@ pub struct Media {
     pub(crate) durable: Option<Rc<DurableMemory>>,
     /// Where the flash is elsewhere. Each operation is struck then.
     pub(crate) remote: Option<Box<Remote>>,
+    /// The host that is told of each operation, if there is one.
+    pub(crate) watch: OnceCell<Rc<dyn FlashWatch>>,
 }
 
 /// A step of the array.
@@ -205,6 +209,7 @@ impl Media {
             dies_of_drive,
             durable,
             remote: None,
+            watch: OnceCell::new(),
             timing,
         }
     }
@@ -271,7 +276,12 @@ impl Media {
         who: Who,
         breakdown: &mut Breakdown,
     ) -> Result<(), MediaError> {
-        let under_way = self.begin(Operation::Read, std::iter::once(page), self.geometry.block_of(page))?;
+        let under_way = self.begin(
+            Operation::Read,
+            std::iter::once(page),
+            self.geometry.block_of(page),
+            For::new(who.cause, bytes),
+        )?;
         if let Some(time) = under_way.hang() {
             if self.remote.is_some() {
                 return Box::pin(self.read_elsewhere(&under_way, page, breakdown)).await;
@@ -377,7 +387,7 @@ impl Media {
         breakdown: &mut Breakdown,
         loaded: impl FnOnce(&Breakdown),
     ) -> Result<(), Broken> {
-        let under_way = self.begin_program(pages)?;
+        let under_way = self.begin_program(pages, For::new(who.cause, 0))?;
         let (plane, channel, _) = self.locate(pages[0]);
         if let Some(time) = under_way.hang() {
             if self.remote.is_some() {
@@ -410,7 +420,7 @@ impl Media {
     pub async fn erase(&self, block: BlockId, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         let plane = self.geometry.plane_of(block);
         let channel = self.geometry.channel_of(plane) as usize;
-        let under_way = self.begin(Operation::Erase, std::iter::empty(), block)?;
+        let under_way = self.begin(Operation::Erase, std::iter::empty(), block, For::new(who.cause, 0))?;
         if let Some(time) = under_way.hang() {
             if self.remote.is_some() {
                 let _register = self.lun(plane).erase(who, breakdown).await;

@@ -10,6 +10,7 @@ use crate::geometry::{BlockId, PageId};
 use crate::image::PageImage;
 use crate::media::Media;
 use crate::power::Underway;
+use crate::watch::For;
 
 /// An operation on a page that failed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -60,12 +61,13 @@ impl Media {
     /// # Errors
     /// When there is no power, or the command breaks a rule of NAND; nothing is used up then.
     #[inline]
-    pub(crate) fn begin_program(&self, pages: &[PageId]) -> Result<Underway<'_>, Broken> {
+    pub(crate) fn begin_program(&self, pages: &[PageId], of: For) -> Result<Underway<'_>, Broken> {
         let page = pages[0];
         if self.is_powered() {
             self.use_up(pages)?;
         }
-        let under_way = self.begin(Operation::Program, pages.iter().copied(), self.geometry.block_of(page));
+        let block = self.geometry.block_of(page);
+        let under_way = self.begin(Operation::Program, pages.iter().copied(), block, of);
         under_way.map_err(|error| Broken { error, page })
     }
 

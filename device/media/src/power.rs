@@ -11,6 +11,7 @@ use nandscape_sim::{Sim, Span, Time};
 use crate::fault::{MediaError, Operation, Struck, Torn};
 use crate::geometry::{BlockId, PageId};
 use crate::media::Media;
+use crate::watch::{For, Watched};
 
 pub(crate) struct Power {
     on: Cell<bool>,
@@ -57,6 +58,8 @@ pub(crate) struct Underway<'a> {
     /// Power cuts before it began.
     cuts: u32,
     struck: Option<Box<Struck>>,
+    /// Tells the host that watches of its end.
+    _watched: Option<Watched>,
 }
 
 impl Media {
@@ -65,7 +68,7 @@ impl Media {
         self.sim.now()
     }
 
-    /// Begins an operation on pages, or on a block if there are none.
+    /// Begins an operation on pages, or on a block if there are none; and what it is for.
     ///
     /// # Errors
     /// When there is no power.
@@ -73,16 +76,18 @@ impl Media {
     pub(crate) fn begin(
         &self,
         operation: Operation,
-        pages: impl Iterator<Item = PageId>,
+        pages: impl Iterator<Item = PageId> + Clone,
         block: BlockId,
+        of: For,
     ) -> Result<Underway<'_>, MediaError> {
         if !self.supply.power.on.get() {
             return Err(MediaError::PowerLost);
         }
         let counted = self.count_under_way();
         let cuts = self.supply.power.cuts.get();
+        let _watched = self.watch.get().map(|watch| self.tell_watch(watch, operation, pages.clone(), block, of));
         let struck = if self.supply.faults.is_armed() { self.strike(operation, pages, block) } else { None };
-        Ok(Underway { counted, cuts, struck })
+        Ok(Underway { counted, cuts, struck, _watched })
     }
 
     /// Counts as under way what is about to begin and already has its pages: if power is cut first, it fails before power

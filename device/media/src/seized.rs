@@ -19,6 +19,7 @@ use crate::media::{Media, Step};
 use crate::outcome::Broken;
 use crate::power::Underway;
 use crate::remote::Purpose;
+use crate::watch::{For, Watched};
 
 /// What a collector holds while it works.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -63,11 +64,20 @@ pub struct Seized<'a> {
     channel: Option<Hold<'a>>,
     /// Where the time goes, which nobody asks of a collection.
     breakdown: Breakdown,
+    /// Tells the host that watches that the chip is free.
+    _watched: Option<Watched>,
 }
 
 impl Media {
     /// Waits until a plane, and its channel if `holding` says so, is free for a collector, the plane first.
     pub async fn seize(&self, plane: PlaneId, holding: Holding, who: Who) -> Seized<'_> {
+        self.seize_for(plane, holding, who, Span::ZERO).await
+    }
+
+    /// The same for about a time, of which a host that watches is told.
+    pub async fn seize_for(&self, plane: PlaneId, holding: Holding, who: Who, time: Span) -> Seized<'_> {
+        let keeps = holding >= Holding::Plane;
+        let _watched = if keeps { self.tell_of_hold(plane, who.cause, time) } else { None };
         let breakdown = Breakdown::new();
         let mut seized = Seized {
             media: self,
@@ -78,8 +88,9 @@ impl Media {
             register: None,
             channel: None,
             breakdown,
+            _watched,
         };
-        if holding >= Holding::Plane {
+        if keeps {
             seized.register = Some(self.lun(plane).seize(who).await);
         }
         if holding >= Holding::Channel {
@@ -134,7 +145,7 @@ impl<'a> Seized<'a> {
         if !is_plain || supply.faults.is_armed() {
             return Box::pin(self.copy_pages(moves, crossing)).await;
         }
-        let copying = self.begin(Operation::Program, page)?;
+        let copying = self.begin(Operation::Program, page, 0)?;
         let time = moves.iter().map(|&(from, to)| self.copy_times(from, to)).map(|(read, write)| read + write).sum();
         self.array("copyback", time, moves.len() as u32).await;
         copying.end().map_err(|error| Broken { error, page })?;
@@ -161,8 +172,13 @@ impl<'a> Seized<'a> {
         Ok(unreadable)
     }
 
-    fn begin(&self, operation: Operation, page: PageId) -> Result<Underway<'a>, Broken> {
-        let under_way = self.media.begin(operation, std::iter::once(page), self.media.geometry.block_of(page));
+    fn use_for(&self, bytes: u32) -> For {
+        For { cause: self.who.cause, bytes, is_held: self.register.is_some() }
+    }
+
+    fn begin(&self, operation: Operation, page: PageId, bytes: u32) -> Result<Underway<'a>, Broken> {
+        let block = self.media.geometry.block_of(page);
+        let under_way = self.media.begin(operation, std::iter::once(page), block, self.use_for(bytes));
         under_way.map_err(|error| Broken { error, page })
     }
 
@@ -176,7 +192,7 @@ impl<'a> Seized<'a> {
     async fn copy_page(&mut self, from: PageId, to: PageId, crossing: Crossing) -> Result<bool, Broken> {
         let Media { geometry, timing, contents, .. } = self.media;
         if self.media.is_remote() {
-            let programming = self.begin(Operation::Program, to)?;
+            let programming = self.begin(Operation::Program, to, 0)?;
             let units: Vec<UnitId> = (0..geometry.units_per_page()).map(|unit| geometry.unit_at(from, unit)).collect();
             self.media.copy_elsewhere(&programming, &units, to).await?;
             self.areas_crossed(from);
@@ -184,7 +200,7 @@ impl<'a> Seized<'a> {
         }
         let (read, program) = self.copy_times(from, to);
         // 00h, address, 35h.
-        let reading = self.begin(Operation::Read, from)?;
+        let reading = self.begin(Operation::Read, from, 0)?;
         if self.media.has_command_cycles() {
             self.command().await;
         }
@@ -205,7 +221,7 @@ impl<'a> Seized<'a> {
         }
         drop(reading);
         // 85h, address, 10h.
-        let programming = self.begin(Operation::Program, to)?;
+        let programming = self.begin(Operation::Program, to, 0)?;
         if self.media.has_command_cycles() {
             self.command().await;
         }
@@ -231,7 +247,7 @@ impl<'a> Seized<'a> {
     pub async fn read(&mut self, pages: &[(PageId, u32)]) -> Result<Unreadable, Broken> {
         let mut unreadable = Unreadable::new();
         for &(page, bytes) in pages {
-            let reading = self.begin(Operation::Read, page)?;
+            let reading = self.begin(Operation::Read, page, bytes)?;
             let mut fetched = Ok(());
             match reading.hang() {
                 Some(_) if self.media.is_remote() => fetched = self.media.fetch(page, Purpose::Move).await,
@@ -283,7 +299,7 @@ impl<'a> Seized<'a> {
     /// # Errors
     /// As of [`Media::program_together`].
     pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
-        let programming = self.media.begin_program(pages)?;
+        let programming = self.media.begin_program(pages, self.use_for(0))?;
         match programming.hang() {
             Some(_) if self.media.is_remote() => return self.media.put_all(&programming, pages, image).await,
             Some(time) => self.hang(time, pages[0].0).await,
@@ -308,7 +324,7 @@ impl<'a> Seized<'a> {
     /// # Errors
     /// As of [`Media::program_together`].
     pub async fn copy_together(&mut self, units: &[UnitId], page: PageId) -> Result<(), Broken> {
-        let programming = self.media.begin_program(&[page])?;
+        let programming = self.media.begin_program(&[page], self.use_for(0))?;
         self.media.copy_elsewhere(&programming, units, page).await
     }
 
@@ -322,7 +338,7 @@ impl<'a> Seized<'a> {
     /// # Errors
     /// When it has come to nothing.
     pub async fn erase(&mut self, block: BlockId) -> Result<(), MediaError> {
-        let erasing = self.media.begin(Operation::Erase, std::iter::empty(), block)?;
+        let erasing = self.media.begin(Operation::Erase, std::iter::empty(), block, self.use_for(0))?;
         match erasing.hang() {
             Some(_) if self.media.is_remote() => return self.media.erase_elsewhere(&erasing, block).await,
             Some(time) => self.hang(time, block.0).await,

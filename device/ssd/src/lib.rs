@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `ssd` | a drive: its parts, and what can be asked of it |
 //! | `saved` | the state of a drive at rest, taken out and put into a new one |
+//! | `managed` | its flash and map, for a host that knows both |
 //! | `part` | an FTL with its flash |
 //! | `assemble` | from a profile to media, FTLs and controller |
 //! | `owners` | which FTL owns which channel |
@@ -22,6 +23,7 @@ mod aging_values;
 mod assemble;
 mod builtin;
 mod keys;
+mod managed;
 mod owners;
 mod part;
 mod policies;
@@ -38,6 +40,7 @@ mod values;
 pub use aging_values::Age;
 pub use builtin::{BUILTIN, Builtin};
 pub use keys::{KeyDoc, ProfileKeys, key_docs};
+pub use managed::ManagedFlash;
 pub use part::Part;
 pub use policies::{MakePolicy, OwnPolicies};
 pub use profile::{Profile, ProfileError};

@@ -9,6 +9,7 @@
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
 //! | `array` | arrays over several drives |
+//! | `block` | the host's block layer over the drive of a run |
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
@@ -40,6 +41,7 @@
 
 mod aging;
 mod array;
+mod block;
 mod build;
 mod damage;
 mod flow;
@@ -77,6 +79,7 @@ pub mod wall;
 
 pub use aging::{AgingReport, RberBin};
 pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on};
+pub use block::BlockReport;
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;

@@ -8,9 +8,11 @@ use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Direction, Outcome, Tally};
 use nandscape_sim::Span;
+use nandscape_wire_nvme::vendor::BUSY;
 use serde::Serialize;
 
 use crate::aging::AgingReport;
+use crate::block::BlockReport;
 use crate::damage::{Damage, Fault, is_for_faults};
 use crate::flow::{FlowReport, fairness};
 use crate::inputs::Inputs;
@@ -111,6 +113,9 @@ pub struct Report {
     /// age.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
+    /// The host's block layer; left out of a run without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockReport>,
     /// What aging has done to the flash since the drive was built; left out of flash that does not age.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aging: Option<AgingReport>,
@@ -336,6 +341,7 @@ impl Report {
             busy: parts.busy,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
             damage: has_damage.then_some(parts.damage),
+            block: None,
             aging: parts.aging,
             faults: parts.faults,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
@@ -359,13 +365,20 @@ impl Report {
         self.fairness = fairness(&self.flows);
     }
 
-    /// Requests that failed because of planned faults, and for other reasons.
+    /// Requests that failed because of planned faults, and for other reasons. Reads that the block layer has rejected are no failures.
     pub fn failures(&self) -> (u64, u64) {
         let planned = |status: &str| self.damage.is_some() && is_for_faults(status);
         let sum = |wanted: bool| {
-            self.errors.iter().filter(|(status, _)| planned(status) == wanted).map(|(_, count)| count).sum()
+            let errors =
+                self.errors.iter().filter(|(status, _)| !self.is_rejection(status) && planned(status) == wanted);
+            errors.map(|(_, count)| count).sum()
         };
         (sum(true), sum(false))
+    }
+
+    /// Whether requests with a status are reads that the host's block layer has rejected.
+    pub fn is_rejection(&self, status: &str) -> bool {
+        self.block.is_some() && status == BUSY.to_string()
     }
 
     /// The report as one JSON object.

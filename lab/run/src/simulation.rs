@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
+use nandscape_device_media::{Priority, StoreKind};
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
+use nandscape_host_block::BlockLayer;
 use nandscape_lab_workload::{Direction, Hooks, PlacedBy, Runner, Served, Workload, ZoneLimits};
 use nandscape_sim::{Histogram, Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
+use crate::block::{self, BlockReport};
 use crate::build::{DriveError, Precondition};
 use crate::flow::mean_us;
 use crate::host::Moment;
@@ -63,6 +65,8 @@ pub struct Simulation {
     pub trace: bool,
     /// Whether to check the drive's tables afterwards.
     pub check: bool,
+    /// The host's block layer, if there is one.
+    pub block: Option<nandscape_host_block::Config>,
 }
 
 /// Why a run failed.
@@ -155,6 +159,7 @@ pub trait Observer {
 struct Watch {
     sim: Sim,
     drives: Rc<[Placed]>,
+    block: Option<Rc<BlockLayer>>,
     progress: Rc<dyn Progress>,
     observer: Option<Rc<dyn Observer>>,
 }
@@ -162,6 +167,7 @@ struct Watch {
 impl Hooks for Watch {
     fn measuring(&self) {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
+        self.block.iter().for_each(|layer| layer.count_anew());
     }
 
     fn watches_requests(&self) -> bool {
@@ -234,10 +240,14 @@ impl Simulation {
         let wanted = Wanted { trace: self.trace, details };
         let mut rig = Rig::build_in(created, vec![(self.drive(seed), state)], wanted, &*progress)?;
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
-        let watch = Watch { sim: sim.clone(), drives, progress, observer };
+        let block = self.block_layer(&rig)?;
+        let watch = Watch { sim: sim.clone(), drives, block: block.clone(), progress, observer };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let mut drives = connect_for(&self.workload, &rig)?.into_iter();
-        let connect = |_: &str, _| drives.next().expect("a drive for each job");
+        let connect = |_: &str, _| {
+            let drive = drives.next().expect("a drive for each job");
+            block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>)
+        };
         if self.workload.places_by(PlacedBy::Streams) {
             rig.enable_streams(0)?;
         }
@@ -248,7 +258,8 @@ impl Simulation {
         if outcome.interrupted && outcome.requests() == 0 {
             return Err(RunError::Interrupted);
         }
-        let DriveFinished { report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
+        let DriveFinished { mut report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
+        report.block = block.as_deref().map(BlockReport::of);
         if self.check {
             rig.check()?;
         }
@@ -257,6 +268,13 @@ impl Simulation {
         let saved = begin.save_after.as_deref().map_or(Ok(()), save);
         let latencies = outcome.tallies.map(|tally| tally.latency);
         Ok(Finished { report, trace, details, saved, latencies })
+    }
+
+    fn block_layer(&self, rig: &Rig) -> Result<Option<Rc<BlockLayer>>, RunError> {
+        let Some(config) = &self.block else { return Ok(None) };
+        let ssd = rig.ssds().next().expect("a run has a drive");
+        let priority = self.profile.keys.controller.priority.map_or(Priority::Fifo, |given| given.0.0);
+        block::layer(rig.sim(), ssd, priority, config).map(Some).map_err(RunError::Workload)
     }
 
     fn drive(&self, seed: Seed) -> RigDrive {

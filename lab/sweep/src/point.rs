@@ -165,6 +165,7 @@ impl Inputs {
             seed: self.seed,
             trace: false,
             check: false,
+            block: None,
         })
     }
 }

@@ -105,6 +105,7 @@ fn save(plan: &Plan, path: &Path) {
         seed: inputs.seed,
         trace: false,
         check: false,
+        block: None,
     };
     let begin = Begin { save: Some(path.to_owned()), ..Begin::default() };
     begin.state(&simulation, &(std::rc::Rc::new(()) as _)).map(drop).unwrap();

@@ -150,6 +150,7 @@ fn a_point_is_a_simulation() {
         seed: 2,
         trace: false,
         check: true,
+        block: None,
     };
     let mut report = serde_json::to_value(simulation.run(Rc::new(())).unwrap().report).unwrap();
     report.as_object_mut().unwrap().remove("host");

@@ -485,7 +485,7 @@ impl PageFtl {
     async fn seize(&self, plane: PlaneId, who: Who, time: Span) -> Seizure<'_> {
         let work = self.background.collection(plane, time);
         let controller = self.gate.close(who).await;
-        let flash = self.media.seize(plane, self.config.gc.scheme.holding(), who).await;
+        let flash = self.media.seize_for(plane, self.config.gc.scheme.holding(), who, time).await;
         Seizure { flash, _controller: controller, work }
     }
 

@@ -130,8 +130,16 @@ fn suspension(keys: &[&str]) -> Value {
     let jobs = vec![job("randread", 2_000.0), job("randwrite", 500.0)];
     let workload = Workload { jobs, limit: Limit::Requests(20_000), ..Workload::of(job("read", 1.0)) };
     let (profile, precondition) = (profile.resolve().unwrap(), Precondition::Full);
-    let simulation =
-        Simulation { profile, store: StoreKind::None, precondition, workload, seed: 1, trace: false, check: false };
+    let simulation = Simulation {
+        profile,
+        store: StoreKind::None,
+        precondition,
+        workload,
+        seed: 1,
+        trace: false,
+        check: false,
+        block: None,
+    };
     let finished = simulation.run_recorded(Rc::new(())).unwrap();
     let mut report = serde_json::to_value(&finished.report).unwrap();
     report["details"] = serde_json::to_value(finished.details.unwrap()).unwrap();

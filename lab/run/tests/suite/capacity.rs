@@ -28,6 +28,7 @@ fn run(capacity: &str, dies: f64, requests: u64) -> Report {
         seed: 1,
         trace: false,
         check: false,
+        block: None,
     };
     simulation.run(Rc::new(())).unwrap().report
 }

@@ -25,6 +25,7 @@ fn run(profile: &str, changes: &[&str], precondition: Precondition, (rw, bs): (&
         seed: 1,
         trace: false,
         check: true,
+        block: None,
     };
     let finished = simulation.run(Rc::new(())).unwrap_or_else(|error| panic!("{profile} {changes:?}: {error}"));
     let report = finished.report;

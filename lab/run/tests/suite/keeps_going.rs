@@ -197,6 +197,7 @@ fn a_run_says_why_a_drive_stood_still() {
             seed: 1,
             trace: false,
             check: false,
+            block: None,
         };
         simulation.run(Rc::new(())).unwrap().report.notes.join("; ")
     };

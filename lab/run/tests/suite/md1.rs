@@ -61,6 +61,7 @@ impl Die {
             seed,
             trace: false,
             check: false,
+            block: None,
         };
         simulation.run(Rc::new(())).unwrap().report
     }

@@ -26,6 +26,7 @@ fn run(profile: Resolved, jobs: Vec<JobSpec>, requests: u64) -> Result<Report, R
         seed: 3,
         trace: false,
         check: true,
+        block: None,
     };
     Ok(simulation.run(Rc::new(()))?.report)
 }

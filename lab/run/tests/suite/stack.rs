@@ -186,6 +186,7 @@ fn one_drive_without_a_layer_is_a_simulation() {
         seed: 5,
         trace: false,
         check: true,
+        block: None,
     };
     let wanted = Wanted::default();
     let stack = Stack { drives: vec![alone], layer: None, wanted, ..stack(1, "4k") };

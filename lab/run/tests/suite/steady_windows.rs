@@ -22,6 +22,7 @@ fn run(drive: &str, changes: &[&str], job: JobSpec, warmup: u64, requests: u64) 
         seed: 1,
         trace: false,
         check: true,
+        block: None,
     };
     simulation.run(Rc::new(())).unwrap().report
 }

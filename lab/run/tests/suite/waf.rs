@@ -39,6 +39,7 @@ fn overwrite(fill: f64, capacity: &str, page_size: &str, pages_per_block: u32, s
         seed: 1,
         trace: false,
         check: true,
+        block: None,
     };
     simulation.run(Rc::new(())).unwrap().report
 }

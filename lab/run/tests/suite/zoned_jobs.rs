@@ -46,6 +46,7 @@ fn run(jobs: Vec<JobSpec>, requests: u64, seed: u64) -> Result<Report, RunError>
         seed,
         trace: false,
         check: true,
+        block: None,
     };
     Ok(simulation.run(Rc::new(()))?.report)
 }
@@ -142,6 +143,7 @@ fn a_run_that_cannot_write_any_zone_ends_with_its_figures() {
         seed: 1,
         trace: false,
         check: true,
+        block: None,
     };
     let report = simulation.run(Rc::new(())).expect("it ends").report;
     assert!(report.requests > 100 && report.requests < 20_000, "{} requests", report.requests);

@@ -1,0 +1,70 @@
+//! The host's block layer of `nandscape sim`: its keys among the changes of a run, and its lines of the report.
+
+use nandscape_host_block::Config;
+use nandscape_lab_report::format::{count, percent, us};
+use nandscape_lab_run::{BlockReport, Latency};
+
+use crate::failure::Failure;
+
+/// The settings of the block layer, if there are any, and the other changes.
+pub(crate) fn split(is_array: bool, set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure> {
+    let (of_block, others): (Vec<&String>, Vec<&String>) = set.iter().partition(|change| Config::is_key(change));
+    let others = others.into_iter().cloned().collect();
+    let Some(first) = of_block.first() else { return Ok((None, others)) };
+    if is_array {
+        let problem =
+            format!("--set {first}: the block layer knows one drive, and --array has several; leave out one of them");
+        return Err(Failure::Input(anyhow::anyhow!(problem)));
+    }
+    let mut config = Config::default();
+    for change in of_block {
+        config.set(change).map_err(Failure::input)?;
+    }
+    Ok((Some(config), others))
+}
+
+/// The lines of the report.
+pub(crate) fn render(block: Option<&BlockReport>) -> String {
+    let Some(block) = block else { return String::new() };
+    let deadline =
+        block.deadline_us.map_or("no deadline".to_owned(), |deadline| format!("deadline {} us", us(deadline)));
+    let attached = match block.attached {
+        0 => String::new(),
+        attached => format!("; {} would have been, and were served all the same", count(attached)),
+    };
+    let mut text = format!(
+        "block layer: scheduler {}, predictor {}, {deadline}; of {} reads {} were rejected at once, {} while they waited{attached}\n",
+        block.scheduler,
+        block.predictor,
+        count(block.reads),
+        count(block.rejected),
+        count(block.cancelled),
+    );
+    if let Some(inaccuracy) = block.inaccuracy {
+        text.push_str(&format!(
+            "predictions: {} compared, {} wrong about the deadline ({} late by prediction and in time, {} in time by prediction and late); {}; {}\n",
+            count(block.compared),
+            percent(inaccuracy),
+            count(block.false_positives),
+            count(block.false_negatives),
+            off("too short", &block.longer_us),
+            off("too long", &block.shorter_us),
+        ));
+    }
+    text
+}
+
+/// How far predictions were off in one direction.
+fn off(direction: &str, errors: &Latency) -> String {
+    let figure = |value: Option<f64>| value.map_or("-".to_owned(), us);
+    match errors.count {
+        0 => format!("none was {direction}"),
+        number => format!(
+            "{} {direction}, by {} us at p50, {} at p99, {} at most",
+            count(number),
+            figure(errors.p50),
+            figure(errors.p99),
+            figure(errors.max)
+        ),
+    }
+}

@@ -1,0 +1,114 @@
+//! A host that manages the flash itself is told of each operation as it is sent, and of its end ([`FlashWatch`]).
+//!
+//! Left out: what happens to an operation in between, which is the flash's own.
+
+use std::rc::Rc;
+
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::flash::{FlashKind, FlashOp, FlashPage, FlashWatch};
+use nandscape_sim::{Cause, Span};
+
+use crate::fault::Operation;
+use crate::geometry::{BlockId, PageId, PlaneId};
+use crate::media::Media;
+
+/// An operation that the watch is told of when this is dropped: it has ended.
+pub(crate) struct Watched {
+    watch: Rc<dyn FlashWatch>,
+    ticket: u64,
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watch.ended(self.ticket);
+    }
+}
+
+/// What an operation is for.
+#[derive(Copy, Clone)]
+pub(crate) struct For {
+    pub(crate) cause: Cause,
+    /// Bytes that a read is to move.
+    pub(crate) bytes: u32,
+    /// Whether its chip is kept for it.
+    pub(crate) is_held: bool,
+}
+
+impl For {
+    /// An operation that waits for its chip.
+    pub(crate) fn new(cause: Cause, bytes: u32) -> For {
+        For { cause, bytes, is_held: false }
+    }
+}
+
+impl Media {
+    /// Has `watch` told of every operation from now on. Whether it was the first; a second one is not told of anything.
+    pub fn watch(&self, watch: Rc<dyn FlashWatch>) -> bool {
+        self.watch.set(watch).is_ok()
+    }
+
+    /// Chips: planes that work independently, or dies.
+    pub fn chips(&self) -> u32 {
+        self.luns.len() as u32
+    }
+
+    /// Where a page is, and what a read of `bytes` of it moves over the channel.
+    pub fn flash_page(&self, page: PageId, bytes: u32) -> FlashPage {
+        let (plane, channel, number) = self.locate(page);
+        let bytes = if self.timing.partial_transfer { bytes } else { self.geometry.page_size() };
+        FlashPage { chip: self.chip(plane), channel: channel as u32, page: number, bytes }
+    }
+
+    fn chip(&self, plane: PlaneId) -> u32 {
+        self.planes_per_lun.quotient(plane.0)
+    }
+
+    /// Tells the watch that a chip is to be kept for a time.
+    pub(crate) fn tell_of_hold(&self, plane: PlaneId, cause: Cause, hold: Span) -> Option<Watched> {
+        let watch = self.watch.get()?;
+        let (chip, channel) = (self.chip(plane), self.geometry.channel_of(plane));
+        let for_host_read = cause == cause::HOST_READ;
+        let (page, last_page, pages, bytes) = (0, 0, 1, 0);
+        let kind = FlashKind::Hold;
+        let op = FlashOp { kind, chip, channel, page, last_page, pages, bytes, hold, is_held: false, for_host_read };
+        Some(Watched { watch: watch.clone(), ticket: watch.began(&op) })
+    }
+
+    /// Tells the watch of an operation that begins.
+    #[cold]
+    pub(crate) fn tell_watch(
+        &self,
+        watch: &Rc<dyn FlashWatch>,
+        operation: Operation,
+        pages: impl Iterator<Item = PageId>,
+        block: BlockId,
+        of: For,
+    ) -> Watched {
+        let plane = self.geometry.plane_of(block);
+        let (mut first, mut last, mut count) = (u32::MAX, 0, 0);
+        pages.for_each(|page| {
+            let number = self.geometry.page_in_block(page);
+            (first, last, count) = (first.min(number), last.max(number), count + 1);
+        });
+        let (kind, bytes) = match operation {
+            Operation::Read => {
+                (FlashKind::Read, if self.timing.partial_transfer { of.bytes } else { self.geometry.page_size() })
+            }
+            Operation::Program => (FlashKind::Program, self.geometry.page_size() * count),
+            Operation::Erase => (FlashKind::Erase, 0),
+        };
+        let op = FlashOp {
+            kind,
+            chip: self.chip(plane),
+            channel: self.geometry.channel_of(plane),
+            page: first.min(last),
+            last_page: last,
+            pages: count.max(1),
+            bytes,
+            hold: Span::ZERO,
+            is_held: of.is_held,
+            for_host_read: of.cause == cause::HOST_READ,
+        };
+        Watched { watch: watch.clone(), ticket: watch.began(&op) }
+    }
+}

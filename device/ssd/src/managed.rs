@@ -1,0 +1,58 @@
+//! The flash and the map of a drive's FTL, for a host that knows both: one that runs the FTL itself, as LightNVM's does.
+//!
+//! Left out: drives of several FTLs, and namespaces other than the first.
+
+use std::rc::Rc;
+
+use nandscape_device_media::UnitId;
+use nandscape_drive::flash::{FlashMap, FlashPage};
+
+use crate::ssd::Ssd;
+
+/// Where the FTL of a drive has its data.
+pub struct ManagedFlash {
+    ssd: Rc<Ssd>,
+    lba_bytes: u64,
+    unit_bytes: u64,
+}
+
+impl ManagedFlash {
+    /// Of a drive with one FTL that maps units; `None` of others.
+    pub fn of(ssd: &Rc<Ssd>) -> Option<ManagedFlash> {
+        let info = ssd.controller().info();
+        let has_map =
+            ssd.parts().len() == 1 && ssd.parts()[0].open_channel().is_none() && ssd.parts()[0].zones().is_none();
+        has_map.then(|| ManagedFlash {
+            ssd: ssd.clone(),
+            lba_bytes: info.lba_bytes.into(),
+            unit_bytes: info.unit_bytes.into(),
+        })
+    }
+
+    fn flash(&self, lpn: u64) -> Option<UnitId> {
+        let located = self.ssd.parts()[0].locate(u32::try_from(lpn).ok()?);
+        if located.is_buffered { None } else { located.flash }
+    }
+}
+
+impl FlashMap for ManagedFlash {
+    fn pages(&self, slba: u64, blocks: u32, told: &mut dyn FnMut(FlashPage)) {
+        let info = self.ssd.controller().info();
+        let Some(last) = slba.checked_add(u64::from(blocks)).filter(|end| *end <= info.blocks) else { return };
+        let (from, to) = (slba * self.lba_bytes, last * self.lba_bytes);
+        let media = self.ssd.media();
+        let mut open = None;
+        for lpn in from / self.unit_bytes..to.div_ceil(self.unit_bytes) {
+            let Some(unit) = self.flash(lpn) else { continue };
+            let page = media.geometry().page_of(unit);
+            open = match open {
+                Some((at, bytes)) if at == page => Some((page, bytes + self.unit_bytes as u32)),
+                other => {
+                    other.into_iter().for_each(|(at, bytes)| told(media.flash_page(at, bytes)));
+                    Some((page, self.unit_bytes as u32))
+                }
+            };
+        }
+        open.into_iter().for_each(|(at, bytes)| told(media.flash_page(at, bytes)));
+    }
+}

@@ -1,0 +1,92 @@
+//! How right predictions were (Li 3.5.3).
+//!
+//! A read that was rejected tells nothing: how long it would have taken is not known. So accuracy is measured with predictions that are
+//! attached to reads and do not reject them.
+
+use nandscape_sim::{Histogram, Span};
+
+/// What the layer has counted. Of reads with a deadline, unless it says more.
+#[derive(Clone)]
+pub struct Accuracy {
+    /// Reads, with a deadline or without one.
+    pub reads: u64,
+    /// With a deadline.
+    pub judged: u64,
+    /// Rejected at once.
+    pub rejected: u64,
+    /// Rejected while they waited in the layer.
+    pub cancelled: u64,
+    /// Predicted to be late, and served all the same.
+    pub attached: u64,
+    /// Of those, the ones that were in time: false positives.
+    pub false_positives: u64,
+    /// Predicted to be in time, and late: false negatives.
+    pub false_negatives: u64,
+    /// Served, and compared with the prediction.
+    pub compared: u64,
+    /// By how much reads took longer than predicted, of those that did.
+    pub longer: Histogram,
+    /// By how much reads took less than predicted, of those that did.
+    pub shorter: Histogram,
+    /// By how much predictions were off where they were wrong about the deadline.
+    pub wrong: Histogram,
+}
+
+impl Default for Accuracy {
+    fn default() -> Accuracy {
+        Accuracy {
+            reads: 0,
+            judged: 0,
+            rejected: 0,
+            cancelled: 0,
+            attached: 0,
+            false_positives: 0,
+            false_negatives: 0,
+            compared: 0,
+            longer: Histogram::new(),
+            shorter: Histogram::new(),
+            wrong: Histogram::new(),
+        }
+    }
+}
+
+impl Accuracy {
+    /// A read with a deadline has ended.
+    pub(crate) fn compare(&mut self, predicted: Span, took: Span, deadline: Span) {
+        self.compared += 1;
+        let off = predicted.saturating_sub(took).max(took.saturating_sub(predicted));
+        match took > predicted {
+            true => self.longer.record(off),
+            false => self.shorter.record(off),
+        }
+        match (predicted > deadline, took > deadline) {
+            (true, false) => self.false_positives += 1,
+            (false, true) => self.false_negatives += 1,
+            _ => return,
+        }
+        self.wrong.record(off);
+    }
+
+    /// The share of the reads compared that the prediction was wrong about; 0 without any.
+    pub fn inaccuracy(&self) -> f64 {
+        (self.false_positives + self.false_negatives) as f64 / self.compared.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_predictions_are_told_apart_and_measured() {
+        let us = Span::from_us;
+        let mut accuracy = Accuracy::default();
+        for (predicted, took) in [(90, 95), (90, 130), (120, 80), (120, 200)] {
+            accuracy.compare(us(predicted), us(took), us(100));
+        }
+        assert_eq!((accuracy.false_positives, accuracy.false_negatives, accuracy.compared), (1, 1, 4));
+        assert_eq!((accuracy.longer.count(), accuracy.shorter.count(), accuracy.wrong.count()), (3, 1, 2));
+        assert!((accuracy.inaccuracy() - 0.5).abs() < 1e-9);
+        assert_eq!(Accuracy::default().inaccuracy(), 0.0);
+    }
+}

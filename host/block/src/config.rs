@@ -1,0 +1,185 @@
+//! The settings of the layer, and the keys by which users give them.
+
+use nandscape_sim::Span;
+
+use crate::scheduler::SchedulerKind;
+
+/// How the layer finds out how long a read will take.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum PredictorKind {
+    /// It does not, and deadlines are passed on to the drive.
+    None,
+    /// The drive tells how long its own work is in the way of a read (fast-fail), and nothing else.
+    Told,
+    /// [`MittSsd`](crate::predictor::MittSsd).
+    #[default]
+    Ssd,
+}
+
+impl PredictorKind {
+    /// All, by the names that users give them.
+    pub const ALL: [(&str, PredictorKind); 3] =
+        [("none", PredictorKind::None), ("told", PredictorKind::Told), ("ssd", PredictorKind::Ssd)];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        PredictorKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// See the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// Which command goes to the drive next.
+    pub scheduler: SchedulerKind,
+    /// How long reads take.
+    pub predictor: PredictorKind,
+    /// The deadline of reads that carry none; zero is none.
+    pub deadline: Span,
+    /// What a user loses by asking elsewhere: a read is rejected if it will be later than its deadline by more (T_hop).
+    pub hop: Span,
+    /// Commands at the drive at a time; 0 is no limit.
+    pub depth: u32,
+    /// Whether predictions are attached to reads, which are served all the same.
+    pub predict_only: bool,
+    /// Whether the predictor tells page types apart by how long they take to program.
+    pub page_types: bool,
+    /// Whether the predictor has an account of channels.
+    pub channels: bool,
+    /// Whether the predictor goes on to measure how long operations take.
+    pub resample: bool,
+    /// How long it takes to reject a read.
+    pub reject: Span,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            scheduler: SchedulerKind::Noop,
+            predictor: PredictorKind::Ssd,
+            deadline: Span::ZERO,
+            hop: Span::ZERO,
+            depth: 0,
+            predict_only: false,
+            page_types: true,
+            channels: true,
+            resample: true,
+            // Of the 5 us that a system call and its EBUSY take at the most (Li 3.1.3).
+            reject: Span::from_us(5),
+        }
+    }
+}
+
+/// Why a setting is not valid.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    key: String,
+    problem: String,
+}
+
+impl Config {
+    /// The keys, with a line on each.
+    pub const KEYS: [(&str, &str); 10] = [
+        ("block.scheduler", "which command goes to the drive next: noop or ssd"),
+        ("block.predictor", "how long reads take: none, told or ssd"),
+        ("block.deadline", "the deadline of reads that carry none, such as 2ms; 0 is none"),
+        ("block.hop", "by how much a read may be late before it is rejected, such as 300us"),
+        ("block.depth", "commands at the drive at a time; 0 is no limit"),
+        ("block.predict_only", "attach predictions to reads and serve them all the same: true or false"),
+        ("block.page_types", "tell page types apart by their time to program: true or false"),
+        ("block.channels", "have an account of channels: true or false"),
+        ("block.resample", "measure how long operations take as they end: true or false"),
+        ("block.reject", "how long it takes to reject a read, such as 5us"),
+    ];
+
+    /// Whether a change is one of the block layer.
+    pub fn is_key(change: &str) -> bool {
+        change.trim_start().starts_with("block.")
+    }
+
+    /// Changes a setting: `block.deadline=2ms`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what would be valid.
+    pub fn set(&mut self, change: &str) -> Result<(), ConfigError> {
+        let bad = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
+        let Some((key, value)) = change.split_once('=') else {
+            return Err(bad(change, "the value is missing; KEY=VALUE is valid".to_owned()));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let wrong = |valid: &str| bad(key, format!("{value:?} is not valid; {valid}"));
+        let time = || span(value).ok_or_else(|| wrong("a time such as 300us is, and 0"));
+        let yes = || value.parse().map_err(|_| wrong("true and false are"));
+        match key {
+            "block.scheduler" => {
+                self.scheduler = named(&SchedulerKind::ALL, value).ok_or_else(|| wrong(&names(&SchedulerKind::ALL)))?;
+            }
+            "block.predictor" => {
+                self.predictor = named(&PredictorKind::ALL, value).ok_or_else(|| wrong(&names(&PredictorKind::ALL)))?;
+            }
+            "block.deadline" => self.deadline = time()?,
+            "block.hop" => self.hop = time()?,
+            "block.depth" => self.depth = value.parse().map_err(|_| wrong("a number of commands is, and 0"))?,
+            "block.predict_only" => self.predict_only = yes()?,
+            "block.page_types" => self.page_types = yes()?,
+            "block.channels" => self.channels = yes()?,
+            "block.resample" => self.resample = yes()?,
+            "block.reject" => self.reject = time()?,
+            _ => {
+                let all: Vec<&str> = Config::KEYS.iter().map(|(key, _)| *key).collect();
+                return Err(bad(key, format!("there is no such key; valid are {}", all.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The deadline of reads that carry none.
+    pub fn default_deadline(&self) -> Option<Span> {
+        Some(self.deadline).filter(|deadline| !deadline.is_zero())
+    }
+}
+
+/// A time of an hour at the most: longer ones are no deadlines.
+fn span(value: &str) -> Option<Span> {
+    let span = if value == "0" { Some(Span::ZERO) } else { value.parse().ok() };
+    span.filter(|span| *span <= Span::from_s(3_600))
+}
+
+fn named<T: Copy>(all: &[(&str, T)], value: &str) -> Option<T> {
+    all.iter().find(|(name, _)| *name == value).map(|(_, value)| *value)
+}
+
+fn names<T>(all: &[(&str, T)]) -> String {
+    let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    format!("valid are {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_and_errors_say_what_is_valid() {
+        let mut config = Config::default();
+        for change in ["block.scheduler=ssd", "block.deadline=2ms", "block.depth=8", "block.predict_only=true"] {
+            config.set(change).unwrap();
+        }
+        assert_eq!((config.scheduler, config.default_deadline()), (SchedulerKind::Ssd, Some(Span::from_ms(2))));
+        assert_eq!((config.depth, config.predict_only), (8, true));
+        for (change, problem) in [
+            ("block.scheduler=bfq", "valid are noop"),
+            ("block.predictor=x", "valid are none, told, ssd"),
+            ("block.deadline=soon", "a time such as"),
+            ("block.deadline=999999h", "a time such as"),
+            ("block.depth=-1", "a number of commands"),
+            ("block.predict_only=1", "true and false"),
+            ("block.size=3", "valid are block.scheduler"),
+            ("block.hop", "KEY=VALUE"),
+        ] {
+            let error = config.clone().set(change).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.starts_with("block."), "{error}");
+        }
+        assert!(Config::KEYS.iter().all(|(key, _)| Config::is_key(key)) && !Config::is_key("ftl.gc=1"));
+    }
+}

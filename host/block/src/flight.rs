@@ -1,0 +1,50 @@
+//! A command that has passed the layer and has not ended.
+
+use std::rc::Weak;
+
+use nandscape_drive::{Drive, HostMem, Token};
+use nandscape_sim::{Span, Time};
+use nandscape_wire_nvme::SubmissionEntry;
+use nandscape_wire_nvme::vendor::FAST_FAIL;
+
+use crate::request::Request;
+
+pub(crate) struct Flight {
+    pub(crate) token: Token,
+    pub(crate) below: Weak<dyn Drive>,
+    /// The command and its memory, of one that waits in the layer or may be sent again.
+    pub(crate) kept: Option<(SubmissionEntry, HostMem)>,
+    pub(crate) is_sent: bool,
+    /// Whether the drive was asked how long its own work is in the way.
+    pub(crate) is_asked: bool,
+    pub(crate) request: Request,
+    /// What the predictor said of it, and calls it.
+    pub(crate) predicted: Option<Predicted>,
+}
+
+#[derive(Copy, Clone)]
+pub(crate) struct Predicted {
+    pub(crate) ticket: u64,
+    pub(crate) latency: Span,
+    pub(crate) wait: Span,
+}
+
+impl Flight {
+    pub(crate) fn began(&self) -> Time {
+        self.request.arrived
+    }
+
+    /// The command as the drive gets it: the deadline stays here.
+    pub(crate) fn entry(&self, asks: bool) -> Option<(SubmissionEntry, HostMem)> {
+        let (mut entry, mem) = self.kept.clone()?;
+        if asks {
+            entry.cdw2 = (entry.cdw2.get() | FAST_FAIL).into();
+        }
+        Some((entry, mem))
+    }
+}
+
+/// Whole microseconds, rounded up, and 1 at the least.
+pub(crate) fn us(span: Span) -> u32 {
+    u32::try_from(span.ns().div_ceil(1_000)).unwrap_or(u32::MAX).max(1)
+}

@@ -1,0 +1,326 @@
+//! The layer: from the submission of a command to its end.
+//!
+//! A read with a deadline that it will miss ends at once with [`BUSY`], and DW0 says how long it would have waited, in microseconds. The
+//! same happens to one that still waits in the layer when it would be too late even without further waits: commands that came later
+//! may have gone before it. A read of several pages is rejected whole, for its pages are one prediction.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use nandscape_drive::io::Sink;
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::vendor::{BUSY, PREDICT_ONLY};
+
+use crate::accuracy::Accuracy;
+use crate::config::{Config, PredictorKind};
+use crate::flight::{Flight, Predicted, us};
+use crate::predictor::{Prediction, Predictor};
+use crate::request::Request;
+use crate::scheduler::Scheduler;
+
+/// The layer's name in breakdowns.
+pub const LAYER: &str = "block";
+
+/// A read would be late.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("it would wait {wait} and take {latency}, and has {deadline}")]
+pub struct Busy {
+    /// How long it would wait for others.
+    pub wait: Span,
+    /// How long it would take, the wait included.
+    pub latency: Span,
+    /// Its deadline.
+    pub deadline: Span,
+}
+
+/// The block layer over one drive. Jobs use it through [`BlockLayer::over`].
+pub struct BlockLayer {
+    sim: Sim,
+    config: Config,
+    scheduler: RefCell<Box<dyn Scheduler>>,
+    predictor: Option<Rc<dyn Predictor>>,
+    flights: RefCell<Slots<Flight>>,
+    /// Commands at the drive.
+    sent: Cell<u32>,
+    counted: RefCell<Accuracy>,
+    me: Weak<BlockLayer>,
+}
+
+/// The layer over one queue pair of its drive.
+pub struct Connection {
+    layer: Rc<BlockLayer>,
+    below: Rc<dyn Drive>,
+}
+
+impl BlockLayer {
+    /// A layer with the settings; `predictor` is that of [`PredictorKind::Ssd`].
+    pub fn new(sim: &Sim, config: Config, predictor: Option<Rc<dyn Predictor>>) -> Rc<BlockLayer> {
+        Rc::new_cyclic(|me| BlockLayer {
+            sim: sim.clone(),
+            scheduler: RefCell::new(config.scheduler.make()),
+            predictor,
+            flights: RefCell::default(),
+            sent: Cell::new(0),
+            counted: RefCell::default(),
+            me: me.clone(),
+            config,
+        })
+    }
+
+    /// A drive for one job, over a queue pair of its own.
+    pub fn over(self: &Rc<Self>, below: Rc<dyn Drive>) -> Rc<Connection> {
+        Rc::new(Connection { layer: self.clone(), below })
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What it has counted so far.
+    pub fn counted(&self) -> Accuracy {
+        self.counted.borrow().clone()
+    }
+
+    /// Counts from the beginning.
+    pub fn count_anew(&self) {
+        self.counted.take();
+    }
+
+    /// Whether a read would be in time if it was submitted now; it is not (addrcheck, Li 3.1.8).
+    ///
+    /// # Errors
+    /// That it would not be.
+    pub fn addrcheck(&self, slba: u64, blocks: u32, deadline: Span) -> Result<(), Busy> {
+        let arrived = self.sim.now();
+        let deadline = Some(deadline).filter(|deadline| !deadline.is_zero());
+        let request = Request { is_read: true, slba, blocks, class: 0, tenant: 0, deadline, arrived };
+        let Some(predictor) = &self.predictor else { return Ok(()) };
+        self.judge(&request, &predictor.predict(&request, arrived))
+    }
+
+    fn judge(&self, request: &Request, prediction: &Prediction) -> Result<(), Busy> {
+        let Some(deadline) = request.deadline else { return Ok(()) };
+        match prediction.latency > deadline + self.config.hop {
+            true => Err(Busy { wait: prediction.wait, latency: prediction.latency, deadline }),
+            false => Ok(()),
+        }
+    }
+
+    fn submit(self: &Rc<Self>, below: &Rc<dyn Drive>, io: Io) {
+        let Io { mut command, mem, token } = io;
+        let request = Request::of(&command, self.config.default_deadline(), self.sim.now());
+        let only = self.config.predict_only || command.cdw2.get() & PREDICT_ONLY != 0;
+        if self.config.predictor != PredictorKind::None {
+            command.cdw3 = 0.into();
+        }
+        self.count(&request);
+        let prediction = self.predictor.as_ref().map(|predictor| predictor.predict(&request, request.arrived));
+        if let Some(prediction) = &prediction
+            && self.judge(&request, prediction).is_err()
+        {
+            if !only {
+                return self.reject(token, &request, prediction.wait);
+            }
+            self.counted.borrow_mut().attached += 1;
+        }
+        let predicted = prediction.zip(self.predictor.as_ref()).map(|(prediction, predictor)| Predicted {
+            ticket: predictor.accept(&request, &prediction, request.arrived),
+            latency: prediction.latency,
+            wait: prediction.wait,
+        });
+        let is_asked = self.config.predictor == PredictorKind::Told && request.deadline.is_some() && !only;
+        let kept = Some((command, mem));
+        let flight = Flight { token, below: Rc::downgrade(below), kept, is_sent: false, is_asked, request, predicted };
+        let key = self.flights.borrow_mut().insert(flight);
+        self.scheduler.borrow_mut().push(key.to_bits(), &request);
+        self.dispatch();
+        self.watch_over(key, &request, predicted, only);
+    }
+
+    fn count(&self, request: &Request) {
+        let mut counted = self.counted.borrow_mut();
+        counted.reads += u64::from(request.is_read);
+        counted.judged += u64::from(request.deadline.is_some());
+    }
+
+    fn reject(&self, token: Token, request: &Request, wait: Span) {
+        self.counted.borrow_mut().rejected += 1;
+        let (sim, takes, began) = (self.sim.clone(), self.config.reject, request.arrived);
+        if takes.is_zero() {
+            return token.complete(busy(wait, Span::ZERO));
+        }
+        self.sim.spawn(async move {
+            sim.sleep(takes).await;
+            token.complete(busy(wait, sim.now() - began));
+        });
+    }
+
+    /// Sends what the drive may have.
+    fn dispatch(self: &Rc<Self>) {
+        while self.config.depth == 0 || self.sent.get() < self.config.depth {
+            let next = self.scheduler.borrow_mut().pop();
+            let Some(key) = next else { return };
+            self.send(Key::from_bits(key));
+        }
+    }
+
+    fn send(self: &Rc<Self>, key: Key) {
+        let (below, entry, mem) = {
+            let mut flights = self.flights.borrow_mut();
+            // One that was rejected or cancelled meanwhile is not there any more.
+            let Some(flight) = flights.get_mut(key) else { return };
+            let Some((entry, mem)) = flight.entry(flight.is_asked) else { return };
+            flight.is_sent = true;
+            if !flight.is_asked {
+                flight.kept = None;
+            }
+            (flight.below.upgrade(), entry, mem)
+        };
+        self.sent.set(self.sent.get() + 1);
+        let token = Token::new(self.clone(), key.to_bits());
+        match below {
+            Some(below) => below.submit(Io { command: entry, mem, token }),
+            // The job has gone, as its queue pair has.
+            None => token.complete(Completion::of(Status::ABORTED_SQ_DELETION)),
+        }
+    }
+
+    /// Rejects a read that still waits here when it would be late even if it went now.
+    fn watch_over(self: &Rc<Self>, key: Key, request: &Request, predicted: Option<Predicted>, only: bool) {
+        let waits = self.flights.borrow().get(key).is_some_and(|flight| !flight.is_sent);
+        let (Some(deadline), Some(predicted)) = (request.deadline, predicted) else { return };
+        if only || !waits {
+            return;
+        }
+        let alone = predicted.latency.saturating_sub(predicted.wait);
+        let last = request.arrived + (deadline + self.config.hop).saturating_sub(alone);
+        let (sim, layer) = (self.sim.clone(), self.me.clone());
+        self.sim.spawn(async move {
+            sim.sleep_until(last).await;
+            if let Some(layer) = layer.upgrade() {
+                layer.overtaken(key, predicted.wait);
+            }
+        });
+    }
+
+    fn overtaken(&self, key: Key, wait: Span) {
+        let Some(flight) = self.take_waiting(key) else { return };
+        self.counted.borrow_mut().cancelled += 1;
+        let took = self.sim.now() - flight.began();
+        flight.token.complete(busy(wait.max(took), took));
+    }
+
+    /// Takes a command out that waits here.
+    fn take_waiting(&self, key: Key) -> Option<Flight> {
+        let mut flights = self.flights.borrow_mut();
+        flights.get(key).filter(|flight| !flight.is_sent)?;
+        let flight = flights.remove(key)?;
+        drop(flights);
+        if let (Some(predictor), Some(predicted)) = (&self.predictor, flight.predicted) {
+            predictor.dropped(predicted.ticket, self.sim.now());
+        }
+        Some(flight)
+    }
+
+    /// The drive said how long its own work is in the way of a read that may wait so long: it goes again, and waits. Whether it does.
+    fn asks_again(self: &Rc<Self>, key: Key, completion: &Completion) -> bool {
+        let mut flights = self.flights.borrow_mut();
+        let Some(flight) = flights.get_mut(key).filter(|flight| flight.is_asked) else { return false };
+        let told = Span::from_us(completion.dw0.into());
+        let may_wait = flight.request.deadline.is_some_and(|deadline| told <= deadline + self.config.hop);
+        if completion.status.meaning() != BUSY || !may_wait {
+            return false;
+        }
+        flight.is_asked = false;
+        drop(flights);
+        self.send(key);
+        true
+    }
+
+    fn end(&self, flight: Flight, mut completion: Completion) {
+        let now = self.sim.now();
+        let took = now - flight.began();
+        let deadline = flight.request.deadline;
+        if let (Some(predictor), Some(predicted)) = (&self.predictor, flight.predicted) {
+            predictor.ended(predicted.ticket, now);
+            if let Some(deadline) = deadline.filter(|_| completion.status.is_success()) {
+                let late_after = deadline + self.config.hop;
+                self.counted.borrow_mut().compare(predicted.latency, took, late_after);
+                if predicted.latency > late_after {
+                    completion.dw0 = us(predicted.wait);
+                }
+            }
+        }
+        if flight.is_asked && completion.status.meaning() == BUSY {
+            self.counted.borrow_mut().rejected += 1;
+        }
+        if !took.is_zero() {
+            completion.breakdown.charge_rest(LAYER, took);
+        }
+        flight.token.complete(completion);
+    }
+}
+
+/// How a read ends that would be late.
+fn busy(wait: Span, took: Span) -> Completion {
+    let mut completion = Completion { dw0: us(wait), ..Completion::of(BUSY) };
+    if !took.is_zero() {
+        completion.breakdown.charge_rest(LAYER, took);
+    }
+    completion
+}
+
+impl Sink for BlockLayer {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let me = self.me.upgrade().expect("a token keeps the layer");
+        let key = Key::from_bits(tag);
+        self.sent.set(self.sent.get() - 1);
+        if !me.asks_again(key, &completion) {
+            let flight = self.flights.borrow_mut().remove(key);
+            if let Some(flight) = flight {
+                self.end(flight, completion);
+            }
+        }
+        me.dispatch();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.sim.is_stopped()
+    }
+}
+
+impl Drive for Connection {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        self.layer.submit(&self.below, io);
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        let found = self.layer.flights.borrow().find(|flight| flight.token.is_of(command));
+        let Some(key) = found else { return false };
+        if let Some(flight) = self.layer.take_waiting(key) {
+            self.layer.end_cancelled(flight);
+            return true;
+        }
+        let sink: Rc<dyn Sink> = self.layer.clone();
+        self.below.cancel(CommandRef::new(&sink, key.to_bits()))
+    }
+}
+
+impl BlockLayer {
+    fn end_cancelled(&self, flight: Flight) {
+        let took = self.sim.now() - flight.began();
+        let mut completion = Completion::of(Status::ABORT_REQUESTED);
+        if !took.is_zero() {
+            completion.breakdown.charge_rest(LAYER, took);
+        }
+        flight.token.complete(completion);
+    }
+}

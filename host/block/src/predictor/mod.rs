@@ -1,0 +1,48 @@
+//! How long a read will take if it is submitted now.
+//!
+//! | file | what |
+//! |---|---|
+//! | `ssd` | by an account of chips and channels (MittSSD) |
+//! | `chip` | the account of a chip |
+//! | `times` | how long operations of flash take |
+
+mod chip;
+mod ssd;
+mod times;
+
+pub use chip::Order;
+pub use ssd::{Flash, MittSsd};
+pub use times::FlashTimes;
+
+use nandscape_drive::flash::FlashPage;
+use nandscape_sim::{Span, Time};
+use smallvec::SmallVec;
+
+use crate::request::Request;
+
+/// What is predicted of a command.
+#[derive(Clone, Default, Debug)]
+pub struct Prediction {
+    /// From its submission to its completion.
+    pub latency: Span,
+    /// The part of it that is spent waiting for others.
+    pub wait: Span,
+    /// The pages that it senses, of a read of flash.
+    pub pages: SmallVec<[FlashPage; 2]>,
+}
+
+/// Predicts, and keeps an account of what it has let in. The work of each call is bounded by what the command itself asks for, whatever
+/// the number of others (Li 3.1.4).
+pub trait Predictor {
+    /// How long a command will take that is submitted now.
+    fn predict(&self, request: &Request, now: Time) -> Prediction;
+
+    /// The command is let in. The result names it.
+    fn accept(&self, request: &Request, prediction: &Prediction, now: Time) -> u64;
+
+    /// The command of that name has ended.
+    fn ended(&self, ticket: u64, now: Time);
+
+    /// The command of that name was rejected while it waited.
+    fn dropped(&self, ticket: u64, now: Time);
+}

@@ -1,0 +1,269 @@
+//! MittSSD (Li 3.1.7): an account of every chip and every channel, by which the wait of a read follows from the pages that it senses.
+//!
+//! Programs and erases are known as the FTL sends them ([`FlashWatch`]). Reads are known as the layer lets them in, before they reach
+//! the flash, so that those on their way count. The times of operations are those of the vendor at first. They are measured as
+//! operations end that nothing was in the way of.
+//!
+//! It differs from the thesis in two things. An error is corrected when an operation ends, as MittNoop does. A channel has a next free
+//! time; there each operation of another chip of the channel counts with a fixed time.
+//!
+//! Left out: suspended programs and erases, reads that take retries, copies inside a chip, and the channel time of a collector that
+//! holds its chip.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_drive::flash::{FlashKind, FlashMap, FlashOp, FlashPage, FlashWatch};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Sim, Span, Time};
+use smallvec::SmallVec;
+
+use super::chip::{Chip, Order, Place};
+use super::times::{FlashTimes, renewed};
+use super::{Prediction, Predictor};
+use crate::config::Config;
+use crate::request::Request;
+
+/// What the host knows of its flash.
+pub struct Flash {
+    /// Chips of all channels.
+    pub chips: u32,
+    /// Channels.
+    pub channels: u32,
+    /// The order in which chips serve.
+    pub order: Order,
+    /// Whether a page moves over the channel while its chip does the next operation.
+    pub overlaps: bool,
+    /// How long operations take, as the vendor says.
+    pub times: FlashTimes,
+    /// Where data is.
+    pub map: Box<dyn FlashMap>,
+}
+
+/// See the file.
+pub struct MittSsd {
+    sim: Sim,
+    flash: Flash,
+    channels_count: bool,
+    resamples: bool,
+    state: RefCell<State>,
+    /// Accounts of chips and channels that predictions have looked at.
+    looks: Cell<u64>,
+}
+
+struct State {
+    chips: Vec<Chip>,
+    /// When each channel is done with what it has to move, in nanoseconds.
+    channels: Vec<u64>,
+    times: FlashTimes,
+    reads: Slots<ReadUnderWay>,
+    operations: Slots<Operation>,
+}
+
+/// A read that was let in.
+struct ReadUnderWay {
+    places: SmallVec<[(u32, Place); 2]>,
+    /// The place that is to end last.
+    last: usize,
+    began: Time,
+    /// Its time, if nothing was in its way.
+    alone: Option<Span>,
+}
+
+/// A program, an erase, or a read that is not a host's.
+struct Operation {
+    op: FlashOp,
+    place: Place,
+    began: Time,
+    /// Whether nothing was in its way.
+    is_alone: bool,
+}
+
+impl MittSsd {
+    /// Over flash that the host manages.
+    pub fn new(sim: &Sim, mut flash: Flash, config: &Config) -> Rc<MittSsd> {
+        if !config.page_types {
+            flash.times = flash.times.without_page_types();
+        }
+        let state = State {
+            chips: (0..flash.chips).map(|_| Chip::new(flash.overlaps)).collect(),
+            channels: vec![0; flash.channels as usize],
+            times: flash.times.clone(),
+            reads: Slots::new(),
+            operations: Slots::new(),
+        };
+        Rc::new(MittSsd {
+            sim: sim.clone(),
+            channels_count: config.channels,
+            resamples: config.resample && config.page_types,
+            flash,
+            state: RefCell::new(state),
+            looks: Cell::new(0),
+        })
+    }
+
+    /// How long operations take, as far as is known.
+    pub fn times(&self) -> FlashTimes {
+        self.state.borrow().times.clone()
+    }
+
+    /// Accounts of chips and channels that predictions have looked at so far: their work.
+    pub fn looks(&self) -> u64 {
+        self.looks.get()
+    }
+
+    /// How long the chip is busy with a read.
+    fn at_chip(&self, sense: Span, moving: Span) -> Span {
+        if self.flash.overlaps { sense } else { sense + moving }
+    }
+
+    /// When the last of the pages has come, and would come if nothing was in the way.
+    fn ends(&self, state: &State, pages: &[FlashPage], at: Time) -> (Time, Time) {
+        let (mut last, mut alone) = (at, at);
+        // Pages of this read on one chip, and on one channel, come one after the other.
+        let mut mine: SmallVec<[(FlashPage, Span, Span); 4]> = SmallVec::new();
+        for page in pages {
+            let (sense, moving) = (state.times.sense(page.page), state.times.moving(page.bytes));
+            let before = mine.iter().filter(|(other, ..)| other.chip == page.chip);
+            let at_chip = before.map(|(_, sense, moving)| self.at_chip(*sense, *moving)).sum::<Span>();
+            let on_channel = mine.iter().filter(|(other, ..)| other.channel == page.channel);
+            let on_channel = on_channel.map(|(.., moving)| *moving).sum::<Span>();
+            self.looks.set(self.looks.get() + 2);
+            let sensed = state.chips[page.chip as usize].begins(at) + at_chip + sense;
+            let busy = if self.channels_count { state.channels[page.channel as usize] } else { 0 };
+            let free = Time::from_ns(busy.max(at.ns())) + on_channel;
+            last = last.max(sensed.max(free) + moving);
+            alone = alone.max((at + at_chip + sense).max(at + on_channel) + moving);
+            mine.push((*page, sense, moving));
+        }
+        (last, alone)
+    }
+}
+
+impl State {
+    fn use_channel(&mut self, channel: u32, now: Time, takes: Span) {
+        let free = &mut self.channels[channel as usize];
+        *free = (*free).max(now.ns()).saturating_add(takes.ns());
+    }
+
+    fn is_channel_idle(&self, channel: u32, now: Time) -> bool {
+        self.channels[channel as usize] <= now.ns()
+    }
+}
+
+impl Predictor for MittSsd {
+    fn predict(&self, request: &Request, now: Time) -> Prediction {
+        let mut pages = SmallVec::new();
+        if request.is_read {
+            self.flash.map.pages(request.slba, request.blocks, &mut |page| pages.push(page));
+        }
+        let state = self.state.borrow();
+        let (last, alone) = self.ends(&state, &pages, now);
+        Prediction { latency: last - now + state.times.overhead, wait: last - alone, pages }
+    }
+
+    fn accept(&self, request: &Request, prediction: &Prediction, now: Time) -> u64 {
+        if !request.is_read {
+            return u64::MAX;
+        }
+        let state = &mut *self.state.borrow_mut();
+        let is_alone = prediction.wait.is_zero()
+            && prediction
+                .pages
+                .iter()
+                .all(|page| state.chips[page.chip as usize].is_idle() && state.is_channel_idle(page.channel, now));
+        let overhead = state.times.overhead;
+        let (mut places, mut last, mut latest) = (SmallVec::new(), 0, now);
+        for page in &prediction.pages {
+            let (sense, moving) = (state.times.sense(page.page), state.times.moving(page.bytes));
+            let takes = self.at_chip(sense, moving);
+            let chip = &mut state.chips[page.chip as usize];
+            let sensed = chip.begins(now) + sense;
+            let free = Time::from_ns(if self.channels_count { state.channels[page.channel as usize] } else { 0 });
+            let end = sensed.max(free) + moving + overhead;
+            let done = chip.begins(now) + takes;
+            let place = chip.add(now, takes, end.since(done));
+            if end >= latest {
+                (last, latest) = (places.len(), end);
+            }
+            places.push((page.chip, place));
+            state.use_channel(page.channel, now, moving);
+        }
+        let alone = is_alone.then_some(prediction.latency - overhead);
+        state.reads.insert(ReadUnderWay { places, last, began: now, alone }).to_bits()
+    }
+
+    fn ended(&self, ticket: u64, now: Time) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(read) = state.reads.remove(Key::from_bits(ticket)) else { return };
+        for (number, (chip, place)) in read.places.iter().enumerate() {
+            // When the other pages came is not known: as it was predicted.
+            let chip = &mut state.chips[*chip as usize];
+            match number == read.last {
+                true => chip.end(place, now),
+                false => chip.end_as_predicted(place, now),
+            }
+        }
+        if let Some(alone) = read.alone.filter(|_| self.resamples) {
+            let measured = (now - read.began).saturating_sub(alone);
+            state.times.overhead = match state.times.overhead {
+                Span::ZERO => measured,
+                known => renewed(known, measured),
+            };
+        }
+    }
+
+    fn dropped(&self, ticket: u64, now: Time) {
+        let state = &mut *self.state.borrow_mut();
+        let Some(read) = state.reads.remove(Key::from_bits(ticket)) else { return };
+        read.places.iter().for_each(|(chip, place)| state.chips[*chip as usize].drop_one(place, now));
+    }
+}
+
+impl FlashWatch for MittSsd {
+    fn began(&self, op: &FlashOp) -> u64 {
+        // Reads of hosts are known already, and what a chip is held for is part of the hold.
+        if op.for_host_read || op.is_held {
+            return u64::MAX;
+        }
+        let (now, state) = (self.sim.now(), &mut *self.state.borrow_mut());
+        let moving = state.times.moving(op.bytes);
+        let is_alone = state.chips[op.chip as usize].is_idle() && state.is_channel_idle(op.channel, now);
+        let at_array = match op.kind {
+            FlashKind::Read => state.times.sense(op.page),
+            FlashKind::Program => state.times.programming(op.page, op.last_page),
+            FlashKind::Erase => state.times.erase,
+            FlashKind::Hold => op.hold,
+        };
+        let chip = &mut state.chips[op.chip as usize];
+        // What follows another operation has its page moved meanwhile.
+        let takes = if self.flash.overlaps && !chip.is_idle() { at_array } else { at_array + moving };
+        let place = match self.flash.order {
+            Order::Fifo => chip.add(now, takes, Span::ZERO),
+            Order::ReadsFirst => chip.add_behind(now, takes),
+        };
+        state.use_channel(op.channel, now, moving);
+        state.operations.insert(Operation { op: *op, place, began: now, is_alone }).to_bits()
+    }
+
+    fn ended(&self, ticket: u64) {
+        let (now, state) = (self.sim.now(), &mut *self.state.borrow_mut());
+        let Some(Operation { op, place, began, is_alone }) = state.operations.remove(Key::from_bits(ticket)) else {
+            return;
+        };
+        state.chips[op.chip as usize].end(&place, now);
+        if !self.resamples || !is_alone {
+            return;
+        }
+        let measured = (now - began).saturating_sub(state.times.moving(op.bytes));
+        match op.kind {
+            FlashKind::Program if op.pages == 1 => {
+                if let Some(time) = state.times.program.get_mut(op.page as usize) {
+                    *time = renewed(*time, measured);
+                }
+            }
+            FlashKind::Erase => state.times.erase = renewed(state.times.erase, measured),
+            FlashKind::Read | FlashKind::Program | FlashKind::Hold => {}
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Which command that waits in the layer goes to the drive next.
+//!
+//! | file | what |
+//! |---|---|
+//! | `noop` | the first that came |
+//! | `ssd` | reads before writes |
+
+mod noop;
+mod ssd;
+
+pub use noop::Noop;
+pub use ssd::SsdAware;
+
+use crate::request::Request;
+
+/// A policy. It is told the key of each command that waits, and may name one again that does not wait any more.
+pub trait Scheduler {
+    /// A command waits.
+    fn push(&mut self, key: u64, request: &Request);
+
+    /// The next one; `None` if none waits.
+    fn pop(&mut self) -> Option<u64>;
+}
+
+/// The policies that a user may name.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum SchedulerKind {
+    /// [`Noop`].
+    #[default]
+    Noop,
+    /// [`SsdAware`].
+    Ssd,
+}
+
+impl SchedulerKind {
+    /// All, by the names that users give them.
+    pub const ALL: [(&str, SchedulerKind); 2] = [("noop", SchedulerKind::Noop), ("ssd", SchedulerKind::Ssd)];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        SchedulerKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+
+    /// A new one.
+    pub fn make(self) -> Box<dyn Scheduler> {
+        match self {
+            SchedulerKind::Noop => Box::<Noop>::default(),
+            SchedulerKind::Ssd => Box::<SsdAware>::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_sim::Time;
+
+    pub(super) fn request(is_read: bool) -> Request {
+        let arrived = Time::from_ns(0);
+        Request { is_read, slba: 0, blocks: 8, class: 0, tenant: 0, deadline: None, arrived }
+    }
+
+    #[test]
+    fn each_names_all_that_waits_once() {
+        for (name, kind) in SchedulerKind::ALL {
+            let mut scheduler = kind.make();
+            (0..100).for_each(|key| scheduler.push(key, &request(key % 3 == 0)));
+            let mut popped: Vec<u64> = std::iter::from_fn(|| scheduler.pop()).collect();
+            popped.sort_unstable();
+            assert_eq!(popped, (0..100).collect::<Vec<_>>(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! First come, first served.
+
+use std::collections::VecDeque;
+
+use super::Scheduler;
+use crate::request::Request;
+
+/// See the file.
+#[derive(Default)]
+pub struct Noop(VecDeque<u64>);
+
+impl Scheduler for Noop {
+    fn push(&mut self, key: u64, _: &Request) {
+        self.0.push_back(key);
+    }
+
+    fn pop(&mut self) -> Option<u64> {
+        self.0.pop_front()
+    }
+}

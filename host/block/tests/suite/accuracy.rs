@@ -1,0 +1,121 @@
+//! Predictions against the model's own times, on loads that nothing was calibrated on; and the work of a prediction.
+
+use std::rc::Rc;
+
+use nandscape_device_media::Priority;
+use nandscape_drive::{Drive, HostMem, Issuer};
+use nandscape_host_block::predictor::Predictor;
+use nandscape_host_block::{Accuracy, Request};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+use crate::rig::{fill, layer, queue, read, seed, ssd};
+
+/// A load of open arrivals: a share of them writes, of some size, at a mean distance.
+#[derive(Copy, Clone)]
+struct Mix {
+    writes: f64,
+    blocks: u32,
+    every: Span,
+}
+
+async fn load(sim: &Sim, drive: Rc<dyn Drive>, mix: Mix, count: u32) {
+    let mut rng = Seed::new(seed()).child("load").rng();
+    let issuer = Rc::new(Issuer::new(sim));
+    for _ in 0..count {
+        sim.sleep(rng.exponential(mix.every.ns() as f64)).await;
+        let places = 32_768 / u64::from(mix.blocks);
+        let slba = rng.below(places) * u64::from(mix.blocks);
+        let entry = match rng.chance(mix.writes) {
+            true => SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, mix.blocks),
+            false => read(slba & !7, 300),
+        };
+        let bytes = entry.blocks_in_a_row() as usize * 512;
+        let (drive, issuer) = (drive.clone(), issuer.clone());
+        sim.spawn(async move {
+            issuer.execute(&*drive, entry, HostMem::zeroed(bytes)).await;
+        });
+    }
+    sim.sleep(Span::from_ms(100)).await;
+}
+
+fn accuracy(settings: &[&str], changes: &[&str], priority: Priority, mix: Mix) -> Accuracy {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let ssd = ssd(&sim, changes);
+            let (layer, _) = layer(&sim, &ssd, settings, priority);
+            let drive = layer.over(queue(&sim, &ssd, 1));
+            fill(&sim, &*drive, 32_768).await;
+            layer.count_anew();
+            load(&sim, drive, mix, 6_000).await;
+            layer.counted()
+        })
+        .unwrap()
+}
+
+fn describe(accuracy: &Accuracy) -> String {
+    let Accuracy { compared, attached, false_positives, false_negatives, longer, shorter, .. } = accuracy;
+    format!(
+        "{compared} reads, {attached} late by prediction, {false_positives} false positives, {false_negatives} false negatives; \
+         longer than said: {} (p50 {} p99 {}), shorter: {} (p50 {} p99 {})",
+        longer.count(),
+        longer.quantile(0.5),
+        longer.quantile(0.99),
+        shorter.count(),
+        shorter.quantile(0.5),
+        shorter.quantile(0.99)
+    )
+}
+
+#[test]
+fn predictions_are_right_on_several_loads_and_in_both_orders() {
+    let loads = [
+        Mix { writes: 0.0, blocks: 8, every: Span::from_us(30) },
+        Mix { writes: 0.2, blocks: 8, every: Span::from_us(100) },
+        Mix { writes: 0.1, blocks: 128, every: Span::from_us(600) },
+    ];
+    // Where reads go first, what waits behind them begins when the last of them has ended, and a read that comes just then is
+    // predicted to wait for it.
+    let orders = [(&["controller.priority=fifo"][..], Priority::Fifo, 0.005), (&[], Priority::ReadsFirst, 0.05)];
+    for (changes, priority, most) in orders {
+        for mix in loads {
+            let accuracy = accuracy(&["block.predict_only=true"], changes, priority, mix);
+            println!("{priority:?} {} writes of {}: {}", mix.writes, mix.blocks, describe(&accuracy));
+            assert!(accuracy.compared > 2_000 && accuracy.inaccuracy() < most, "{}", describe(&accuracy));
+            assert_eq!(accuracy.rejected, 0);
+        }
+    }
+}
+
+#[test]
+fn the_work_of_a_prediction_does_not_grow_with_what_is_under_way() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let ssd = ssd(&sim, &[]);
+            let (layer, mitt) = layer(&sim, &ssd, &[], Priority::ReadsFirst);
+            let drive = layer.over(queue(&sim, &ssd, 1));
+            fill(&sim, &*drive, 4_096).await;
+            let request = Request::of(&read(0, 100), None, sim.now());
+            let work = || {
+                let before = mitt.looks();
+                mitt.predict(&request, sim.now());
+                mitt.looks() - before
+            };
+            let idle = work();
+            assert!(idle > 0);
+            let issuer = Issuer::new(&sim);
+            let mut under_way = Vec::new();
+            for number in 0..4_096u64 {
+                under_way.push(issuer.execute(&*drive, read(number % 512 * 8, 0), HostMem::zeroed(4_096)));
+                assert_eq!(work(), idle);
+            }
+            for read in under_way {
+                assert!(read.await.status.is_success());
+            }
+        })
+        .unwrap();
+}

@@ -1,0 +1,112 @@
+//! The host's block layer over the drive of a run, and what it has counted.
+//!
+//! The host knows its flash as one that runs the FTL itself does, with an open-channel drive (Li 3.1.7): where data is, which operations
+//! are sent, and how long they take by the vendor's word.
+
+use std::rc::Rc;
+
+use nandscape_device_media::{Priority, Registers};
+use nandscape_device_ssd::{ManagedFlash, Ssd};
+use nandscape_host_block::predictor::{Flash, FlashTimes, MittSsd, Order, Predictor};
+use nandscape_host_block::{Accuracy, BlockLayer, Config, PredictorKind};
+use nandscape_sim::{Histogram, Sim, Span};
+use serde::Serialize;
+
+use crate::latency::Latency;
+
+/// What the block layer has counted in the measured phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockReport {
+    /// Its scheduler.
+    pub scheduler: &'static str,
+    /// Its predictor.
+    pub predictor: &'static str,
+    /// The deadline of reads, in microseconds; null where they have none.
+    pub deadline_us: Option<f64>,
+    /// Reads.
+    pub reads: u64,
+    /// Rejected at once.
+    pub rejected: u64,
+    /// Rejected while they waited in the layer.
+    pub cancelled: u64,
+    /// Predicted to be late, and served all the same (`block.predict_only`).
+    pub attached: u64,
+    /// Served with a deadline, and compared with their prediction.
+    pub compared: u64,
+    /// Predicted to be late, and in time.
+    pub false_positives: u64,
+    /// Predicted to be in time, and late.
+    pub false_negatives: u64,
+    /// Both as a share of what was compared; null without any.
+    pub inaccuracy: Option<f64>,
+    /// By how much reads took longer than predicted, of those that did.
+    pub longer_us: Latency,
+    /// By how much reads took less than predicted, of those that did.
+    pub shorter_us: Latency,
+    /// By how much predictions were off that were wrong about the deadline.
+    pub wrong_us: Latency,
+}
+
+impl BlockReport {
+    pub(crate) fn of(layer: &BlockLayer) -> BlockReport {
+        let (config, counted) = (layer.config(), layer.counted());
+        let Accuracy { reads, rejected, cancelled, attached, compared, false_positives, false_negatives, .. } = counted;
+        let off = |errors: &Histogram| Latency::of(errors);
+        BlockReport {
+            scheduler: config.scheduler.name(),
+            predictor: config.predictor.name(),
+            deadline_us: config.default_deadline().map(Span::as_us),
+            reads,
+            rejected,
+            cancelled,
+            attached,
+            compared,
+            false_positives,
+            false_negatives,
+            inaccuracy: (compared > 0).then(|| counted.inaccuracy()),
+            longer_us: off(&counted.longer),
+            shorter_us: off(&counted.shorter),
+            wrong_us: off(&counted.wrong),
+        }
+    }
+}
+
+/// The layer over a drive whose chips serve in an order.
+///
+/// # Errors
+/// When the predictor does not know such a drive.
+pub(crate) fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<BlockLayer>, String> {
+    let predictor = match config.predictor {
+        PredictorKind::None | PredictorKind::Told => None,
+        PredictorKind::Ssd => Some(mitt(sim, ssd, priority, config)? as Rc<dyn Predictor>),
+    };
+    Ok(BlockLayer::new(sim, config.clone(), predictor))
+}
+
+fn mitt(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<MittSsd>, String> {
+    let map = ManagedFlash::of(ssd).ok_or(
+        "block.predictor: ssd knows the flash of a drive with one FTL that maps pages; none and told are valid for this drive",
+    )?;
+    let media = ssd.media();
+    let (geometry, timing) = (media.geometry(), media.timing());
+    let pattern = timing.cell.pattern(geometry.pages_per_block());
+    let times = FlashTimes {
+        read: pattern.iter().map(|kind| timing.read[usize::from(*kind)]).collect(),
+        program: pattern.iter().map(|kind| timing.program[usize::from(*kind)]).collect(),
+        erase: timing.erase,
+        transfer: timing.bus.time_for(4_096),
+        command: timing.features.command,
+        overhead: Span::ZERO,
+    };
+    let flash = Flash {
+        chips: media.chips(),
+        channels: geometry.channels(),
+        order: if priority == Priority::Fifo { Order::Fifo } else { Order::ReadsFirst },
+        overlaps: timing.registers == Registers::Double,
+        times,
+        map: Box::new(map),
+    };
+    let mitt = MittSsd::new(sim, flash, config);
+    assert!(media.watch(mitt.clone()), "the drive of a run has no other watch");
+    Ok(mitt)
+}
