@@ -37,6 +37,8 @@ pub struct FlashOp {
     pub bytes: u32,
     /// How long the FTL means to keep the chip, of a [`FlashKind::Hold`].
     pub hold: Span,
+    /// Whether the FTL keeps the channel with it.
+    pub holds_channel: bool,
     /// Whether it is one of those for which the chip is kept.
     pub is_held: bool,
     /// Whether a command of a host to read is waiting for it.

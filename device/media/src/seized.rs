@@ -77,7 +77,7 @@ impl Media {
     /// The same for about a time, of which a host that watches is told.
     pub async fn seize_for(&self, plane: PlaneId, holding: Holding, who: Who, time: Span) -> Seized<'_> {
         let keeps = holding >= Holding::Plane;
-        let _watched = if keeps { self.tell_of_hold(plane, who.cause, time) } else { None };
+        let _watched = if keeps { self.tell_of_hold(plane, holding, who.cause, time) } else { None };
         let breakdown = Breakdown::new();
         let mut seized = Seized {
             media: self,

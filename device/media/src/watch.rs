@@ -11,6 +11,7 @@ use nandscape_sim::{Cause, Span};
 use crate::fault::Operation;
 use crate::geometry::{BlockId, PageId, PlaneId};
 use crate::media::Media;
+use crate::seized::Holding;
 
 /// An operation that the watch is told of when this is dropped: it has ended.
 pub(crate) struct Watched {
@@ -63,14 +64,17 @@ impl Media {
         self.planes_per_lun.quotient(plane.0)
     }
 
-    /// Tells the watch that a chip is to be kept for a time.
-    pub(crate) fn tell_of_hold(&self, plane: PlaneId, cause: Cause, hold: Span) -> Option<Watched> {
+    /// Tells the watch that a chip, and perhaps its channel, is to be kept for a time.
+    pub(crate) fn tell_of_hold(&self, plane: PlaneId, holding: Holding, cause: Cause, hold: Span) -> Option<Watched> {
         let watch = self.watch.get()?;
         let (chip, channel) = (self.chip(plane), self.geometry.channel_of(plane));
         let for_host_read = cause == cause::HOST_READ;
         let (page, last_page, pages, bytes) = (0, 0, 1, 0);
         let kind = FlashKind::Hold;
-        let op = FlashOp { kind, chip, channel, page, last_page, pages, bytes, hold, is_held: false, for_host_read };
+        let holds_channel = holding >= Holding::Channel;
+        let is_held = false;
+        let op =
+            FlashOp { kind, chip, channel, page, last_page, pages, bytes, hold, holds_channel, is_held, for_host_read };
         Some(Watched { watch: watch.clone(), ticket: watch.began(&op) })
     }
 
@@ -106,6 +110,7 @@ impl Media {
             pages: count.max(1),
             bytes,
             hold: Span::ZERO,
+            holds_channel: false,
             is_held: of.is_held,
             for_host_read: of.cause == cause::HOST_READ,
         };

@@ -15,7 +15,6 @@
 //! | `noise` | noisy neighbours of a drive |
 //! | `average` | averages and percentiles of late |
 //! | `cancel`, `race` | requests that are not wanted any more; waiting for the first of two |
-//! | `deadline_drive` | deadlines on a drive that knows fast-fail reads |
 //! | `testing` | a drive for tests |
 //!
 //! Left out: membership that changes, transfers of keys between servers, sockets.
@@ -25,7 +24,6 @@ pub mod average;
 mod cancel;
 pub mod client;
 pub mod cpu;
-mod deadline_drive;
 pub mod network;
 pub mod noise;
 pub mod policy;
@@ -38,6 +36,5 @@ pub mod testing;
 pub use cancel::Cancel;
 pub use client::{Client, ClientConfig, ClientError, Order};
 pub use cpu::Cpu;
-pub use deadline_drive::DeadlineDrive;
 pub use server::{Server, ServerConfig};
 pub use store::Store;

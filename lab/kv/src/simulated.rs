@@ -3,15 +3,16 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
+use nandscape_device_media::{Priority, StoreKind};
 use nandscape_drive::Drive;
+use nandscape_host_block::BlockLayer;
 use nandscape_host_kv::network::Network;
 use nandscape_host_kv::network::simulated::{Joined, SimulatedNetwork};
 use nandscape_host_kv::noise::Noise;
 use nandscape_host_kv::policy::{NAMES, Policy, Tuning, named};
 use nandscape_host_kv::ring::Ring;
 use nandscape_host_kv::store::{Layout, OpenError, PutError};
-use nandscape_host_kv::{Client, ClientConfig, Cpu, DeadlineDrive, Server, Store};
+use nandscape_host_kv::{Client, ClientConfig, Cpu, Server, Store};
 use nandscape_lab_run::{Rig, RigDrive, Wanted};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Stalled};
@@ -40,6 +41,14 @@ pub enum RunError {
         server: usize,
         /// Why.
         error: OpenError,
+    },
+    /// A server's block layer cannot be over its drive.
+    #[error("the block layer of server {server}: {problem}")]
+    Block {
+        /// Which.
+        server: usize,
+        /// Why.
+        problem: String,
     },
     /// The values do not fit.
     #[error("the values are not all there: {0}")]
@@ -72,11 +81,20 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     let sim = rig.sim().clone();
     let drives: Vec<[Rc<dyn Drive>; 2]> = (0..spec.servers)
         .map(|number| {
-            let store = rig.connect(number, ENTRIES)? as Rc<dyn Drive>;
-            Ok([DeadlineDrive::new(&sim, store) as Rc<dyn Drive>, rig.connect(number, ENTRIES)? as Rc<dyn Drive>])
+            let layer = block_layer(&rig, number, spec)?;
+            let job = || Ok::<_, RunError>(layer.over(rig.connect(number, ENTRIES)?) as Rc<dyn Drive>);
+            Ok([job()?, job()?])
         })
         .collect::<Result<_, RunError>>()?;
     rig.run(cluster(spec, &sim, &drives, seed))?
+}
+
+/// The block layer of a server's host. Gets and noise both pass it, so that it knows of all that a get may have to wait for.
+fn block_layer(rig: &Rig, number: usize, spec: &Spec) -> Result<Rc<BlockLayer>, RunError> {
+    let ssd = rig.ssds().nth(number).expect("a drive for each server");
+    let priority = spec.drive.keys.controller.priority.map_or(Priority::Fifo, |text| text.0.0);
+    let layer = nandscape_lab_run::block_layer(rig.sim(), ssd, priority, &spec.block);
+    layer.map_err(|problem| RunError::Block { server: number, problem })
 }
 
 fn check(spec: &Spec) -> Result<(), RunError> {

@@ -1,6 +1,7 @@
 //! A cluster, its noise and its load.
 
 use nandscape_device_ssd::Resolved;
+use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_kv::ServerConfig;
 use nandscape_host_kv::client::Order;
 use nandscape_host_kv::network::simulated::Times;
@@ -31,6 +32,8 @@ pub struct Spec {
     pub load: Load,
     /// The drive of every server.
     pub drive: Resolved,
+    /// The block layer of every server's host.
+    pub block: BlockConfig,
     /// The state of the drives.
     pub precondition: Precondition,
     /// The noise on the drive of each server, from the first on; those beyond have none.
@@ -61,6 +64,7 @@ impl Spec {
             replicas: 3,
             load: Load::default(),
             drive,
+            block: BlockConfig::default(),
             precondition: Precondition::None,
             noise: Vec::new(),
             policy: "base".to_owned(),

@@ -49,9 +49,9 @@ pub(crate) const DRIVE: Parameter = Parameter {
 /// Choices that all take.
 pub(crate) const REJECTION: Choice = Choice {
     open: "who predicts",
-    taken: "the drive: how long collections and programs of buffered writes keep the read from its chip. Waits behind other reads are \
-            not predicted",
-    why: "the paper's host owns the chips and predicts by next-free times. Noise is writes, which the drive's own knowledge covers",
+    taken: "the block layer of the server's host, by next free times of chips and channels; gets and noise both pass it. A get is rejected \
+            when it would end after its deadline",
+    why: "the paper's host owns the chips and predicts by next-free times",
 };
 pub(crate) const BUFFER: Choice = Choice {
     open: "the write buffer",

@@ -74,8 +74,8 @@ impl BlockReport {
 /// The layer over a drive whose chips serve in an order.
 ///
 /// # Errors
-/// When the predictor does not know such a drive.
-pub(crate) fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<BlockLayer>, String> {
+/// When the predictor does not know such a drive, or another one is told of its flash.
+pub fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<BlockLayer>, String> {
     let predictor = match config.predictor {
         PredictorKind::None | PredictorKind::Told => None,
         PredictorKind::Ssd => Some(mitt(sim, ssd, priority, config)? as Rc<dyn Predictor>),
@@ -107,6 +107,8 @@ fn mitt(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result
         map: Box::new(map),
     };
     let mitt = MittSsd::new(sim, flash, config);
-    assert!(media.watch(mitt.clone()), "the drive of a run has no other watch");
-    Ok(mitt)
+    match media.watch(mitt.clone()) {
+        true => Ok(mitt),
+        false => Err("another block layer is told of the flash of this drive".to_owned()),
+    }
 }

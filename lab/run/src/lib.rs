@@ -79,7 +79,7 @@ pub mod wall;
 
 pub use aging::{AgingReport, RberBin};
 pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on};
-pub use block::BlockReport;
+pub use block::{BlockReport, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;

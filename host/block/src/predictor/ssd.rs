@@ -206,10 +206,7 @@ impl Predictor for MittSsd {
         }
         if let Some(alone) = read.alone.filter(|_| self.resamples) {
             let measured = (now - read.began).saturating_sub(alone);
-            state.times.overhead = match state.times.overhead {
-                Span::ZERO => measured,
-                known => renewed(known, measured),
-            };
+            state.times.overhead = renewed(state.times.overhead, measured);
         }
     }
 
@@ -242,7 +239,8 @@ impl FlashWatch for MittSsd {
             Order::Fifo => chip.add(now, takes, Span::ZERO),
             Order::ReadsFirst => chip.add_behind(now, takes),
         };
-        state.use_channel(op.channel, now, moving);
+        let on_channel = if op.holds_channel { op.hold } else { moving };
+        state.use_channel(op.channel, now, on_channel);
         state.operations.insert(Operation { op: *op, place, began: now, is_alone }).to_bits()
     }
 
@@ -252,6 +250,10 @@ impl FlashWatch for MittSsd {
             return;
         };
         state.chips[op.chip as usize].end(&place, now);
+        if op.holds_channel {
+            // Nothing else has moved meanwhile.
+            state.channels[op.channel as usize] = now.ns();
+        }
         if !self.resamples || !is_alone {
             return;
         }

@@ -2,7 +2,6 @@
 
 mod cluster;
 mod crash;
-mod deadlines;
 mod faults;
 mod policies;
 mod seeds;

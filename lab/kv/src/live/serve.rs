@@ -7,9 +7,10 @@ use std::thread::JoinHandle;
 
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::Drive;
+use nandscape_host_block::{BlockLayer, Config as BlockConfig, PredictorKind};
 use nandscape_host_kv::noise::{Noise, Pattern};
 use nandscape_host_kv::store::Layout;
-use nandscape_host_kv::{Cpu, DeadlineDrive, Server, ServerConfig, Store};
+use nandscape_host_kv::{Cpu, Server, ServerConfig, Store};
 use nandscape_lab_run::DriveSpec;
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_transport_reactor::listening::Accepting;
@@ -120,7 +121,9 @@ fn ended(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
 /// Opens the store, and has the sockets served.
 async fn open(sim: &Sim, drive: Rc<dyn Drive>, service: &Rc<Service>, seed: Seed) -> Result<(), String> {
     let (extent, _) = halves(&drive);
-    let drive = DeadlineDrive::new(sim, drive);
+    // Of what other processes have sent to the drive, only the drive itself can tell.
+    let block = BlockConfig { predictor: PredictorKind::Told, ..BlockConfig::default() };
+    let drive = BlockLayer::new(sim, block, None).over(drive);
     let layout = Layout { extent, segment_bytes: segment_bytes(&extent, &drive.info()) };
     let id = seed.child("store").value();
     let keeps_data = drive.info().keeps_data;
