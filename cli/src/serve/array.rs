@@ -1,5 +1,6 @@
 //! `serve --array`: the drives of a command line as members of one array.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 
 use nandscape_host_array::{Config, JournalMode, Shape, Technique};
@@ -81,7 +82,7 @@ impl ArrayArg {
         &self,
         drives: Vec<PlannedDrive>,
         stores: &[StoreArg],
-        config: Config,
+        mut config: Config,
         creates: bool,
     ) -> Result<PlannedDrive, Failure> {
         let refused = |problem: String| input(format!("--array {}={}: {problem}", self.name, self.shape));
@@ -127,6 +128,8 @@ impl ArrayArg {
             });
         }
         let (name, shape) = (self.name.clone(), self.shape);
+        // The keys of a hasher are the system's randomness: two arrays of one command line differ in more than their time.
+        config.identity = format!("{name} {:016x}", RandomState::new().build_hasher().finish());
         Ok(PlannedDrive::Array(Box::new(ArraySpec { name, shape, config, members, creates })))
     }
 }

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::Sim;
-use nandscape_sim::rng::mix;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use super::form::{self, Bitmap, Form, Record, SLOTS, Slot};
+use super::identity::uuid_of;
 use super::record::number;
 use super::{Intent, Journal};
 use crate::array::{Array, ArrayError, Core};
@@ -56,10 +56,7 @@ impl Array {
             return Err(ArrayError(format!("array {shape}: {problem}")));
         }
         let form = form_of(&members, config.chunk)?;
-        let seed = config.seed ^ sim.now().ns();
-        let mut uuid = [0; 16];
-        uuid[..8].copy_from_slice(&mix(seed).to_le_bytes());
-        uuid[8..].copy_from_slice(&mix(seed ^ u64::from(number(shape.kind))).to_le_bytes());
+        let uuid = uuid_of(sim, shape, &config, &members).await;
         let journal = Journal::new(sim, config.journal, form, uuid);
         let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
         array.core().record_state().await;
