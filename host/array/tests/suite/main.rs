@@ -4,5 +4,6 @@ mod conformance;
 mod crash;
 mod degraded;
 mod hazards;
+mod records;
 mod rig;
 mod tails;
