@@ -4,6 +4,7 @@ mod conformance;
 mod crash;
 mod degraded;
 mod hazards;
+mod memory;
 mod records;
 mod rig;
 mod tails;
