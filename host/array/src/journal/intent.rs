@@ -166,11 +166,25 @@ impl Core {
         for region in regions {
             let first = u64::from(*region) * journal.form.region;
             for stripe in first..(first + journal.form.region).min(self.geometry.stripes) {
-                while self.missing(stripe) == 0 && self.scrub_stripe(stripe, &mut report).await.is_err() {
-                    self.sim.sleep(RETRY).await;
-                }
+                self.resync_stripe(stripe, &mut report).await;
             }
         }
         report
+    }
+
+    /// With a member missing, parity is journalled and cannot be made to fit; copies that are left can be made equal.
+    async fn resync_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) {
+        loop {
+            let missing = self.missing(stripe);
+            if missing != 0 && self.level.checks() > 0 {
+                return;
+            }
+            match self.scrub_stripe(stripe, report).await {
+                Err(_) => self.sim.sleep(RETRY).await,
+                // One that has failed meanwhile leaves the others to be made equal.
+                Ok(()) if self.missing(stripe) != missing => {}
+                Ok(()) => return,
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod conformance;
 mod crash;
 mod degraded;
+mod hardships;
 mod hazards;
 mod memory;
 mod records;
