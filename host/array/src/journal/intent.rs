@@ -7,11 +7,22 @@ use nandscape_sim::Span;
 
 use super::form::{self, Bitmap};
 use super::{Group, Journal, RETRY};
-use crate::array::Core;
+use crate::array::{Array, Core};
 use crate::rebuild::ScrubReport;
 
 /// Regions stay marked so long at the least after their last write: writes tend to come back.
 const LINGER: Span = Span::from_s(1);
+
+impl Array {
+    /// Ends it in order: what members hold in volatile caches is flushed, and no region without writes under way stays marked. So it
+    /// opens without a member, too.
+    pub async fn shut_down(&self) {
+        let core = self.core();
+        if let Some(journal) = &core.journal {
+            core.clear_marks(journal, true).await;
+        }
+    }
+}
 
 impl Journal {
     pub(super) fn region(&self, stripe: u64) -> u32 {

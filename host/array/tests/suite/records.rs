@@ -99,6 +99,35 @@ impl Rig {
     }
 }
 
+#[test]
+fn an_array_that_was_ended_in_order_opens_without_a_member_at_once() {
+    for is_ended in [true, false] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+                let array = rig.open(&[]).await.unwrap();
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 32);
+                let mem = HostMem::from_bytes(&[1; 32 * 512]);
+                assert_eq!(rig.issuer.execute(&*array, entry, mem).await.status, Status::SUCCESS);
+                if is_ended {
+                    array.shut_down().await;
+                }
+                drop(array);
+                rig.drives[2].is_gone.set(true);
+                match rig.open(&[]).await {
+                    Ok(array) => {
+                        assert!(is_ended);
+                        rig.check(&array, 1).await;
+                    }
+                    Err(told) => assert!(!is_ended && told.contains("was lost together with a crash"), "{told}"),
+                }
+            })
+            .unwrap();
+    }
+}
+
 const INTENT: &str = "array.journal=intent";
 const UNREAD: Status = Status::UNRECOVERED_READ_ERROR;
 
