@@ -37,6 +37,12 @@ pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>
     Ok((config, of_drives.into_iter().cloned().collect()))
 }
 
+/// What the blocks of a drive are in that must be written in order, if they are: it cannot be a member of an array.
+pub(crate) fn written_in_order(drive: &Resolved) -> Option<&'static str> {
+    let zones = drive.zone().map(|_| "zones");
+    zones.or(drive.open_channel().map(|_| "chunks"))
+}
+
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
@@ -45,6 +51,12 @@ pub(crate) fn run(
     workload: Workload,
     seed: u64,
 ) -> Result<(), Failure> {
+    if let Some(has) = written_in_order(&profile) {
+        let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
+        return Err(Failure::Input(anyhow::anyhow!(
+            "--array {shape}: {problem}; a profile with a block interface is valid, such as default"
+        )));
+    }
     let drive = |number: usize| RigDrive {
         name: format!("drive-{number}"),
         profile: profile.clone(),

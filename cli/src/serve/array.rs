@@ -1,5 +1,6 @@
 //! `serve --array`: the drives of a command line as members of one array.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 
 use nandscape_host_array::{Config, JournalMode, Shape, Technique};
@@ -9,6 +10,7 @@ use super::args::input;
 use super::plan::{Named, PlannedDrive};
 use super::stores::StoreArg;
 use crate::failure::Failure;
+use crate::output;
 
 /// The name of an array that has none.
 const NAME: &str = "array";
@@ -76,12 +78,50 @@ impl ArrayArg {
         words.iter().flat_map(of).collect()
     }
 
+    /// Members in memory beside members that outlast the server: each start finds those in memory empty. The array is then degraded
+    /// until they are rebuilt, which is told; where that would lose it, or nobody would notice, it is refused.
+    fn check_lasting(&self, drives: &[PlannedDrive], stores: &[StoreArg], config: &Config) -> Result<(), Failure> {
+        let lasts = |(drive, store): &(&PlannedDrive, &StoreArg)| {
+            matches!(drive, PlannedDrive::Remote(_)) || store.path().is_some()
+        };
+        let members = || drives.iter().zip(stores).take(self.shape.members);
+        let ending: Vec<&str> = members().filter(|member| !lasts(member)).map(|(drive, _)| drive.name()).collect();
+        if ending.is_empty() || ending.len() == self.shape.members {
+            return Ok(());
+        }
+        let (names, tolerates) = (ending.join(", "), self.shape.level().tolerates());
+        let valid = format!("give each a file, such as --store {}=file:PATH", ending[0]);
+        let array = format!("--array {}={}", self.name, self.shape);
+        if config.journal == JournalMode::None {
+            return input(format!(
+                "{array}: members in memory ({names}) are empty after a restart, and with array.journal=none the array would not \
+                 notice; {valid}, or give array.journal=intent"
+            ));
+        }
+        if ending.len() > tolerates {
+            return input(format!(
+                "{array}: members in memory ({names}) are empty after a restart, and it tolerates the loss of {tolerates}; {valid}"
+            ));
+        }
+        let crash = match config.journal {
+            JournalMode::Intent if self.shape.level().checks() > 0 => {
+                "; after a crash amid writes it opens by array.force only, unless array.journal=data"
+            }
+            _ => "",
+        };
+        output::note(&format!(
+            "{array}: members in memory ({names}) are empty after a restart: the array is degraded then, until they are rebuilt\
+             {crash}; {valid}"
+        ));
+        Ok(())
+    }
+
     /// The array over its drives.
     pub(super) fn over(
         &self,
         drives: Vec<PlannedDrive>,
         stores: &[StoreArg],
-        config: Config,
+        mut config: Config,
         creates: bool,
     ) -> Result<PlannedDrive, Failure> {
         let refused = |problem: String| input(format!("--array {}={}: {problem}", self.name, self.shape));
@@ -95,6 +135,7 @@ impl ArrayArg {
         if keeps_nothing && config.journal == JournalMode::Data {
             return refused("drives with --store none keep no journal; array.journal=data needs data".to_owned());
         }
+        self.check_lasting(&drives, stores, &config)?;
         let mut members = Vec::new();
         for drive in drives {
             if let Some(has) = drive.is_written_in_order() {
@@ -127,6 +168,8 @@ impl ArrayArg {
             });
         }
         let (name, shape) = (self.name.clone(), self.shape);
+        // The keys of a hasher are the system's randomness: two arrays of one command line differ in more than their time.
+        config.identity = format!("{name} {:016x}", RandomState::new().build_hasher().finish());
         Ok(PlannedDrive::Array(Box::new(ArraySpec { name, shape, config, members, creates })))
     }
 }

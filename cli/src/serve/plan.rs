@@ -14,6 +14,7 @@ use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::Export;
 
 use crate::failure::Failure;
+use crate::sim_array;
 
 /// The beginning of a remote drive's URL.
 const SCHEME: &str = "nvme-tcp://";
@@ -78,9 +79,7 @@ impl PlannedDrive {
     /// What a model has that its host writes in order.
     pub(super) fn is_written_in_order(&self) -> Option<&'static str> {
         let PlannedDrive::Model(spec) = self else { return None };
-        let resolved = spec.resolve().ok()?;
-        let zones = resolved.zone().map(|_| "zones");
-        zones.or(resolved.open_channel().map(|_| "chunks"))
+        sim_array::written_in_order(&spec.resolve().ok()?)
     }
 
     /// Bytes that this process may keep for it.
@@ -218,6 +217,10 @@ impl Served {
         match self {
             Served::Model(export, _) => close(executor, name, export),
             Served::Array(export, _) => {
+                // Drives of other servers answer only while the reactor runs; an array of those is as after a crash.
+                if export.models().count() == export.parts().len() {
+                    let _ = executor.block_on(export.array().shut_down());
+                }
                 // All of them are to be closed.
                 let errors: Vec<_> = export.models().filter_map(|(name, model)| close(executor, name, model)).collect();
                 errors.into_iter().next()
@@ -232,7 +235,20 @@ impl Served {
         let size = format!("{} in blocks of {} bytes", Bytes(info.bytes()), info.lba_bytes);
         match self {
             Served::Model(..) => None,
-            Served::Array(export, _) => Some(format!("drive {name} is an array: {}; {size}", export.describe())),
+            Served::Array(export, _) => {
+                let names: Vec<String> = export.parts().into_iter().map(|(name, _)| name).collect();
+                let told = |number: usize| names.get(number).map_or("?", String::as_str);
+                let unread: String = export
+                    .array()
+                    .unread()
+                    .into_iter()
+                    .map(|(number, status)| {
+                        let (drive, problem) = (told(number), status.name());
+                        format!("; the records of {drive} cannot be read ({problem}): it is left out, and no spare")
+                    })
+                    .collect();
+                Some(format!("drive {name} is an array: {}{unread}; {size}", export.describe()))
+            }
             Served::Remote(export, url) => Some(format!("drive {name} is {url}: {}; {size}", export.identity())),
             Served::Hosted(_, HostedSpec { target, .. }) => Some(format!(
                 "drive {name} is an FTL of this process over {target}: {size}; what it holds ends with this process"

@@ -10,6 +10,7 @@
 //! | `pressure` | what a run says of itself: overload, standstills, its state at the start, its inputs |
 //! | `faults` | what goes wrong as planned |
 //! | `partitioning` | tenants with dies of their own |
+//! | `arrays` | arrays of drives |
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
@@ -25,6 +26,7 @@
 //! | `lab` | claims listed, run, kept and reported |
 
 mod aging;
+mod arrays;
 mod bad_drive;
 mod bad_traces;
 mod bad_usage;

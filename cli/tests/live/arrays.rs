@@ -1,10 +1,13 @@
 //! `serve --array`: arrays of drives of the server's own, of drives in files, and of drives of other servers, some of which are
 //! killed.
 
+use nandscape_sim::Seed;
 use rustix::process::Signal;
 
-use crate::server::{SMALL, Server, number, refuse};
-use crate::tools::fio;
+use crate::patience;
+use crate::server::{SMALL, Server, number, refuse, run};
+use crate::store::{Client, Model, count};
+use crate::tools::{fio, start_fio};
 
 /// Four small drives as one. Clients call it as they call the small drive of other tests.
 const ARRAY: [&str; 10] = [
@@ -87,6 +90,124 @@ fn a_server_of_a_member_is_killed_and_nothing_is_lost() {
     let figures = server.figures();
     assert_eq!(number(&figures, "/drives/0/writes/errors"), 0.0, "{figures:#}");
     assert_eq!(number(&figures, "/drives/0/counters/array_lost"), 0.0);
+}
+
+/// What fio writes beside the client whose writes are looked at, until it is ended.
+const LOAD: [&str; 7] = [
+    "--rw=randwrite",
+    "--bsrange=4k-64k",
+    "--iodepth=8",
+    "--offset=40m",
+    "--size=32m",
+    "--time_based",
+    "--runtime=300",
+];
+
+fn acknowledged_outlasts_kills(set: &str) {
+    let (mut rng, mut next, mut model) = (Seed::new(1).child(set).rng(), 0, Model::new());
+    let fixed = ["--nbd", "unix:n.sock", "--check", "--json", "--store", "file:a.nand", "--no-delay"];
+    let args = [&ARRAY[..], &fixed, &["--set", "buffer.mode=capacitor", "--set", set]].concat();
+    let mut folder = tempfile::tempdir().unwrap();
+    for _ in 0..count(2) {
+        let mut server = Server::start(folder, &args);
+        let mut client = Client::connect(&mut server);
+        model.verify(&mut client);
+        let mut load = start_fio(&server, &LOAD);
+        let after = 200 + rng.below(1_500);
+        model.write_until_killed(&server, &mut client, &mut rng, after, (&mut next, true));
+        server.wait();
+        load.kill().unwrap();
+        patience::wait(&mut load, "fio");
+        std::fs::remove_file(server.path("n.sock")).unwrap();
+        folder = server.keep_folder();
+    }
+    let mut server = Server::start(folder, &args);
+    model.verify(&mut Client::connect(&mut server));
+    fio(&server, &VERIFY);
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let figures: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(number(&figures, "/drives/0/counters/array_members_missing"), 0.0, "{figures:#}");
+}
+
+#[test]
+fn what_an_array_acknowledged_under_load_outlasts_kills() {
+    acknowledged_outlasts_kills("array.journal=intent");
+    acknowledged_outlasts_kills("array.journal=data");
+}
+
+#[test]
+fn a_member_that_is_a_server_is_killed_under_load_and_the_array_goes_on() {
+    let member = |_| {
+        let more = ["--nvme-tcp", "127.0.0.1:0"];
+        Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &more].concat())
+    };
+    let mut members: Vec<Server> = (0..3).map(member).collect();
+    let drives: Vec<String> =
+        members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=1", server.url())).collect();
+    let mut args = vec!["--array", "all=raid5:3", "--array-create", "--set", "array.chunk=16KiB"];
+    drives.iter().for_each(|drive| args.extend(["--drive", drive]));
+    args.extend(["--nvme-tcp", "127.0.0.1:0", "--json"]);
+    let array = Server::start(tempfile::tempdir().unwrap(), &args);
+    // Its client is a server that reaches it over NVMe/TCP.
+    let drive = format!("small={}", array.url());
+    let mut front = Server::start(tempfile::tempdir().unwrap(), &["--drive", &drive, "--nbd", "unix:n.sock", "--json"]);
+    let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
+    let mut client = Client::connect(&mut front);
+    let mut load = start_fio(&front, &LOAD);
+    let writes = 1_200;
+    model.write_telling(&mut client, &mut rng, writes, (&mut next, true), |count| {
+        if count == writes / 3 {
+            members[1].signal(Signal::KILL);
+        }
+    });
+    assert_eq!(next, writes, "a write has failed");
+    members[1].wait();
+    load.kill().unwrap();
+    patience::wait(&mut load, "fio");
+    model.verify(&mut client);
+    fio(&front, &VERIFY);
+    let figures = front.figures();
+    assert_eq!(number(&figures, "/drives/0/writes/errors"), 0.0, "{figures:#}");
+    let figures = array.figures();
+    let counter = |name: &str| number(&figures, &format!("/drives/0/counters/{name}"));
+    assert_eq!((counter("array_members_missing"), counter("array_lost")), (1.0, 0.0), "{figures:#}");
+}
+
+#[test]
+fn a_member_in_memory_beside_members_in_files_is_told_of_and_rebuilt_after_a_restart() {
+    let small = ["--set", "capacity=64MiB", "--set", "geometry.channels=2", "--set", "array.journal=data"];
+    let three = ["--array", "small=raid5:3", "--drive", "a=default", "--drive", "b=default", "--drive", "c=default"];
+    let stores = ["--store", "a=file:a.nand", "--store", "b=file:b.nand"];
+    let args = [&three[..], &small, &stores, &["--nbd", "unix:n.sock", "--check", "--json"]].concat();
+    let server = Server::start(tempfile::tempdir().unwrap(), &args);
+    fio(&server, &VERIFY);
+    let mut server = server;
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = "members in memory (c) are empty after a restart: the array is degraded then";
+    assert!(ended.err.contains(told) && ended.err.contains("--store c=file:PATH"), "{}", ended.err);
+    let again = Server::start(server.keep_folder(), &args);
+    fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
+    let ended = again.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("it is degraded, members [2] are missing"), "{}", ended.err);
+    // Where that would lose the array, or nobody would notice, it is refused.
+    let folder = tempfile::tempdir().unwrap();
+    for (more, words) in [
+        (
+            &["--store", "a=file:a.nand"][..],
+            "members in memory (b, c) are empty after a restart, and it tolerates the loss of 1",
+        ),
+        (
+            &["--store", "a=file:a.nand", "--store", "b=file:b.nand", "--set", "array.journal=none"],
+            "with array.journal=none the array would not notice",
+        ),
+    ] {
+        let ended = refuse(folder.path(), &[&three[..], &small, &["--nbd", "unix:n.sock"], more].concat());
+        assert!(ended.code == Some(2) && ended.err.contains(words), "{more:?}: {ended:?}");
+    }
 }
 
 #[test]

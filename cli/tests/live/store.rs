@@ -27,11 +27,11 @@ const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
 
 /// An NBD client with one request at a time.
-struct Client(UnixStream);
+pub(crate) struct Client(UnixStream);
 
 impl Client {
     /// A client of a server. What a server says that takes none is told.
-    fn connect(server: &mut Server) -> Client {
+    pub(crate) fn connect(server: &mut Server) -> Client {
         Client::open(&server.path("n.sock")).unwrap_or_else(|error| {
             server.signal(Signal::KILL);
             panic!("no connection: {error}; {:?}", server.wait());
@@ -80,16 +80,21 @@ fn content(block: u64, number: u64) -> Vec<u8> {
 }
 
 /// What each block may hold: the number of the last write that is promised, and those of later ones.
-struct Model(Vec<Vec<u64>>);
+pub(crate) struct Model(Vec<Vec<u64>>);
 
 impl Model {
+    /// Of a drive that holds zeros.
+    pub(crate) fn new() -> Model {
+        Model(vec![vec![0]; BLOCKS as usize])
+    }
+
     /// Writes until the server is gone, or `most` times. `is_durable` tells whether an acknowledged write is promised.
     fn write(&mut self, client: &mut Client, rng: &mut Rng, most: u64, promise: (&mut u64, bool)) {
         self.write_telling(client, rng, most, promise, |_| ());
     }
 
     /// The same. `tell` gets the number of each write before it.
-    fn write_telling(
+    pub(crate) fn write_telling(
         &mut self,
         client: &mut Client,
         rng: &mut Rng,
@@ -115,7 +120,7 @@ impl Model {
     }
 
     /// Writes until the server is killed, by another thread, after `after` writes. The last write is cut off.
-    fn write_until_killed(
+    pub(crate) fn write_until_killed(
         &mut self,
         server: &Server,
         client: &mut Client,
@@ -139,7 +144,7 @@ impl Model {
     }
 
     /// Holds that each block holds what it may.
-    fn verify(&mut self, client: &mut Client) {
+    pub(crate) fn verify(&mut self, client: &mut Client) {
         for (block, may) in (0..).zip(&mut self.0) {
             let mut data = vec![0; BLOCK];
             client.request(READ, block, &mut data).expect("the block is read");
@@ -188,7 +193,7 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
     let is_durable = ["capacitor", "through"].contains(&mode);
     let mode_set = format!("buffer.mode={mode}");
     let args = [&["--set", &mode_set], more].concat();
-    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let mut model = Model::new();
     let mut folder = tempfile::tempdir().unwrap();
     for kill in 0..count {
         let mut server = serve(folder, &args);
@@ -227,7 +232,7 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
     assert_eq!(server.end().code, Some(0));
 }
 
-fn count(default: u64) -> u64 {
+pub(crate) fn count(default: u64) -> u64 {
     std::env::var("NANDSCAPE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
@@ -304,7 +309,7 @@ fn log_and_map_of_a_killed_ox_block_are_shown() {
     let rare = "ftl.ox_block.checkpoint_interval=3600s";
     let args = [&OX[..], &["--set", "buffer.mode=through", "--set", rare]].concat();
     let mut server = serve(tempfile::tempdir().unwrap(), &args);
-    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let mut model = Model::new();
     let (mut rng, mut next) = (Seed::new(5).rng(), 0);
     let mut client = Client::connect(&mut server);
     model.write(&mut client, &mut rng, 30, (&mut next, true));
@@ -342,7 +347,7 @@ fn a_part_in_memory_is_no_part_of_the_file() {
     let parts = "ftl.parts=[{channels=\"0\",name=\"kept\"},{channels=\"1\",name=\"scratch\",store=\"ram\"}]";
     let args = ["--set", "capacity=128MiB", "--set", parts];
     let mut server = serve(tempfile::tempdir().unwrap(), &args);
-    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let mut model = Model::new();
     let (mut rng, mut next) = (Seed::new(4).rng(), 0);
     model.write(&mut Client::connect(&mut server), &mut rng, 300, (&mut next, true));
     server.signal(Signal::KILL);
@@ -369,7 +374,7 @@ fn a_drive_starts_from_its_file_alone() {
     let parts = "ftl.parts=[{channels=\"0\",ftl={kind=\"ox_block\",over_provisioning=\"42.86%\"}},{channels=\"1\"}]";
     let args = ["--set", "capacity=128MiB", "--set", parts, "--fault", "uncorrectable read nth=1000000000"];
     let mut server = serve(tempfile::tempdir().unwrap(), &args);
-    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let mut model = Model::new();
     let (mut rng, mut next) = (Seed::new(6).rng(), 0);
     model.write(&mut Client::connect(&mut server), &mut rng, 300, (&mut next, true));
     server.signal(Signal::KILL);
@@ -481,7 +486,7 @@ fn a_full_disk_fails_writes_and_the_server_says_so() {
 fn full_disk(more: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let fixed = ["--nbd", "unix:n.sock", "--json", "--store", "small=file:drive.nand", "--no-delay"];
-    let mut model = Model(vec![vec![0]; BLOCKS as usize]);
+    let mut model = Model::new();
     let (mut rng, mut next) = (Seed::new(2).rng(), 0);
     // The first start makes the file, which no limit would let it make.
     let mut server = serve(folder, more);

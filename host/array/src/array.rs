@@ -7,6 +7,7 @@ use nandscape_drive::{Drive, DriveInfo, Io, Issuer};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
 use nandscape_sim::{Seed, Sim, Span, Time};
+use nandscape_wire_nvme::Status;
 
 use crate::config::Config;
 use crate::geometry::Geometry;
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) is_lost: Cell<bool>,
     /// What makes it outlast crashes, if anything does.
     pub(crate) journal: Option<Journal>,
+    /// Drives that were left out when the array was opened, with what their records or journal could not be read for.
+    pub(crate) unread: RefCell<Vec<(usize, Status)>>,
     /// Changes of the members that are not recorded on them yet.
     pub(crate) unrecorded: Cell<u32>,
     pub(crate) recorded: Signal,
@@ -149,6 +152,12 @@ impl Array {
         member.filter(|member| failed & 1 << member == 0)
     }
 
+    /// Drives that were left out when the array was opened, by their numbers among those it was opened with: their records could not
+    /// be read, with this status. They are no spares, since they may hold a member's data: [`Array::add_spare`] makes one of them.
+    pub fn unread(&self) -> Vec<(usize, Status)> {
+        self.core.unread.borrow().clone()
+    }
+
     /// Whether more members have failed than the level tolerates: reads of what they held, and all writes fail.
     pub fn is_lost(&self) -> bool {
         self.core.is_lost.get()
@@ -227,6 +236,7 @@ impl Core {
             in_work: Cell::new(0),
             is_lost: Cell::new(false),
             journal,
+            unread: RefCell::default(),
             unrecorded: Cell::new(0),
             recorded: Signal::new(sim),
             overruns: Cell::new(0),

@@ -56,6 +56,9 @@ pub struct Config {
     pub swap: Span,
     /// Seed of choices by chance.
     pub seed: u64,
+    /// What tells a new array from others, beside its drives: its name, and, at the wall clock, something that comes once only.
+    /// An array that is opened has its own from its records.
+    pub identity: String,
 }
 
 impl Default for Config {
@@ -72,6 +75,7 @@ impl Default for Config {
             rebuild_rate: 100 << 20,
             swap: Span::from_s(10),
             seed: 1,
+            identity: String::new(),
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Answer {
     Unreadable,
     /// Power was lost or the command was aborted: it may be tried again.
     Interrupted,
+    /// The memory that the data was to come from or go to could not be reached. Where that is a host's, the member is well.
+    NotMoved,
     /// The member is of no use any more.
     Dead,
 }
@@ -39,6 +41,7 @@ impl Answer {
         match completion.status.meaning() {
             Status::SUCCESS => Answer::Success,
             BUSY => Answer::Busy,
+            Status::DATA_TRANSFER_ERROR => Answer::NotMoved,
             status if is_interrupted(status) => Answer::Interrupted,
             // Media and data integrity errors, but for a write fault.
             status if status.kind() == 2 && status != Status::WRITE_FAULT => Answer::Unreadable,

@@ -222,8 +222,14 @@ impl Attempt<'_> {
             if flight.is_empty() {
                 return Err(self.failure.unwrap_or(Status::UNRECOVERED_READ_ERROR));
             }
-            if let Some((sent, completion)) = flight.next(until).await {
-                self.ended(sent, &completion)?;
+            if let Some((sent, completion)) = flight.next(until).await
+                && let Err(status) = self.ended(sent, &completion)
+            {
+                // The others move data to the host's memory, which is the host's again once the command has ended.
+                while !flight.is_empty() {
+                    flight.next(None).await;
+                }
+                return Err(status);
             }
         }
     }
@@ -276,7 +282,8 @@ impl Attempt<'_> {
                 SubState::Failed
             }
             Answer::Interrupted => return Err(completion.status),
-            Answer::Dead => {
+            Answer::NotMoved if part.is_direct && self.mem.has_failed() => return Err(completion.status),
+            Answer::Dead | Answer::NotMoved => {
                 self.failure = Some(completion.status);
                 self.core.fail_drive(sent);
                 SubState::Failed

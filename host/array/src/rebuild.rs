@@ -164,7 +164,7 @@ impl Core {
         sum
     }
 
-    /// Makes a stripe consistent, from its data; chunks that cannot be read are put together from the others and written again.
+    /// Makes a stripe consistent, from its data, on the members that have it; chunks that cannot be read are put together from the others and written again.
     ///
     /// # Errors
     /// That a power cut came between: it is to be done again.
@@ -172,17 +172,24 @@ impl Core {
         let _guard = self.locks.exclusive(stripe).await;
         let (paths, reach) = (self.paths.clone(), self.whole_chunk());
         let mut found = Vec::new();
+        let missing = self.missing(stripe);
         for member in 0..self.level.members() {
-            found.push(self.read_one(&paths, stripe, member, reach).await?.map(|mem| mem.to_vec()));
+            found.push(match missing & 1 << member {
+                0 => self.read_one(&paths, stripe, member, reach).await?.map(|mem| mem.to_vec()),
+                _ => None,
+            });
         }
-        let unreadable = found.iter().enumerate().filter(|(_, bytes)| bytes.is_none());
-        let unreadable = unreadable.fold(0, |all, (member, _)| all | 1 << member);
-        // A member that has failed meanwhile is for a rebuild.
-        let right = if self.missing(stripe) == 0 { self.right(stripe, &found, unreadable) } else { None };
+        let unread = found.iter().enumerate().filter(|(_, bytes)| bytes.is_none());
+        let unread = unread.fold(0, |all, (member, _)| all | 1 << member);
+        let unreadable = unread & !missing;
+        // A member that has failed meanwhile is for a rebuild. Without it parity tells nothing, and copies do.
+        let can_tell = missing == 0 || self.level.checks() == 0;
+        let is_as_before = self.missing(stripe) == missing;
+        let right = if can_tell && is_as_before { self.right(stripe, &found, unread) } else { None };
         let mut writes = SubWrites::new();
         if let Some(right) = &right {
             for (member, (right, found)) in right.iter().zip(&found).enumerate() {
-                if found.as_ref() != Some(right) {
+                if missing & 1 << member == 0 && found.as_ref() != Some(right) {
                     let mem = if self.info.keeps_data { HostMem::from_bytes(right) } else { HostMem::none() };
                     writes.push(SubWrite { member, reach, mem: Some(mem), is_rebuild: false });
                 }

@@ -1,5 +1,6 @@
 //! A command of a host, from its submission to its end.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_drive::{Breakdown, Completion, HostMem, Io};
@@ -60,7 +61,10 @@ impl Core {
             Command::Read(extent) => self.read(paths, extent, mem, attributes).await,
             Command::Verify(extent) => self.verify(paths, extent, attributes).await,
             Command::Compare(extent) => self.compare(paths, extent, mem, attributes).await,
-            Command::Write(extent) => self.write(paths, extent, &Source::Data(mem.clone()), fua, attributes).await,
+            Command::Write(extent) => {
+                let source = Source::Data(self.of_one_moment(mem, extent)?);
+                self.write(paths, extent, &source, fua, attributes).await
+            }
             Command::Zeroes(extent) => {
                 let deac = if Cdw12::of(entry).deac() { DEAC } else { 0 };
                 self.write(paths, extent, &Source::Zeros { deac }, fua, attributes).await
@@ -100,9 +104,27 @@ impl Core {
         let found = self.scratch(extent.blocks);
         let read = self.read(paths, extent, &found, attributes).await?;
         let bytes = self.geometry.bytes(extent.blocks);
-        match mem.part(0, bytes).to_vec() == found.to_vec() {
+        let is_equal = mem.part(0, bytes).to_vec() == found.to_vec();
+        match is_equal {
+            _ if mem.has_failed() => Err(Status::DATA_TRANSFER_ERROR),
             true => Ok(read),
             false => Err(Status::COMPARE_FAILURE),
+        }
+    }
+
+    /// What a host writes. With redundancy it is copied once: parity and copies are of the same data, though the host's memory may
+    /// change or go away while members take theirs.
+    ///
+    /// # Errors
+    /// Data Transfer Error if the host's memory cannot be reached.
+    fn of_one_moment(&self, mem: &HostMem, extent: Extent) -> Result<HostMem, Status> {
+        if self.level.tolerates() == 0 || !self.info.keeps_data || mem.is_none() {
+            return Ok(mem.clone());
+        }
+        let bytes = mem.part(0, self.geometry.bytes(extent.blocks)).to_vec();
+        match mem.has_failed() {
+            true => Err(Status::DATA_TRANSFER_ERROR),
+            false => Ok(HostMem::whole(&Rc::new(RefCell::new(bytes)))),
         }
     }
 

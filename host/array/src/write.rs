@@ -275,7 +275,7 @@ impl Core {
                 Answer::Interrupted => {
                     return Err(ended.status);
                 }
-                Answer::Dead => {
+                Answer::Dead | Answer::NotMoved => {
                     self.stats.borrow_mut().members[sent.member].errors += 1;
                     self.fail_drive(sent);
                     is_whole = false;
@@ -404,12 +404,13 @@ impl Core {
             let mem = write.mem.clone().unwrap_or_else(HostMem::none);
             flight.send(self.sent(write.member), self.drive(paths, write.member), entry, mem);
         }
-        let (mut sum, mut interrupted) = (Breakdown::new(), None);
+        let (mut sum, mut interrupted, mut unmoved) = (Breakdown::new(), None, None);
         while !flight.is_empty() {
             let Some((sent, ended)) = flight.next(None).await else { continue };
             match Answer::of(&ended) {
                 Answer::Success => sum = longer(sum, ended.breakdown),
                 Answer::Interrupted => interrupted = Some(ended.status),
+                Answer::NotMoved if has_failed_memory(writes, sent.member) => unmoved = Some(ended.status),
                 _ => {
                     self.stats.borrow_mut().members[sent.member].errors += 1;
                     self.fail_drive(sent);
@@ -421,6 +422,16 @@ impl Core {
             self.was_interrupted();
             return Err(status);
         }
-        if self.is_lost.get() { Err(Status::WRITE_FAULT.final_()) } else { Ok(sum) }
+        match unmoved {
+            Some(status) => Err(status),
+            None if self.is_lost.get() => Err(Status::WRITE_FAULT.final_()),
+            None => Ok(sum),
+        }
     }
+}
+
+/// Whether a write to a member has its data from a host's memory that cannot be reached.
+fn has_failed_memory(writes: &[SubWrite], member: usize) -> bool {
+    let mut to_it = writes.iter().filter(|write| write.member == member);
+    to_it.any(|write| write.mem.as_ref().is_some_and(HostMem::has_failed))
 }

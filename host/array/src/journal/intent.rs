@@ -7,11 +7,22 @@ use nandscape_sim::Span;
 
 use super::form::{self, Bitmap};
 use super::{Group, Journal, RETRY};
-use crate::array::Core;
+use crate::array::{Array, Core};
 use crate::rebuild::ScrubReport;
 
 /// Regions stay marked so long at the least after their last write: writes tend to come back.
 const LINGER: Span = Span::from_s(1);
+
+impl Array {
+    /// Ends it in order: what members hold in volatile caches is flushed, and no region without writes under way stays marked. So it
+    /// opens without a member, too.
+    pub async fn shut_down(&self) {
+        let core = self.core();
+        if let Some(journal) = &core.journal {
+            core.clear_marks(journal, true).await;
+        }
+    }
+}
 
 impl Journal {
     pub(super) fn region(&self, stripe: u64) -> u32 {
@@ -166,11 +177,25 @@ impl Core {
         for region in regions {
             let first = u64::from(*region) * journal.form.region;
             for stripe in first..(first + journal.form.region).min(self.geometry.stripes) {
-                while self.missing(stripe) == 0 && self.scrub_stripe(stripe, &mut report).await.is_err() {
-                    self.sim.sleep(RETRY).await;
-                }
+                self.resync_stripe(stripe, &mut report).await;
             }
         }
         report
+    }
+
+    /// With a member missing, parity is journalled and cannot be made to fit; copies that are left can be made equal.
+    async fn resync_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) {
+        loop {
+            let missing = self.missing(stripe);
+            if missing != 0 && self.level.checks() > 0 {
+                return;
+            }
+            match self.scrub_stripe(stripe, report).await {
+                Err(_) => self.sim.sleep(RETRY).await,
+                // One that has failed meanwhile leaves the others to be made equal.
+                Ok(()) if self.missing(stripe) != missing => {}
+                Ok(()) => return,
+            }
+        }
     }
 }

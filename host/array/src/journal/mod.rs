@@ -15,6 +15,7 @@
 //! | file | what |
 //! |---|---|
 //! | `form` | records as bytes, and where they are |
+//! | `identity` | the uuid of a new array |
 //! | `record` | who belongs to the array |
 //! | `intent` | regions being written |
 //! | `ring` | the journal of data |
@@ -23,6 +24,7 @@
 //! [`Array::open`]: crate::Array::open
 
 mod form;
+mod identity;
 mod intent;
 mod open;
 mod record;

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::Sim;
-use nandscape_sim::rng::mix;
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::form::{self, Bitmap, Form, Record, SLOTS, Slot};
+use super::identity::uuid_of;
 use super::record::number;
 use super::{Intent, Journal};
 use crate::array::{Array, ArrayError, Core};
@@ -30,11 +30,12 @@ fn form_of(members: &[Member], chunk: u64) -> Result<Form, ArrayError> {
         .ok_or_else(|| ArrayError("the drives are smaller than the records of an array".to_owned()))
 }
 
-async fn read(issuer: &Issuer, drive: &dyn Drive, slba: u64, blocks: u32) -> Option<Vec<u8>> {
+async fn read(issuer: &Issuer, drive: &dyn Drive, slba: u64, blocks: u32) -> Result<Vec<u8>, Status> {
     let info = drive.info();
     let mem = HostMem::zeroed(blocks as usize * info.lba_bytes as usize);
     let entry = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, slba, blocks);
-    issuer.execute(drive, entry, mem.clone()).await.status.is_success().then(|| mem.to_vec())
+    let status = issuer.execute(drive, entry, mem.clone()).await.status;
+    if status.is_success() { Ok(mem.to_vec()) } else { Err(status) }
 }
 
 impl Array {
@@ -56,10 +57,7 @@ impl Array {
             return Err(ArrayError(format!("array {shape}: {problem}")));
         }
         let form = form_of(&members, config.chunk)?;
-        let seed = config.seed ^ sim.now().ns();
-        let mut uuid = [0; 16];
-        uuid[..8].copy_from_slice(&mix(seed).to_le_bytes());
-        uuid[8..].copy_from_slice(&mix(seed ^ u64::from(number(shape.kind))).to_le_bytes());
+        let uuid = uuid_of(sim, shape, &config, &members).await;
         let journal = Journal::new(sim, config.journal, form, uuid);
         let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
         array.core().record_state().await;
@@ -75,33 +73,22 @@ impl Array {
     pub async fn open(sim: &Sim, mut config: Config, members: Vec<Member>) -> Result<Rc<Array>, ArrayError> {
         let issuer = Issuer::new(sim);
         let form = form_of(&members, config.chunk)?;
-        let mut found: Vec<Option<Record>> = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
         for member in &members {
-            found.push(newest_record(&issuer, &*member.io, &form).await);
+            found.push(Found::on(&issuer, &*member.io, &form).await);
         }
         check_uuids(&found)?;
-        let newest = found.iter().flatten().max_by_key(|record| record.generation.get()).copied();
-        let Some(newest) = newest else {
-            let problem =
-                "no drive has the record of an array with this array.chunk: was it made with another, or not at all?";
-            return Err(ArrayError(problem.to_owned()));
-        };
+        let newest = found.iter().filter_map(|found| found.record).max_by_key(|record| record.generation.get());
+        let Some(newest) = newest else { return Err(ArrayError(no_record(&found))) };
         let kind = Kind::ALL.into_iter().find(|(_, kind, _)| number(*kind) == newest.level.get());
         let Some((_, kind, _)) = kind else { return Err(ArrayError("the array is of an unknown level".to_owned())) };
         let shape = Shape { kind, members: usize::from(newest.members.get()) };
         config.chunk = newest.chunk.get();
         let mut missing = newest.missing.get();
-        let (mut ordered, mut rest) = (vec![None; shape.members], Vec::new());
-        for (drive, record) in found.iter().enumerate() {
-            let place =
-                record.filter(|record| record.uuid == newest.uuid).map(|record| usize::from(record.member.get()));
-            match place {
-                Some(place) if place < shape.members && missing & 1 << place == 0 && ordered[place].is_none() => {
-                    ordered[place] = Some(drive);
-                }
-                _ => rest.push(drive),
-            }
-        }
+        let (ordered, sure) = places(&found, &newest, shape.members);
+        let is_placed = |drive: &usize| ordered.contains(&Some(*drive));
+        let (unread, rest): (Vec<usize>, Vec<usize>) =
+            (0..found.len()).filter(|drive| !is_placed(drive)).partition(|drive| found[*drive].failure.is_some());
         let known = missing;
         ordered.iter().enumerate().filter(|(_, drive)| drive.is_none()).for_each(|(place, _)| missing |= 1 << place);
         let mode = config.journal;
@@ -118,11 +105,20 @@ impl Array {
         *core.drive_of.borrow_mut() = ordered.iter().map(|drive| drive.unwrap_or(0)).collect();
         core.spares.borrow_mut().clear();
         core.failed.set(missing);
+        *core.unread.borrow_mut() = unread.iter().filter_map(|drive| Some((*drive, found[*drive].failure?))).collect();
         if core.loses(missing) {
             let lost = missing.count_ones();
             return Err(ArrayError(format!(
-                "array {shape}: {lost} of its members are missing, and it tolerates {}",
-                core.level.tolerates()
+                "array {shape}: {lost} of its members are missing, and it tolerates {}{}",
+                core.level.tolerates(),
+                told(&found)
+            )));
+        }
+        // The others may have gone on without those whose records are read, and only they would know.
+        if found.iter().any(|found| found.failure.is_some()) && !core.loses(sure) && !core.config.force {
+            return Err(ArrayError(format!(
+                "array {shape}: a drive may have later data than the others{}; array.force = true goes on without it",
+                told(&found)
             )));
         }
         core.recover(known).await?;
@@ -133,9 +129,66 @@ impl Array {
     }
 }
 
+/// What has been read of a drive's two records of members.
+struct Found {
+    /// The newer of those that could be read.
+    record: Option<Record>,
+    /// Why one could not be read: it may have been the newer one.
+    failure: Option<Status>,
+}
+
+impl Found {
+    async fn on(issuer: &Issuer, drive: &dyn Drive, form: &Form) -> Found {
+        let mut found = Found { record: None, failure: None };
+        for generation in 0..2 {
+            match read(issuer, drive, form.record(generation), form.page).await {
+                Ok(bytes) => {
+                    let record = form::unsealed::<Record>(&bytes);
+                    found.record = found.record.into_iter().chain(record).max_by_key(|record| record.generation.get());
+                }
+                Err(status) => found.failure = Some(status),
+            }
+        }
+        found
+    }
+}
+
+/// The drive of each place of an array, and the places, a bit each, whose drives are certain to have no later record. A drive that
+/// has not got one of the last two records was replaced meanwhile.
+fn places(found: &[Found], newest: &Record, members: usize) -> (Vec<Option<usize>>, u32) {
+    let (mut ordered, mut sure): (Vec<Option<usize>>, u32) = (vec![None; members], 0);
+    let is_current =
+        |record: &Record| record.uuid == newest.uuid && record.generation.get() + 1 >= newest.generation.get();
+    let mut all: Vec<(usize, Record)> =
+        found.iter().enumerate().filter_map(|(drive, found)| Some((drive, found.record.filter(is_current)?))).collect();
+    all.sort_by_key(|(_, record)| std::cmp::Reverse(record.generation.get()));
+    for (drive, record) in all {
+        let place = usize::from(record.member.get());
+        if place < members && newest.missing.get() & 1 << place == 0 && ordered[place].is_none() {
+            ordered[place] = Some(drive);
+            sure |= u32::from(found[drive].failure.is_none()) << place;
+        }
+    }
+    (ordered, sure)
+}
+
+/// The drives whose records could not be read, in words.
+fn told(found: &[Found]) -> String {
+    let failures = found.iter().enumerate().filter_map(|(drive, found)| Some((drive, found.failure?)));
+    failures
+        .map(|(drive, status)| format!("; the records of drive {drive} cannot be read: {}", status.name()))
+        .collect()
+}
+
+fn no_record(found: &[Found]) -> String {
+    let problem = "no drive has the record of an array with this array.chunk: was it made with another, or not at all?";
+    format!("{problem}{}", told(found))
+}
+
 /// Drives of two arrays could be taken for each other's, and be written over.
-fn check_uuids(found: &[Option<Record>]) -> Result<(), ArrayError> {
-    let mut known = found.iter().enumerate().filter_map(|(drive, record)| Some((drive, record.as_ref()?.uuid)));
+fn check_uuids(found: &[Found]) -> Result<(), ArrayError> {
+    let uuid = |(drive, found): (usize, &Found)| Some((drive, found.record?.uuid));
+    let mut known = found.iter().enumerate().filter_map(uuid);
     let Some((first, uuid)) = known.next() else { return Ok(()) };
     match known.find(|(_, other)| *other != uuid) {
         Some((other, _)) => Err(ArrayError(format!(
@@ -145,22 +198,12 @@ fn check_uuids(found: &[Option<Record>]) -> Result<(), ArrayError> {
     }
 }
 
-async fn newest_record(issuer: &Issuer, drive: &dyn Drive, form: &Form) -> Option<Record> {
-    let mut newest: Option<Record> = None;
-    for generation in 0..2 {
-        let Some(bytes) = read(issuer, drive, form.record(generation), form.page).await else { continue };
-        let record = form::unsealed::<Record>(&bytes);
-        newest = newest.into_iter().chain(record).max_by_key(|record| record.generation.get());
-    }
-    newest
-}
-
 impl Core {
     /// Writes what is in the journal, and makes marked regions consistent. `known` are the members that the record has as missing.
     async fn recover(self: &Rc<Self>, known: u32) -> Result<(), ArrayError> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        self.replay(journal).await;
-        let dirty = self.marked_regions(journal).await;
+        self.replay(journal).await?;
+        let dirty = self.marked_regions(journal).await?;
         let missing = self.failed.get();
         if self.level.checks() > 0 && missing != 0 && !dirty.is_empty() && !self.config.force {
             let what =
@@ -186,32 +229,45 @@ impl Core {
     }
 
     /// The regions that are marked in the latest bitmap of any member.
-    async fn marked_regions(&self, journal: &Journal) -> Vec<u32> {
-        let mut newest: Option<Bitmap> = None;
+    async fn marked_regions(&self, journal: &Journal) -> Result<Vec<u32>, ArrayError> {
+        let (mut newest, mut was_read): (Option<Bitmap>, [bool; 2]) = (None, [false; 2]);
         for member in (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0) {
             for number in 0..2 {
                 let place = journal.form.bitmap(number);
                 let bytes = read(&self.issuer, self.drive(&self.paths, member), place, journal.form.page).await;
-                let bitmap = bytes.and_then(|bytes| form::unsealed::<Bitmap>(&bytes));
+                // All members have it.
+                let Ok(bytes) = bytes else { continue };
+                was_read[number as usize] = true;
+                let bitmap = form::unsealed::<Bitmap>(&bytes);
                 let bitmap = bitmap.filter(|bitmap| bitmap.uuid == journal.uuid);
                 newest = newest.into_iter().chain(bitmap).max_by_key(|bitmap| bitmap.number.get());
             }
         }
-        let Some(newest) = newest else { return Vec::new() };
+        if was_read != [true; 2] && self.level.tolerates() > 0 {
+            return Err(ArrayError(format!("array {}: no member tells which regions were being written", self.shape)));
+        }
+        let Some(newest) = newest else { return Ok(Vec::new()) };
         journal.bitmap_number.set(newest.number.get());
         let is_marked = |region: &u32| newest.bits[*region as usize / 8] & 1 << (region % 8) != 0;
-        (0..form::REGIONS as u32).filter(is_marked).collect()
+        Ok((0..form::REGIONS as u32).filter(is_marked).collect())
     }
 
-    /// Writes again what is in the journal as a whole, in the order of its numbers.
-    async fn replay(self: &Rc<Self>, journal: &Journal) {
+    /// Writes again what is in the journal as a whole, in the order of its numbers. A member whose journal cannot be read is missing
+    /// from now on: what it holds of the stripes in the journal cannot be told.
+    async fn replay(self: &Rc<Self>, journal: &Journal) -> Result<(), ArrayError> {
         let mut entries: BTreeMap<u64, BTreeMap<usize, Part>> = BTreeMap::new();
-        let (failed, form) = (self.failed.get(), journal.form);
+        let (mut failed, form) = (self.failed.get(), journal.form);
         let (mut tail, mut last, mut last_write) = (0, 0, 0);
         for member in (0..self.level.members()).filter(|member| failed & 1 << member == 0) {
             for number in 0..SLOTS {
                 let drive = self.drive(&self.paths, member);
-                let Some(bytes) = read(&self.issuer, drive, form.slot(number), form.page).await else { continue };
+                let bytes = match read(&self.issuer, drive, form.slot(number), form.page).await {
+                    Ok(bytes) => bytes,
+                    Err(status) => {
+                        self.leave_out(member, status);
+                        break;
+                    }
+                };
                 let slot = form::unsealed::<Slot>(&bytes).filter(|slot| slot.uuid == journal.uuid);
                 let Some(slot) = slot else { continue };
                 tail = tail.max(slot.tail.get());
@@ -222,13 +278,23 @@ impl Core {
                 let mut data = Vec::new();
                 if slot.zeros.get() == 0 {
                     let place = form.slot(number) + u64::from(form.page);
-                    let Some(read) = read(&self.issuer, drive, place, slot.blocks.get()).await else { continue };
-                    data = read;
+                    match read(&self.issuer, drive, place, slot.blocks.get()).await {
+                        Ok(read) => data = read,
+                        Err(status) => {
+                            self.leave_out(member, status);
+                            break;
+                        }
+                    }
                 }
                 if crc32fast::hash(&data) == slot.data_crc.get() {
                     entries.entry(slot.number.get()).or_default().insert(member, (slot, data));
                 }
             }
+        }
+        failed |= self.failed.get();
+        if self.loses(failed) {
+            let problem = "the journal of more members cannot be read than it tolerates the loss of";
+            return Err(ArrayError(format!("array {}: {problem}", self.shape)));
         }
         {
             let mut ring = journal.ring.borrow_mut();
@@ -245,6 +311,15 @@ impl Core {
             if is_whole {
                 self.write_again(parts).await;
             }
+        }
+        Ok(())
+    }
+
+    fn leave_out(&self, member: usize, status: Status) {
+        // Levels without redundancy have no journal.
+        if self.level.tolerates() > 0 {
+            self.failed.set(self.failed.get() | 1 << member);
+            self.unread.borrow_mut().push((self.sent(member).drive, status));
         }
     }
 

@@ -9,15 +9,16 @@ use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
 use nandscape_host_array::{Array, Config, Member};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
-use nandscape_wire_nvme::io::FUA;
+use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange, FUA};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
 
 use crate::rig::{config, queue, seed, shape, ssd};
 
 /// A host's way to a drive: when the host crashes, nothing passes any more, in either direction.
-struct Fuse {
+pub(crate) struct Fuse {
     below: Rc<dyn Drive>,
-    is_blown: Cell<bool>,
+    pub(crate) is_blown: Cell<bool>,
     is_dead: Rc<Cell<bool>>,
     held: RefCell<Vec<Io>>,
 }
@@ -42,7 +43,9 @@ const LANES: u64 = 5;
 const APART: u64 = 400;
 
 /// The possible contents of blocks, and the load.
-struct Load {
+pub(crate) struct Load {
+    /// The share of commands that deallocate.
+    pub(crate) ranges: f64,
     possible: RefCell<BTreeMap<u64, BTreeSet<u64>>>,
     rng: RefCell<Rng>,
     next: Cell<u64>,
@@ -57,11 +60,15 @@ impl Load {
     async fn run(self: Rc<Self>, array: Rc<Array>, issuer: Rc<Issuer>, lane: u64, is_volatile: bool) {
         self.lanes.set(self.lanes.get() + 1);
         while !self.is_over.get() {
-            let (slba, blocks, is_zero) = {
+            let (slba, blocks, is_zero, is_range) = {
                 let mut rng = self.rng.borrow_mut();
                 let most = if rng.chance(0.5) { 12 } else { 90 };
-                (lane * APART + rng.below(APART - 90), 1 + rng.below(most), rng.chance(0.1))
+                (lane * APART + rng.below(APART - 90), 1 + rng.below(most), rng.chance(0.1), rng.chance(self.ranges))
             };
+            if is_range {
+                self.deallocate(&array, &issuer, slba, blocks).await;
+                continue;
+            }
             self.next.set(self.next.get() + 1);
             let number = if is_zero { 0 } else { self.next.get() };
             for block in slba..slba + blocks {
@@ -84,7 +91,18 @@ impl Load {
         self.lanes.set(self.lanes.get() - 1);
     }
 
-    async fn check(&self, array: &Rc<Array>, issuer: &Issuer, what: &str) {
+    /// Of a range, some blocks become zeros and the others stay, or become what they were before a crash.
+    async fn deallocate(&self, array: &Rc<Array>, issuer: &Issuer, slba: u64, blocks: u64) {
+        for block in slba..slba + blocks {
+            self.possible.borrow_mut().entry(block).or_default().insert(0);
+        }
+        let range = DsmRange { context_attributes: 0.into(), blocks: (blocks as u32).into(), slba: slba.into() };
+        let mut entry = SubmissionEntry::io(IoOpcode::DATASET_MANAGEMENT, 1);
+        entry.cdw11 = DSM_DEALLOCATE.into();
+        issuer.execute(&**array, entry, HostMem::from_bytes(range.as_bytes())).await;
+    }
+
+    pub(crate) async fn check(&self, array: &Rc<Array>, issuer: &Issuer, what: &str) {
         for slba in (0..LANES * APART).step_by(80) {
             let mem = HostMem::zeroed(80 * 512);
             let entry = SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 80);
@@ -107,7 +125,7 @@ impl Load {
 
 /// What happens to member 1.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Fate {
+pub(crate) enum Fate {
     Well,
     /// It dies some time before the crash, and is there again afterwards, stale.
     DiesBefore,
@@ -117,19 +135,23 @@ enum Fate {
     LostWithIt,
 }
 
-struct Case<'a> {
-    sim: Sim,
+pub(crate) struct Case<'a> {
+    pub(crate) sim: Sim,
     word: &'a str,
-    settings: Vec<String>,
-    ssds: Vec<Rc<Ssd>>,
-    below: Vec<Rc<dyn Drive>>,
+    pub(crate) settings: Vec<String>,
+    pub(crate) ssds: Vec<Rc<Ssd>>,
+    pub(crate) below: Vec<Rc<dyn Drive>>,
     dead: Rc<Cell<bool>>,
     is_volatile: bool,
 }
 
 impl<'a> Case<'a> {
     /// An array of this level and journal over drives with this write buffer, and a load.
-    fn new((word, journal, mode): (&'a str, &str, &str), seed: u64, stream: &str) -> (Executor, Case<'a>, Rc<Load>) {
+    pub(crate) fn new(
+        (word, journal, mode): (&'a str, &str, &str),
+        seed: u64,
+        stream: &str,
+    ) -> (Executor, Case<'a>, Rc<Load>) {
         let executor = Executor::new();
         let sim = executor.sim();
         let buffer = format!("buffer.mode={mode}");
@@ -140,6 +162,7 @@ impl<'a> Case<'a> {
         let settings = fixed.into_iter().chain([format!("array.journal={journal}")]).collect();
         let case = Case { sim, word, settings, ssds, below, dead: Rc::default(), is_volatile: mode == "volatile" };
         let load = Load {
+            ranges: 0.0,
             possible: RefCell::default(),
             rng: RefCell::new(Seed::new(seed).child(stream).rng()),
             next: Cell::new(0),
@@ -150,11 +173,11 @@ impl<'a> Case<'a> {
         (executor, case, Rc::new(load))
     }
 
-    fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         config(&self.settings.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    fn fuses(&self, without: Option<usize>) -> Vec<Rc<Fuse>> {
+    pub(crate) fn fuses(&self, without: Option<usize>) -> Vec<Rc<Fuse>> {
         let alive = Rc::new(Cell::new(false));
         let fuse = |(number, below): (usize, &Rc<dyn Drive>)| {
             let is_dead = if number == 1 { self.dead.clone() } else { alive.clone() };
@@ -164,11 +187,11 @@ impl<'a> Case<'a> {
         all.map(fuse).collect()
     }
 
-    fn members(fuses: &[Rc<Fuse>]) -> Vec<Member> {
+    pub(crate) fn members(fuses: &[Rc<Fuse>]) -> Vec<Member> {
         fuses.iter().map(|fuse| Member { io: fuse.clone(), admin: None }).collect()
     }
 
-    async fn crash(&self, load: &Rc<Load>, array: Rc<Array>, fuses: Vec<Rc<Fuse>>, fate: Fate, what: &str) {
+    pub(crate) async fn crash(&self, load: &Rc<Load>, array: Rc<Array>, fuses: Vec<Rc<Fuse>>, fate: Fate, what: &str) {
         let issuer = Rc::new(Issuer::new(&self.sim));
         for lane in 0..LANES {
             self.sim.spawn(load.clone().run(array.clone(), issuer.clone(), lane, self.is_volatile));
@@ -192,7 +215,7 @@ impl<'a> Case<'a> {
         self.dead.set(false);
     }
 
-    async fn reopened(&self, without: Option<usize>, what: &str) -> (Rc<Array>, Vec<Rc<Fuse>>) {
+    pub(crate) async fn reopened(&self, without: Option<usize>, what: &str) -> (Rc<Array>, Vec<Rc<Fuse>>) {
         let fuses = self.fuses(without);
         let array = Array::open(&self.sim, self.config(), Case::members(&fuses)).await;
         (array.unwrap_or_else(|error| panic!("{what}: {error}")), fuses)

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
-use nandscape_host_array::{Array, Member};
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId};
+use nandscape_host_array::{Array, Config, Member};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
@@ -200,6 +200,43 @@ fn drives_of_two_arrays_are_not_mixed() {
             assert!(Array::open(&sim, config(&SETTINGS), of(0..3)).await.is_ok());
         })
         .unwrap();
+}
+
+#[test]
+fn arrays_made_at_the_same_time_with_the_same_seed_are_told_apart_by_their_drives_and_names() {
+    let mixes = |can_ask: bool, names: [&str; 2]| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, &[], number)).collect();
+        let of = |ssd: &Rc<Ssd>| {
+            let admin = QueueDrive::new(&sim, ssd.controller(), QueueId::ADMIN, 32).unwrap();
+            Member { io: queue(&sim, ssd, 1), admin: can_ask.then(|| admin as Rc<dyn Drive>) }
+        };
+        let members: Vec<Member> = ssds.iter().map(of).collect();
+        let made = Rc::new(Cell::new(0));
+        for (name, pair) in names.into_iter().zip(members.chunks(2)) {
+            let (sim, pair, made) = (sim.clone(), pair.to_vec(), made.clone());
+            let config = Config { identity: name.to_owned(), ..config(&SETTINGS) };
+            executor.sim().spawn(async move {
+                Array::create(&sim, shape("raid1:2"), config, pair).await.unwrap();
+                made.set(made.get() + 1);
+            });
+        }
+        executor
+            .block_on(async {
+                sim.sleep(Span::from_ms(10)).await;
+                assert_eq!(made.get(), 2);
+                let mixed = vec![members[0].clone(), members[3].clone()];
+                Array::open(&sim, config(&SETTINGS), mixed).await.err().map(|error| error.to_string())
+            })
+            .unwrap()
+    };
+    for (can_ask, names) in [(true, ["", ""]), (false, ["one", "other"])] {
+        let told = mixes(can_ask, names);
+        assert!(told.as_ref().is_some_and(|error| error.contains("are of two arrays")), "{names:?}: {told:?}");
+    }
+    // Nothing tells these apart: simulated arrays are the same in each run.
+    assert_eq!(mixes(false, ["", ""]), None);
 }
 
 #[test]

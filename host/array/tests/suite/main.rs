@@ -3,6 +3,9 @@
 mod conformance;
 mod crash;
 mod degraded;
+mod hardships;
 mod hazards;
+mod memory;
+mod records;
 mod rig;
 mod tails;

@@ -1,0 +1,269 @@
+//! Arrays opened again over drives whose records cannot be read, or are of a time before they were replaced.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
+use nandscape_host_array::{Array, Member};
+use nandscape_sim::{Executor, Sim, Span};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::rig::{config, queue, shape, ssd};
+
+const SETTINGS: [&str; 2] = ["array.chunk=8KiB", "array.rebuild_rate=0"];
+/// Blocks of a page of records, of a slot of the journal, and of all records, with chunks of 8 KiB.
+const PAGE: u64 = 8;
+const SLOT: u64 = PAGE + 16;
+const RECORDS: u64 = 4 * PAGE + 32 * SLOT;
+
+/// A drive of which some of the last blocks cannot be read.
+struct Scratched {
+    below: Rc<dyn Drive>,
+    /// The first of them, and the first after them, from the first record on.
+    bad: Cell<(u64, u64)>,
+    is_gone: Cell<bool>,
+}
+
+impl Drive for Scratched {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        let first = self.info().blocks - RECORDS;
+        let (begin, end) = self.bad.get();
+        let is_bad = (first + begin..first + end).contains(&io.command.slba());
+        if self.is_gone.get() {
+            io.token.complete(Completion::of(Status::INTERNAL_ERROR));
+        } else if is_bad && IoOpcode(io.command.opcode) == IoOpcode::READ {
+            io.token.complete(Completion::of(Status::UNRECOVERED_READ_ERROR));
+        } else {
+            self.below.submit(io);
+        }
+    }
+}
+
+struct Rig {
+    sim: Sim,
+    issuer: Issuer,
+    drives: Vec<Rc<Scratched>>,
+}
+
+impl Rig {
+    /// An array of this level on drives, and more drives as spares, with its first stripes written.
+    async fn new(sim: &Sim, word: &str, spares: usize, journal: &str) -> Rig {
+        let drive = |number: usize| {
+            let below = queue(sim, &ssd(sim, &[], number as u64), 1);
+            Rc::new(Scratched { below, bad: Cell::default(), is_gone: Cell::default() })
+        };
+        let drives = (0..shape(word).members + spares).map(drive).collect();
+        let rig = Rig { sim: sim.clone(), issuer: Issuer::new(sim), drives };
+        let settings = [&SETTINGS[..], &[journal]].concat();
+        let array = Array::create(sim, shape(word), config(&settings), rig.members()).await.unwrap();
+        rig.write(&array, 1).await;
+        rig
+    }
+
+    fn members(&self) -> Vec<Member> {
+        self.drives.iter().map(|io| Member { io: io.clone(), admin: None }).collect()
+    }
+
+    async fn open(&self, more: &[&str]) -> Result<Rc<Array>, String> {
+        let settings = [&SETTINGS[..], more].concat();
+        Array::open(&self.sim, config(&settings), self.members()).await.map_err(|error| error.to_string())
+    }
+
+    async fn write(&self, array: &Rc<Array>, byte: u8) {
+        for slba in (0..256).step_by(32) {
+            let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, 32);
+            let mem = HostMem::from_bytes(&[byte; 32 * 512]);
+            assert_eq!(self.issuer.execute(&**array, entry, mem).await.status, Status::SUCCESS);
+        }
+        // Marks are cleared some time after the last write.
+        self.sim.sleep(Span::from_s(5)).await;
+    }
+
+    async fn check(&self, array: &Rc<Array>, byte: u8) {
+        for slba in (0..256).step_by(8) {
+            let (entry, mem) = (SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 8), HostMem::zeroed(4_096));
+            assert_eq!(self.issuer.execute(&**array, entry, mem.clone()).await.status, Status::SUCCESS);
+            assert_eq!(mem.to_vec(), [byte; 4_096], "block {slba}");
+        }
+    }
+
+    async fn rebuilt(&self, array: &Rc<Array>) {
+        while array.rebuilding().is_some() {
+            self.sim.sleep(Span::from_ms(1)).await;
+        }
+        assert_eq!(array.missing(), [0usize; 0]);
+    }
+}
+
+#[test]
+fn an_array_that_was_ended_in_order_opens_without_a_member_at_once() {
+    for is_ended in [true, false] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+                let array = rig.open(&[]).await.unwrap();
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 32);
+                let mem = HostMem::from_bytes(&[1; 32 * 512]);
+                assert_eq!(rig.issuer.execute(&*array, entry, mem).await.status, Status::SUCCESS);
+                if is_ended {
+                    array.shut_down().await;
+                }
+                drop(array);
+                rig.drives[2].is_gone.set(true);
+                match rig.open(&[]).await {
+                    Ok(array) => {
+                        assert!(is_ended);
+                        rig.check(&array, 1).await;
+                    }
+                    Err(told) => assert!(!is_ended && told.contains("was lost together with a crash"), "{told}"),
+                }
+            })
+            .unwrap();
+    }
+}
+
+const INTENT: &str = "array.journal=intent";
+const UNREAD: Status = Status::UNRECOVERED_READ_ERROR;
+
+#[test]
+fn a_drive_whose_records_cannot_be_read_is_left_out_and_is_no_spare() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+            rig.drives[1].bad.set((0, 2 * PAGE));
+            let array = rig.open(&[]).await.unwrap();
+            assert_eq!((array.missing(), array.rebuilding()), (vec![1], None));
+            assert_eq!(array.unread(), [(1, UNREAD)]);
+            rig.check(&array, 1).await;
+            // It becomes one when it is told to.
+            array.add_spare(1);
+            rig.rebuilt(&array).await;
+            rig.check(&array, 1).await;
+            assert_eq!(array.scrub().await.mismatches, 0);
+        })
+        .unwrap();
+}
+
+#[test]
+fn one_record_that_cannot_be_read_is_made_up_for_by_the_others() {
+    for page in [0, 1] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+                drop(rig.open(&[]).await.unwrap());
+                rig.drives[2].bad.set((page * PAGE, (page + 1) * PAGE));
+                let array = rig.open(&[]).await.unwrap();
+                assert_eq!((array.missing(), array.unread()), (vec![], vec![]), "record {page}");
+                rig.check(&array, 1).await;
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn where_an_unread_drive_may_have_later_data_the_array_opens_only_by_force() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid1:2", 0, INTENT).await;
+            rig.drives[0].is_gone.set(true);
+            let array = rig.open(&["array.force=true"]).await.unwrap();
+            rig.write(&array, 2).await;
+            drop(array);
+            // The other comes back stale, and the one with the data cannot be read.
+            rig.drives[0].is_gone.set(false);
+            for bad in [(0, 2 * PAGE), (0, PAGE), (PAGE, 2 * PAGE)] {
+                rig.drives[1].bad.set(bad);
+                let told = rig.open(&[]).await.err().unwrap();
+                assert!(told.contains("may have later data than the others"), "{bad:?}: {told}");
+                assert!(told.contains("the records of drive 1 cannot be read: Unrecovered Read Error"), "{told}");
+            }
+            rig.drives[1].bad.set((0, 0));
+            let array = rig.open(&[]).await.unwrap();
+            assert_eq!(array.rebuilding().map(|(member, _)| member), Some(0));
+            rig.rebuilt(&array).await;
+            rig.check(&array, 2).await;
+            drop(array);
+            rig.drives.iter().for_each(|drive| drive.bad.set((0, 2 * PAGE)));
+            let told = rig.open(&[]).await.err().unwrap();
+            assert!(told.contains("no drive has the record") && told.contains("of drive 0 cannot be read"), "{told}");
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_drive_that_was_replaced_is_no_member_when_it_comes_back() {
+    for word in ["raid5:3", "raid1:2", "raid6:4"] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, word, 1, INTENT).await;
+                let spare = rig.drives.len() - 1;
+                let array = rig.open(&[]).await.unwrap();
+                rig.drives[1].is_gone.set(true);
+                rig.write(&array, 2).await;
+                rig.rebuilt(&array).await;
+                assert_eq!(array.member_of(spare), Some(1), "{word}");
+                rig.write(&array, 3).await;
+                drop(array);
+                rig.drives[1].is_gone.set(false);
+                let array = rig.open(&[]).await.unwrap();
+                assert_eq!((array.member_of(1), array.member_of(spare)), (None, Some(1)), "{word}");
+                assert_eq!(array.missing(), [0usize; 0], "{word}");
+                rig.check(&array, 3).await;
+                assert_eq!(array.scrub().await.mismatches, 0, "{word}");
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_member_whose_journal_cannot_be_read_is_missing() {
+    for slot in [0, 1, 31] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, "raid6:4", 0, "array.journal=data").await;
+                let first = 4 * PAGE + slot * SLOT;
+                rig.drives[3].bad.set((first, first + SLOT));
+                let array = rig.open(&["array.journal=data"]).await.unwrap();
+                assert_eq!((array.missing(), array.unread()), (vec![3], vec![(3, UNREAD)]), "slot {slot}");
+                rig.check(&array, 1).await;
+                drop(array);
+                rig.drives[0].bad.set((first, first + SLOT));
+                rig.drives[1].bad.set((first, first + SLOT));
+                let told = rig.open(&["array.journal=data"]).await.err().unwrap();
+                assert!(told.contains("the journal of more members cannot be read"), "{told}");
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn without_a_member_that_tells_what_was_being_written_an_array_does_not_open() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+            rig.drives[..2].iter().for_each(|drive| drive.bad.set((2 * PAGE, 3 * PAGE)));
+            assert_eq!(rig.open(&[]).await.unwrap().missing(), [0usize; 0]);
+            rig.drives[2].bad.set((2 * PAGE, 3 * PAGE));
+            let told = rig.open(&[]).await.err().unwrap();
+            assert!(told.contains("no member tells which regions were being written"), "{told}");
+        })
+        .unwrap();
+}
