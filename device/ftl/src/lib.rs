@@ -53,7 +53,7 @@ pub use page::{
     FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, RainConfig, StripePolicies,
     WearConfig,
 };
-pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport};
+pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport, RangesOwn};
 pub use saved::SavedFtl;
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};
 pub use zone::{ZoneConfig, ZoneFtl};

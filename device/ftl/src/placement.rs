@@ -26,6 +26,21 @@ pub enum Interface {
     Ranges,
 }
 
+/// What ranges of the logical blocks have for themselves.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum RangesOwn {
+    /// Blocks: a collection of one range keeps reads of all from its plane.
+    #[default]
+    Blocks,
+    /// Planes, and all blocks of these.
+    Planes,
+}
+
+impl RangesOwn {
+    /// All, with their names.
+    pub const ALL: [(&str, RangesOwn); 2] = [("blocks", RangesOwn::Blocks), ("planes", RangesOwn::Planes)];
+}
+
 /// Whether data of different handles may share blocks once the drive has moved it (RUHT, Base 5.1.12.1.28).
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Isolation {

@@ -1,10 +1,10 @@
 //! Every key of a profile, with its meaning. The documentation page is made from this file.
 
 use nandscape_device_controller::{BufferMode, Duplex};
-use nandscape_device_ftl::Isolation;
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::registry::Set;
+use nandscape_device_ftl::{Isolation, RangesOwn};
 use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
@@ -414,6 +414,9 @@ section! {
         /// Equal ranges of the capacity that may have windows at different times, 2 to 63; 0 is none. Each has an open block on
         /// every plane, and one for what is moved. Such a drive is not planted: it is written to be full.
         ranges: u32,
+        /// What each range has for itself: `"blocks"`, on all planes; or `"planes"`, a part of them, so that a collection of one range
+        /// keeps no read of another waiting. Then the number of planes is a multiple of `ranges`.
+        ranges_own: Text<Choice<RangesOwn>>,
         /// The share of a block that is current when it is collected: `"25%"`.
         valid: Text<Ratio>,
         /// The most that hosts write: `"1GB/s"`. Left out, what the flash programs.

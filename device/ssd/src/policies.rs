@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
 use nandscape_device_ftl::policy::{
-    AdmissionPolicy, All, AllocationPolicy, BufferPolicy, CostBenefit, FailFast, FlushPolicy, GcTolerant, Greedy,
-    InOrder, OnePerGroup, ReadPolicy, Reconstruct, Rotating, StripeOrder, Striped, Suspects, Thresholds, VictimPolicy,
+    AdmissionPolicy, All, AllocationPolicy, BufferPolicy, ByRange, CostBenefit, FailFast, FlushPolicy, GcTolerant,
+    Greedy, InOrder, OnePerGroup, ReadPolicy, Reconstruct, Rotating, StripeOrder, Striped, Suspects, Thresholds,
+    VictimPolicy,
 };
 use nandscape_device_ftl::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
-use nandscape_device_ftl::{Policies, StripePolicies};
+use nandscape_device_ftl::{Policies, RangesOwn, StripePolicies};
 use nandscape_device_media::Geometry;
 use nandscape_sim::Span;
 
 use crate::keys::{FtlKeys, RainKeys, ReadKeys, ZoneKeys};
-use crate::values::{Admission, FlushOrder, ReadRule, Victim, ZoneSpread};
+use crate::values::{Admission, Choice, FlushOrder, ReadRule, Text, Victim, ZoneSpread};
 
 /// `ftl.allocation` of a profile that does not give it.
 pub(crate) const DEFAULT_ALLOCATION: StripeOrder = StripeOrder::ChannelDiePlane;
@@ -86,7 +87,12 @@ impl PartialEq for OwnPolicies {
 pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> Policies {
     let allocation = own.allocation.as_ref().map(|make| make(geometry)).unwrap_or_else(|| {
         let order = keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0);
-        Box::new(Striped::new(geometry, order))
+        match (keys.windows.ranges.unwrap_or(0), keys.windows.ranges_own) {
+            (ranges @ 2.., Some(Text(Choice(RangesOwn::Planes)))) => {
+                Box::new(ByRange::new(geometry, order, ranges as u8))
+            }
+            _ => Box::new(Striped::new(geometry, order)),
+        }
     });
     let width = keys.rain.width.unwrap_or(0);
     let admission =

@@ -1,7 +1,7 @@
 //! The syntax of values in a profile, and the errors for invalid ones.
 
-use nandscape_device_ftl::Isolation;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
+use nandscape_device_ftl::{Isolation, RangesOwn};
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
@@ -335,6 +335,7 @@ named! {
     GcScheme => GcScheme::ALL;
     OwnerSource => OwnerSource::ALL;
     Isolation => Isolation::ALL;
+    RangesOwn => RangesOwn::ALL;
     Priority => Priority::ALL;
     BufferMode => BufferMode::ALL;
     Duplex => Duplex::ALL;

@@ -77,7 +77,7 @@ impl State {
         }
         let most = self.stripe_units();
         let Some((handle, slots)) = self.next_slots(most) else { return false };
-        let (stripe, mut rest) = (self.programs.allocation.next(), &slots[..]);
+        let (stripe, mut rest) = (self.programs.allocation.next_for(handle), &slots[..]);
         let any = !stripe.is_empty();
         for plane in stripe {
             if rest.is_empty() {
@@ -101,7 +101,8 @@ impl State {
         if self.buffer.lines() == 1 {
             return Some(of(0)).filter(|(_, slots)| is_whole(slots) || (is_urgent && !slots.is_empty()));
         }
-        let handles = self.buffer.handles_by_age();
+        let mut handles = self.buffer.handles_by_age();
+        handles.retain(|handle| self.programs.allocation.is_ready_for(*handle));
         let whole = handles.iter().copied().map(of).find(|(_, slots)| is_whole(slots));
         whole.or_else(|| handles.iter().copied().filter(|_| is_urgent).map(of).find(|(_, slots)| !slots.is_empty()))
     }

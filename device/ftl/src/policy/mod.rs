@@ -14,7 +14,7 @@ mod turn;
 mod victim;
 
 pub use admission::{AdmissionPolicy, All, OnePerGroup, PlaneSet, Rotating};
-pub use allocation::{AllocationPolicy, Stripe, StripeOrder, Striped};
+pub use allocation::{AllocationPolicy, ByRange, Stripe, StripeOrder, Striped};
 pub use buffer::{BufferFill, BufferPolicy};
 pub use flush::{FlushCandidate, FlushPolicy, GcTolerant, InOrder};
 pub use gc::{GcScheme, OwnerSource};

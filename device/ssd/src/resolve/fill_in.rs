@@ -1,6 +1,6 @@
 //! Writes derived values and defaults into the keys.
 
-use nandscape_device_ftl::{GcConfig, Interface, Isolation, PageFtlConfig, WearConfig};
+use nandscape_device_ftl::{GcConfig, Interface, Isolation, PageFtlConfig, RangesOwn, WearConfig};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
@@ -100,6 +100,7 @@ impl Resolved {
             Interface::Ranges => (0, 0),
         };
         keys.windows.ranges.get_or_insert(0);
+        keys.windows.ranges_own.get_or_insert(Text(Choice(RangesOwn::Blocks)));
         keys.windows.valid.get_or_insert(Text(DEFAULT_VALID));
         keys.windows.collections.get_or_insert(DEFAULT_COLLECTIONS);
         keys.windows.free_blocks = Some(free_in_window);

@@ -3,7 +3,9 @@
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::address::MAX_SLOTS;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
-use nandscape_device_ftl::{FirmwareTimes, GcConfig, Interface, Isolation, PageFtlConfig, PlacementConfig, WearConfig};
+use nandscape_device_ftl::{
+    FirmwareTimes, GcConfig, Interface, Isolation, PageFtlConfig, PlacementConfig, RangesOwn, WearConfig,
+};
 use nandscape_device_media::Priority;
 use nandscape_device_media::geometry::Counts;
 use nandscape_sim::Span;
@@ -108,6 +110,31 @@ fn ranges_of(keys: &FtlKeys, ranges: u32) -> Result<PlacementConfig> {
         return wrong("ftl.windows.ranges", problem);
     }
     Ok(PlacementConfig { handles: ranges as u8, isolation: Isolation::Persistent, interface: Interface::Ranges })
+}
+
+/// Ranges that have planes for themselves have as many of them each.
+pub(super) fn check_ranges_own(keys: &FtlKeys, geometry: &Counts) -> Result<()> {
+    let (ranges, own) = (keys.windows.ranges.unwrap_or(0), keys.windows.ranges_own);
+    if own.is_none_or(|text| text.0.0 == RangesOwn::Blocks) {
+        return Ok(());
+    }
+    let planes = geometry.channels * geometry.dies_per_channel * geometry.planes_per_die;
+    if ranges == 0 {
+        return wrong(
+            "ftl.windows.ranges_own",
+            "\"planes\" has no effect without ftl.windows.ranges; \"blocks\" is valid",
+        );
+    }
+    if !planes.is_multiple_of(ranges) {
+        let problem = format!(
+            "\"planes\" needs a number of planes that is a multiple of ftl.windows.ranges, {ranges}; there are {planes}"
+        );
+        return wrong("ftl.windows.ranges_own", problem);
+    }
+    if keys.rain.width.is_some_and(|width| width > 0) {
+        return wrong("ftl.windows.ranges_own", "\"planes\" does not go with ftl.rain.width; \"blocks\" is valid");
+    }
+    Ok(())
 }
 
 /// Placement by handles, whose number follows from a key.

@@ -122,6 +122,7 @@ impl Profile {
         let geometry = Counts { channels, dies_per_channel, pages_per_block, blocks_per_plane, ..given };
         let counted = Geometry::new(geometry).map_err(|error| ProfileError::new("geometry", error.to_string()))?;
         let kind = keys.ftl.kind.map_or(FtlKind::Page, |text| text.0.0);
+        ftl::check_ranges_own(&keys.ftl, &geometry)?;
         let page_ftl = ftl::ftl(keys, &geometry, logical_units)?;
         if has_identifiers && page_ftl.placement.handles > 0 {
             let key = match page_ftl.placement.interface {

@@ -206,7 +206,17 @@ fn outside_its_window_a_drive_writes_its_buffer_when_that_is_nearly_full() {
 
 #[test]
 fn ranges_are_collected_in_windows_of_their_own() {
-    with(&["ftl.windows.ranges=4", "ftl.gc.batch=4"], async |rig| {
+    ranges_are_collected_in_turn(&[]);
+}
+
+#[test]
+fn ranges_with_planes_of_their_own_are_collected_in_windows_of_their_own() {
+    ranges_are_collected_in_turn(&["ftl.windows.ranges_own=planes"]);
+}
+
+fn ranges_are_collected_in_turn(changes: &[&str]) {
+    let changes = [&["ftl.windows.ranges=4", "ftl.gc.batch=4"], changes].concat();
+    with(&changes, async |rig| {
         let ended = rig.set(Windows { ranges: 3.into(), ..Windows::new(4, 1, 20_000_000, 0) }).await;
         assert_eq!(ended, Err(Status::INVALID_FIELD), "it has four");
         let mut rng = Seed::new(5).child("fill").rng();

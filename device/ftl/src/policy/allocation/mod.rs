@@ -1,10 +1,12 @@
 //! On which planes the host's next pages are written.
 
+mod by_range;
 mod striped;
 
 use nandscape_device_media::PlaneId;
 use smallvec::SmallVec;
 
+pub use by_range::ByRange;
 pub use striped::{StripeOrder, Striped};
 
 /// Planes of different dies that are written side by side, a page or a word line each.
@@ -19,11 +21,21 @@ pub trait AllocationPolicy {
     /// Whether a plane is ready.
     fn is_any_ready(&self) -> bool;
 
+    /// Whether a plane is ready for the data of a placement handle; without planes of its own, any.
+    fn is_ready_for(&self, _handle: u8) -> bool {
+        self.is_any_ready()
+    }
+
     /// Planes of a stripe at the most. A stripe is written when there is data for as many, or when data must not wait.
     fn width(&self) -> u32;
 
     /// The planes for the next pages, all of them ready, and no two that share an array; empty when there is none.
     fn next(&mut self) -> Stripe;
+
+    /// The same for the data of a placement handle.
+    fn next_for(&mut self, _handle: u8) -> Stripe {
+        self.next()
+    }
 
     /// Where it is in its order, as a number for [`AllocationPolicy::go_on_at`]. One without an order is always at 0.
     fn place(&self) -> u32 {
