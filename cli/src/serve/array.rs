@@ -169,7 +169,9 @@ impl ArrayArg {
         }
         let (name, shape) = (self.name.clone(), self.shape);
         // The keys of a hasher are the system's randomness: two arrays of one command line differ in more than their time.
-        config.identity = format!("{name} {:016x}", RandomState::new().build_hasher().finish());
+        #[expect(clippy::disallowed_methods, reason = "it has to differ from run to run")]
+        let random = RandomState::new().build_hasher().finish();
+        config.identity = format!("{name} {random:016x}");
         Ok(PlannedDrive::Array(Box::new(ArraySpec { name, shape, config, members, creates })))
     }
 }

@@ -75,7 +75,7 @@ fn what_does_not_fit_is_told() {
         (&["sequential", "--drive", "dfc-mlc", "--channels", "9"], "9 channels: there are 8"),
         (&["sequential", "--drive", "dfc-mlc", "--threads", "2"], "no unit has two threads"),
         (&["sequential", "--drive", "dfc-mlc", "--mix", "WX"], "such as WWWR"),
-        (&["isolation", "--drive", "dfc-mlc", "--mix", "WR"], "give 2 or more"),
+        (&["isolation", "--drive", "dfc-mlc", "--mix", "WR"], "give a multiple of 2"),
         (&["sequential", "--drive", "dfc-mlc", "--pages-per-command", "9"], "64 addresses"),
     ] {
         refuse(&[&["fox"][..], args].concat(), &[told]);

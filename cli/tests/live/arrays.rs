@@ -5,7 +5,7 @@ use nandscape_sim::Seed;
 use rustix::process::Signal;
 
 use crate::patience;
-use crate::server::{SMALL, Server, number, refuse, run};
+use crate::server::{SMALL, Server, number, refuse};
 use crate::store::{Client, Model, count};
 use crate::tools::{fio, start_fio};
 

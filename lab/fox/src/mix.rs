@@ -48,6 +48,12 @@ impl Mix {
         self.0.iter().filter(|each| **each == kind).count()
     }
 
+    /// The fewest threads that can share its commands so that each has one kind only.
+    pub fn fewest_that_share(&self) -> usize {
+        let (all, writes) = (self.0.len(), self.count(Kind::Write));
+        (1..=all).find(|threads| (threads * writes).is_multiple_of(all)).unwrap_or(all)
+    }
+
     /// Percent of reads, rounded down.
     pub fn reads_percent(&self) -> usize {
         100 * self.count(Kind::Read) / self.0.len()

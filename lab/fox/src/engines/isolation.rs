@@ -36,16 +36,12 @@ impl Engine for Isolation {
 
     fn check(&self, nodes: &[Node]) -> Result<(), String> {
         let Some(first) = nodes.first() else { return Ok(()) };
-        let missing = [Kind::Write, Kind::Read]
-            .into_iter()
-            .find(|wanted| first.mix.has(*wanted) && nodes.iter().all(|node| kind(node) != *wanted));
-        match missing {
-            None => Ok(()),
-            Some(_) => Err(format!(
-                "isolation with mix {} needs threads for reads and for writes, and {} is too few; give {} or more",
-                first.mix,
-                nodes.len(),
-                first.mix.kinds().len()
+        let (mix, threads) = (&first.mix, nodes.len());
+        let step = mix.fewest_that_share();
+        match threads.is_multiple_of(step) {
+            true => Ok(()),
+            false => Err(format!(
+                "isolation with mix {mix}: as many threads read as the mix has reads, which {threads} threads cannot; give a multiple of {step}"
             )),
         }
     }

@@ -150,6 +150,6 @@ mod tests {
             assert_eq!(nodes.iter().map(of_node).collect::<String>(), kinds);
         }
         let error = isolation.check(&nodes("WWWR", 3)).unwrap_err();
-        assert!(error.contains("3 is too few; give 4"), "{error}");
+        assert!(error.contains("3 threads cannot; give a multiple of 4"), "{error}");
     }
 }

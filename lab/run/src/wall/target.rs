@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use nandscape_drive::Drive;
 use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
-use nandscape_host_driver::vfio_user::FunctionDrive;
+use nandscape_host_driver::vfio_user::{FunctionDrive, FunctionError};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::WallClock;
 
@@ -80,7 +80,12 @@ fn over_tcp(target: &Target, keeps_data: bool) -> Result<Reached, String> {
 
 fn over_vfio_user(path: &Path, keeps_data: bool) -> Result<Reached, String> {
     let drives = FunctionDrive::connect_with_admin(path, &[(FUNCTION_DEPTH, None)], keeps_data);
-    let (admin, mut drives) = drives.map_err(|error| error.to_string())?;
+    let (admin, mut drives) = drives.map_err(|error| match error {
+        FunctionError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            "no server has made that socket; `nandscape serve --vfio-user PATH` does".to_owned()
+        }
+        error => error.to_string(),
+    })?;
     let (admin, drive) = (Rc::new(Polled(admin)), Rc::new(Polled(drives.remove(0))));
     Ok(Reached { sources: vec![admin.clone(), drive.clone()], admin, drive, takes_lists: true })
 }
