@@ -101,9 +101,8 @@ fn nothing_acknowledged_is_lost_whatever_comes_together() {
     for seed in seed()..seed() + count {
         if let Err(panic) = std::panic::catch_unwind(|| crashes(seed)) {
             let told = panic.downcast_ref::<String>().cloned().unwrap_or_default();
-            eprintln!("seed {seed}: {told}");
-            failed.push(seed);
+            failed.push(format!("seed {seed}: {told}"));
         }
     }
-    assert!(failed.is_empty(), "{} of {count} seeds fail: {failed:?}", failed.len());
+    assert!(failed.is_empty(), "{} of {count} seeds fail:\n{}", failed.len(), failed.join("\n"));
 }

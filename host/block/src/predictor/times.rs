@@ -68,7 +68,7 @@ mod tests {
         let mut known = Span::from_us(500);
         (0..200).for_each(|_| known = renewed(known, Span::from_us(300)));
         assert!(known < Span::from_us(301), "{known}");
-        let measured = |number: u64| Span::from_us(if number % 10 == 0 { 5_000 } else { 300 });
+        let measured = |number: u64| Span::from_us(if number.is_multiple_of(10) { 5_000 } else { 300 });
         let rare = (0..1_000).fold(known, |known, number| renewed(known, measured(number)));
         assert!(rare < Span::from_us(320), "{rare}");
         assert!(renewed(Span::ZERO, Span::from_ms(40)) < Span::from_us(1), "one odd measurement");

@@ -82,8 +82,9 @@ fn predictions_are_right_on_several_loads_and_in_both_orders() {
     for (changes, priority, most) in orders {
         for mix in loads {
             let accuracy = accuracy(&["block.predict_only=true"], changes, priority, mix);
-            println!("{priority:?} {} writes of {}: {}", mix.writes, mix.blocks, describe(&accuracy));
-            assert!(accuracy.compared > 2_000 && accuracy.inaccuracy() < most, "{}", describe(&accuracy));
+            let case = format!("seed {}, {priority:?}, {} writes of {}", seed(), mix.writes, mix.blocks);
+            let is_right = accuracy.compared > 2_000 && accuracy.inaccuracy() < most;
+            assert!(is_right, "{case}: {}", describe(&accuracy));
             assert_eq!(accuracy.rejected, 0);
         }
     }

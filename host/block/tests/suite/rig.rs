@@ -21,9 +21,7 @@ pub(crate) const SMALL: [&str; 7] = [
 ];
 
 pub(crate) fn seed() -> u64 {
-    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
-    println!("NANDSCAPE_TEST_SEED={seed}");
-    seed
+    std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
 }
 
 pub(crate) fn ssd(sim: &Sim, changes: &[&str]) -> Rc<Ssd> {
