@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::program::{number, refuse, run, succeed};
 
 /// Reads beside writes of a small drive in steady state, whose collections make reads late.
-const RUN: [&str; 13] = [
+const RUN: [&str; 15] = [
     "sim",
     "--drive",
     "default",
@@ -15,8 +15,10 @@ const RUN: [&str; 13] = [
     "steady",
     "--rw",
     "randrw",
+    "--rwmixread",
+    "90",
     "--iodepth",
-    "8",
+    "4",
     "--io-count",
     "20000",
 ];
@@ -63,10 +65,11 @@ fn what_the_layer_does_not_know_is_told() {
         (&["--set", "block.deadlin=1ms"][..], "block.deadlin: there is no such key; valid are block.scheduler"),
         (&["--set", "block.deadline=soon"], "a time such as 300us"),
         (&["--set", "block.deadline=1ms", "--array", "raid1:2"], "the block layer knows one drive"),
-        (&["--set", "block.deadline=1ms", "--set", "ftl.kind=open_channel"], "open-channel"),
     ] {
         refuse(&with(more), &[words]);
     }
+    let chunks = ["sim", "--drive", "dfc-mlc", "--rw", "randread", "--set", "block.deadline=1ms"];
+    refuse(&chunks, &["chunks are for hosts that know them"]);
     let zones = ["sim", "--drive", "wd-zn540", "--set", "capacity=4GiB", "--zonemode", "zbd", "--rw", "randread"];
     refuse(&[&zones[..], &["--set", "block.deadline=1ms"]].concat(), &["none and told are valid for this drive"]);
     let told = run(&[&zones[..], &["--io-count", "100", "--set", "block.predictor=none"]].concat());
