@@ -5,14 +5,15 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_host_driver::Remote;
-use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::AdminQueue;
 use nandscape_host_open_channel::{Means, OpenChannel, Place};
-use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_transport_reactor::WallClock;
+use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::open_channel::{CHUNK_CLOSED, CHUNK_FREE};
 
+#[path = "../../../host/driver/tests/shared/polled.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod polled;
 #[path = "../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
 #[allow(dead_code, reason = "the target's own tests use more of it")]
 mod server;
@@ -30,32 +31,12 @@ fn export(sim: &Sim) -> Rc<SsdExport> {
     SsdExport::of(sim, Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(1)).expect("memory"))
 }
 
-/// Connects, and polls from a task. Panics when it takes too long.
-fn polled(sim: &Sim, server: &Server) -> Rc<NvmeTcp> {
-    // Virtual time runs far ahead of the target: nothing is to expire.
-    let (keep_alive, patience) = (Span::from_s(40_000), Span::from_s(1_000_000));
-    let target = Target { keep_alive, patience, ..Target::new(&server.address, &server.nqn) };
-    let (clock, time, wall) = (sim.clone(), sim.clone(), WallClock::start());
-    let deadline = wall.now() + Span::from_s(60);
-    let drive = Rc::new(NvmeTcp::connect(target, Box::new(move || time.now())).expect("a target"));
-    let weak = Rc::downgrade(&drive);
-    sim.spawn(async move {
-        while let Some(drive) = weak.upgrade() {
-            assert!(wall.now() < deadline, "it did not end within a minute");
-            drive.poll().expect("the target stays");
-            drop(drive);
-            clock.sleep(Span::from_us(1)).await;
-        }
-    });
-    drive
-}
-
 #[test]
 fn a_host_over_the_network_writes_reads_copies_and_resets_chunks() {
     let server = Server::of(None, 1 << 30, export);
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let drive = polled(&sim, &server);
+    let drive = polled::connected(&sim, &server.address, &server.nqn);
     let ran = async {
         let admin = Rc::new(AdminQueue::of(&drive));
         let host = OpenChannel::open(&sim, admin, drive.clone(), Means::Rows).await.expect("an open-channel drive");

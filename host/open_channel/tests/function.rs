@@ -6,12 +6,14 @@ use std::rc::Rc;
 
 use nandscape_host_driver::vfio_user::FunctionDrive;
 use nandscape_host_open_channel::{Means, OpenChannel, Place};
-use nandscape_sim::{Executor, Sim, Span};
-use nandscape_transport_reactor::WallClock;
+use nandscape_sim::Executor;
 use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::open_channel::{CHUNK_CLOSED, CHUNK_FREE};
 
+#[path = "../../../host/driver/tests/shared/polled.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod polled;
 #[path = "../../driver/tests/vfio_user/server.rs"]
 #[allow(dead_code, reason = "the driver's own tests use more of it")]
 mod server;
@@ -19,20 +21,6 @@ mod server;
 use server::Server;
 
 const BLOCK: usize = 4_096;
-
-/// Polls a drive from a task. Panics when it takes too long.
-fn poll(sim: &Sim, drive: &Rc<FunctionDrive>) {
-    let (clock, wall, weak) = (sim.clone(), WallClock::start(), Rc::downgrade(drive));
-    let deadline = wall.now() + Span::from_s(60);
-    sim.spawn(async move {
-        while let Some(drive) = weak.upgrade() {
-            assert!(wall.now() < deadline, "it did not end within a minute");
-            drive.poll().expect("the server stays");
-            drop(drive);
-            clock.sleep(Span::from_us(1)).await;
-        }
-    });
-}
 
 /// Writes chunks of several groups side by side, copies and resets them.
 async fn work(host: &OpenChannel) {
@@ -74,7 +62,7 @@ fn a_host_of_a_function_writes_reads_copies_and_resets_chunks() {
         let drives = FunctionDrive::connect_with_admin(&server.path(), &[(depth, None)], true);
         let (admin, mut drives) = drives.expect("a function");
         let (admin, drive) = (Rc::new(admin), Rc::new(drives.remove(0)));
-        [&admin, &drive].into_iter().for_each(|drive| poll(&sim, drive));
+        [&admin, &drive].into_iter().for_each(|drive| polled::poll(&sim, drive, FunctionDrive::poll));
         let ran = async {
             let host = OpenChannel::open(&sim, admin.clone(), drive.clone(), means).await;
             work(&host.expect("an open-channel drive")).await;

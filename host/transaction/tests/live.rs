@@ -6,13 +6,14 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, HostMem, Issuer};
-use nandscape_host_driver::Remote;
-use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_host_transaction::{CommitError, Transaction};
-use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_transport_reactor::WallClock;
+use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
+#[path = "../../../host/driver/tests/shared/polled.rs"]
+#[allow(dead_code, reason = "each test uses a part of it")]
+mod polled;
 #[path = "../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
 #[allow(dead_code, reason = "the target's own tests use more of it")]
 mod server;
@@ -46,27 +47,6 @@ fn export(sim: &Sim) -> Rc<SsdExport> {
     SsdExport::of(sim, ssd)
 }
 
-/// Connects, and polls from a task. Panics when it takes too long.
-fn polled(sim: &Sim, server: &Server) -> Rc<NvmeTcp> {
-    // Virtual time runs far ahead of the target: nothing is to expire.
-    let (keep_alive, patience) = (Span::from_s(40_000), Span::from_s(1_000_000));
-    let target = Target { keep_alive, patience, ..Target::new(&server.address, &server.nqn) };
-    let (clock, time, wall) = (sim.clone(), sim.clone(), WallClock::start());
-    let deadline = wall.now() + Span::from_s(60);
-    let drive = Rc::new(NvmeTcp::connect(target, Box::new(move || time.now())).expect("a target"));
-    let weak = Rc::downgrade(&drive);
-    sim.spawn(async move {
-        while let Some(drive) = weak.upgrade() {
-            assert!(wall.now() < deadline, "transactions did not end within a minute");
-            drive.poll().expect("the target stays");
-            let pause = if drive.outstanding() > 0 { Span::from_us(1) } else { Span::from_ms(10) };
-            drop(drive);
-            clock.sleep(pause).await;
-        }
-    });
-    drive
-}
-
 async fn read(issuer: &Issuer, drive: &NvmeTcp, slba: u64) -> u8 {
     loop {
         let mem = HostMem::zeroed(512);
@@ -84,7 +64,7 @@ fn a_transaction_over_the_network_is_there_as_a_whole_or_not_at_all() {
     let server = Server::of(None, 1 << 30, export);
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let (drive, issuer) = (polled(&sim, &server), Issuer::new(&sim));
+    let (drive, issuer) = (polled::connected(&sim, &server.address, &server.nqn), Issuer::new(&sim));
     let cuts = executor
         .block_on(async {
             let (mut last, mut cuts) = (0, 0);

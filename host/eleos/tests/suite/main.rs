@@ -8,3 +8,6 @@ mod drive;
 mod over_tcp;
 #[cfg(target_os = "linux")]
 mod over_vfio_user;
+#[cfg(target_os = "linux")]
+#[path = "../../../driver/tests/shared/polled.rs"]
+mod polled;

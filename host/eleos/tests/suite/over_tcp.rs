@@ -5,13 +5,12 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, Issuer};
-use nandscape_host_driver::Remote;
-use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::AdminQueue;
 use nandscape_host_eleos::Limits;
-use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_transport_reactor::WallClock;
+use nandscape_sim::{Executor, Seed, Sim};
 
 use crate::common::{Known, Way};
+use crate::polled;
 
 #[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
 #[allow(dead_code, reason = "the target's own tests use more of it")]
@@ -45,33 +44,12 @@ fn export(sim: &Sim) -> Rc<SsdExport> {
     SsdExport::of(sim, ssd)
 }
 
-/// Connects, and polls from a task. Panics when it takes too long.
-fn polled(sim: &Sim, server: &Server) -> Rc<NvmeTcp> {
-    // Virtual time runs far ahead of the target: nothing is to expire.
-    let (keep_alive, patience) = (Span::from_s(40_000), Span::from_s(1_000_000));
-    let target = Target { keep_alive, patience, ..Target::new(&server.address, &server.nqn) };
-    let (clock, time, wall) = (sim.clone(), sim.clone(), WallClock::start());
-    let deadline = wall.now() + Span::from_s(60);
-    let drive = Rc::new(NvmeTcp::connect(target, Box::new(move || time.now())).expect("a target"));
-    let weak = Rc::downgrade(&drive);
-    sim.spawn(async move {
-        while let Some(drive) = weak.upgrade() {
-            assert!(wall.now() < deadline, "flushes did not end within a minute");
-            drive.poll().expect("the target stays");
-            let pause = if drive.outstanding() > 0 { Span::from_us(1) } else { Span::from_ms(10) };
-            drop(drive);
-            clock.sleep(pause).await;
-        }
-    });
-    drive
-}
-
 #[test]
 fn buffers_and_batches_go_over_the_network() {
     let server = Server::of(None, 1 << 30, export);
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let (drive, issuer) = (polled(&sim, &server), Issuer::new(&sim));
+    let (drive, issuer) = (polled::connected(&sim, &server.address, &server.nqn), Issuer::new(&sim));
     let cuts = executor
         .block_on(async {
             let limits = Limits::ask(&issuer, &AdminQueue::of(&drive), &drive.info()).await.expect("it answers");

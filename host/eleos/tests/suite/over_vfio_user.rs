@@ -5,11 +5,11 @@ use std::rc::Rc;
 use nandscape_drive::{Drive, Issuer};
 use nandscape_host_driver::vfio_user::FunctionDrive;
 use nandscape_host_eleos::Limits;
-use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_transport_reactor::WallClock;
+use nandscape_sim::{Executor, Seed};
 use nandscape_transport_vfio_user::DoorbellMode;
 
 use crate::common::{Known, Way};
+use crate::polled;
 
 #[path = "../../../driver/tests/vfio_user/server.rs"]
 #[allow(dead_code, reason = "the driver's own tests use more of it")]
@@ -20,20 +20,6 @@ use server::Server;
 /// Pages that are used.
 const PAGES: u64 = 2_048;
 
-/// Polls a drive from a task. Panics when it takes too long.
-fn poll(sim: &Sim, drive: &Rc<FunctionDrive>) {
-    let (clock, wall, weak) = (sim.clone(), WallClock::start(), Rc::downgrade(drive));
-    let deadline = wall.now() + Span::from_s(60);
-    sim.spawn(async move {
-        while let Some(drive) = weak.upgrade() {
-            assert!(wall.now() < deadline, "it did not end within a minute");
-            drive.poll().expect("the server stays");
-            drop(drive);
-            clock.sleep(Span::from_us(1)).await;
-        }
-    });
-}
-
 #[test]
 fn buffers_and_batches_go_to_a_function() {
     let changes = &["ftl.kind=ox_block", "capacity=64MiB", "buffer.mode=volatile", "controller.queue_pairs=4"];
@@ -43,7 +29,7 @@ fn buffers_and_batches_go_to_a_function() {
     let drives = FunctionDrive::connect_with_admin(&server.path(), &[(4, None)], true);
     let (admin, mut drives) = drives.expect("a function");
     let (admin, drive, issuer) = (Rc::new(admin), Rc::new(drives.remove(0)), Issuer::new(&sim));
-    [&admin, &drive].into_iter().for_each(|drive| poll(&sim, drive));
+    [&admin, &drive].into_iter().for_each(|drive| polled::poll(&sim, drive, FunctionDrive::poll));
     let ran = executor.block_on(async {
         let limits = Limits::ask(&issuer, &*admin, &drive.info()).await.expect("it answers").expect("it knows buffers");
         // A command over this driver moves 128 KiB.
