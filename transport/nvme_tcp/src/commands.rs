@@ -1,6 +1,7 @@
 //! The commands of one queue that are not answered, and the transfers that their data comes by.
 
 use nandscape_wire_nvme::SubmissionEntry;
+use nandscape_wire_nvme::opcode::Transfer as Direction;
 use nandscape_wire_nvme::tcp::{Data as DataPdu, Fatal, FatalStatus, LAST};
 
 use crate::data::Data;
@@ -15,10 +16,8 @@ pub(crate) struct Command {
     pub(crate) data: Data,
     /// Bytes of its data.
     pub(crate) len: u32,
-    /// Bytes of it that the host sends: the first ones.
-    pub(crate) brings: u32,
-    /// Whether the host gets the data.
-    pub(crate) returns: bool,
+    /// Which way it goes.
+    pub(crate) transfer: Direction,
     /// Bytes that the host was asked for, and that have come.
     pub(crate) requested: u32,
     pub(crate) came: u32,
@@ -26,6 +25,13 @@ pub(crate) struct Command {
     pub(crate) transfers: u32,
     /// A digest of its data was wrong.
     pub(crate) damaged: bool,
+}
+
+impl Command {
+    /// Bytes of its data that the host sends: the first ones.
+    pub(crate) fn brings(&self) -> u32 {
+        self.transfer.brings(self.len)
+    }
 }
 
 /// Commands by number, which is their tag in the drive.

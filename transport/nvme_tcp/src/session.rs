@@ -19,7 +19,6 @@ use nandscape_transport_reactor::listening::ClientSlot;
 use nandscape_transport_reactor::socket::Stream;
 use nandscape_transport_reactor::{Released, Share};
 use nandscape_wire_nvme::fabrics::FABRICS;
-use nandscape_wire_nvme::lss::LIST;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::tcp::{Fatal, PduType, Shape, Terminate};
 use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, identify, register};
@@ -165,10 +164,10 @@ impl Session {
         match data_of(&entry, Transfer::of(entry.opcode), came, MAX_COMMAND) {
             Err(status) => self.work.refuse_capsule(&entry, status, intake),
             Ok(Move::None) => self.work.start(entry, intake),
-            Ok(Move::ToHost(len)) => self.work.start_transfer(entry, (len, 0, true), intake),
-            Ok(Move::FromHost(len)) => self.work.start_transfer(entry, (len, len, false), intake),
-            Ok(Move::Both(len)) => self.work.start_transfer(entry, (len, len.min(LIST as u32), true), intake),
-            Ok(Move::InCapsule { len: 0, .. }) => self.work.start_transfer(entry, (0, 0, false), intake),
+            Ok(Move::ToHost(len)) => self.work.start_transfer(entry, len, Transfer::ToHost, intake),
+            Ok(Move::FromHost(len)) => self.work.start_transfer(entry, len, Transfer::ToController, intake),
+            Ok(Move::Both(len)) => self.work.start_transfer(entry, len, Transfer::Both, intake),
+            Ok(Move::InCapsule { len: 0, .. }) => self.work.start_transfer(entry, 0, Transfer::ToController, intake),
             Ok(Move::InCapsule { start, len }) => {
                 let number = self.work.start_in_capsule(entry, len, intake);
                 return Ok(Phase::Data(data_of_capsule(shape, number, start as usize, len as usize)));

@@ -12,6 +12,7 @@ use nandscape_drive::HostMem;
 use nandscape_drive::mem::Buffer;
 use nandscape_transport_reactor::{Intake, Released, Share};
 use nandscape_wire_nvme::command::FLAGS_PSDT;
+use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::tcp::{LAST, SUCCESS};
 use nandscape_wire_nvme::{AdminOpcode, CompletionEntry, Status, SubmissionEntry};
 
@@ -104,19 +105,25 @@ impl Work {
 
     /// Takes a command whose data has come, or which has none.
     pub(crate) fn start(&mut self, entry: SubmissionEntry, intake: &mut Intake<'_>) {
-        let number = self.insert(entry, (0, 0, false), intake);
+        let number = self.insert(entry, 0, Transfer::None, intake);
         self.submit(number, intake);
     }
 
     /// Takes a command whose data stands in its capsule.
     pub(crate) fn start_in_capsule(&mut self, entry: SubmissionEntry, len: u32, intake: &mut Intake<'_>) -> u16 {
-        self.insert(entry, (len, len, false), intake)
+        self.insert(entry, len, Transfer::ToController, intake)
     }
 
-    /// Takes a command whose data is to be moved: its bytes, how many of them the host sends, and whether it gets them.
-    pub(crate) fn start_transfer(&mut self, entry: SubmissionEntry, moves: (u32, u32, bool), intake: &mut Intake<'_>) {
-        let number = self.insert(entry, moves, intake);
-        if moves.0 == 0 {
+    /// Takes a command whose data is to be moved.
+    pub(crate) fn start_transfer(
+        &mut self,
+        entry: SubmissionEntry,
+        len: u32,
+        transfer: Transfer,
+        intake: &mut Intake<'_>,
+    ) {
+        let number = self.insert(entry, len, transfer, intake);
+        if len == 0 {
             return self.submit(number, intake);
         }
         if !self.waiting.is_empty() || self.left == 0 || !self.begin(number, intake) {
@@ -124,18 +131,12 @@ impl Work {
         }
     }
 
-    fn insert(
-        &mut self,
-        entry: SubmissionEntry,
-        (len, brings, returns): (u32, u32, bool),
-        intake: &mut Intake<'_>,
-    ) -> u16 {
+    fn insert(&mut self, entry: SubmissionEntry, len: u32, transfer: Transfer, intake: &mut Intake<'_>) -> u16 {
         let number = self.commands.insert(Command {
             entry,
             data: Data::None,
             len,
-            brings,
-            returns,
+            transfer,
             requested: 0,
             came: 0,
             transfers: 0,
@@ -234,7 +235,7 @@ impl Work {
     /// The length of a command's data, if the client's other commands leave room for it.
     fn may_begin(&self, number: u16) -> Option<usize> {
         let command = self.commands.get(number)?;
-        let (len, brings, in_use) = (command.len as usize, command.brings as usize, self.buffers.in_use());
+        let (len, brings, in_use) = (command.len as usize, command.brings() as usize, self.buffers.in_use());
         let held = in_use == 0 || in_use + len <= MAX_HELD;
         let asked = brings == 0 || self.asked == 0 || self.asked + brings <= MAX_ASKED;
         (held && asked && self.transfers.has_tag()).then_some(len)
@@ -244,11 +245,11 @@ impl Work {
     fn begin(&mut self, number: u16, intake: &mut Intake<'_>) -> bool {
         let Some(len) = self.may_begin(number) else { return false };
         let Some(command) = self.commands.get_mut(number) else { return true };
-        let Some(data) = self.buffers.take(len, command.brings == command.len) else { return false };
+        let Some(data) = self.buffers.take(len, command.brings() == command.len) else { return false };
         self.left = self.left.saturating_sub(len);
         command.data = data;
-        if command.brings > 0 {
-            self.asked += command.brings as usize;
+        if command.brings() > 0 {
+            self.asked += command.brings() as usize;
             self.ask(number);
         } else {
             self.submit(number, intake);
@@ -259,11 +260,11 @@ impl Work {
     /// Asks the host for more data of a command, as much at a time as it allows.
     fn ask(&mut self, number: u16) {
         while let Some(command) = self.commands.get_mut(number)
-            && command.requested < command.brings
+            && command.requested < command.brings()
             && command.transfers < self.transfers_each
             && self.transfers.has_tag()
         {
-            let (offset, len) = (command.requested, TRANSFER.min(command.brings - command.requested));
+            let (offset, len) = (command.requested, TRANSFER.min(command.brings() - command.requested));
             let cid = command.entry.cid.get();
             command.requested += len;
             command.transfers += 1;
@@ -278,10 +279,10 @@ impl Work {
         command.came += len;
         command.transfers -= u32::from(last);
         command.damaged |= !intact;
-        if command.came < command.brings {
+        if command.came < command.brings() {
             return self.ask(number);
         }
-        let (whole, damaged) = (command.brings as usize, command.damaged);
+        let (whole, damaged) = (command.brings() as usize, command.damaged);
         self.asked -= whole;
         self.give(number, !damaged, intake);
     }
@@ -324,7 +325,7 @@ impl Work {
         let (cid, completion) = (command.entry.cid.get(), &released.completion);
         let (status, dw0, dw1) = (completion.status, completion.dw0, completion.dw1);
         let entry = self.completion(cid, status, dw0, dw1);
-        if !command.returns || command.len == 0 || !status.is_success() {
+        if !command.transfer.returns() || command.len == 0 || !status.is_success() {
             self.outgoing.response(entry);
             self.buffers.put_back_all(command.data);
             return Some(command.entry);

@@ -1,5 +1,7 @@
 //! Opcodes (Base 5 and 7, NVM 3.3), as open enumerations.
 
+use crate::lss::LIST;
+
 /// The opcode of an admin command.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct AdminOpcode(pub u8);
@@ -114,5 +116,20 @@ impl Transfer {
             0b10 => Transfer::ToHost,
             _ => Transfer::Both,
         }
+    }
+
+    /// How many of a command's `len` bytes of data the host sends, the first ones: all, none, or the list of a batched read.
+    pub const fn brings(self, len: u32) -> u32 {
+        match self {
+            Transfer::None | Transfer::ToHost => 0,
+            Transfer::ToController => len,
+            Transfer::Both if len < LIST as u32 => len,
+            Transfer::Both => LIST as u32,
+        }
+    }
+
+    /// Whether the host gets the data.
+    pub const fn returns(self) -> bool {
+        matches!(self, Transfer::ToHost | Transfer::Both)
     }
 }

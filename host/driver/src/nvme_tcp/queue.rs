@@ -9,7 +9,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use nandscape_drive::{Completion, HostMem, Token};
-use nandscape_wire_nvme::lss::LIST;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::{
@@ -37,10 +36,9 @@ pub(super) struct Request {
     pub(super) mem: HostMem,
     /// None for commands of the initiator's own.
     pub(super) token: Option<Token>,
-    /// Bytes of its data, how many of them the host sends, the first ones, and whether it gets them.
+    /// Bytes of its data, and which way they go.
     pub(super) len: u32,
-    pub(super) brings: u32,
-    pub(super) returns: bool,
+    transfer: Transfer,
     /// Commands submitted before it.
     pub(super) serial: u64,
     /// How often it was submitted again.
@@ -56,20 +54,13 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(entry: SubmissionEntry, mem: HostMem, token: Option<Token>, len: u32) -> Request {
-        let (brings, returns) = match Transfer::of(entry.opcode) {
-            Transfer::None => (0, false),
-            Transfer::ToController => (len, false),
-            Transfer::ToHost => (0, true),
-            // The list of a batched read.
-            Transfer::Both => (len.min(LIST as u32), true),
-        };
+        let transfer = Transfer::of(entry.opcode);
         Request {
             entry,
             mem,
             token,
             len,
-            brings,
-            returns,
+            transfer,
             serial: 0,
             replays: 0,
             cancelled: false,
@@ -193,8 +184,8 @@ impl Queue {
         let number = self.free.pop().expect("the caller has asked whether there is room");
         let mut entry = request.entry;
         entry.cid = number.into();
-        let brings_all = !request.returns && request.brings > 0;
-        let in_capsule = brings_all && request.len <= self.link.in_capsule;
+        let is_sent = request.transfer == Transfer::ToController && request.len > 0;
+        let in_capsule = is_sent && request.len <= self.link.in_capsule;
         entry = match request.len {
             len if in_capsule => entry.with_sgl(SglDescriptor::in_capsule(len)),
             len => entry.with_sgl(SglDescriptor::transport(len)),
@@ -392,7 +383,7 @@ impl Queue {
         let (number, offset, len) = (data.cid.get(), data.offset.get(), data.len.get());
         let request = self.request(number)?;
         let fits = offset == request.came && len as usize == shape.data && request.len - request.came >= len;
-        if !request.returns || !fits {
+        if !request.transfer.returns() || !fits {
             return Err("the target sends data that was not asked for".to_owned());
         }
         request.came += len;
@@ -404,7 +395,7 @@ impl Queue {
     fn is_asked(&mut self, ready: &Data) -> Result<(), String> {
         let (number, offset, len) = (ready.cid.get(), ready.offset.get(), ready.len.get());
         let request = self.request(number)?;
-        let end = offset.checked_add(len).filter(|end| *end <= request.brings && len > 0);
+        let end = offset.checked_add(len).filter(|end| *end <= request.transfer.brings(request.len) && len > 0);
         let end = end.ok_or("the target asks for data that a command does not have")?;
         if offset < request.asked {
             return Err("the target asks for the same data of a command twice".to_owned());
@@ -427,7 +418,7 @@ impl Queue {
             status if !status.is_success() => status,
             _ if request.damaged => Status::TRANSIENT_TRANSPORT_ERROR,
             // The target owes data.
-            _ if request.returns && request.came < request.len => Status::DATA_TRANSFER_ERROR,
+            _ if request.transfer.returns() && request.came < request.len => Status::DATA_TRANSFER_ERROR,
             status => status,
         };
         let completion = Completion { dw0: entry.dw0.get(), dw1: entry.dw1.get(), ..Completion::of(status) };
