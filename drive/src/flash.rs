@@ -67,6 +67,27 @@ pub struct FlashPage {
     pub bytes: u32,
 }
 
+/// What a vendor says of flash.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FlashSheet {
+    /// Chips of all channels.
+    pub chips: u32,
+    /// Channels.
+    pub channels: u32,
+    /// Whether a page moves over the channel while its chip does the next operation.
+    pub overlaps: bool,
+    /// Sensing a page, by its number in a block.
+    pub read: Vec<Span>,
+    /// Programming a page, by its number in a block.
+    pub program: Vec<Span>,
+    /// Erasing a block.
+    pub erase: Span,
+    /// Moving 4,096 bytes over a channel.
+    pub transfer: Span,
+    /// Channel time of a command itself.
+    pub command: Span,
+}
+
 /// Knows where data is.
 pub trait FlashMap {
     /// Calls `told` with each page that a read of logical blocks senses; with none for data in memory, for blocks without data and for

@@ -4,8 +4,8 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::UnitId;
-use nandscape_drive::flash::{FlashMap, FlashPage};
+use nandscape_device_media::{Registers, UnitId};
+use nandscape_drive::flash::{FlashMap, FlashPage, FlashSheet};
 
 use crate::ssd::Ssd;
 
@@ -27,6 +27,23 @@ impl ManagedFlash {
             lba_bytes: info.lba_bytes.into(),
             unit_bytes: info.unit_bytes.into(),
         })
+    }
+
+    /// What its vendor says of the flash.
+    pub fn sheet(&self) -> FlashSheet {
+        let media = self.ssd.media();
+        let (geometry, timing) = (media.geometry(), media.timing());
+        let pattern = timing.cell.pattern(geometry.pages_per_block());
+        FlashSheet {
+            chips: media.chips(),
+            channels: geometry.channels(),
+            overlaps: timing.registers == Registers::Double,
+            read: pattern.iter().map(|kind| timing.read[usize::from(*kind)]).collect(),
+            program: pattern.iter().map(|kind| timing.program[usize::from(*kind)]).collect(),
+            erase: timing.erase,
+            transfer: timing.bus.time_for(4_096),
+            command: timing.features.command,
+        }
     }
 
     fn flash(&self, lpn: u64) -> Option<UnitId> {

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_media::{Priority, StoreKind};
+use nandscape_device_media::StoreKind;
 use nandscape_drive::Drive;
 use nandscape_host_block::BlockLayer;
 use nandscape_host_kv::network::Network;
@@ -92,8 +92,7 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
 /// The block layer of a server's host. Gets and noise both pass it, so that it knows of all that a get may have to wait for.
 fn block_layer(rig: &Rig, number: usize, spec: &Spec) -> Result<Rc<BlockLayer>, RunError> {
     let ssd = rig.ssds().nth(number).expect("a drive for each server");
-    let priority = spec.drive.keys.controller.priority.map_or(Priority::Fifo, |text| text.0.0);
-    let layer = nandscape_lab_run::block_layer(rig.sim(), ssd, priority, &spec.block);
+    let layer = nandscape_lab_run::block_layer(rig.sim(), ssd, spec.drive.priority(), &spec.block);
     layer.map_err(|problem| RunError::Block { server: number, problem })
 }
 

@@ -5,9 +5,9 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{Priority, Registers};
+use nandscape_device_media::Priority;
 use nandscape_device_ssd::{ManagedFlash, Ssd};
-use nandscape_host_block::predictor::{Flash, FlashTimes, MittSsd, Order, Predictor};
+use nandscape_host_block::predictor::{Flash, MittSsd, Order, Predictor};
 use nandscape_host_block::{Accuracy, BlockLayer, Config, PredictorKind};
 use nandscape_sim::{Histogram, Sim, Span};
 use serde::Serialize;
@@ -87,27 +87,10 @@ fn mitt(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result
     let map = ManagedFlash::of(ssd).ok_or(
         "block.predictor: ssd knows the flash of a drive with one FTL that maps pages; none and told are valid for this drive",
     )?;
-    let media = ssd.media();
-    let (geometry, timing) = (media.geometry(), media.timing());
-    let pattern = timing.cell.pattern(geometry.pages_per_block());
-    let times = FlashTimes {
-        read: pattern.iter().map(|kind| timing.read[usize::from(*kind)]).collect(),
-        program: pattern.iter().map(|kind| timing.program[usize::from(*kind)]).collect(),
-        erase: timing.erase,
-        transfer: timing.bus.time_for(4_096),
-        command: timing.features.command,
-        overhead: Span::ZERO,
-    };
-    let flash = Flash {
-        chips: media.chips(),
-        channels: geometry.channels(),
-        order: if priority == Priority::Fifo { Order::Fifo } else { Order::ReadsFirst },
-        overlaps: timing.registers == Registers::Double,
-        times,
-        map: Box::new(map),
-    };
+    let order = if priority == Priority::Fifo { Order::Fifo } else { Order::ReadsFirst };
+    let flash = Flash { sheet: map.sheet(), order, map: Box::new(map) };
     let mitt = MittSsd::new(sim, flash, config);
-    match media.watch(mitt.clone()) {
+    match ssd.media().watch(mitt.clone()) {
         true => Ok(mitt),
         false => Err("another block layer is told of the flash of this drive".to_owned()),
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::{Priority, StoreKind};
+use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
 use nandscape_host_block::BlockLayer;
@@ -273,8 +273,7 @@ impl Simulation {
     fn block_layer(&self, rig: &Rig) -> Result<Option<Rc<BlockLayer>>, RunError> {
         let Some(config) = &self.block else { return Ok(None) };
         let ssd = rig.ssds().next().expect("a run has a drive");
-        let priority = self.profile.keys.controller.priority.map_or(Priority::Fifo, |given| given.0.0);
-        block::layer(rig.sim(), ssd, priority, config).map(Some).map_err(RunError::Workload)
+        block::layer(rig.sim(), ssd, self.profile.priority(), config).map(Some).map_err(RunError::Workload)
     }
 
     fn drive(&self, seed: Seed) -> RigDrive {

@@ -39,7 +39,7 @@ use nandscape_device_ftl::zone::ZoneConfig;
 use nandscape_device_ftl::{FirmwareTimes, Interface, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{Aging, Geometry, MediaConfig, Rule, StoreKind, Timing};
+use nandscape_device_media::{Aging, Geometry, MediaConfig, Priority, Rule, StoreKind, Timing};
 use nandscape_drive::Names;
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
@@ -181,6 +181,11 @@ impl Resolved {
     /// Bytes of a logical block.
     pub fn lba_bytes(&self) -> u32 {
         self.controller.lba_bytes
+    }
+
+    /// The order in which chips and channels serve.
+    pub fn priority(&self) -> Priority {
+        self.ftl.priority
     }
 
     /// The fault rules.

@@ -13,7 +13,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_drive::flash::{FlashKind, FlashMap, FlashOp, FlashPage, FlashWatch};
+use nandscape_drive::flash::{FlashKind, FlashMap, FlashOp, FlashPage, FlashSheet, FlashWatch};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span, Time};
 use smallvec::SmallVec;
@@ -26,16 +26,10 @@ use crate::request::Request;
 
 /// What the host knows of its flash.
 pub struct Flash {
-    /// Chips of all channels.
-    pub chips: u32,
-    /// Channels.
-    pub channels: u32,
+    /// What the vendor says of it.
+    pub sheet: FlashSheet,
     /// The order in which chips serve.
     pub order: Order,
-    /// Whether a page moves over the channel while its chip does the next operation.
-    pub overlaps: bool,
-    /// How long operations take, as the vendor says.
-    pub times: FlashTimes,
     /// Where data is.
     pub map: Box<dyn FlashMap>,
 }
@@ -81,14 +75,13 @@ struct Operation {
 
 impl MittSsd {
     /// Over flash that the host manages.
-    pub fn new(sim: &Sim, mut flash: Flash, config: &Config) -> Rc<MittSsd> {
-        if !config.page_types {
-            flash.times = flash.times.without_page_types();
-        }
+    pub fn new(sim: &Sim, flash: Flash, config: &Config) -> Rc<MittSsd> {
+        let sheet = &flash.sheet;
+        let times = FlashTimes::of(sheet);
         let state = State {
-            chips: (0..flash.chips).map(|_| Chip::new(flash.overlaps)).collect(),
-            channels: vec![0; flash.channels as usize],
-            times: flash.times.clone(),
+            chips: (0..sheet.chips).map(|_| Chip::new(sheet.overlaps)).collect(),
+            channels: vec![0; sheet.channels as usize],
+            times: if config.page_types { times } else { times.without_page_types() },
             reads: Slots::new(),
             operations: Slots::new(),
         };
@@ -114,7 +107,7 @@ impl MittSsd {
 
     /// How long the chip is busy with a read.
     fn at_chip(&self, sense: Span, moving: Span) -> Span {
-        if self.flash.overlaps { sense } else { sense + moving }
+        if self.flash.sheet.overlaps { sense } else { sense + moving }
     }
 
     /// When the last of the pages has come, and would come if nothing was in the way.
@@ -234,7 +227,7 @@ impl FlashWatch for MittSsd {
         };
         let chip = &mut state.chips[op.chip as usize];
         // What follows another operation has its page moved meanwhile.
-        let takes = if self.flash.overlaps && !chip.is_idle() { at_array } else { at_array + moving };
+        let takes = if self.flash.sheet.overlaps && !chip.is_idle() { at_array } else { at_array + moving };
         let place = match self.flash.order {
             Order::Fifo => chip.add(now, takes, Span::ZERO),
             Order::ReadsFirst => chip.add_behind(now, takes),

@@ -1,5 +1,6 @@
 //! How long operations of flash take: as the vendor specifies them at first, and then as they are measured (Li 3.1.7, 6.1).
 
+use nandscape_drive::flash::FlashSheet;
 use nandscape_sim::Span;
 
 /// By what part of what is known a measurement changes it at the most, and by how much at the least. So it follows the median: what is
@@ -25,6 +26,12 @@ pub struct FlashTimes {
 }
 
 impl FlashTimes {
+    /// As the vendor says; of controller and link it says nothing.
+    pub fn of(sheet: &FlashSheet) -> FlashTimes {
+        let FlashSheet { read, program, erase, transfer, command, .. } = sheet.clone();
+        FlashTimes { read, program, erase, transfer, command, overhead: Span::ZERO }
+    }
+
     /// Sensing a page.
     pub fn sense(&self, page: u32) -> Span {
         self.read.get(page as usize).copied().unwrap_or_default()

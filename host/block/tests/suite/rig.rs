@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nandscape_device_media::{Priority, StoreKind};
 use nandscape_device_ssd::{ManagedFlash, Profile, Ssd};
 use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
-use nandscape_host_block::predictor::{Flash, FlashTimes, MittSsd, Order, Predictor};
+use nandscape_host_block::predictor::{Flash, MittSsd, Order, Predictor};
 use nandscape_host_block::{BlockLayer, Config};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -43,27 +43,11 @@ pub(crate) fn config(settings: &[&str]) -> Config {
 
 /// A predictor that knows a drive's flash as its vendor specifies it.
 pub(crate) fn mitt(sim: &Sim, ssd: &Rc<Ssd>, config: &Config, priority: Priority) -> Rc<MittSsd> {
-    let media = ssd.media();
-    let (geometry, timing) = (media.geometry(), media.timing());
-    let pattern = timing.cell.pattern(geometry.pages_per_block());
-    let times = FlashTimes {
-        read: pattern.iter().map(|kind| timing.read[usize::from(*kind)]).collect(),
-        program: pattern.iter().map(|kind| timing.program[usize::from(*kind)]).collect(),
-        erase: timing.erase,
-        transfer: timing.bus.time_for(4_096),
-        command: timing.features.command,
-        overhead: Span::ZERO,
-    };
-    let flash = Flash {
-        chips: media.chips(),
-        channels: geometry.channels(),
-        order: if priority == Priority::Fifo { Order::Fifo } else { Order::ReadsFirst },
-        overlaps: true,
-        times,
-        map: Box::new(ManagedFlash::of(ssd).expect("one FTL with a map")),
-    };
+    let map = ManagedFlash::of(ssd).expect("one FTL with a map");
+    let order = if priority == Priority::Fifo { Order::Fifo } else { Order::ReadsFirst };
+    let flash = Flash { sheet: map.sheet(), order, map: Box::new(map) };
     let mitt = MittSsd::new(sim, flash, config);
-    assert!(media.watch(mitt.clone()), "the only watch");
+    assert!(ssd.media().watch(mitt.clone()), "the only watch");
     mitt
 }
 
