@@ -178,12 +178,6 @@ impl<F: Ftl> Nvm<F> {
         self.counts.set(counts);
     }
 
-    /// Counts a command that reads pages.
-    fn count_batch(&self, bytes: u64) {
-        let counts = self.counts.get();
-        self.counts.set(HostCounts { reads: counts.reads + 1, read_bytes: counts.read_bytes + bytes, ..counts });
-    }
-
     /// Counts a command that writes.
     pub(super) fn count_write(&self) {
         let counts = self.counts.get();

@@ -51,7 +51,7 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failure> {
         self.check_transactions()?;
         let pages = command.namespace.batch(command.entry, command.mem)?;
-        self.count_batch((pages.len() * PAGE) as u64);
+        self.count_read(1, command.namespace, (pages.len() * PAGE) as u32 / command.namespace.lba_bytes);
         command.link.receive(LIST as u64, breakdown).await;
         command.stop.check()?;
         let parts = pages.iter().enumerate().map(|(number, extents)| {
