@@ -5,8 +5,8 @@
 //!
 //! [`LSS_FLUSH`](crate::vendor::LSS_FLUSH): CDW10 15:0 is the length of the buffer in [`PAGE`]s, counted from zero; CDW12 30 is
 //! Force Unit Access. The data is the buffer: a [`Head`], an [`Entry`] for each page, and from [`METADATA`] on the pages, each where
-//! its entry says. All pages of a buffer are there after a power cut, or none; readers see all of them, or none. Of two entries with
-//! one LPID the later one counts.
+//! its entry says. All pages of a buffer are there after a power cut, or none, and no reader sees a page of one that is not there as
+//! a whole. Of two entries with one LPID the later one counts.
 //!
 //! [`BATCHED_READ`](crate::vendor::BATCHED_READ): CDW10 15:0 is the number of pages, counted from zero. It moves data both ways: the
 //! host brings [`LIST`] bytes with the LPIDs, 8 bytes each. The controller returns as many bytes, in which the place of each LPID has
