@@ -39,7 +39,7 @@ Examples:
   nandscape fox oc-0 --drive dfc-mlc
   nandscape fox oc-2 --drive cnex-westlake --blocks 4 --json
   nandscape fox oc-1 --drive dfc-mlc --set wear.rber=tlc-72-layers \\
-      --cycles 5000 --every 500 --pages 16
+      --set wear.erase_growth=50% --cycles 5000 --every 500 --pages 16
   nandscape fox isolation --drive dfc-mlc --channels 8 --threads 8 \\
       --mix WRWR --blocks 2 --out results/
   nandscape serve --drive cnex-westlake --nvme-tcp 127.0.0.1:4420

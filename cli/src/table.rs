@@ -169,12 +169,12 @@ fn drive(report: &Report) -> String {
         })
         .collect();
     text.push_str(&format!("busy: {}\n", busy.join(", ")));
-    text.push_str(&format!(
-        "over-provisioning {} ({} asked), and {} spare blocks for GC to work in\n",
-        percent(report.over_provisioning),
-        percent(report.over_provisioning_asked),
-        count(report.reserve_blocks)
-    ));
+    let reserve = match collects(report) {
+        true => format!(", and {} spare blocks for GC to work in", count(report.reserve_blocks)),
+        false => "; the host collects garbage, the drive does not".to_owned(),
+    };
+    let (achieved, asked) = (percent(report.over_provisioning), percent(report.over_provisioning_asked));
+    text.push_str(&format!("over-provisioning {achieved} ({asked} asked){reserve}\n"));
     text.push_str(&parts(report));
     text.push_str(&placement(report.placement.as_ref()));
     text.push_str(&upkeep(report.upkeep.as_ref()));
@@ -314,11 +314,19 @@ fn damage(report: &Report) -> String {
     text
 }
 
+/// Whether the drive collects garbage: it has room to do so.
+fn collects(report: &Report) -> bool {
+    report.reserve_blocks > 0
+}
+
 /// The cost of writes. Collections may also go on that writes before the measured phase began.
 fn amplification(report: &Report) -> String {
     let gc = &report.gc;
     if report.waf.is_none() && (gc.blocks, gc.pages_moved, gc.blocked_reads) == (0, 0, 0) {
         return String::new();
+    }
+    if !collects(report) {
+        return report.waf.map_or(String::new(), |waf| format!("write amplification {waf:.3}\n"));
     }
     let waf = report.waf.map_or(String::new(), |waf| format!("write amplification {waf:.3}; "));
     let (blocks, moved, reads) = (count(gc.blocks), count(gc.pages_moved), count(gc.blocked_reads));

@@ -5,6 +5,8 @@
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
+use crate::interleave::Interleaving;
+
 /// Which operations the planes of a die can do at a time.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum PlaneMode {
@@ -111,6 +113,8 @@ pub struct Features {
     pub planes: PlaneMode,
     /// What one program command programs.
     pub program_unit: ProgramUnit,
+    /// When a LUN may program again.
+    pub interleaving: Interleaving,
     /// With two registers: whether a page is sent while the array works.
     pub cache_read: bool,
     /// With two registers: whether a page is loaded while the array works.
@@ -129,6 +133,7 @@ impl Default for Features {
             command: Span::ZERO,
             planes: PlaneMode::default(),
             program_unit: ProgramUnit::default(),
+            interleaving: Interleaving::default(),
             cache_read: true,
             cache_program: true,
             ecc: Ecc::default(),

@@ -24,6 +24,7 @@ use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Place, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
+use crate::interleave::{Interleaving, Rows};
 use crate::lun::{Lun, Register};
 use crate::multi_plane::ReadTarget;
 use crate::outcome::Broken;
@@ -72,6 +73,8 @@ pub struct Media {
     pub(crate) planes_per_lun: Divisor,
     reads_planes_together: bool,
     pub(crate) channels: Vec<Rc<Resource>>,
+    /// The rows in which channels program, if they do.
+    rows: Option<Box<Rows>>,
     /// Whether a channel is told of in reports of this flash, and not in those of other flash on it.
     tells_of: Vec<bool>,
     pub(crate) contents: RefCell<Contents>,
@@ -193,6 +196,8 @@ impl Media {
             page_times: PageTimes::new(&timing, geometry.pages_per_block()),
             luns: (0..geometry.planes() / planes_per_lun).map(|_| Lun::new(sim, &timing)).collect(),
             planes_per_lun: Divisor::new(planes_per_lun),
+            rows: (timing.features.interleaving == Interleaving::Rows)
+                .then(|| Box::new(Rows::new(sim, channels.len(), (geometry.planes() / planes_per_lun) as usize))),
             reads_planes_together: timing.features.planes == PlaneMode::MultiPlane,
             retries: seed.child("read-retry"),
             most_retries: most_retries(&timing, aging.as_ref()),
@@ -398,6 +403,10 @@ impl Media {
             return self.end_program(&under_way, pages, image);
         }
 
+        let _in_row = match &self.rows {
+            None => None,
+            Some(rows) => Some(Box::pin(rows.join(&self.sim, channel, self.lun_number(plane), who, breakdown)).await),
+        };
         // 80h, address, data in, and 11h or 1Ah between pages: the channel fills the register.
         let mut register = self.lun(plane).load(who, breakdown).await;
         for _ in pages {
@@ -588,7 +597,12 @@ impl Media {
     /// The LUN of a plane.
     #[inline]
     pub(crate) fn lun(&self, plane: PlaneId) -> &Lun {
-        &self.luns[self.planes_per_lun.quotient(plane.0) as usize]
+        &self.luns[self.lun_number(plane)]
+    }
+
+    #[inline]
+    fn lun_number(&self, plane: PlaneId) -> usize {
+        self.planes_per_lun.quotient(plane.0) as usize
     }
 
     /// How many retries a page of a block that was erased `erases` times needs.

@@ -5,7 +5,7 @@ use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::registry::Set;
 use nandscape_device_ftl::{Isolation, RangesOwn};
-use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers};
+use nandscape_device_media::{Cell, Interleaving, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
@@ -161,6 +161,9 @@ section! {
         /// Pages that one program command programs: `"page"`, or `"word_line"`, all pages of a TLC or QLC word line at once, for
         /// which `timing.program` is then one time, that of the whole word line.
         program_unit: Text<Choice<ProgramUnit>>,
+        /// When a die, or a plane that works on its own, may program again: `"free"`, when its own program has ended; `"rows"`, when
+        /// all programs of its channel have: a channel programs once on each and then waits for all.
+        interleaving: Text<Choice<Interleaving>>,
         /// With double registers, whether a page is sent while the array does its next operation, as the commands for
         /// cache reads have it.
         cache_read: bool,

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_media::{Cell, PlaneMode, Priority, ProgramUnit, Registers, Rule};
+use nandscape_device_media::{Cell, Interleaving, PlaneMode, Priority, ProgramUnit, Registers, Rule};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio, UnitError};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
@@ -332,6 +332,7 @@ named! {
     Registers => [("single", Registers::Single), ("double", Registers::Double)];
     PlaneMode => PlaneMode::ALL;
     ProgramUnit => ProgramUnit::ALL;
+    Interleaving => Interleaving::ALL;
     GcScheme => GcScheme::ALL;
     OwnerSource => OwnerSource::ALL;
     Isolation => Isolation::ALL;

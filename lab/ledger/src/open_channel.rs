@@ -41,9 +41,16 @@ pub(crate) const TIMES: Choice = Choice {
             all channels of the card in turn",
     why: "the thesis has no others; the figures they are taken from are no test of them",
 };
+/// How units of a channel of the card share it.
+pub(crate) const ROWS: Choice = Choice {
+    open: "when a unit of the card may program again",
+    taken: "when all programs of its channel have ended: timing.interleaving = \"rows\", which has no time of its own",
+    why: "4.4.2.1: a thread that returns to a unit waits for the completion of all previous writes. The sentence is about one thread on \
+          one channel; it is taken for all threads, and the figures of table 4.4 are its test, none of them its source",
+};
 /// Why figures of the card miss.
 pub(crate) const FIRMWARE: &str = "The thesis puts what the card lacks of scaling down to its firmware, and tells no times. In the model, \
-     firmware delays a command and keeps no other waiting: parallel units scale until their channel is full";
+     firmware delays a command and keeps no other waiting; programs of a channel wait for each other in rows";
 
 /// A throughput of a table.
 pub(crate) struct Case {

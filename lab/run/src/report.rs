@@ -87,7 +87,7 @@ pub struct Report {
     pub over_provisioning: f64,
     /// Over-provisioning as the profile asks for it.
     pub over_provisioning_asked: f64,
-    /// Spare blocks that garbage collection works in.
+    /// Spare blocks that garbage collection works in; 0 where the host collects.
     pub reserve_blocks: u64,
     /// Bytes of memory of the FTL by component, at the end.
     pub memory_bytes: BTreeMap<&'static str, u64>,

@@ -3,6 +3,7 @@
 
 mod command;
 mod correction;
+mod interleaving;
 mod multi_plane;
 mod polls;
 mod rig;

@@ -1,7 +1,7 @@
 //! Everything on at once, with operations drawn at random: a task that is polled without cause changes nothing, and
 //! operations that are dropped, waiting or in work, leave nobody behind.
 
-use nandscape_device_media::{Cell, Ecc, Features, PlaneMode, ReadRetry, Registers, Suspend};
+use nandscape_device_media::{Cell, Ecc, Features, Interleaving, PlaneMode, ReadRetry, Registers, Suspend};
 use nandscape_drive::breakdown::cause::GC;
 use nandscape_sim::{Executor, Rng, Seed, Span};
 
@@ -22,6 +22,7 @@ fn features(rng: &mut Rng) -> Features {
             (true, false) => PlaneMode::Die,
             (false, _) => PlaneMode::Independent,
         },
+        interleaving: if flip() { Interleaving::Rows } else { Interleaving::Free },
         cache_read: flip(),
         cache_program: flip(),
         ecc: Ecc { time: us(3), codeword: 2_048, engines: u32::from(flip()), pipelined: flip() },

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use nandscape_device_media::{
-    BlockId, Crossing, Ecc, Features, Holding, Media, MediaError, Misuse, PageId, PageImage, PlaneId, PlaneMode,
-    Priority, ProgramUnit, ReadRetry, Suspend,
+    BlockId, Crossing, Ecc, Features, Holding, Interleaving, Media, MediaError, Misuse, PageId, PageImage, PlaneId,
+    PlaneMode, Priority, ProgramUnit, ReadRetry, Suspend,
 };
 use nandscape_device_rig::{TestFlash, image, plant_block};
 use nandscape_drive::{Breakdown, Stage};
@@ -36,6 +36,8 @@ fn features(drive: &Drive) -> Features {
             Planes::MultiPlane => PlaneMode::MultiPlane,
         },
         program_unit: if drive.word_lines { ProgramUnit::WordLine } else { ProgramUnit::Page },
+        // Its rules are in one place, which hand-made timelines check: tests/features/interleaving.rs.
+        interleaving: Interleaving::Free,
         cache_read: drive.cache_read,
         cache_program: drive.cache_program,
         ecc: Ecc {

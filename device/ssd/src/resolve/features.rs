@@ -3,7 +3,9 @@
 use nandscape_device_ftl::PageFtlConfig;
 use nandscape_device_ftl::policy::GcScheme;
 use nandscape_device_media::geometry::Counts;
-use nandscape_device_media::{Cell, Ecc, Features, PlaneMode, Priority, ProgramUnit, ReadRetry, Suspend, Timing};
+use nandscape_device_media::{
+    Cell, Ecc, Features, Interleaving, PlaneMode, Priority, ProgramUnit, ReadRetry, Suspend, Timing,
+};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
@@ -22,6 +24,7 @@ pub(super) fn features(keys: &TimingKeys) -> Result<Features> {
         command: not_too_long("timing.command", or(&keys.command, Span::ZERO))?,
         planes: keys.planes.map_or(PlaneMode::Independent, |text| text.0.0),
         program_unit: keys.program_unit.map_or(ProgramUnit::Page, |text| text.0.0),
+        interleaving: keys.interleaving.map_or(Interleaving::Free, |text| text.0.0),
         cache_read: keys.cache_read.unwrap_or(true),
         cache_program: keys.cache_program.unwrap_or(true),
         ecc: ecc(&keys.ecc)?,
@@ -147,10 +150,12 @@ fn check_word_lines(cell: Cell, geometry: &Counts, ftl: &PageFtlConfig) -> Resul
 
 /// Writes the features into the keys of a profile.
 pub(super) fn fill_in(keys: &mut TimingKeys, features: &Features) {
-    let Features { command, planes, program_unit, cache_read, cache_program, ecc, read_retry, suspend } = features;
+    let Features { command, planes, program_unit, interleaving, cache_read, cache_program, ecc, read_retry, suspend } =
+        features;
     keys.command = Some(Text(*command));
     keys.planes = Some(Text(Choice(*planes)));
     keys.program_unit = Some(Text(Choice(*program_unit)));
+    keys.interleaving = Some(Text(Choice(*interleaving)));
     (keys.cache_read, keys.cache_program) = (Some(*cache_read), Some(*cache_program));
     let Ecc { time, codeword, engines, pipelined } = *ecc;
     keys.ecc.time = Some(Text(time));

@@ -220,9 +220,10 @@ impl Resolved {
         problem.map_or(Ok(()), |problem| Err(ProfileError::new("faults", problem)))
     }
 
-    /// Blocks of the drive that are the reserve of garbage collection.
+    /// Blocks of the drive that are the reserve of garbage collection: none where the host collects, as of zones and chunks.
     pub fn reserve_blocks(&self) -> u64 {
         match &*self.parts {
+            [] if self.zone.is_some() || self.open_channel.is_some() => 0,
             [] => u64::from(self.sizing.reserve_per_plane) * self.planes(),
             parts => parts.iter().map(|part| part.drive.reserve_blocks()).sum(),
         }

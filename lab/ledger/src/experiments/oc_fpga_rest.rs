@@ -6,7 +6,7 @@ use nandscape_lab_fox::Kind::{Read, Write};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Clock, Experiment};
 use crate::figures::Results;
-use crate::open_channel::{BAND, CARD, Case, PATTERN, TIMES, FIRMWARE, case, criteria, points};
+use crate::open_channel::{BAND, CARD, Case, PATTERN, ROWS, TIMES, FIRMWARE, case, criteria, points};
 use crate::verdict::Judgement;
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
@@ -20,7 +20,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     },
     clock: Clock::Virtual,
     parameters: &[CARD, PATTERN],
-    choices: &[TIMES],
+    choices: &[TIMES, ROWS],
     points: || points("dfc-mlc", CASES),
     judge,
 };

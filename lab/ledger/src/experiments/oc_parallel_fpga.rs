@@ -8,7 +8,7 @@ use nandscape_lab_fox::Kind::{Read, Write};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment};
 use crate::figures::Results;
-use crate::open_channel::{BAND, CARD, Case, PATTERN, TIMES, FIRMWARE, case, criteria, points};
+use crate::open_channel::{BAND, CARD, Case, PATTERN, ROWS, TIMES, FIRMWARE, case, criteria, points};
 use crate::verdict::Judgement;
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
@@ -25,6 +25,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     parameters: &[CARD, PATTERN],
     choices: &[
         TIMES,
+        ROWS,
         Choice {
             open: "table 4.1 gives each thread of uOC-3 a channel; the text of table 4.5 has fewer threads rotate over all channels",
             taken: "the text: a thread goes over its share of the 8 channels in turn, a vector over the next ones",

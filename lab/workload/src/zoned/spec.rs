@@ -150,9 +150,13 @@ impl JobSpec {
         }
         let open = u64::from(zoned.open) * u64::from(self.numjobs);
         if open > zones {
+            let clones = match self.numjobs {
+                1 => String::new(),
+                clones => format!(", by {clones} clones"),
+            };
             return Err(format!(
-                "max_open_zones = {} of {} clones are more than the {zones} zones in size",
-                zoned.open, self.numjobs
+                "max_open_zones = {}{clones}, is more than the {zones} zones that the job writes to",
+                zoned.open
             ));
         }
         let leaves_active = zoned.fill != Share::Of(1.0) && !zoned.finish;
