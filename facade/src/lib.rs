@@ -163,6 +163,10 @@ pub mod host {
     pub mod eleos {
         pub use nandscape_host_eleos::*;
     }
+    /// A log-structured store with a Bw-tree over it (LLAMA).
+    pub mod llama {
+        pub use nandscape_host_llama::*;
+    }
     /// Open-channel drives.
     pub mod open_channel {
         pub use nandscape_host_open_channel::*;

@@ -97,6 +97,8 @@ fn a_buffer_is_there_as_a_whole_or_not_at_all_and_what_was_acknowledged_is() {
             &["buffer.mode=through"],
             &["buffer.mode=capacitor"],
             &["lba_size=4KiB", "ftl.ox_block.transactions=true", "buffer.mode=volatile"],
+            &["lba_size=4KiB", "ftl.ox_block.transactions=true", "buffer.mode=capacitor"],
+            &["ftl.ox_block.transactions=true", "buffer.mode=capacitor"],
         ] {
             cuts += cut(changes, seed);
         }

@@ -7,7 +7,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs a test with each seed. One that fails is told.
-pub(crate) fn each(usual: u64, test: impl Fn(Seed)) {
+pub(crate) fn each(usual: u64, mut test: impl FnMut(Seed)) {
     let seeds = match number("NANDSCAPE_TEST_SEED") {
         Some(seed) => seed..seed + 1,
         None => 1..1 + number("NANDSCAPE_TEST_SEEDS").unwrap_or(usual),

@@ -1,0 +1,124 @@
+//! Commands to a drive that survive power cuts: one that a cut ended is given again.
+//!
+//! Left out: reads and writes that may be given up.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Issuer};
+use nandscape_sim::Span;
+use nandscape_wire_nvme::io::{DsmRange, FUA};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use crate::error::StoreError;
+use crate::host::Host;
+
+/// How long the store waits before it gives a command again that a power cut ended.
+pub(crate) const AGAIN: Span = Span::from_ms(1);
+/// Ranges of a command that deallocates.
+const RANGES: usize = 256;
+
+/// Blocks of a drive.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Range {
+    pub(crate) slba: u64,
+    pub(crate) blocks: u64,
+}
+
+/// A drive, as the store uses it.
+pub(crate) struct Disk {
+    pub(crate) host: Host,
+    pub(crate) drive: Rc<dyn Drive>,
+    pub(crate) issuer: Issuer,
+    pub(crate) info: DriveInfo,
+    pub(crate) commands: Cell<u64>,
+    pub(crate) read_bytes: Cell<u64>,
+    pub(crate) written_bytes: Cell<u64>,
+}
+
+impl Disk {
+    pub(crate) fn new(host: &Host, drive: Rc<dyn Drive>) -> Disk {
+        let (issuer, info) = (Issuer::new(host.sim()), drive.info());
+        let [commands, read_bytes, written_bytes] = [const { Cell::new(0) }; 3];
+        Disk { host: host.clone(), drive, issuer, info, commands, read_bytes, written_bytes }
+    }
+
+    /// Gives commands side by side, those that a power cut ended again.
+    async fn execute(&self, mut entries: Vec<(SubmissionEntry, HostMem)>) -> Result<(), Status> {
+        loop {
+            self.commands.set(self.commands.get() + entries.len() as u64);
+            self.host.commands(entries.len()).await;
+            let begun: Vec<_> =
+                entries.iter().map(|(entry, mem)| self.issuer.execute(&*self.drive, *entry, mem.clone())).collect();
+            let mut again = Vec::new();
+            for (one, given) in begun.into_iter().zip(entries) {
+                let Completion { status, .. } = one.await;
+                match status.meaning() {
+                    Status::SUCCESS => {}
+                    Status::ABORTED_POWER_LOSS => again.push(given),
+                    status => return Err(status),
+                }
+            }
+            if again.is_empty() {
+                return Ok(());
+            }
+            entries = again;
+            self.host.sim().sleep(AGAIN).await;
+        }
+    }
+
+    /// The commands that move a range, and their memory.
+    fn parts(&self, opcode: IoOpcode, range: Range, mem: &HostMem) -> Vec<(SubmissionEntry, HostMem)> {
+        let lba = self.info.lba_bytes as usize;
+        let most = u64::from(self.info.max_blocks).min(0x1_0000);
+        let starts = (0..range.blocks).step_by(most as usize);
+        let part = |start: u64| {
+            let blocks = most.min(range.blocks - start);
+            let mut entry = SubmissionEntry::blocks(opcode, self.info.nsid, range.slba + start, blocks as u32);
+            if opcode == IoOpcode::WRITE {
+                entry.cdw12 = (entry.cdw12.get() | FUA).into();
+            }
+            (entry, mem.part(start as usize * lba, blocks as usize * lba))
+        };
+        starts.map(part).collect()
+    }
+
+    /// Reads ranges, all at once.
+    pub(crate) async fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let lba = self.info.lba_bytes as usize;
+        let memories: Vec<_> = ranges.iter().map(|range| HostMem::zeroed(range.blocks as usize * lba)).collect();
+        let parts = ranges.iter().zip(&memories).flat_map(|(range, mem)| self.parts(IoOpcode::READ, *range, mem));
+        self.execute(parts.collect()).await.map_err(StoreError::Drive)?;
+        let bytes: Vec<Vec<u8>> = memories.iter().map(HostMem::to_vec).collect();
+        let total: usize = bytes.iter().map(Vec::len).sum();
+        self.read_bytes.set(self.read_bytes.get() + total as u64);
+        Ok(bytes)
+    }
+
+    /// Writes whole blocks; they are durable afterwards.
+    pub(crate) async fn write(&self, slba: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let range = Range { slba, blocks: bytes.len() as u64 / u64::from(self.info.lba_bytes) };
+        self.written_bytes.set(self.written_bytes.get() + bytes.len() as u64);
+        let parts = self.parts(IoOpcode::WRITE, range, &HostMem::from_bytes(bytes));
+        self.execute(parts).await.map_err(StoreError::Drive)
+    }
+
+    /// Tells the drive that ranges have no data any more. A drive that does not know that is content.
+    pub(crate) async fn deallocate(&self, ranges: &[Range]) -> Result<(), StoreError> {
+        for some in ranges.chunks(RANGES) {
+            let list = |range: &Range| DsmRange {
+                context_attributes: 0.into(),
+                blocks: (range.blocks as u32).into(),
+                slba: range.slba.into(),
+            };
+            let list: Vec<DsmRange> = some.iter().map(list).collect();
+            let entry = SubmissionEntry::deallocate(self.info.nsid, some.len() as u32);
+            match self.execute(vec![(entry, HostMem::from_bytes(list.as_bytes()))]).await {
+                Ok(()) | Err(Status::INVALID_OPCODE) => {}
+                Err(status) => return Err(StoreError::Drive(status)),
+            }
+        }
+        Ok(())
+    }
+}

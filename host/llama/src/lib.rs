@@ -1,0 +1,49 @@
+//! LLAMA and a Bw-tree (OX 7.2): a log-structured store of pages, and ordered keys and values over it.
+//!
+//! A [`BwTree`] has its pages in a [cache](Config::memory) of limited memory. A change puts a delta before its page; long chains of
+//! deltas are consolidated. Changed pages gather until a buffer is full or somebody asks for a [commit](BwTree::commit), and are
+//! flushed together: after a crash the tree is that of one of its flushes, as a whole, and no older than the last commit.
+//!
+//! Where the pages go is a [`PageStore`], which has two forms. In the conventional one, [`LogStore`], a log on any
+//! [`Drive`](nandscape_drive::Drive), the host knows where each piece of a page lies, writes checkpoints of that and cleans the log. In
+//! the offloaded one, [`EleosStore`], all of this is the drive's (OX-ELEOS), and the host has none of it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `tree` | the Bw-tree: keys and values, splits, scans, flushes |
+//! | `page` | a page in memory: its base and its deltas |
+//! | `codec` | pages and deltas as bytes |
+//! | `cache` | the mapping table and the cache |
+//! | `pages` | the interface of a store of pages |
+//! | `log` | the conventional form |
+//! | `offloaded` | the offloaded form |
+//! | `any` | either form |
+//! | `disk` | commands that survive power cuts |
+//! | `host` | the processor time that it costs |
+//! | `bytes` | numbers and checksums in bytes |
+//! | `error` | what can go wrong |
+//!
+//! Left out: latches, since all runs on one thread; merging of pages that became empty; a transaction component with a log of its
+//! own, in whose place commits are; drives that keep no data.
+#![forbid(unsafe_code)]
+
+mod any;
+mod bytes;
+mod cache;
+mod codec;
+mod disk;
+mod error;
+mod host;
+mod log;
+mod offloaded;
+mod page;
+mod pages;
+mod tree;
+
+pub use any::AnyStore;
+pub use error::{Error, OpenError, StoreError};
+pub use host::{Costs, Host};
+pub use log::{LogConfig, LogStore};
+pub use offloaded::EleosStore;
+pub use pages::{Kind, PageStats, PageStore, Piece, Shape};
+pub use tree::{BwTree, Change, Config, MAX_KEY, Record, TreeStats};

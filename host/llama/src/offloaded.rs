@@ -1,0 +1,130 @@
+//! The offloaded form: pages of 4 KiB on a drive that knows them (OX-ELEOS). Where they lie, checkpoints of that and cleaning are the
+//! drive's; the host has nothing to recover.
+//!
+//! Left out: pieces of pages, which these drives do not have.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_drive::Drive;
+use nandscape_host_eleos::{Buffer, Error, Limits, Page, read};
+
+use crate::disk::{AGAIN, Disk};
+use crate::error::{OpenError, StoreError};
+use crate::host::Host;
+use crate::pages::{PageStats, PageStore, Piece, Shape};
+
+/// Bytes of a page.
+const PAGE: usize = size_of::<Page>();
+/// Bytes at the beginning of a buffer or of a batch that are not for pages, as the drive receives them (OX 7.3.1).
+const BUFFER_HEAD: usize = 16 << 10;
+const BATCH_HEAD: usize = 4 << 10;
+
+/// See the file.
+pub struct EleosStore {
+    disk: Disk,
+    limits: Limits,
+    flushes: Cell<u64>,
+    piece_bytes: Cell<u64>,
+}
+
+impl EleosStore {
+    /// The pages of a drive; `admin` is its admin queue, which is asked how much the drive takes in one command.
+    ///
+    /// # Errors
+    /// When the drive knows no pages or keeps no data.
+    pub async fn open(host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<EleosStore, OpenError> {
+        let disk = Disk::new(host, drive);
+        if !disk.info.keeps_data {
+            return Err(OpenError::NoData);
+        }
+        let limits = Limits::ask(&disk.issuer, admin, &disk.info).await.map_err(failed)?;
+        let limits = limits.ok_or(OpenError::NoPages)?;
+        Ok(EleosStore { disk, limits, flushes: Cell::new(0), piece_bytes: Cell::new(0) })
+    }
+
+    async fn read_some(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError> {
+        let disk = &self.disk;
+        let bytes = BATCH_HEAD + lpids.len() * PAGE;
+        loop {
+            disk.commands.set(disk.commands.get() + 1);
+            disk.host.commands(1).await;
+            match read(&disk.issuer, &*disk.drive, &self.limits, lpids).await {
+                Ok(found) => {
+                    disk.read_bytes.set(disk.read_bytes.get() + bytes as u64);
+                    return Ok(found
+                        .into_iter()
+                        .map(|page| page.map(|page| page.to_vec()).into_iter().collect())
+                        .collect());
+                }
+                Err(Error::PowerLost) => disk.host.sim().sleep(AGAIN).await,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+}
+
+/// Why a drive did not serve a command.
+fn failed(error: Error) -> StoreError {
+    match error {
+        Error::Failed(status) => StoreError::Drive(status),
+        other => StoreError::Corrupt(other.to_string()),
+    }
+}
+
+impl PageStore for EleosStore {
+    fn shape(&self) -> Shape {
+        let pages = self.disk.info.bytes() / PAGE as u64;
+        Shape { page_bytes: PAGE, pieces: 1, flush_pieces: self.limits.buffered, pages }
+    }
+
+    fn room(&self) -> u64 {
+        u64::MAX
+    }
+
+    async fn flush(&self, pieces: Vec<Piece>) -> Result<(), StoreError> {
+        let disk = &self.disk;
+        let mut buffer = Buffer::new(&disk.info, &self.limits);
+        for Piece { lpid, bytes, .. } in &pieces {
+            let mut page = [0; PAGE];
+            page[..bytes.len()].copy_from_slice(bytes);
+            buffer.put(*lpid, &page).map_err(|misfit| StoreError::Corrupt(misfit.to_string()))?;
+            self.piece_bytes.set(self.piece_bytes.get() + bytes.len() as u64);
+        }
+        let bytes = BUFFER_HEAD + pieces.len() * PAGE;
+        disk.host.bytes(bytes).await;
+        loop {
+            disk.commands.set(disk.commands.get() + 1);
+            disk.host.commands(1).await;
+            match buffer.flush(&disk.issuer, &*disk.drive).await {
+                Ok(()) => break,
+                // All of it is there or nothing; it is flushed again in both cases.
+                Err(Error::PowerLost) => disk.host.sim().sleep(AGAIN).await,
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        self.flushes.set(self.flushes.get() + 1);
+        disk.written_bytes.set(disk.written_bytes.get() + bytes as u64);
+        Ok(())
+    }
+
+    async fn read(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError> {
+        let mut found = Vec::with_capacity(lpids.len());
+        for some in lpids.chunks(self.limits.batched) {
+            found.extend(self.read_some(some).await?);
+        }
+        Ok(found)
+    }
+
+    fn stats(&self) -> PageStats {
+        let disk = &self.disk;
+        PageStats {
+            flushes: self.flushes.get(),
+            piece_bytes: self.piece_bytes.get(),
+            written_bytes: disk.written_bytes.get(),
+            read_bytes: disk.read_bytes.get(),
+            commands: disk.commands.get(),
+            ..PageStats::default()
+        }
+    }
+}

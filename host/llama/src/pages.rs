@@ -1,0 +1,89 @@
+//! The interface of a store of pages: pieces are flushed together, and pages read.
+
+use crate::error::StoreError;
+
+/// What a piece of a page is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The whole page: what was there before is void.
+    Base,
+    /// Changes of the page, which go before what is there.
+    Delta,
+}
+
+/// A piece of a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The number of the page.
+    pub lpid: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// Its bytes, at most [`Shape::page_bytes`].
+    pub bytes: Vec<u8>,
+}
+
+/// What a store takes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Bytes of a piece at the most.
+    pub page_bytes: usize,
+    /// Pieces of a page at the most, its base included. With 1 there are no deltas.
+    pub pieces: u32,
+    /// Pieces of a flush at the most.
+    pub flush_pieces: usize,
+    /// Pages at the most; their numbers are below.
+    pub pages: u64,
+}
+
+/// What a store has done, in commands and bytes at the interface of the drive.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct PageStats {
+    /// Flushes.
+    pub flushes: u64,
+    /// Bytes of pieces that the tree had flushed.
+    pub piece_bytes: u64,
+    /// Bytes written to the drive, with all that was added.
+    pub written_bytes: u64,
+    /// Bytes read from the drive.
+    pub read_bytes: u64,
+    /// Commands to the drive.
+    pub commands: u64,
+    /// Segments of the log that were emptied.
+    pub cleaned: u64,
+    /// Bytes of pieces that were moved for that.
+    pub moved_bytes: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Bytes of checkpoints.
+    pub checkpoint_bytes: u64,
+    /// Bytes of the host's memory that say where pages lie.
+    pub memory: u64,
+}
+
+/// A store of pages.
+///
+/// Flushes come one at a time; reads come at any time. What a read returns for pages that are flushed meanwhile is of no account: a
+/// tree has them in its cache.
+#[expect(async_fn_in_trait, reason = "everything is on one thread")]
+pub trait PageStore: 'static {
+    /// What it takes.
+    fn shape(&self) -> Shape;
+
+    /// Pages that certainly still fit, whatever their pieces.
+    fn room(&self) -> u64;
+
+    /// Makes pieces durable, all of them or, after a crash, none. In a flush a page has one piece.
+    ///
+    /// # Errors
+    /// Why it did not. Whether the pieces are there is not known then.
+    async fn flush(&self, pieces: Vec<Piece>) -> Result<(), StoreError>;
+
+    /// The pieces of pages, from the base on; none of a page that was never flushed.
+    ///
+    /// # Errors
+    /// Why it did not.
+    async fn read(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError>;
+
+    /// What it has done.
+    fn stats(&self) -> PageStats;
+}

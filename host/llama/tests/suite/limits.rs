@@ -1,0 +1,93 @@
+//! What does not fit is refused, and what is no store is left alone.
+
+use nandscape_host_llama::{Change, Config, Error, LogConfig, OpenError};
+use nandscape_sim::{Executor, Sim};
+
+use crate::rig::{Form, Rig};
+
+fn log() -> Form {
+    let log = LogConfig { page_bytes: 1_024, segment_bytes: 256 << 10, ..LogConfig::default() };
+    Form { is_offloaded: false, changes: &[], log, tree: Config { memory: 128 << 10, chain: 4 } }
+}
+
+fn with(form: Form, test: impl AsyncFnOnce(Sim, Rig)) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, form);
+    executor.block_on(test(sim, rig)).unwrap();
+}
+
+#[test]
+fn lengths_and_batches_are_bounded() {
+    with(log(), async |_, rig| {
+        let tree = rig.open().await.unwrap();
+        let most = (1_024 - 42 - 255) / 2 - 6;
+        tree.put(b"k", &vec![1; most - 1]).await.unwrap();
+        let error = tree.put(b"k", &vec![1; most]).await.unwrap_err();
+        assert_eq!(error, Error::Length { key: 1, value: most, max_key: 255, most });
+        assert!(tree.put(b"", b"v").await.is_err() && tree.put(&[1; 256], b"").await.is_err());
+        tree.put(&[1; 255], b"").await.unwrap();
+        assert_eq!(tree.get(&[1; 255]).await.unwrap(), Some(Vec::new()));
+        let many: Vec<Change> = (0..100u8).map(|number| Change::Put(vec![number], vec![number; 200])).collect();
+        let error = tree.apply(&many).await.unwrap_err();
+        let Error::Batch { changes: 100, most } = error else { panic!("{error}") };
+        assert_eq!(tree.get(&[5]).await.unwrap(), None, "nothing was changed");
+        assert_eq!(tree.apply(&many[..most]).await, Ok(0));
+        // The tree is higher now.
+        assert_eq!(tree.apply(&many[..2]).await, Ok(2));
+    });
+}
+
+#[test]
+fn a_full_store_says_so_and_can_be_emptied() {
+    with(log(), async |_, rig| {
+        let tree = rig.open().await.unwrap();
+        let (mut count, key) = (0u32, |number: u32| number.to_be_bytes());
+        let full = loop {
+            match tree.put(&key(count), &[7; 300]).await {
+                Ok(()) => count += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full, Error::Full);
+        assert!(count > 2_000, "{count} records");
+        // Deletions go on, again and again, and make room.
+        for round in 0..2 {
+            for number in (0..count).filter(|number| number % 3 > round) {
+                tree.delete(&key(number)).await.unwrap();
+            }
+        }
+        tree.commit().await.unwrap();
+        for number in (0..count).step_by(3) {
+            assert_eq!(tree.get(&key(number)).await.unwrap(), Some(vec![7; 300]), "record {number}");
+            tree.put(&key(number), &[8; 300]).await.unwrap();
+        }
+        assert_eq!(tree.scan(&[], usize::MAX).await.unwrap().len() as u32, count.div_ceil(3));
+    });
+}
+
+#[test]
+fn what_is_no_store_is_left_alone() {
+    let small = Form { tree: Config { memory: 10 << 10, chain: 4 }, ..log() };
+    with(small, async |_, rig| assert!(matches!(rig.open().await.err(), Some(OpenError::Size(_)))));
+    let pieces = Form { log: LogConfig { pieces: 6, ..log().log }, ..log() };
+    with(pieces, async |_, rig| assert!(matches!(rig.open().await.err(), Some(OpenError::Size(_)))));
+    let segments = Form { log: LogConfig { segment_bytes: 2 << 20, ..log().log }, ..log() };
+    with(segments, async |_, rig| assert!(matches!(rig.open().await.err(), Some(OpenError::Size(_)))));
+    let pages = Form { is_offloaded: true, ..log() };
+    with(pages, async |_, rig| assert_eq!(rig.open().await.err(), Some(OpenError::NoPages)));
+    // A log is no store of pages, and pages are no log.
+    let on_ox = Form { changes: &["ftl.kind=ox_block"], ..log() };
+    with(on_ox, async |_, rig| {
+        rig.open().await.unwrap().put(b"k", b"v").await.unwrap();
+        rig.crash().await;
+        let pages = rig.as_form(Form { is_offloaded: true, tree: Config::default(), ..on_ox });
+        assert!(matches!(pages.open().await.err(), Some(OpenError::Foreign(_))));
+    });
+    let pages = Form { is_offloaded: true, tree: Config::default(), ..on_ox };
+    with(pages, async |_, rig| {
+        rig.open().await.unwrap();
+        rig.crash().await;
+        assert!(matches!(rig.as_form(on_ox).open().await.err(), Some(OpenError::Foreign(_))));
+    });
+}

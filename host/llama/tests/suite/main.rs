@@ -1,0 +1,10 @@
+//! The Bw-tree on both forms of store: against a plain map, over crashes at any time, and at its limits.
+//!
+//! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
+
+mod crash;
+mod limits;
+mod reference;
+mod rig;
+#[path = "../../../kv/tests/suite/seeds.rs"]
+mod seeds;
