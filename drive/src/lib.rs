@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `drive` | the `Drive` trait |
+//! | `command` | commands to drives that are no controllers, checked |
 //! | `flash` | what a host that manages flash is told of it |
 //! | `controller` | the `Controller` trait |
 //! | `subsystem` | the `Subsystem` trait: several controllers of one drive |
@@ -27,6 +28,7 @@
 
 pub mod block_sizes;
 pub mod breakdown;
+pub mod command;
 pub mod conformance;
 pub mod controller;
 pub mod drive;

@@ -32,6 +32,7 @@ const LAYERS: &[Layer] = &[
     layer("sim", &[], &[]),
     layer("wire", &[], &[]),
     layer("drive", &["sim", "wire"], &["device", "lab"]),
+    layer("device/disk", GROUND, &[]),
     layer("device/media", GROUND, &["device/rig"]),
     layer("device/rig", &["device/media", "drive", "sim", "wire"], &[]),
     layer("device/ftl", &["device/media", "drive", "sim", "wire"], &["device/rig"]),

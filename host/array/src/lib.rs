@@ -8,7 +8,7 @@
 //! | `level` | which member holds which chunk |
 //! | `geometry` | the parts of a command in stripes and chunks |
 //! | `member` | the drives under it, and what their answers mean |
-//! | `command`, `serve` | a command, checked; from its submission to its end |
+//! | `serve` | a command, from its submission to its end |
 //! | `read` | the read of a stripe |
 //! | `tail` | policies: how reads are issued, and what busy answers lead to |
 //! | `rails` | a drive to read and a drive to write, which change roles |
@@ -25,7 +25,6 @@
 //! Left out: growing and reshaping; merging of sub-I/Os of neighbouring stripes; protection information and metadata.
 
 mod array;
-mod command;
 mod config;
 mod failure;
 mod flight;

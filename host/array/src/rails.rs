@@ -10,13 +10,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
+use nandscape_drive::command::{Command, Extent};
 use nandscape_drive::{Breakdown, Completion, Drive, DriveInfo, HostMem, Io, Issuer};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::array::ArrayError;
-use crate::command::{Command, Extent};
 use crate::flight::{Flight, Sent, all, longer};
 use crate::serve::LAYER;
 

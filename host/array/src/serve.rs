@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nandscape_drive::command::{Command, Extent};
 use nandscape_drive::{Breakdown, Completion, HostMem, Io};
 use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::array::{Core, Job, Paths};
-use crate::command::{Command, Extent};
 use crate::flight::{Flight, all, longer};
 use crate::geometry::Segments;
 use crate::member::Answer;

@@ -14,12 +14,21 @@ pub enum PredictorKind {
     /// [`MittSsd`](crate::predictor::MittSsd).
     #[default]
     Ssd,
+    /// [`MittNoop`](crate::predictor::MittNoop).
+    NoopDisk,
+    /// [`MittCfq`](crate::predictor::MittCfq).
+    CfqDisk,
 }
 
 impl PredictorKind {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, PredictorKind); 3] =
-        [("none", PredictorKind::None), ("told", PredictorKind::Told), ("ssd", PredictorKind::Ssd)];
+    pub const ALL: [(&str, PredictorKind); 5] = [
+        ("none", PredictorKind::None),
+        ("told", PredictorKind::Told),
+        ("ssd", PredictorKind::Ssd),
+        ("noop-disk", PredictorKind::NoopDisk),
+        ("cfq-disk", PredictorKind::CfqDisk),
+    ];
 
     /// The name.
     pub fn name(self) -> &'static str {
@@ -50,6 +59,10 @@ pub struct Config {
     pub resample: bool,
     /// How long it takes to reject a read.
     pub reject: Span,
+    /// Whether the next free time of a disk is corrected as commands end.
+    pub correct: bool,
+    /// The time of a turn of the scheduler `cfq` at priority 4.
+    pub slice: Span,
 }
 
 impl Default for Config {
@@ -66,6 +79,9 @@ impl Default for Config {
             resample: true,
             // Of the 5 us that a system call and its EBUSY take at the most (Li 3.1.3).
             reject: Span::from_us(5),
+            correct: true,
+            // Linux: slice_sync of CFQ.
+            slice: Span::from_ms(100),
         }
     }
 }
@@ -80,9 +96,9 @@ pub struct ConfigError {
 
 impl Config {
     /// The keys, with a line on each.
-    pub const KEYS: [(&str, &str); 10] = [
-        ("block.scheduler", "which command goes to the drive next: noop or ssd"),
-        ("block.predictor", "how long reads take: none, told or ssd"),
+    pub const KEYS: [(&str, &str); 12] = [
+        ("block.scheduler", "which command goes to the drive next: noop, ssd or cfq"),
+        ("block.predictor", "how long reads take: none, told, ssd, noop-disk or cfq-disk"),
         ("block.deadline", "the deadline of reads that carry none, such as 2ms; 0 is none"),
         ("block.hop", "by how much a read may be late before it is rejected, such as 300us"),
         ("block.depth", "commands at the drive at a time; 0 is no limit"),
@@ -91,6 +107,8 @@ impl Config {
         ("block.channels", "have an account of channels: true or false"),
         ("block.resample", "measure how long operations take as they end: true or false"),
         ("block.reject", "how long it takes to reject a read, such as 5us"),
+        ("block.correct", "correct the next free time of a disk as commands end: true or false"),
+        ("block.slice", "the time of a turn of the scheduler cfq at priority 4, such as 100ms"),
     ];
 
     /// Whether a change is one of the block layer.
@@ -126,10 +144,43 @@ impl Config {
             "block.channels" => self.channels = yes()?,
             "block.resample" => self.resample = yes()?,
             "block.reject" => self.reject = time()?,
+            "block.correct" => self.correct = yes()?,
+            "block.slice" => {
+                let slice = time()?;
+                if slice < SHORTEST_SLICE {
+                    return Err(wrong("a time from 1us on is"));
+                }
+                self.slice = slice;
+            }
             _ => {
                 let all: Vec<&str> = Config::KEYS.iter().map(|(key, _)| *key).collect();
                 return Err(bad(key, format!("there is no such key; valid are {}", all.join(", "))));
             }
+        }
+        Ok(())
+    }
+
+    /// Whether the settings go together.
+    ///
+    /// # Errors
+    /// Which one does not, and what would be valid.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let bad = |key: &str, problem: String| Err(ConfigError { key: key.to_owned(), problem });
+        let scheduler = match self.predictor {
+            PredictorKind::NoopDisk => SchedulerKind::Noop,
+            PredictorKind::CfqDisk => SchedulerKind::Cfq,
+            PredictorKind::None | PredictorKind::Told | PredictorKind::Ssd => self.scheduler,
+        };
+        if scheduler != self.scheduler {
+            let (predictor, is, valid) = (self.predictor.name(), self.scheduler.name(), scheduler.name());
+            let problem = format!(
+                "{predictor} knows the order of block.scheduler={valid}, which is valid with it, and {is} is set"
+            );
+            return bad("block.predictor", problem);
+        }
+        if self.scheduler == SchedulerKind::Cfq && self.depth == 0 {
+            let problem = "cfq has nothing to put in order where all goes to the drive at once; block.depth=1 and more are valid with it";
+            return bad("block.scheduler", problem.to_owned());
         }
         Ok(())
     }
@@ -139,6 +190,9 @@ impl Config {
         Some(self.deadline).filter(|deadline| !deadline.is_zero())
     }
 }
+
+/// The shortest turn.
+const SHORTEST_SLICE: Span = Span::from_us(1);
 
 /// A time of an hour at the most: longer ones are no deadlines.
 fn span(value: &str) -> Option<Span> {
@@ -169,7 +223,8 @@ mod tests {
         assert_eq!((config.depth, config.predict_only), (8, true));
         for (change, problem) in [
             ("block.scheduler=bfq", "valid are noop"),
-            ("block.predictor=x", "valid are none, told, ssd"),
+            ("block.predictor=x", "valid are none, told, ssd, noop-disk, cfq-disk"),
+            ("block.slice=0", "from 1us on"),
             ("block.deadline=soon", "a time such as"),
             ("block.deadline=999999h", "a time such as"),
             ("block.depth=-1", "a number of commands"),
@@ -180,6 +235,17 @@ mod tests {
             let error = config.clone().set(change).unwrap_err().to_string();
             assert!(error.contains(problem) && error.starts_with("block."), "{error}");
         }
+        for (changes, problem) in [
+            (&["block.scheduler=cfq"][..], "block.depth=1"),
+            (&["block.predictor=noop-disk", "block.scheduler=ssd"], "block.scheduler=noop"),
+            (&["block.predictor=cfq-disk", "block.depth=1"], "block.scheduler=cfq"),
+        ] {
+            let mut config = Config::default();
+            changes.iter().for_each(|change| config.set(change).unwrap());
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains(problem) && error.starts_with("block."), "{error}");
+        }
+        assert_eq!(Config::default().check(), Ok(()));
         assert!(Config::KEYS.iter().all(|(key, _)| Config::is_key(key)) && !Config::is_key("ftl.gc=1"));
     }
 }

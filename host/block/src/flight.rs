@@ -8,6 +8,7 @@ use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::vendor::FAST_FAIL;
 
 use crate::request::Request;
+use crate::tolerance::Tolerated;
 
 pub(crate) struct Flight {
     pub(crate) token: Token,
@@ -20,6 +21,8 @@ pub(crate) struct Flight {
     pub(crate) request: Request,
     /// What the predictor said of it, and calls it.
     pub(crate) predicted: Option<Predicted>,
+    /// How long it may be kept, of one that waits behind a scheduler with classes.
+    pub(crate) tolerated: Option<Tolerated>,
 }
 
 #[derive(Copy, Clone)]
@@ -27,6 +30,8 @@ pub(crate) struct Predicted {
     pub(crate) ticket: u64,
     pub(crate) latency: Span,
     pub(crate) wait: Span,
+    /// Without the wait.
+    pub(crate) takes: Span,
 }
 
 impl Flight {

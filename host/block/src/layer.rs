@@ -2,7 +2,8 @@
 //!
 //! A read with a deadline that it will miss ends at once with [`BUSY`], and DW0 says how long it would have waited, in microseconds. The
 //! same happens to one that still waits in the layer when it would be too late even without further waits: commands that came later
-//! may have gone before it. A read of several pages is rejected whole, for its pages are one prediction.
+//! may have gone before it. Where a scheduler has classes, it happens as soon as work of a higher class comes that makes a read late. A
+//! read of several pages is rejected whole, for its pages are one prediction.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -19,7 +20,8 @@ use crate::config::{Config, PredictorKind};
 use crate::flight::{Flight, Predicted, us};
 use crate::predictor::{Prediction, Predictor};
 use crate::request::Request;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Scheduler, SchedulerKind, Standing};
+use crate::tolerance::{Tolerance, Tolerated};
 
 /// The layer's name in breakdowns.
 pub const LAYER: &str = "block";
@@ -46,6 +48,7 @@ pub struct BlockLayer {
     /// Commands at the drive.
     sent: Cell<u32>,
     counted: RefCell<Accuracy>,
+    tolerance: RefCell<Tolerance>,
     me: Weak<BlockLayer>,
 }
 
@@ -60,11 +63,12 @@ impl BlockLayer {
     pub fn new(sim: &Sim, config: Config, predictor: Option<Rc<dyn Predictor>>) -> Rc<BlockLayer> {
         Rc::new_cyclic(|me| BlockLayer {
             sim: sim.clone(),
-            scheduler: RefCell::new(config.scheduler.make()),
+            scheduler: RefCell::new(config.scheduler.make(config.slice)),
             predictor,
             flights: RefCell::default(),
             sent: Cell::new(0),
             counted: RefCell::default(),
+            tolerance: RefCell::default(),
             me: me.clone(),
             config,
         })
@@ -131,12 +135,23 @@ impl BlockLayer {
             ticket: predictor.accept(&request, &prediction, request.arrived),
             latency: prediction.latency,
             wait: prediction.wait,
+            takes: prediction.latency.saturating_sub(prediction.wait),
         });
         let is_asked = self.config.predictor == PredictorKind::Told && request.deadline.is_some() && !only;
         let kept = Some((command, mem));
-        let flight = Flight { token, below: Rc::downgrade(below), kept, is_sent: false, is_asked, request, predicted };
+        let flight = Flight {
+            token,
+            below: Rc::downgrade(below),
+            kept,
+            is_sent: false,
+            is_asked,
+            request,
+            predicted,
+            tolerated: None,
+        };
         let key = self.flights.borrow_mut().insert(flight);
         self.scheduler.borrow_mut().push(key.to_bits(), &request);
+        self.overtake(key, only);
         self.dispatch();
         self.watch_over(key, &request, predicted, only);
     }
@@ -162,7 +177,7 @@ impl BlockLayer {
     /// Sends what the drive may have.
     fn dispatch(self: &Rc<Self>) {
         while self.config.depth == 0 || self.sent.get() < self.config.depth {
-            let next = self.scheduler.borrow_mut().pop();
+            let next = self.scheduler.borrow_mut().pop(self.sim.now());
             let Some(key) = next else { return };
             self.send(Key::from_bits(key));
         }
@@ -174,6 +189,9 @@ impl BlockLayer {
             // One that was rejected or cancelled meanwhile is not there any more.
             let Some(flight) = flights.get_mut(key) else { return };
             let Some((entry, mem)) = flight.entry(flight.is_asked) else { return };
+            if !flight.is_sent {
+                self.goes(key, flight);
+            }
             flight.is_sent = true;
             if !flight.is_asked {
                 flight.kept = None;
@@ -189,6 +207,45 @@ impl BlockLayer {
         }
     }
 
+    /// A command goes to the drive for the first time.
+    fn goes(&self, key: Key, flight: &mut Flight) {
+        let (Some(predictor), Some(predicted)) = (&self.predictor, &mut flight.predicted) else { return };
+        predictor.sent(predicted.ticket, self.sim.now());
+        // What has gone before it meanwhile was not known when it came.
+        let more = self.untolerate(key, flight.tolerated.take());
+        predicted.latency += more;
+        predicted.wait += more;
+    }
+
+    fn untolerate(&self, key: Key, tolerated: Option<Tolerated>) -> Span {
+        tolerated.map_or(Span::ZERO, |tolerated| self.tolerance.borrow_mut().leave(key.to_bits(), tolerated))
+    }
+
+    /// A command has come: it goes before those of lower classes that wait, and rejects the reads that it makes late. Those of higher
+    /// classes that come later may do the same to it.
+    fn overtake(&self, key: Key, only: bool) {
+        if self.config.scheduler != SchedulerKind::Cfq {
+            return;
+        }
+        let (late, takes) = {
+            let mut flights = self.flights.borrow_mut();
+            let Some(Flight { request, predicted: Some(predicted), tolerated, .. }) = flights.get_mut(key) else {
+                return;
+            };
+            let class = Standing::of(request).class;
+            if let Some(deadline) = request.deadline {
+                let more = (deadline + self.config.hop).saturating_sub(predicted.latency);
+                let more = if only { Span::MAX } else { more };
+                *tolerated = Some(self.tolerance.borrow_mut().wait(key.to_bits(), class, more));
+            }
+            (self.tolerance.borrow_mut().goes_before(class, predicted.takes), predicted.takes)
+        };
+        for late in late {
+            let wait = self.flights.borrow().get(Key::from_bits(late)).and_then(|flight| flight.predicted);
+            self.overtaken(Key::from_bits(late), wait.map_or(takes, |predicted| predicted.wait + takes));
+        }
+    }
+
     /// Rejects a read that still waits here when it would be late even if it went now.
     fn watch_over(self: &Rc<Self>, key: Key, request: &Request, predicted: Option<Predicted>, only: bool) {
         let waits = self.flights.borrow().get(key).is_some_and(|flight| !flight.is_sent);
@@ -196,8 +253,7 @@ impl BlockLayer {
         if only || !waits {
             return;
         }
-        let alone = predicted.latency.saturating_sub(predicted.wait);
-        let last = request.arrived + (deadline + self.config.hop).saturating_sub(alone);
+        let last = request.arrived + (deadline + self.config.hop).saturating_sub(predicted.takes);
         let (sim, layer) = (self.sim.clone(), self.me.clone());
         self.sim.spawn(async move {
             sim.sleep_until(last).await;
@@ -222,6 +278,10 @@ impl BlockLayer {
         drop(flights);
         if let (Some(predictor), Some(predicted)) = (&self.predictor, flight.predicted) {
             predictor.dropped(predicted.ticket, self.sim.now());
+            if self.config.scheduler == SchedulerKind::Cfq {
+                self.untolerate(key, flight.tolerated);
+                self.tolerance.borrow_mut().takes_back(Standing::of(&flight.request).class, predicted.takes);
+            }
         }
         Some(flight)
     }

@@ -9,6 +9,7 @@
 //! | `request` | what schedulers and predictors know of a command |
 //! | `scheduler` | which command that waits goes to the drive next |
 //! | `predictor` | how long a read will take |
+//! | `tolerance` | reads that work of a higher class makes late |
 //! | `accuracy` | how right predictions were |
 //! | `group` | one deadline for several reads |
 //!
@@ -23,6 +24,7 @@ mod layer;
 pub mod predictor;
 mod request;
 pub mod scheduler;
+mod tolerance;
 
 pub use accuracy::Accuracy;
 pub use config::{Config, ConfigError, PredictorKind};

@@ -76,8 +76,15 @@ impl BlockReport {
 /// # Errors
 /// When the predictor does not know such a drive, or another one is told of its flash.
 pub fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<BlockLayer>, String> {
+    config.check().map_err(|error| error.to_string())?;
     let predictor = match config.predictor {
         PredictorKind::None | PredictorKind::Told => None,
+        PredictorKind::NoopDisk | PredictorKind::CfqDisk => {
+            let name = config.predictor.name();
+            return Err(format!(
+                "block.predictor: {name} knows disks, and this drive is flash; none, told and ssd are valid for it"
+            ));
+        }
         PredictorKind::Ssd => Some(mitt(sim, ssd, priority, config)? as Rc<dyn Predictor>),
     };
     Ok(BlockLayer::new(sim, config.clone(), predictor))

@@ -5,12 +5,25 @@
 //! | `ssd` | by an account of chips and channels (MittSSD) |
 //! | `chip` | the account of a chip |
 //! | `times` | how long operations of flash take |
+//! | `noop_disk` | by the next free time of a disk that serves in order of arrival (MittNoop) |
+//! | `cfq_disk` | by that, and by what waits for each process (MittCFQ) |
+//! | `line` | the account of a disk |
+//! | `profile`, `calibrate` | how long a disk takes, by distance and size; the run that measures it |
 
+mod calibrate;
+mod cfq_disk;
 mod chip;
+mod line;
+mod noop_disk;
+mod profile;
 mod ssd;
 mod times;
 
+pub use calibrate::calibrate;
+pub use cfq_disk::MittCfq;
 pub use chip::Order;
+pub use noop_disk::MittNoop;
+pub use profile::DiskProfile;
 pub use ssd::{Flash, MittSsd};
 pub use times::FlashTimes;
 
@@ -39,6 +52,9 @@ pub trait Predictor {
 
     /// The command is let in. The result names it.
     fn accept(&self, request: &Request, prediction: &Prediction, now: Time) -> u64;
+
+    /// The command of that name goes to the drive.
+    fn sent(&self, _ticket: u64, _now: Time) {}
 
     /// The command of that name has ended.
     fn ended(&self, ticket: u64, now: Time);

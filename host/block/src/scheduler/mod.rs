@@ -4,12 +4,20 @@
 //! |---|---|
 //! | `noop` | the first that came |
 //! | `ssd` | reads before writes |
+//! | `cfq` | classes, and in each the processes in turn |
+//! | `standing` | the class and the priority of a command |
 
+mod cfq;
 mod noop;
 mod ssd;
+mod standing;
 
+use nandscape_sim::{Span, Time};
+
+pub use cfq::Cfq;
 pub use noop::Noop;
 pub use ssd::SsdAware;
+pub use standing::{Class, Standing};
 
 use crate::request::Request;
 
@@ -19,7 +27,7 @@ pub trait Scheduler {
     fn push(&mut self, key: u64, request: &Request);
 
     /// The next one; `None` if none waits.
-    fn pop(&mut self) -> Option<u64>;
+    fn pop(&mut self, now: Time) -> Option<u64>;
 }
 
 /// The policies that a user may name.
@@ -30,22 +38,26 @@ pub enum SchedulerKind {
     Noop,
     /// [`SsdAware`].
     Ssd,
+    /// [`Cfq`].
+    Cfq,
 }
 
 impl SchedulerKind {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, SchedulerKind); 2] = [("noop", SchedulerKind::Noop), ("ssd", SchedulerKind::Ssd)];
+    pub const ALL: [(&str, SchedulerKind); 3] =
+        [("noop", SchedulerKind::Noop), ("ssd", SchedulerKind::Ssd), ("cfq", SchedulerKind::Cfq)];
 
     /// The name.
     pub fn name(self) -> &'static str {
         SchedulerKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// A new one.
-    pub fn make(self) -> Box<dyn Scheduler> {
+    /// A new one; `slice` is the time of a turn of those that have turns.
+    pub fn make(self, slice: Span) -> Box<dyn Scheduler> {
         match self {
             SchedulerKind::Noop => Box::<Noop>::default(),
             SchedulerKind::Ssd => Box::<SsdAware>::default(),
+            SchedulerKind::Cfq => Box::new(Cfq::new(slice)),
         }
     }
 }
@@ -53,8 +65,6 @@ impl SchedulerKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nandscape_sim::Time;
-
     pub(super) fn request(is_read: bool) -> Request {
         let arrived = Time::from_ns(0);
         Request { is_read, slba: 0, blocks: 8, class: 0, tenant: 0, deadline: None, arrived }
@@ -63,9 +73,9 @@ mod tests {
     #[test]
     fn each_names_all_that_waits_once() {
         for (name, kind) in SchedulerKind::ALL {
-            let mut scheduler = kind.make();
+            let mut scheduler = kind.make(Span::from_ms(100));
             (0..100).for_each(|key| scheduler.push(key, &request(key % 3 == 0)));
-            let mut popped: Vec<u64> = std::iter::from_fn(|| scheduler.pop()).collect();
+            let mut popped: Vec<u64> = std::iter::from_fn(|| scheduler.pop(Time::from_ns(0))).collect();
             popped.sort_unstable();
             assert_eq!(popped, (0..100).collect::<Vec<_>>(), "{name}");
         }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use nandscape_sim::Time;
+
 use super::Scheduler;
 use crate::request::Request;
 
@@ -14,7 +16,7 @@ impl Scheduler for Noop {
         self.0.push_back(key);
     }
 
-    fn pop(&mut self) -> Option<u64> {
+    fn pop(&mut self, _: Time) -> Option<u64> {
         self.0.pop_front()
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use nandscape_sim::Time;
+
 use super::Scheduler;
 use crate::request::Request;
 
@@ -23,7 +25,7 @@ impl Scheduler for SsdAware {
         if request.is_read { self.reads.push_back(key) } else { self.others.push_back(key) }
     }
 
-    fn pop(&mut self) -> Option<u64> {
+    fn pop(&mut self, _: Time) -> Option<u64> {
         let is_due = self.passed >= BEFORE_A_WRITE || self.reads.is_empty();
         if is_due && let Some(key) = self.others.pop_front() {
             self.passed = 0;
@@ -44,7 +46,7 @@ mod tests {
         let mut scheduler = SsdAware::default();
         (0..4).for_each(|key| scheduler.push(key, &request(false)));
         (100..140).for_each(|key| scheduler.push(key, &request(true)));
-        let order: Vec<u64> = std::iter::from_fn(|| scheduler.pop()).collect();
+        let order: Vec<u64> = std::iter::from_fn(|| scheduler.pop(Time::from_ns(0))).collect();
         let places: Vec<usize> = (0..4).map(|key| order.iter().position(|at| *at == key).unwrap()).collect();
         assert_eq!(places, [16, 33, 42, 43]);
     }

@@ -3,5 +3,6 @@
 mod accuracy;
 mod conformance;
 mod deadlines;
+mod disks;
 mod hostile;
 mod rig;

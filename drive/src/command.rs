@@ -1,35 +1,52 @@
-//! Commands to an array, checked as a drive checks them.
+//! Commands to a drive that is no NVMe controller (an array, a disk), checked as a controller checks them (NVM 3.3; Base 4.1).
+//!
+//! Left out: Copy, Write Uncorrectable, metadata and protection information, which such drives do not have.
 
-use nandscape_drive::{DriveInfo, HostMem, Io};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::io::{Cdw12, DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 use zerocopy::FromBytes;
 
+use crate::drive::DriveInfo;
+use crate::io::Io;
+use crate::mem::HostMem;
+
 /// Blocks of a command.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Extent {
-    pub(crate) slba: u64,
-    pub(crate) blocks: u32,
+pub struct Extent {
+    /// The first logical block.
+    pub slba: u64,
+    /// Logical blocks, one at the least.
+    pub blocks: u32,
 }
 
 /// A command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Command {
+pub enum Command {
+    /// Read.
     Read(Extent),
+    /// Write.
     Write(Extent),
+    /// Compare.
     Compare(Extent),
+    /// Verify.
     Verify(Extent),
+    /// Write Zeroes.
     Zeroes(Extent),
+    /// Dataset Management that deallocates ranges of blocks.
     Deallocate(Vec<(u64, u32)>),
     /// Attributes of ranges that change nothing.
     Hints,
+    /// Flush.
     Flush,
 }
 
 impl Command {
     /// The command, if all is right with it.
-    pub(crate) fn parse(io: &Io, info: &DriveInfo) -> Result<Command, Status> {
+    ///
+    /// # Errors
+    /// The status of a command with a field that is not valid.
+    pub fn parse(io: &Io, info: &DriveInfo) -> Result<Command, Status> {
         let entry = &io.command;
         let opcode = IoOpcode(entry.opcode);
         let is_known = matches!(

@@ -1,0 +1,23 @@
+//! A magnetic disk as a [`Drive`](nandscape_drive::Drive): the drive behind the block layer of MittNoop and MittCFQ (Li 3.1.6).
+//!
+//! | file | what |
+//! |---|---|
+//! | `spec` | what a data sheet says of a disk |
+//! | `mechanics` | where the arm is, where the platters are, and how long a command takes |
+//! | `data` | the contents |
+//! | `disk` | the drive: commands one at a time, in order of arrival |
+//!
+//! A disk has one arm, so it serves one command at a time. The platters turn all the time: how long a command waits for its first sector
+//! depends on when it comes, and a host that does not see the platters cannot know it.
+//!
+//! Left out: reordering by the disk (NCQ), the cache for reads and for writes, zones with more sectors on outer tracks, replaced sectors,
+//! the time of the host's link, and failures. Copy and Write Uncorrectable are no commands of a disk. A deallocation changes nothing.
+#![forbid(unsafe_code)]
+
+mod data;
+mod disk;
+mod mechanics;
+mod spec;
+
+pub use disk::{Counters, Disk};
+pub use spec::{DiskSpec, Seek, SpecError};
