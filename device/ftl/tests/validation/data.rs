@@ -13,7 +13,8 @@ use nandscape_device_ftl::ftl::Milestone;
 use nandscape_device_ftl::page::PageReader;
 use nandscape_device_ftl::{Destination, Extent, Ftl, PageFtl, ReadError, Reader, Unreadable, WearConfig};
 use nandscape_device_media::{
-    Cell, Ecc, Features, Media, PlaneMode, Priority, ProgramUnit, ReadRetry, Registers, StoreKind, Suspend,
+    Cell, Ecc, Features, Interleaving, Media, PlaneMode, Priority, ProgramUnit, ReadRetry, Registers, StoreKind,
+    Suspend,
 };
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Rng, Seed, Sim, Span, Wait};
@@ -252,6 +253,7 @@ fn draw_featured_setup(rng: &mut Rng, case: u64) -> Setup {
         command: us(pick(0, 1)),
         planes: PlaneMode::ALL[pick(0, 2) as usize].1,
         program_unit: ProgramUnit::ALL[pick(0, 1) as usize].1,
+        interleaving: Interleaving::ALL[pick(0, 1) as usize].1,
         cache_read: pick(0, 1) == 1,
         cache_program: pick(0, 1) == 1,
         ecc: Ecc { time: us(pick(0, 3)), codeword: 2_048, engines: pick(0, 2), pipelined: pick(0, 1) == 1 },
