@@ -26,8 +26,8 @@ fn passes(spec: &DiskSpec) {
 
 #[test]
 fn the_checks_of_drives() {
-    // The first 100 cylinders of the large one: the checks have a model of each block.
-    passes(&DiskSpec { cylinders: 100, ..DiskSpec::constellation_2() });
+    // The first 16 cylinders of the large one: the checks have a model of each block.
+    passes(&DiskSpec { cylinders: 16, ..DiskSpec::constellation_2() });
     passes(&small());
     passes(&DiskSpec { keeps_data: false, ..small() });
 }

@@ -1,10 +1,15 @@
 //! The account of a chip: until when it is busy with what goes before a new read.
 //!
 //! A chip serves in order of arrival, or reads of hosts before anything else ([`Order`]). With the second, what waits behind reads is a
-//! queue whose first operation begins when the last read has ended.
+//! queue whose first operation begins when the last read has ended. A second register takes a page to program in early, while another
+//! page is programmed or a block is erased, and at no other time: while a page is sensed, the register is where that page leaves.
+//!
+//! The host hears of the end of a read after the chip has gone on. A read that comes in between finds the chip at what has waited behind
+//! the other.
 
 use std::collections::VecDeque;
 
+use nandscape_drive::flash::FlashKind;
 use nandscape_sim::{Span, Time};
 
 /// The order in which chips serve, which the host's FTL has decided.
@@ -25,6 +30,34 @@ pub(super) struct Place {
     shift: i64,
     takes: Span,
     is_in_order: bool,
+    /// The number of one that waits behind reads.
+    number: u64,
+}
+
+/// An operation that waits behind reads.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Behind {
+    pub(super) kind: FlashKind,
+    /// Its time in the array.
+    pub(super) array: Span,
+    /// Its time on the channel, which counts unless it passes beside the operation before it.
+    pub(super) moving: Span,
+}
+
+impl Behind {
+    /// Whether a page to program may be taken in meanwhile.
+    fn lets_in(&self) -> bool {
+        matches!(self.kind, FlashKind::Program | FlashKind::Erase)
+    }
+}
+
+/// One that the chip has begun with.
+#[derive(Copy, Clone)]
+struct Inside {
+    number: u64,
+    operation: Behind,
+    /// What it keeps the chip.
+    takes: Span,
 }
 
 /// See the file.
@@ -34,11 +67,15 @@ pub(super) struct Chip {
     /// Operations served in order that it has not ended, and the time that they take at the chip.
     before: u32,
     owed: Span,
-    /// Those of the others that it has begun with, the first of which is in work. It takes the next one in when it has a second register.
-    inside: VecDeque<Span>,
-    most_inside: usize,
+    /// Those of the others that it has begun with, the first of which is in work, with what they keep the chip.
+    inside: VecDeque<Inside>,
+    has_second_register: bool,
     /// What waits behind reads.
-    behind: VecDeque<Span>,
+    behind: VecDeque<(u64, Behind)>,
+    /// The number of the next one.
+    next: u64,
+    /// When the last operation served in order has left the chip.
+    left: u64,
     /// Corrections of `free` so far.
     shift: i64,
 }
@@ -51,15 +88,25 @@ impl Chip {
             before: 0,
             owed: Span::ZERO,
             inside: VecDeque::new(),
-            most_inside: if has_second_register { 2 } else { 1 },
+            has_second_register,
             behind: VecDeque::new(),
+            next: 0,
+            left: 0,
             shift: 0,
         }
     }
 
     /// When it could begin with a new read that reaches it at `at`.
     pub(super) fn begins(&self, at: Time) -> Time {
-        Time::from_ns(self.free.max(at.ns()))
+        let begun = self.goes_on(at).map_or(0, |takes| self.left.saturating_add(takes.ns()));
+        Time::from_ns(self.free.max(at.ns()).max(begun))
+    }
+
+    /// Whether it has gone on with what waits behind reads before one that comes at `at`, though the host has not heard of the end of
+    /// the last read: how long that takes.
+    fn goes_on(&self, at: Time) -> Option<Span> {
+        let has_left = self.before > 0 && self.left <= at.ns() && self.inside.is_empty();
+        if has_left { self.next_takes() } else { None }
     }
 
     /// Whether it has nothing to do.
@@ -67,20 +114,29 @@ impl Chip {
         self.before == 0 && self.inside.is_empty() && self.behind.is_empty()
     }
 
-    /// An operation that is served in order, and is to end `tail` after the chip is done with it.
-    pub(super) fn add(&mut self, at: Time, takes: Span, tail: Span) -> Place {
+    /// An operation that is served in order. Its data has left `out` after the chip is done with it, and it is to end `tail` after that.
+    pub(super) fn add(&mut self, at: Time, takes: Span, out: Span, tail: Span) -> Place {
+        if let Some(takes) = self.goes_on(at)
+            && let Some((number, operation)) = self.behind.pop_front()
+        {
+            self.inside.push_back(Inside { number, operation, takes });
+            self.free = self.free.max(self.left.saturating_add(takes.ns()));
+        }
         let done = self.begins(at) + takes;
         self.free = done.ns();
         self.before += 1;
         self.owed += takes;
-        Place { end: done + tail, shift: self.shift, takes, is_in_order: true }
+        self.left = (done + out).ns();
+        Place { end: done + out + tail, shift: self.shift, takes, is_in_order: true, number: 0 }
     }
 
     /// An operation that waits behind reads.
-    pub(super) fn add_behind(&mut self, now: Time, takes: Span) -> Place {
-        self.behind.push_back(takes);
+    pub(super) fn add_behind(&mut self, now: Time, operation: Behind) -> Place {
+        let number = self.next;
+        self.next += 1;
+        self.behind.push_back((number, operation));
         self.settle(now);
-        Place { end: now, shift: self.shift, takes, is_in_order: false }
+        Place { end: now, shift: self.shift, takes: operation.array, is_in_order: false, number }
     }
 
     /// An operation has ended: what was wrong with its time holds for all that come after it.
@@ -90,10 +146,14 @@ impl Chip {
             let moved = self.shift - place.shift;
             self.correct(now.ns() as i64 - (place.end.ns() as i64).saturating_add(moved));
         } else {
-            self.inside.pop_front();
-            // What has waited for it begins now.
-            let left: Span = self.inside.iter().copied().sum();
-            self.correct((now + left + self.owed).ns() as i64 - self.free as i64);
+            self.behind.retain(|(number, _)| *number != place.number);
+            let before = self.inside.len();
+            self.inside.retain(|inside| inside.number != place.number);
+            if self.inside.len() < before {
+                // What has waited for it begins now.
+                let left: Span = self.inside.iter().map(|inside| inside.takes).sum();
+                self.correct((now + left + self.owed).ns() as i64 - self.free as i64);
+            }
         }
         self.settle(now);
     }
@@ -119,6 +179,7 @@ impl Chip {
     fn correct(&mut self, off: i64) {
         self.shift += off;
         self.free = self.free.saturating_add_signed(off);
+        self.left = self.left.saturating_add_signed(off);
     }
 
     /// Begins with what may begin.
@@ -127,10 +188,24 @@ impl Chip {
             (self.free, self.owed) = (now.ns(), Span::ZERO);
         }
         self.free = self.free.max(now.ns());
-        while self.before == 0 && self.inside.len() < self.most_inside {
-            let Some(next) = self.behind.pop_front() else { return };
-            self.inside.push_back(next);
-            self.free = self.free.saturating_add(next.ns());
+        while self.before == 0
+            && let Some(takes) = self.next_takes()
+            && let Some((number, operation)) = self.behind.pop_front()
+        {
+            self.inside.push_back(Inside { number, operation, takes });
+            self.free = self.free.saturating_add(takes.ns());
+        }
+    }
+
+    /// How long the next operation keeps the chip, if it may enter now.
+    fn next_takes(&self) -> Option<Span> {
+        let (_, next) = self.behind.front()?;
+        match self.inside.len() {
+            0 => Some(next.array + next.moving),
+            1 if self.has_second_register && next.kind == FlashKind::Program && self.inside[0].operation.lets_in() => {
+                Some(next.array)
+            }
+            _ => None,
         }
     }
 }
@@ -142,11 +217,15 @@ mod tests {
     const US: fn(u64) -> Span = Span::from_us;
     const AT: fn(u64) -> Time = |us| Time::from_ns(us * 1_000);
 
+    fn behind(kind: FlashKind, us: u64) -> Behind {
+        Behind { kind, array: US(us), moving: Span::ZERO }
+    }
+
     #[test]
     fn operations_in_order_add_up_and_an_error_is_corrected_once() {
         let mut chip = Chip::new(false);
-        let first = chip.add(AT(0), US(100), US(10));
-        let second = chip.add(AT(0), US(100), US(10));
+        let first = chip.add(AT(0), US(100), US(0), US(10));
+        let second = chip.add(AT(0), US(100), US(0), US(10));
         assert_eq!(chip.begins(AT(0)), AT(200));
         // The first takes 30 us longer, and the second as long as was said.
         chip.end(&first, AT(140));
@@ -158,10 +237,10 @@ mod tests {
     #[test]
     fn what_waits_behind_reads_begins_when_they_have_ended() {
         let mut chip = Chip::new(false);
-        let program = chip.add_behind(AT(0), US(500));
-        let erase = chip.add_behind(AT(0), US(3_000));
+        let program = chip.add_behind(AT(0), behind(FlashKind::Program, 500));
+        let erase = chip.add_behind(AT(0), behind(FlashKind::Erase, 3_000));
         assert_eq!(chip.begins(AT(100)), AT(500));
-        let read = chip.add(AT(100), US(50), US(0));
+        let read = chip.add(AT(100), US(50), US(0), US(0));
         assert_eq!(chip.begins(AT(100)), AT(550), "the erase comes after the read");
         chip.end(&program, AT(500));
         assert_eq!(chip.begins(AT(500)), AT(550));
@@ -174,13 +253,47 @@ mod tests {
     #[test]
     fn a_second_register_takes_the_next_one_in_before_a_read() {
         let mut chip = Chip::new(true);
-        let programs: Vec<Place> = (0..3).map(|_| chip.add_behind(AT(0), US(500))).collect();
+        let programs: Vec<Place> = (0..3).map(|_| chip.add_behind(AT(0), behind(FlashKind::Program, 500))).collect();
         assert_eq!(chip.begins(AT(0)), AT(1_000), "the third is outside");
-        let read = chip.add(AT(100), US(50), US(0));
+        let read = chip.add(AT(100), US(50), US(0), US(0));
         chip.end(&programs[0], AT(510));
         assert_eq!(chip.begins(AT(510)), AT(1_060), "the read goes before the third");
         chip.end(&programs[1], AT(1_010));
         chip.end(&read, AT(1_060));
         assert_eq!(chip.begins(AT(1_060)), AT(1_560));
+    }
+    #[test]
+    fn a_page_to_program_is_not_taken_in_while_another_is_sensed() {
+        let mut chip = Chip::new(true);
+        let sensed = chip.add_behind(AT(0), behind(FlashKind::Read, 50));
+        let program = Behind { moving: US(20), ..behind(FlashKind::Program, 500) };
+        let program = chip.add_behind(AT(0), program);
+        assert_eq!(chip.begins(AT(10)), AT(50), "a read goes before the program");
+        let read = chip.add(AT(10), US(60), US(0), US(0));
+        chip.end(&sensed, AT(50));
+        chip.end(&read, AT(110));
+        assert_eq!(chip.begins(AT(110)), AT(630), "its page is moved while nothing else is in work");
+        let erase = chip.add_behind(AT(120), behind(FlashKind::Erase, 3_000));
+        assert_eq!(chip.begins(AT(120)), AT(630), "an erase is not taken in early");
+        chip.end(&program, AT(630));
+        let _ = chip.add_behind(AT(640), behind(FlashKind::Program, 500));
+        assert_eq!(chip.begins(AT(640)), AT(4_130), "beside an erase a page is");
+        chip.end(&erase, AT(3_630));
+        assert_eq!(chip.begins(AT(3_630)), AT(4_130));
+    }
+    #[test]
+    fn a_read_that_comes_before_the_host_has_heard_of_the_last_one_waits_for_what_has_begun() {
+        let mut chip = Chip::new(true);
+        let first = chip.add(AT(0), US(50), US(10), US(15));
+        let erase = chip.add_behind(AT(5), behind(FlashKind::Erase, 3_000));
+        assert_eq!(chip.begins(AT(40)), AT(50), "the chip still has the first");
+        // The host hears of its end at 75.
+        assert_eq!(chip.begins(AT(65)), AT(3_060));
+        let second = chip.add(AT(65), US(50), US(10), US(15));
+        chip.end(&first, AT(75));
+        assert_eq!(chip.begins(AT(75)), AT(3_110));
+        chip.end(&erase, AT(3_060));
+        chip.end(&second, AT(3_135));
+        assert_eq!(chip.begins(AT(3_135)), AT(3_135));
     }
 }

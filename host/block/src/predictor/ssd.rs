@@ -18,7 +18,7 @@ use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span, Time};
 use smallvec::SmallVec;
 
-use super::chip::{Chip, Order, Place};
+use super::chip::{Behind, Chip, Order, Place};
 use super::times::{FlashTimes, renewed};
 use super::{Prediction, Predictor};
 use crate::config::Config;
@@ -175,7 +175,7 @@ impl Predictor for MittSsd {
             let free = Time::from_ns(if self.channels_count { state.channels[page.channel as usize] } else { 0 });
             let end = sensed.max(free) + moving + overhead;
             let done = chip.begins(now) + takes;
-            let place = chip.add(now, takes, end.since(done));
+            let place = chip.add(now, takes, end.since(done).saturating_sub(overhead), overhead);
             if end >= latest {
                 (last, latest) = (places.len(), end);
             }
@@ -229,8 +229,8 @@ impl FlashWatch for MittSsd {
         // What follows another operation has its page moved meanwhile.
         let takes = if self.flash.sheet.overlaps && !chip.is_idle() { at_array } else { at_array + moving };
         let place = match self.flash.order {
-            Order::Fifo => chip.add(now, takes, Span::ZERO),
-            Order::ReadsFirst => chip.add_behind(now, takes),
+            Order::Fifo => chip.add(now, takes, Span::ZERO, Span::ZERO),
+            Order::ReadsFirst => chip.add_behind(now, Behind { kind: op.kind, array: at_array, moving }),
         };
         let on_channel = if op.holds_channel { op.hold } else { moving };
         state.use_channel(op.channel, now, on_channel);

@@ -154,7 +154,7 @@ fn predictions_behind_cfq_do_not_drift_either() {
 
 #[test]
 fn the_checks_of_drives_behind_both() {
-    let spec = DiskSpec { cylinders: 100, ..DiskSpec::constellation_2() };
+    let spec = DiskSpec { cylinders: 16, ..DiskSpec::constellation_2() };
     let profile = profile(&spec, 10);
     for settings in [
         &["block.predictor=noop-disk"][..],
