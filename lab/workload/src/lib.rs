@@ -76,5 +76,5 @@ pub use request::{Request, RequestSource, RequestStream, SourceError, TimedReque
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
 pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError, count, number, rates, runtime};
-pub use ycsb::{Choice, Mix, Phase, Table as RecordTable, Ycsb};
+pub use ycsb::{Choice, Chooser, Mix, Operation, Phase, Table as RecordTable, Ycsb};
 pub use zoned::{ZoneLimits, ZoneWords, Zoned};

@@ -50,6 +50,8 @@ pub struct LogConfig {
     pub checkpoint: Option<Span>,
     /// Whether the drive is told which segments are empty.
     pub trim: bool,
+    /// Bytes of the drive that a log that is made may have, from the beginning; all of it unless said otherwise.
+    pub space: Option<u64>,
     /// The identity of a log that is made: it differs from that of any log that was there before.
     pub id: u64,
 }
@@ -63,6 +65,7 @@ impl Default for LogConfig {
             pieces: 5,
             checkpoint: Some(Span::from_s(10)),
             trim: true,
+            space: None,
             id: 1,
         }
     }

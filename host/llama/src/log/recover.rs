@@ -42,7 +42,8 @@ pub(super) async fn open(host: &Host, drive: Rc<dyn Drive>, config: LogConfig) -
 
 /// Where everything of a new log lies.
 fn layout(config: &LogConfig, info: &DriveInfo) -> Result<Layout, OpenError> {
-    let LogConfig { page_bytes, segment_bytes, pieces, id, .. } = *config;
+    let LogConfig { page_bytes, segment_bytes, pieces, id, space, .. } = *config;
+    let all = space.unwrap_or(u64::MAX).min(info.bytes());
     let wrong = |text: String| Err(OpenError::Size(text));
     if !(1_024..=65_536).contains(&page_bytes) || !(1..=MOST_PIECES).contains(&pieces) {
         return wrong(format!(
@@ -55,15 +56,14 @@ fn layout(config: &LogConfig, info: &DriveInfo) -> Result<Layout, OpenError> {
         ));
     }
     // More pages than fill the log when they are half full.
-    let pages = info.bytes() / u64::from(page_bytes) * 5 / 4;
+    let pages = all / u64::from(page_bytes) * 5 / 4;
     let checkpoint_bytes = form::checkpoint_bytes(pages).next_multiple_of(ALIGN);
-    let left = info.bytes().saturating_sub(ALIGN + 2 * checkpoint_bytes);
+    let left = all.saturating_sub(ALIGN + 2 * checkpoint_bytes);
     let segments = u32::try_from(left / u64::from(segment_bytes)).unwrap_or(u32::MAX - 1);
     if segments < LEAST || !ALIGN.is_multiple_of(info.lba_bytes.into()) {
         return wrong(format!(
-            "a drive of {} bytes in blocks of {} has {segments} segments of {segment_bytes} bytes; {LEAST} are the least, and \
-             blocks have {ALIGN} bytes at the most",
-            info.bytes(),
+            "{all} bytes in blocks of {} have {segments} segments of {segment_bytes} bytes; {LEAST} are the least, and blocks \
+             have {ALIGN} bytes at the most",
             info.lba_bytes
         ));
     }

@@ -103,10 +103,14 @@ impl State {
         match says {
             Says::Base => {
                 chain.iter().for_each(|old| self.live[old.segment as usize] -= u64::from(old.bytes));
-                chain.clear();
+                // Memory for each page: no more than it needs.
+                *chain = Vec::with_capacity(1);
                 chain.push(place);
             }
-            Says::Delta => chain.push(place),
+            Says::Delta => {
+                chain.reserve_exact(1);
+                chain.push(place);
+            }
             Says::Moved => {
                 // One that has gone meanwhile is not current here either.
                 let Some(old) = chain.iter_mut().find(|old| old.serial == place.serial) else { return };

@@ -55,6 +55,7 @@ impl Form {
             pieces: 1 + rng.below(5) as u32,
             checkpoint: [None, Some(Span::from_ms(20))][rng.below(2) as usize],
             trim: rng.chance(0.5),
+            space: [None, Some(7 << 20)][rng.below(2) as usize],
             id: 1 + rng.below(1_000),
         };
         let memory = page_bytes as usize * (48 + rng.below(100) as usize);

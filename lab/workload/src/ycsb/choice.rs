@@ -17,7 +17,7 @@ pub(crate) const EXPONENT: f64 = 0.99;
 pub(crate) const RANKS: u64 = 10_000_000_000;
 
 /// Draws records.
-pub(crate) struct Chooser {
+pub struct Chooser {
     choice: Choice,
     zipf: Zipf,
     /// The number of records that `zipf` is for, if it changes.
@@ -25,13 +25,14 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    pub(crate) fn new(choice: Choice) -> Chooser {
+    /// One that draws so.
+    pub fn new(choice: Choice) -> Chooser {
         Chooser { choice, zipf: Zipf::new(RANKS, EXPONENT), records: RANKS }
     }
 
     /// The number of a record among the last `room` of the `inserted` records. Inserts may continue, up to `space`
     /// records at a time.
-    pub(crate) fn next(&mut self, rng: &mut Rng, inserted: u64, space: u64) -> u64 {
+    pub fn next(&mut self, rng: &mut Rng, inserted: u64, space: u64) -> u64 {
         let live = inserted.min(space);
         let oldest = inserted - live;
         match self.choice {

@@ -129,7 +129,7 @@ impl Thread {
     pub(super) async fn work(mut self) -> Result<(), Over> {
         loop {
             let operation = match self.setting.spec.phase {
-                Phase::Run => self.draw(),
+                Phase::Run => self.setting.spec.mix.draw(&mut self.rng),
                 Phase::Load if self.setting.next.get() < self.setting.records => Operation::Insert,
                 Phase::Load => return Ok(()),
             };
@@ -137,19 +137,6 @@ impl Thread {
             self.perform(operation).await?;
             self.setting.client.operation(operation.name(), begun);
         }
-    }
-
-    fn draw(&mut self) -> Operation {
-        let mut draw = self.rng.unit() * 100.0;
-        let shares = self.setting.spec.mix.shares();
-        for (operation, share) in shares {
-            draw -= share;
-            if draw < 0.0 {
-                return operation;
-            }
-        }
-        // Only rounding leads here.
-        shares.iter().rev().find(|(_, share)| *share > 0.0).map_or(Operation::Read, |(operation, _)| *operation)
     }
 
     async fn perform(&mut self, operation: Operation) -> Result<(), Over> {

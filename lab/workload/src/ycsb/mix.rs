@@ -1,5 +1,7 @@
 //! The core workloads of YCSB: shares of operations, and the distribution of records.
 
+use nandscape_sim::Rng;
+
 use crate::words::WordError;
 
 /// Percent of each operation.
@@ -52,6 +54,20 @@ impl Mix {
         ]
     }
 
+    /// Draws an operation.
+    pub fn draw(&self, rng: &mut Rng) -> Operation {
+        let mut draw = rng.unit() * 100.0;
+        let shares = self.shares();
+        for (operation, share) in shares {
+            draw -= share;
+            if draw < 0.0 {
+                return operation;
+            }
+        }
+        // Only rounding leads here.
+        shares.iter().rev().find(|(_, share)| *share > 0.0).map_or(Operation::Read, |(operation, _)| *operation)
+    }
+
     /// Whether nothing is written.
     pub(crate) fn only_reads(&self) -> bool {
         self.update + self.insert + self.read_modify_write == 0.0
@@ -69,16 +85,22 @@ impl Mix {
 
 /// An operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Operation {
+pub enum Operation {
+    /// Reads a record.
     Read,
+    /// Updates a field of a record.
     Update,
+    /// Inserts a record.
     Insert,
+    /// Scans records that follow each other in the order of keys.
     Scan,
+    /// Reads a record and updates it.
     ReadModifyWrite,
 }
 
 impl Operation {
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
         match self {
             Operation::Read => "read",
             Operation::Update => "update",

@@ -29,8 +29,9 @@ use crate::client::Client;
 use crate::run::Runner;
 use crate::words::Share;
 
+pub use choice::Chooser;
 pub(crate) use keys::Keys;
-pub use mix::{Choice, Mix};
+pub use mix::{Choice, Mix, Operation};
 
 /// A core workload with its parameters.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,0 +1,26 @@
+//! YCSB on the Bw-tree of LLAMA (OX 7.4): the conventional form and the offloaded one under the same operations.
+//!
+//! | file | what |
+//! |---|---|
+//! | `load` | records, clients and their operations |
+//! | `outcome` | what came of it, and figures of it |
+//! | `spec` | a tree, its store and its host |
+//! | `simulated` | on a drive of this process, in virtual time |
+//! | `live` | on a drive behind NVMe/TCP, at the wall clock |
+//!
+//! Left out: several trees, and hosts other than one machine.
+#![forbid(unsafe_code)]
+
+#[cfg(target_os = "linux")]
+mod live;
+mod load;
+mod outcome;
+mod simulated;
+mod spec;
+
+#[cfg(target_os = "linux")]
+pub use live::{LiveError, run_live};
+pub use load::Load;
+pub use outcome::{DriveFigures, Outcome};
+pub use simulated::{RunError, run};
+pub use spec::{Form, Spec};

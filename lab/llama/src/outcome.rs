@@ -1,0 +1,109 @@
+//! What came of a run, and figures of it.
+
+use std::collections::BTreeMap;
+
+use nandscape_host_llama::{AnyStore, BwTree, Host, TreeStats};
+use nandscape_sim::{Histogram, Sim, Span, Time};
+
+/// What a drive did in the measured phase.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct DriveFigures {
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
+    /// Bytes that were programmed.
+    pub flash_bytes: u64,
+}
+
+/// See the module. Counts are those of the measured phase.
+#[derive(Clone)]
+pub struct Outcome {
+    /// Latencies of all operations.
+    pub all: Histogram,
+    /// And by operation.
+    pub operations: BTreeMap<&'static str, Histogram>,
+    /// Time of the phase.
+    pub took: Span,
+    /// Processor time of the host.
+    pub cpu: Span,
+    /// The tree when the phase began.
+    pub before: TreeStats,
+    /// And when it ended.
+    pub after: TreeStats,
+    /// The drive, where it is one of this process.
+    pub drive: Option<DriveFigures>,
+    begun: (Time, Span),
+}
+
+impl Outcome {
+    pub(crate) fn new(host: &Host) -> Outcome {
+        Outcome { begun: (Time::ZERO, host.spent()), ..Outcome::default() }
+    }
+
+    pub(crate) fn begin(&mut self, sim: &Sim, host: &Host, tree: &BwTree<AnyStore>) {
+        (self.begun, self.before) = ((sim.now(), host.spent()), tree.stats());
+    }
+
+    pub(crate) fn record(&mut self, operation: &'static str, latency: Span) {
+        self.all.record(latency);
+        self.operations.entry(operation).or_default().record(latency);
+    }
+
+    pub(crate) fn end(&mut self, sim: &Sim, host: &Host, tree: &BwTree<AnyStore>) {
+        (self.took, self.cpu) = (sim.now() - self.begun.0, host.spent() - self.begun.1);
+        self.after = tree.stats();
+    }
+
+    /// Operations a second.
+    pub fn rate(&self) -> f64 {
+        let seconds = self.took.as_s();
+        if seconds > 0.0 { self.all.count() as f64 / seconds } else { 0.0 }
+    }
+
+    /// Bytes of keys and values that were put.
+    pub fn put_bytes(&self) -> u64 {
+        self.after.put_bytes - self.before.put_bytes
+    }
+
+    /// Bytes that the store wrote to the drive for each byte that was put; none where nothing was.
+    pub fn application_waf(&self) -> Option<f64> {
+        let written = self.after.store.written_bytes - self.before.store.written_bytes;
+        (self.put_bytes() > 0).then(|| written as f64 / self.put_bytes() as f64)
+    }
+
+    /// Bytes that the drive programmed for each byte that was written to it.
+    pub fn drive_waf(&self) -> Option<f64> {
+        let drive = self.drive.filter(|drive| drive.host_bytes > 0)?;
+        Some(drive.flash_bytes as f64 / drive.host_bytes as f64)
+    }
+
+    /// Bytes that the drive programmed for each byte that was put.
+    pub fn total_waf(&self) -> Option<f64> {
+        let drive = self.drive.filter(|_| self.put_bytes() > 0)?;
+        Some(drive.flash_bytes as f64 / self.put_bytes() as f64)
+    }
+
+    /// Processor time of the host for each operation, in microseconds.
+    pub fn cpu_us(&self) -> f64 {
+        self.cpu.as_us() / self.all.count().max(1) as f64
+    }
+
+    /// Bytes of the host's memory at the end: pages, the mapping table of pages in memory, and that of places on the drive.
+    pub fn memory(&self) -> [u64; 3] {
+        [self.after.cache_memory, self.after.table_memory, self.after.store.memory]
+    }
+}
+
+impl Default for Outcome {
+    fn default() -> Outcome {
+        Outcome {
+            all: Histogram::default(),
+            operations: BTreeMap::new(),
+            took: Span::ZERO,
+            cpu: Span::ZERO,
+            before: TreeStats::default(),
+            after: TreeStats::default(),
+            drive: None,
+            begun: (Time::ZERO, Span::ZERO),
+        }
+    }
+}
