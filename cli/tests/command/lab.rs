@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 37] = [
+const CLAIMS: [&str; 39] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -25,6 +25,8 @@ const CLAIMS: [&str; 37] = [
     "teafa-dynamic-window",
     "teafa-waf",
     "teafa-filebench",
+    "teafa-2d-window",
+    "teafa-ocssd",
     "ttflash-tail",
     "ttflash-filebench",
     "ttflash-arithmetic",

@@ -7,18 +7,24 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail, ensure};
+use nandscape_device_ftl::Stats as DriveStats;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::Drive;
 use nandscape_host_array::{Array, Config, Shape, Stats};
 use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted, array_on};
-use nandscape_lab_workload::{Direction, Hooks, Limit, Outcome, Runner, Workload, load};
+use nandscape_lab_workload::{Direction, Hooks, JobSpec, Limit, Outcome, Runner, Workload, load};
+use nandscape_sim::{Seed, Sim};
 
 use crate::experiment::{Choice, Parameter, Run};
 use crate::figures::Figures;
 
 /// Mapping units of a drive, and bytes of a chunk.
 const UNIT: f64 = 4_096.0;
+
+/// Requests that write a drive full: whole stripes of four drives.
+const FILL: &str = "96k";
+const FILL_BYTES: u64 = 96 << 10;
 
 /// Quantiles of reads, by their names.
 pub(crate) const QUANTILES: [(f64, &str); 6] =
@@ -114,35 +120,83 @@ pub(crate) fn measure(setup: &Setup, run: &Run<'_>) -> Result<Figures> {
 
 /// The same with a workload that was changed.
 pub(crate) fn measure_load(setup: &Setup, workload: Workload, run: &Run<'_>) -> Result<Figures> {
-    let requests = run.effort.of(setup.requests);
-    let workload =
-        Workload { limit: Limit::Requests(requests), warmup: run.effort.of(setup.requests / 10), ..workload };
     let (mut rig, array) = build(setup, run)?;
-    let begun = Rc::new(RefCell::new(array.stats()));
-    let counted = Counted { array: array.clone(), begun: begun.clone() };
-    let runner = Runner::new(rig.sim(), &workload, Box::new(counted));
-    let outcome = rig.run(runner.run(&workload, run.seed.child("workload"), |_, _| array.clone()))?;
+    let workload = shortened(workload, setup.requests, run);
+    measure_on((&mut rig, &array), &workload, run)
+}
+
+/// A workload with as many requests as the effort has of `requests`; a tenth as many run before.
+pub(crate) fn shortened(workload: Workload, requests: u64, run: &Run<'_>) -> Workload {
+    let warmup = run.effort.of(requests / 10);
+    Workload { limit: Limit::Requests(run.effort.of(requests)), warmup, ..workload }
+}
+
+/// Writes a drive full in order, and as much again at random: one that cannot be planted is in use then.
+pub(crate) async fn write_full(sim: &Sim, drive: Rc<dyn Drive>, seed: Seed) -> Result<()> {
+    let bytes = drive.info().bytes();
+    for (rw, name) in [("write", "fill"), ("randwrite", "overwrite")] {
+        let job = JobSpec { rw: rw.parse()?, bs: FILL.parse()?, iodepth: 64, ..JobSpec::default() };
+        let workload = Workload { limit: Limit::Requests(bytes / FILL_BYTES), ..Workload::of(job) };
+        let runner = Runner::new(sim, &workload, Box::new(()));
+        let outcome = runner.run(&workload, seed.child(name), |_, _| drive.clone()).await;
+        check(&outcome)?;
+    }
+    Ok(())
+}
+
+/// Holds that no request failed.
+pub(crate) fn check(outcome: &Outcome) -> Result<()> {
     if let Some(problem) = &outcome.broken {
         bail!("{problem}");
     }
     let failed: Vec<String> = outcome.failures().map(|(status, count)| format!("{count} {status}")).collect();
     ensure!(failed.is_empty(), "requests failed: {}", failed.join(", "));
+    Ok(())
+}
+
+/// Runs a load on an array over its drives. What the drives did before counts only where they were planted: it took no time.
+pub(crate) fn measure_on((rig, array): (&mut Rig, &Rc<Array>), workload: &Workload, run: &Run<'_>) -> Result<Figures> {
+    let before: Vec<_> = rig.ssds().map(|ssd| ssd.ftl_stats()).collect();
+    let begun = Rc::new(RefCell::new(array.stats()));
+    let counted = Counted { array: array.clone(), begun: begun.clone() };
+    let runner = Runner::new(rig.sim(), workload, Box::new(counted));
+    let outcome = rig.run(runner.run(workload, run.seed.child("workload"), |_, _| array.clone()))?;
+    check(&outcome)?;
     rig.check()?;
     let stats = array.stats().since(&begun.borrow());
-    Ok(figures(&outcome, (&array, &stats), &rig))
+    let mut figures = figures_of_reads(&outcome, array, &stats);
+    add_drives(&mut figures, rig.ssds().zip(&before).map(|(ssd, before)| ssd.ftl_stats().since(before)));
+    figures.add("size", array.info().bytes() as f64 / 1e9, "GB");
+    Ok(figures)
 }
 
 /// The array over its drives.
 pub(crate) fn build(setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {
+    build_in(Precondition::Steady, setup, run)
+}
+
+/// The same with drives in another state.
+pub(crate) fn build_in(precondition: Precondition, setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {
+    build_sized(precondition, setup, &[], run)
+}
+
+/// The same with drives of another size.
+pub(crate) fn build_sized(
+    precondition: Precondition,
+    setup: &Setup,
+    size: &[&str],
+    run: &Run<'_>,
+) -> Result<(Rig, Rc<Array>)> {
     let mut profile = Profile::load("femu-teafa")?;
     profile.set_all(setup.drives)?;
+    profile.set_all(size)?;
     let profile = profile.resolve()?;
     let shape: Shape = setup.shape.parse().map_err(|problem| anyhow::anyhow!("{problem}"))?;
     let drive = |number: usize| RigDrive {
         name: format!("drive {number}"),
         profile: profile.clone(),
         store: StoreKind::None,
-        precondition: Precondition::Steady,
+        precondition,
         seed: run.seed.child("array").nth(number as u64),
     };
     let rig = Rig::build((0..shape.members).map(drive).collect(), Wanted::default(), &())?;
@@ -154,7 +208,8 @@ pub(crate) fn build(setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {
     Ok((rig, array))
 }
 
-fn figures(outcome: &Outcome, (array, stats): (&Array, &Stats), rig: &Rig) -> Figures {
+/// The figures of reads, and of stripes.
+pub(crate) fn figures_of_reads(outcome: &Outcome, array: &Array, stats: &Stats) -> Figures {
     let reads = &outcome.tally(Direction::Read).latency;
     let mut figures = Figures::default();
     figures.add("reads", reads.count() as f64, "");
@@ -169,9 +224,13 @@ fn figures(outcome: &Outcome, (array, stats): (&Array, &Stats), rig: &Rig) -> Fi
     figures.add("sub-reads", stats.reads as f64, "");
     figures.add("extra sub-reads", stats.extra_reads as f64, "");
     figures.add("changes of windows", stats.window_changes as f64, "");
+    figures
+}
+
+/// What drives did of their own, all together.
+pub(crate) fn add_drives(figures: &mut Figures, drives: impl Iterator<Item = DriveStats>) {
     let (mut cleaned, mut programmed, mut written, mut forced) = (0, 0, 0, 0);
-    for ssd in rig.ssds() {
-        let ftl = ssd.ftl_stats();
+    for ftl in drives {
         cleaned += ftl.gc_blocks;
         programmed += ftl.programmed_units();
         written += ftl.host_bytes;
@@ -181,6 +240,4 @@ fn figures(outcome: &Outcome, (array, stats): (&Array, &Stats), rig: &Rig) -> Fi
     figures.add("steps of collections outside windows", forced as f64, "");
     let waf = if written == 0 { 1.0 } else { programmed as f64 * UNIT / written as f64 };
     figures.add("write amplification", waf, "");
-    figures.add("size", array.info().bytes() as f64 / 1e9, "GB");
-    figures
 }

@@ -87,6 +87,12 @@ impl Effort {
     pub fn of(&self, full: u64) -> u64 {
         (full * u64::from(self.requests_percent) / 100).max(1)
     }
+
+    /// Whether it is less than a first look: enough to see that an experiment runs. Drives that must be written full before they are
+    /// measured can be small then.
+    pub fn is_a_moment(&self) -> bool {
+        self.requests_percent < Effort::QUICK.requests_percent
+    }
 }
 
 /// The context of a point's run.

@@ -37,6 +37,8 @@ experiments! {
     teafa_dynamic_window,
     teafa_waf,
     teafa_filebench,
+    teafa_2d_window,
+    teafa_ocssd,
     ttflash_tail,
     ttflash_filebench,
     ttflash_arithmetic,

@@ -38,6 +38,18 @@ fn every_experiment_measures_and_judges() {
     assert!(show::page(&outcomes, &page).contains("<table class=\"data\">"));
 }
 
+/// Experiments that write their drives full before they measure have small drives then; and each tells why it may be missed.
+#[test]
+fn teafa_on_ranges_and_on_open_channels_runs_for_a_moment_and_gives_reasons() {
+    let folder = folder();
+    let claims = [experiment("teafa-2d-window"), experiment("teafa-ocssd")];
+    let outcomes = session(folder.path()).run(&claims, &mut ()).unwrap().expect("nobody broke it off");
+    for outcome in &outcomes {
+        let judged = [Verdict::Reproduced, Verdict::InPart, Verdict::Missed].contains(&outcome.verdict);
+        assert!(judged && !outcome.judgement.reason.is_empty(), "{}", outcome.reason);
+    }
+}
+
 fn forms_are_whole(outcome: &Outcome) {
     let claim = &outcome.experiment.claim;
     let label = claim.lead();
