@@ -103,15 +103,7 @@ pub(crate) fn prepare(
         }
     };
     if !ssd.can_be_planted() {
-        let of_parts = profile.parts().iter().map(|part| part.drive.kind());
-        let kind =
-            of_parts.chain([profile.kind()]).find(|kind| kind != "page" && kind != "ox_block").unwrap_or_default();
-        let name = &profile.name;
-        return Err(DriveError::State(format!(
-            "precondition {}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \
-             that was written; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\"",
-            precondition.name()
-        )));
+        return Err(DriveError::State(cannot_be_planted(profile, precondition)));
     }
     if profile.zone().is_some() && plant == Plant::Steady {
         let name = &profile.name;
@@ -127,4 +119,22 @@ pub(crate) fn prepare(
     }
     ssd.plant(plant, seed.child("precondition"), &mut |share| progress.at(Phase::Preconditioning, share));
     Ok(())
+}
+
+/// Why a drive can only start new.
+fn cannot_be_planted(profile: &Resolved, precondition: Precondition) -> String {
+    let (name, state) = (&profile.name, precondition.name());
+    let of_parts = profile.parts().iter().map(|part| part.drive.kind());
+    let other = of_parts.chain([profile.kind()]).find(|kind| kind != "page" && kind != "ox_block");
+    match other {
+        Some(kind) => format!(
+            "precondition {state}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \
+             that was written; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\""
+        ),
+        // The FTL could be planted, but not with ranges in blocks of their own.
+        None => format!(
+            "precondition {state}: drive {name} has ftl.windows.ranges and can only start new, because each range is in blocks of its own; \
+             valid are precondition none, after which a workload may write the drive, and ftl.windows.ranges = 0"
+        ),
+    }
 }

@@ -7,8 +7,9 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{BUILTIN, Profile};
-use nandscape_lab_run::{Precondition, Report, Simulation};
+use nandscape_lab_run::{Precondition, Report, Rig, RigDrive, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
+use nandscape_sim::Seed;
 
 /// Less than there is to be had: a drive gets whole blocks on every plane, and what its collectors need to turn.
 const OVER_PROVISIONING: [&str; 3] = ["0%", "2%", "7%"];
@@ -107,4 +108,19 @@ fn under_every_collector() {
             }
         }
     }
+}
+
+#[test]
+fn a_drive_with_ranges_says_that_they_keep_it_from_being_planted() {
+    let mut profile = Profile::load("femu-teafa").unwrap();
+    profile.set_all(["capacity=264MiB", "geometry.pages_per_block=32", "ftl.windows.ranges=4"]).unwrap();
+    let drive = RigDrive {
+        name: "drive".to_owned(),
+        profile: profile.resolve().unwrap(),
+        store: StoreKind::None,
+        precondition: Precondition::Steady,
+        seed: Seed::new(1),
+    };
+    let problem = Rig::build(vec![drive], Wanted::default(), &()).err().expect("it cannot be planted").to_string();
+    assert!(problem.contains("precondition steady: drive femu-teafa has ftl.windows.ranges"), "{problem}");
 }
