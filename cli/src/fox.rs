@@ -18,6 +18,9 @@ use crate::output;
 use crate::sim::resolve;
 use measure::{Job, Measured};
 
+/// Blocks and pages at the most that can be asked for: more than any drive has.
+const MOST: i64 = 1 << 30;
+
 /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units.
 ///
 /// An open-channel drive shows its flash to the host: channels, parallel units (PUs), blocks and pages. FOX sends reads, writes and
@@ -82,10 +85,10 @@ pub(crate) struct FoxArgs {
     #[arg(long, value_name = "N")]
     pages_per_command: Option<u32>,
     /// Blocks of each PU [default: 64, or as many as there are]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST))]
     blocks: Option<u32>,
     /// Pages of each block, of one minimum write each [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST))]
     pages: Option<u32>,
     /// The first block of each PU to use; oc-1 wears this one
     #[arg(long, value_name = "N", default_value_t = 0)]

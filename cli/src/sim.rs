@@ -202,6 +202,11 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         return crate::replay::run(args);
     }
     let file = args.state.open()?;
+    if args.age.is_some()
+        && args.set.iter().any(|change| change.split('=').next().is_some_and(|key| key.trim() == "wear.age"))
+    {
+        return Err(Failure::input(anyhow::anyhow!("--age and --set wear.age=... say the same: give one of them")));
+    }
     let set: Vec<String> =
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
     let array = args.array.map(|shape| Ok((shape, sim_array::split(shape, &set)?))).transpose()?;

@@ -2,13 +2,16 @@
 //!
 //! With [`Interleaving::Rows`] a channel programs in rows: each LUN once, in any order, and none a second time before all of the
 //! row have ended. A controller does so that learns from one line of the channel, or from one loop of its firmware, that programs
-//! have ended (Picoli 2019, 4.4.2.1: a thread that returns to a unit waits for all previous writes).
+//! have ended. It is one reading of Picoli 2019, 4.4.2.1, where one thread that returns to a unit waits for all previous writes.
 //!
-//! Left out: programs of a collector that holds its plane or channel. It works alone and waits for nobody.
+//! Left out: programs of a collector that holds its plane or channel, which works alone and waits for nobody; programs that a fault
+//! hangs, and flash that is elsewhere.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
+use nandscape_drive::breakdown::cause::HOST_WRITE;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::resource::Hold;
 use nandscape_sim::signal::Signal;
@@ -29,73 +32,97 @@ impl Interleaving {
     pub const ALL: [(&str, Interleaving); 2] = [("free", Interleaving::Free), ("rows", Interleaving::Rows)];
 }
 
-/// The rows of all channels.
+/// The rows of the channels of some flash.
 pub(crate) struct Rows {
-    channels: Box<[Row]>,
-    /// One program of a LUN at a time waits for its row; the others wait for it, by class and then in order.
-    turns: Box<[Resource]>,
+    channels: Box<[Rc<Row>]>,
+    luns: Box<[OfLun]>,
 }
 
-struct Row {
+/// What a LUN has of its own.
+struct OfLun {
+    /// Its die in the channel of the drive, and its number in the die: other flash may own other dies of the channel.
+    key: (u32, u32),
+    /// One program of it at a time waits for its row; the others wait for that one, by class and then in order.
+    turn: Resource,
+}
+
+/// The row of a channel, which all flash on the channel shares.
+pub(crate) struct Row {
     /// The LUNs that have begun a program of this row.
-    begun: RefCell<BTreeSet<usize>>,
+    begun: RefCell<BTreeSet<(u32, u32)>>,
     /// Programs of it that have not ended.
     under_way: Cell<usize>,
-    /// The cause of the program that ended it: others waited for that.
+    /// The cause of the program that ended the last row: others waited for that.
     last: Cell<Cause>,
     ended: Signal,
 }
 
-/// A program's place in a row, given up when it is dropped.
-pub(crate) struct InRow<'a> {
+impl Row {
+    pub(crate) fn new(sim: &Sim) -> Row {
+        Row { begun: RefCell::default(), under_way: Cell::new(0), last: Cell::new(HOST_WRITE), ended: Signal::new(sim) }
+    }
+}
+
+/// The right of a LUN to begin the next program of its row.
+pub(crate) struct Turn<'a> {
     row: &'a Row,
+    key: (u32, u32),
     cause: Cause,
     _turn: Hold<'a>,
 }
 
+/// A program's place in a row, given up when it is dropped.
+pub(crate) struct InRow<'a>(Turn<'a>);
+
 impl Rows {
-    pub(crate) fn new(sim: &Sim, channels: usize, luns: usize) -> Rows {
-        let row = || Row {
-            begun: RefCell::default(),
-            under_way: Cell::new(0),
-            last: Cell::new(nandscape_drive::breakdown::cause::HOST_WRITE),
-            ended: Signal::new(sim),
-        };
+    /// Rows of `channels`, each with LUNs of these dies of the drive in turn, `of_die` of a die.
+    pub(crate) fn new(sim: &Sim, channels: Vec<Rc<Row>>, dies: &[u32], of_die: u32) -> Rows {
+        let keys = dies.iter().flat_map(|die| (0..of_die).map(|number| (*die, number)));
+        let luns = channels.iter().flat_map(|_| keys.clone());
         Rows {
-            channels: (0..channels).map(|_| row()).collect(),
-            turns: (0..luns).map(|_| Resource::new(sim)).collect(),
+            luns: luns.map(|key| OfLun { key, turn: Resource::new(sim) }).collect(),
+            channels: channels.into_boxed_slice(),
         }
     }
 
     /// Waits until a LUN of a channel may begin a program.
-    pub(crate) async fn join(
+    pub(crate) async fn turn(
         &self,
         sim: &Sim,
         channel: usize,
         lun: usize,
         who: Who,
         breakdown: &mut Breakdown,
-    ) -> InRow<'_> {
-        let turn = self.turns[lun].take(who, breakdown.waits(Stage::DieWait)).await;
+    ) -> Turn<'_> {
+        let OfLun { key, turn } = &self.luns[lun];
+        let turn = turn.take(who, breakdown.waits(Stage::DieWait)).await;
         let row = &self.channels[channel];
         let asked = sim.now();
-        while row.begun.borrow().contains(&lun) {
+        while row.begun.borrow().contains(key) {
             row.ended.changed().await;
         }
         breakdown.waits(Stage::DieWait).add(row.last.get(), sim.now() - asked);
-        row.begun.borrow_mut().insert(lun);
-        row.under_way.set(row.under_way.get() + 1);
-        InRow { row, cause: who.cause, _turn: turn }
+        Turn { row, key: *key, cause: who.cause, _turn: turn }
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// The LUN has admitted the program, which is in the row from now on: what waits for a LUN holds up no row.
+    pub(crate) fn begin(self) -> InRow<'a> {
+        let is_first = self.row.begun.borrow_mut().insert(self.key);
+        debug_assert!(is_first, "a LUN begins one program of a row");
+        self.row.under_way.set(self.row.under_way.get() + 1);
+        InRow(self)
     }
 }
 
 impl Drop for InRow<'_> {
     fn drop(&mut self) {
-        let row = self.row;
+        let Turn { row, cause, .. } = self.0;
         row.under_way.set(row.under_way.get() - 1);
         if row.under_way.get() == 0 {
             row.begun.borrow_mut().clear();
-            row.last.set(self.cause);
+            row.last.set(cause);
             row.ended.notify();
         }
     }

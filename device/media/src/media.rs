@@ -24,7 +24,7 @@ use crate::fault::{FaultPlan, MediaError, Misuse, Operation, Place, Rule};
 use crate::features::PlaneMode;
 use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
-use crate::interleave::{Interleaving, Rows};
+use crate::interleave::{Interleaving, Rows, Turn};
 use crate::lun::{Lun, Register};
 use crate::multi_plane::ReadTarget;
 use crate::outcome::Broken;
@@ -196,8 +196,10 @@ impl Media {
             page_times: PageTimes::new(&timing, geometry.pages_per_block()),
             luns: (0..geometry.planes() / planes_per_lun).map(|_| Lun::new(sim, &timing)).collect(),
             planes_per_lun: Divisor::new(planes_per_lun),
-            rows: (timing.features.interleaving == Interleaving::Rows)
-                .then(|| Box::new(Rows::new(sim, channels.len(), (geometry.planes() / planes_per_lun) as usize))),
+            rows: (timing.features.interleaving == Interleaving::Rows).then(|| {
+                let rows = channels_of_drive.iter().map(|number| supply.row(sim, *number)).collect();
+                Box::new(Rows::new(sim, rows, &dies_of_drive, geometry.counts().planes_per_die / planes_per_lun))
+            }),
             reads_planes_together: timing.features.planes == PlaneMode::MultiPlane,
             retries: seed.child("read-retry"),
             most_retries: most_retries(&timing, aging.as_ref()),
@@ -403,12 +405,13 @@ impl Media {
             return self.end_program(&under_way, pages, image);
         }
 
-        let _in_row = match &self.rows {
+        let turn = match &self.rows {
             None => None,
-            Some(rows) => Some(Box::pin(rows.join(&self.sim, channel, self.lun_number(plane), who, breakdown)).await),
+            Some(rows) => Some(Box::pin(rows.turn(&self.sim, channel, self.lun_number(plane), who, breakdown)).await),
         };
         // 80h, address, data in, and 11h or 1Ah between pages: the channel fills the register.
         let mut register = self.lun(plane).load(who, breakdown).await;
+        let _in_row = turn.map(Turn::begin);
         for _ in pages {
             self.transfer(channel, self.whole_page(), who, breakdown).await;
         }

@@ -11,6 +11,7 @@ use nandscape_sim::trace::Track;
 use nandscape_sim::{Resource, Seed, Sim};
 
 use crate::fault::{FaultPlan, Rule};
+use crate::interleave::Row;
 use crate::power::Power;
 
 /// See the file.
@@ -20,6 +21,8 @@ pub struct Supply {
     pub(crate) decoders: Vec<Resource>,
     /// The channels by their numbers in the drive, with their tracks in the event trace.
     channels: RefCell<BTreeMap<u32, (Rc<Resource>, Track)>>,
+    /// The rows of the channels that program in rows.
+    rows: RefCell<BTreeMap<u32, Rc<Row>>>,
 }
 
 impl Supply {
@@ -30,6 +33,7 @@ impl Supply {
             faults: FaultPlan::new(faults, lba_bytes, seed),
             decoders: (0..decoders).map(|_| Resource::new(sim)).collect(),
             channels: RefCell::default(),
+            rows: RefCell::default(),
         })
     }
 
@@ -40,6 +44,11 @@ impl Supply {
         let new = || (Rc::new(Resource::new(sim)), sim.trace().track(format!("channel {number}")));
         let (bus, track) = channels.entry(number).or_insert_with(new).clone();
         Channel { bus, track, is_first }
+    }
+
+    /// The row of the channel with a number.
+    pub(crate) fn row(&self, sim: &Sim, number: u32) -> Rc<Row> {
+        self.rows.borrow_mut().entry(number).or_insert_with(|| Rc::new(Row::new(sim))).clone()
     }
 }
 

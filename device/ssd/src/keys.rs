@@ -162,7 +162,8 @@ section! {
         /// which `timing.program` is then one time, that of the whole word line.
         program_unit: Text<Choice<ProgramUnit>>,
         /// When a die, or a plane that works on its own, may program again: `"free"`, when its own program has ended; `"rows"`, when
-        /// all programs of its channel have: a channel programs once on each and then waits for all.
+        /// all programs of its channel have: a channel programs once on each and then waits for all. Those of a collector that holds
+        /// its plane or channel take no part.
         interleaving: Text<Choice<Interleaving>>,
         /// With double registers, whether a page is sent while the array does its next operation, as the commands for
         /// cache reads have it.

@@ -116,6 +116,10 @@ impl Pacer {
         let now = self.clock.now().max(self.sim.now());
         let mut moved = self.executor.next_due().is_some_and(|due| due <= now);
         while !self.executor.advance(now, EVENTS) {}
+        // Tasks have sent commands meanwhile, and the system may have held the thread up: a drive that has answered since did not do
+        // so at the beginning of this turn, when they were sent.
+        let now = self.clock.now().max(now);
+        while !self.executor.advance(now, EVENTS) {}
         self.executor.arrive(now);
         for source in &self.sources {
             moved |= source.poll()?;
