@@ -6,6 +6,7 @@
 //! | `cell` | page types: which pages of a block are fast and which slow |
 //! | `timing` | how long everything takes |
 //! | `features` | what there is beyond reading, programming and erasing page by page |
+//! | `interleave` | when a LUN of a channel may program again |
 //! | `lun` | the registers and the array of one plane or die, and who may use them |
 //! | `multi_plane` | reads of several planes of a die at once |
 //! | `suspend` | how what the array does stands aside for reads |
