@@ -6,7 +6,7 @@
 //! | `outcome` | what came of it, and figures of it |
 //! | `spec` | a tree, its store and its host |
 //! | `simulated` | on a drive of this process, in virtual time |
-//! | `live` | on a drive behind NVMe/TCP, at the wall clock |
+//! | `live` | on a drive behind NVMe/TCP or vfio-user, at the wall clock |
 //!
 //! Left out: several trees, and hosts other than one machine.
 #![forbid(unsafe_code)]

@@ -73,6 +73,7 @@ mod live {
     use nandscape_device_ssd::Ssd;
     use nandscape_host_driver::nvme_tcp::Target;
     use nandscape_lab_llama::run_live;
+    use nandscape_lab_run::wall::Endpoint;
     use nandscape_sim::{Seed, Sim};
 
     use super::*;
@@ -90,7 +91,7 @@ mod live {
             let server = Server::of(None, 1 << 30, export);
             let target = Target::new(&server.address, &server.nqn);
             let Spec { tree, load, .. } = spec(form, 0);
-            let outcome = run_live(target, form, tree, load, 1).unwrap();
+            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, 1).unwrap();
             assert_eq!(outcome.all.count(), 3_000);
             assert!(outcome.drive.is_none() && outcome.after.store.flushes > 0);
         }
