@@ -20,7 +20,7 @@ use crate::config::{Config, PredictorKind};
 use crate::flight::{Flight, Predicted, us};
 use crate::predictor::{Prediction, Predictor};
 use crate::request::Request;
-use crate::scheduler::{Scheduler, SchedulerKind, Standing};
+use crate::scheduler::Scheduler;
 use crate::tolerance::{Tolerance, Tolerated};
 
 /// The layer's name in breakdowns.
@@ -59,7 +59,7 @@ pub struct Connection {
 }
 
 impl BlockLayer {
-    /// A layer with the settings; `predictor` is that of [`PredictorKind::Ssd`].
+    /// A layer with the settings; `predictor` is that which they name, unless they name none or leave it to the drive.
     pub fn new(sim: &Sim, config: Config, predictor: Option<Rc<dyn Predictor>>) -> Rc<BlockLayer> {
         Rc::new_cyclic(|me| BlockLayer {
             sim: sim.clone(),
@@ -224,15 +224,12 @@ impl BlockLayer {
     /// A command has come: it goes before those of lower classes that wait, and rejects the reads that it makes late. Those of higher
     /// classes that come later may do the same to it.
     fn overtake(&self, key: Key, only: bool) {
-        if self.config.scheduler != SchedulerKind::Cfq {
-            return;
-        }
         let (late, takes) = {
             let mut flights = self.flights.borrow_mut();
             let Some(Flight { request, predicted: Some(predicted), tolerated, .. }) = flights.get_mut(key) else {
                 return;
             };
-            let class = Standing::of(request).class;
+            let Some(class) = self.scheduler.borrow().class(request) else { return };
             if let Some(deadline) = request.deadline {
                 let more = (deadline + self.config.hop).saturating_sub(predicted.latency);
                 let more = if only { Span::MAX } else { more };
@@ -278,9 +275,9 @@ impl BlockLayer {
         drop(flights);
         if let (Some(predictor), Some(predicted)) = (&self.predictor, flight.predicted) {
             predictor.dropped(predicted.ticket, self.sim.now());
-            if self.config.scheduler == SchedulerKind::Cfq {
+            if let Some(class) = self.scheduler.borrow().class(&flight.request) {
                 self.untolerate(key, flight.tolerated);
-                self.tolerance.borrow_mut().takes_back(Standing::of(&flight.request).class, predicted.takes);
+                self.tolerance.borrow_mut().takes_back(class, predicted.takes);
             }
         }
         Some(flight)

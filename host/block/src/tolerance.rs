@@ -35,7 +35,7 @@ fn ns(span: Span) -> i64 {
 }
 
 impl Tolerance {
-    /// A read waits that may be kept for so much longer than is known.
+    /// A read waits that tolerates `more` than the waits that are known.
     pub(crate) fn wait(&mut self, key: u64, class: Class, more: Span) -> Tolerated {
         let of = &mut self.0[class as usize];
         let until = of.before.saturating_add(ns(more));

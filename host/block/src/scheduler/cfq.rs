@@ -90,6 +90,10 @@ impl Scheduler for Cfq {
         }
         key
     }
+
+    fn class(&self, request: &Request) -> Option<Class> {
+        Some(Standing::of(request).class)
+    }
 }
 
 #[cfg(test)]

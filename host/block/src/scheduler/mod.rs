@@ -28,6 +28,11 @@ pub trait Scheduler {
 
     /// The next one; `None` if none waits.
     fn pop(&mut self, now: Time) -> Option<u64>;
+
+    /// The class of a command, which goes before all that wait in lower ones; `None` where there are no classes.
+    fn class(&self, _request: &Request) -> Option<Class> {
+        None
+    }
 }
 
 /// The policies that a user may name.
