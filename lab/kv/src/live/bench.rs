@@ -131,7 +131,10 @@ fn drive<T: 'static>(
     });
     loop {
         let now = clock.now().max(sim.now());
-        if executor.advance(now, EVENTS) {
+        let all_ran = executor.advance(now, EVENTS);
+        // What the sockets bring came after the tasks had run, however long the system held the thread up since.
+        let now = clock.now().max(now);
+        if all_ran && executor.advance(now, EVENTS) {
             executor.arrive(now);
         }
         if let Some(output) = result.take() {
