@@ -22,8 +22,9 @@ pub(crate) struct Cache {
     memory: usize,
     dirty: BTreeSet<u64>,
     in_flight: BTreeSet<u64>,
-    /// Pages below this number stay, and those of so many uses of late: somebody may be on the way to them.
+    /// Pages with numbers below this stay: somebody may be on the way to them.
     pinned: u64,
+    /// The number of latest uses whose pages stay, for the same reason.
     recent: u64,
 }
 

@@ -61,7 +61,7 @@ impl Page {
         Page { level, base, high, right, bytes, held: bytes, is_new: true, ..Page::default() }
     }
 
-    /// The page that was stored in these pieces of so many bytes.
+    /// The page whose base and `deltas` were read from `pieces` pieces, `bytes` bytes together.
     pub(crate) fn stored(mut self, deltas: Vec<Delta>, pieces: u32, bytes: usize) -> Page {
         for delta in deltas {
             self.change(delta);
@@ -201,7 +201,7 @@ impl Page {
         self
     }
 
-    /// What of it goes to a store with chains of so many pieces. All of them together have no more bytes than one and a half pages.
+    /// What of it goes to a store whose chains have `most_pieces` pieces at the most. A chain has at most the bytes of one and a half pages.
     pub(crate) fn part(&mut self, most_pieces: u32, page_bytes: usize) -> Part<'_> {
         let deltas = &self.deltas[self.deltas.len() - self.fresh..];
         let bytes: usize = deltas.iter().map(Delta::bytes).sum();
@@ -213,7 +213,7 @@ impl Page {
         Part::Whole(&self.base)
     }
 
-    /// It is on its way to the store, as so many bytes.
+    /// It is on its way to the store, where it takes `bytes` bytes.
     pub(crate) fn saved(&mut self, is_whole: bool, bytes: usize) {
         (self.fresh, self.is_new) = (0, false);
         (self.pieces, self.stored) = if is_whole { (1, bytes) } else { (self.pieces + 1, self.stored + bytes) };

@@ -26,7 +26,7 @@ pub(super) const CHECKPOINT_HEAD: usize = 80;
 /// Bytes of a page in a checkpoint at the most.
 const MOST_PAGE: u64 = 12 + 20 * MOST_PIECES as u64;
 
-/// Bytes of a checkpoint of so many pages at the most.
+/// The most bytes that a checkpoint of `pages` pages takes.
 pub(super) fn checkpoint_bytes(pages: u64) -> u64 {
     CHECKPOINT_HEAD as u64 + pages * MOST_PAGE
 }

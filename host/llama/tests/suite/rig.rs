@@ -151,7 +151,7 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     format!("{:04}", number * 7 % 10_000).repeat(1 + number as usize % 3).into_bytes()
 }
 
-/// A value of a version, of up to so many bytes.
+/// A value of a version, whose length the seed draws below a limit.
 pub(crate) fn value(number: u64, version: u64, most: u64) -> Vec<u8> {
     let len = nandscape_sim::rng::mix(number ^ version << 20) % (most + 1);
     (0..len).map(|place| (place ^ number ^ (version * 7)) as u8).collect()
