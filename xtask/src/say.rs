@@ -4,8 +4,22 @@ use std::io::Write as _;
 
 /// A line of results or of progress.
 pub(crate) fn line(text: &str) {
+    output(format!("{text}\n").as_bytes());
+}
+
+/// What another program prints.
+pub(crate) fn output(bytes: &[u8]) {
+    if cfg!(test) {
+        return captured(bytes);
+    }
     // A closed pipe is not an error.
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    let _ = std::io::stdout().lock().write_all(bytes);
+}
+
+/// The same under test, where it is shown if the test fails: the run that this one is a part of would take it for its own progress.
+#[expect(clippy::print_stdout, reason = "only what is printed so is captured")]
+fn captured(bytes: &[u8]) {
+    print!("{}", String::from_utf8_lossy(bytes));
 }
 
 /// A line that reports a problem.

@@ -10,7 +10,7 @@
 
 mod progress;
 
-use std::io::{BufRead as _, BufReader, PipeReader, Write as _};
+use std::io::{BufRead as _, BufReader, PipeReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -109,8 +109,7 @@ fn watch(events: &Receiver<Event>, limit: Duration, progress: &mut Progress) -> 
         };
         match event {
             Ok(Event::Line(line)) => {
-                // A closed pipe is not an error.
-                let _ = std::io::stdout().lock().write_all(&line);
+                say::output(&line);
                 progress.line(&String::from_utf8_lossy(&line));
                 if progress.has_begun() {
                     tests_begun.get_or_insert_with(Moment::now);

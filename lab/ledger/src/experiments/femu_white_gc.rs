@@ -141,11 +141,14 @@ fn points() -> Vec<Point> {
 
 fn measure(link: &str, collection: Option<(Way, u32)>, run: &Run<'_>) -> Result<Figures> {
     let mut drive = Profile::load("cnex-westlake")?;
-    drive.set_all(["geometry.pages_per_block=64", "geometry.blocks_per_plane=32"])?;
+    // Chunks of a moment have two pieces: fewer are no collection.
+    let (pages, before) =
+        if run.effort.is_a_moment() { (16, run.effort.of(PHASES.0.ns())) } else { (64, PHASES.0.ns()) };
+    drive.set_all([&format!("geometry.pages_per_block={pages}"), "geometry.blocks_per_plane=32"])?;
     drive.set(&format!("link.bandwidth={link}"))?;
     let profile = drive.resolve()?;
     ensure!(profile.notes.is_empty(), "not the drive of the paper: {}", profile.notes.join("; "));
-    let counted = Span::from_ns(run.effort.of(PHASES.1.ns()));
+    let phases = (Span::from_ns(before), Span::from_ns(run.effort.of(PHASES.1.ns())));
     let mut executor = Executor::new();
     let sim = executor.sim();
     let seed = run.seed;
@@ -158,9 +161,9 @@ fn measure(link: &str, collection: Option<(Way, u32)>, run: &Run<'_>) -> Result<
         let (admin, io) = (queue(QueueId::ADMIN, 32)?, queue(QueueId(1), profile.max_queue_entries())?);
         let host = OpenChannel::open(&sim, admin, io, Means::Vector).await?;
         let load = Load::fill(&sim, host).await?;
-        load.run(collection, seed, counted).await
+        load.run(collection, seed, phases).await
     })??;
-    let seconds = counted.ns() as f64 / 1e9;
+    let seconds = phases.1.ns() as f64 / 1e9;
     let piece = f64::from(PIECE) * 4_096.0;
     let mut figures = Figures::default();
     figures.add("reads", read as f64 / seconds, "1/s");
@@ -210,8 +213,13 @@ impl Load {
     }
 
     /// Pieces that were read and moved within the counted time.
-    async fn run(self: Rc<Load>, collection: Option<(Way, u32)>, seed: Seed, counted: Span) -> Result<(u64, u64)> {
-        let begin = self.sim.now() + PHASES.0;
+    async fn run(
+        self: Rc<Load>,
+        collection: Option<(Way, u32)>,
+        seed: Seed,
+        (before, counted): (Span, Span),
+    ) -> Result<(u64, u64)> {
+        let begin = self.sim.now() + before;
         self.counted.set((begin, begin + counted));
         for reader in 0..READERS {
             let mut rng = seed.child("reader").nth(u64::from(reader)).rng();

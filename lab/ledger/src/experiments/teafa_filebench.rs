@@ -78,7 +78,9 @@ fn measure(setup: &Setup, run: &Run<'_>) -> Result<Figures> {
     let mut workload: Workload = load(setup.workload)?;
     for load in &mut workload.loads {
         match &mut load.kind {
-            LoadKind::Filebench(filebench) => (filebench.threads, filebench.fill) = (THREADS, true),
+            LoadKind::Filebench(filebench) => {
+                (filebench.threads, filebench.fill) = (THREADS, !run.effort.is_a_moment());
+            }
             _ => bail!("{} is not of filebench", setup.workload),
         }
     }
