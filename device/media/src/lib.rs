@@ -9,6 +9,7 @@
 //! | `interleave` | when a LUN of a channel may program again |
 //! | `lun` | the registers and the array of one plane or die, and who may use them |
 //! | `multi_plane` | reads of several planes of a die at once |
+//! | `erase` | erases of a block, and of several planes of a die at once |
 //! | `suspend` | how what the array does stands aside for reads |
 //! | `priority` | who is served first |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
@@ -37,14 +38,14 @@
 //! resource will be free. Each operation has a cause and a priority, and adds its time to a
 //! [`Breakdown`](nandscape_drive::Breakdown).
 //!
-//! Left out: multi-plane reads of collectors and multi-plane erases (collectors clean one plane at a time), status
-//! polling.
+//! Left out: multi-plane reads and erases of collectors (they clean one plane at a time), status polling.
 
 pub mod aging;
 mod bad;
 pub mod cell;
 mod contents;
 pub mod durable;
+pub mod erase;
 pub mod fault;
 pub mod features;
 pub mod geometry;

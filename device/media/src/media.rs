@@ -71,7 +71,8 @@ pub struct Media {
     /// The units that execute commands independently: planes, or dies.
     pub(crate) luns: Vec<Lun>,
     pub(crate) planes_per_lun: Divisor,
-    reads_planes_together: bool,
+    /// Whether the planes of a LUN can read, program and erase together.
+    pub(crate) planes_together: bool,
     pub(crate) channels: Vec<Rc<Resource>>,
     /// The rows in which channels program, if they do.
     rows: Option<Box<Rows>>,
@@ -200,7 +201,7 @@ impl Media {
                 let rows = channels_of_drive.iter().map(|number| supply.row(sim, *number)).collect();
                 Box::new(Rows::new(sim, rows, &dies_of_drive, geometry.counts().planes_per_die / planes_per_lun))
             }),
-            reads_planes_together: timing.features.planes == PlaneMode::MultiPlane,
+            planes_together: timing.features.planes == PlaneMode::MultiPlane,
             retries: seed.child("read-retry"),
             most_retries: most_retries(&timing, aging.as_ref()),
             aging: aging.map(|aging| Box::new(AgingCells::new(aging, &geometry, timing.cell, seed.child("aging")))),
@@ -300,7 +301,7 @@ impl Media {
         let retries = self.retries_of(page, &under_way);
         let mut attempt = 0;
         loop {
-            if attempt == 0 && self.reads_planes_together {
+            if attempt == 0 && self.planes_together {
                 Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, breakdown)).await;
             } else {
                 // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
@@ -423,33 +424,6 @@ impl Media {
         self.array(&mut register, plane, step, breakdown).await;
         drop(register);
         self.end_program(&under_way, pages, image)
-    }
-
-    /// Erases a block.
-    ///
-    /// # Errors
-    /// When the erase failed.
-    pub async fn erase(&self, block: BlockId, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
-        let plane = self.geometry.plane_of(block);
-        let channel = self.geometry.channel_of(plane) as usize;
-        let under_way = self.begin(Operation::Erase, std::iter::empty(), block, For::new(who.cause, 0))?;
-        if let Some(time) = under_way.hang() {
-            if self.remote.is_some() {
-                let _register = self.lun(plane).erase(who, breakdown).await;
-                return Box::pin(self.erase_elsewhere(&under_way, block)).await;
-            }
-            Box::pin(self.hang(self.geometry.page_at(block, 0), time, who, breakdown)).await;
-            return self.end_erase(&under_way, block);
-        }
-        // 60h, address, D0h.
-        let mut register = self.lun(plane).erase(who, breakdown).await;
-        if self.has_command_cycles() {
-            self.command(channel, who, breakdown).await;
-        }
-        let step = self.erase_step(block, under_way.slow());
-        self.array(&mut register, plane, step, breakdown).await;
-        drop(register);
-        self.end_erase(&under_way, block)
     }
 
     /// Whether host data is kept.
@@ -604,7 +578,7 @@ impl Media {
     }
 
     #[inline]
-    fn lun_number(&self, plane: PlaneId) -> usize {
+    pub(crate) fn lun_number(&self, plane: PlaneId) -> usize {
         self.planes_per_lun.quotient(plane.0) as usize
     }
 

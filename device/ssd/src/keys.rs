@@ -156,7 +156,8 @@ section! {
         command: Text<Span>,
         /// Operations of the planes of a die at a time: `"independent"`, each works on its own; `"die"`, one operation at a
         /// time on the whole die; `"multi_plane"`, the same, and pages with the same number on several planes are read at
-        /// once, and programmed by one command if they are the host's.
+        /// once, and programmed by one command if they are the host's. Zones and chunks that are reset are erased on all planes at
+        /// once, too.
         planes: Text<Choice<PlaneMode>>,
         /// Pages that one program command programs: `"page"`, or `"word_line"`, all pages of a TLC or QLC word line at once, for
         /// which `timing.program` is then one time, that of the whole word line.

@@ -1,10 +1,11 @@
-//! Resets: the blocks of a chunk are erased side by side. An erase that fails takes the chunk out of use; so does the reset of a
+//! Resets: the blocks of a chunk are erased at once, by multi-plane erases. An erase that fails takes the chunk out of use; so does the reset of a
 //! chunk in which a program has failed.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_media::{BlockId, MediaError};
+use nandscape_device_media::MediaError;
+use nandscape_device_media::erase::ErasedTogether;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 
@@ -12,15 +13,15 @@ use super::OpenChannel;
 use super::notices::Notice;
 use super::table::ChunkError;
 
-/// A block to be erased on behalf of a reset.
+/// Blocks to be erased on behalf of a reset.
 pub(super) struct Erase {
-    block: BlockId,
+    blocks: ErasedTogether,
     reset: Rc<Reset>,
 }
 
 /// The erases of a reset.
 pub(super) struct Reset {
-    left: Cell<u32>,
+    left: Cell<usize>,
     failed: Cell<Option<MediaError>>,
 }
 
@@ -59,8 +60,9 @@ impl OpenChannel {
         while self.chunk(chunk).pins > 0 {
             self.unpinned.changed().await;
         }
-        let reset = Rc::new(Reset { left: Cell::new(self.layout.planes), failed: Cell::new(None) });
-        self.layout.blocks(chunk).for_each(|block| self.erases.start(Erase { block, reset: reset.clone() }));
+        let groups = self.media.erased_together(&self.layout.blocks(chunk).collect::<ErasedTogether>());
+        let reset = Rc::new(Reset { left: Cell::new(groups.len()), failed: Cell::new(None) });
+        groups.into_iter().for_each(|blocks| self.erases.start(Erase { blocks, reset: reset.clone() }));
         while reset.left.get() > 0 {
             self.progress.changed().await;
         }
@@ -79,9 +81,11 @@ impl OpenChannel {
         }
     }
 
-    pub(super) async fn erase(&self, Erase { block, reset }: &Erase) {
+    pub(super) async fn erase(&self, Erase { blocks, reset }: &Erase) {
         let who = self.config.priority.who(cause::HOST_WRITE);
-        if let Err(error) = self.media.erase(*block, who, &mut Breakdown::new()).await {
+        for error in
+            self.media.erase_together(blocks, who, &mut Breakdown::new()).await.into_iter().filter_map(Result::err)
+        {
             // A chunk that goes out of use does so even if power is cut, too.
             let lasting = reset.failed.get().filter(|failed| *failed != MediaError::PowerLost);
             reset.failed.set(Some(lasting.unwrap_or(error)));

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use nandscape_device_media::erase::ErasedTogether;
 use nandscape_device_media::{BlockId, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -99,7 +100,7 @@ impl ZoneFtl {
     pub(super) async fn reset_blocks(&self, job: &Reset) {
         let (of_zone, of_unit) = self.config.reset;
         self.sim.sleep(of_zone + of_unit * u64::from(job.units)).await;
-        job.blocks.iter().for_each(|block| self.erases.start(*block));
+        self.start_erases(&job.blocks);
         while job.blocks.iter().any(|block| self.state.borrow().blocks.get(*block).used == Use::Stale) {
             self.progress.changed().await;
         }
@@ -107,31 +108,39 @@ impl ZoneFtl {
         self.progress.notify();
     }
 
-    /// Erases a stale block once nothing is under way in it. One that cannot be erased, or in which a program has failed, is
+    /// Begins to erase stale blocks: those of the planes of a die at once, where planes work together.
+    pub(super) fn start_erases(&self, blocks: &[BlockId]) {
+        self.media.erased_together(blocks).into_iter().for_each(|group| self.erases.start(group));
+    }
+
+    /// Erases stale blocks once nothing is under way in them. One that cannot be erased, or in which a program has failed, is
     /// used no more. Where power was lost, the restart begins again.
-    pub(super) async fn erase(&self, block: BlockId) {
-        // The restart may have begun with it, or may have erased it.
-        if !self.state.borrow_mut().blocks.begin_erase(block) {
-            return;
+    pub(super) async fn erase(&self, blocks: &ErasedTogether) {
+        // The restart may have begun with them, or may have erased them.
+        let stale = |block: &&BlockId| self.state.borrow_mut().blocks.begin_erase(**block);
+        let stale: ErasedTogether = blocks.iter().filter(stale).copied().collect();
+        for block in &stale {
+            while self.state.borrow().blocks.is_pinned(*block) {
+                self.unpinned.changed().await;
+            }
         }
-        while self.state.borrow().blocks.is_pinned(block) {
-            self.unpinned.changed().await;
-        }
+        let is_broken = |block: &BlockId| self.state.borrow().blocks.get(*block).is_broken;
+        let (broken, good): (ErasedTogether, ErasedTogether) = stale.into_iter().partition(is_broken);
+        // Nothing was written to some: they are erased. After a restart that is not known for sure.
+        let is_written = |block: &BlockId| self.media.pages_programmed(*block) > 0 || !self.is_running();
+        let (written, empty): (ErasedTogether, ErasedTogether) = good.into_iter().partition(is_written);
         let who = self.config.priority.who(cause::HOST_WRITE);
-        let is_broken = self.state.borrow().blocks.get(block).is_broken;
-        let is_written = self.media.pages_programmed(block) > 0;
-        let erased = match is_broken {
-            true => Err(MediaError::Failed),
-            // An erased block that nothing was written to.
-            false if !is_written && self.is_running() => Ok(()),
-            false => self.media.erase(block, who, &mut Breakdown::new()).await,
-        };
+        let erased = self.media.erase_together(&written, who, &mut Breakdown::new()).await;
         let needy = {
             let mut state = self.state.borrow_mut();
-            match erased {
-                Ok(()) => state.blocks.erased(block),
-                Err(MediaError::PowerLost) => return state.blocks.not_erased(block),
-                Err(_) => state.blocks.retire(block),
+            empty.iter().for_each(|block| state.blocks.erased(*block));
+            broken.iter().for_each(|block| state.blocks.retire(*block));
+            for (block, erased) in written.iter().zip(erased) {
+                match erased {
+                    Ok(()) => state.blocks.erased(*block),
+                    Err(MediaError::PowerLost) => state.blocks.not_erased(*block),
+                    Err(_) => state.blocks.retire(*block),
+                }
             }
             std::mem::take(&mut state.needy)
         };

@@ -43,6 +43,7 @@ mod zrwa;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
+use nandscape_device_media::erase::ErasedTogether;
 use nandscape_device_media::{BlockId, Media, MediaError, Priority, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
@@ -111,7 +112,7 @@ pub struct ZoneFtl {
     state: RefCell<State>,
     room: Credits,
     programs: Workers<Program>,
-    erases: Workers<BlockId>,
+    erases: Workers<ErasedTogether>,
     resets: Workers<Reset>,
     paddings: Workers<Padding>,
     /// Notified when no read or program is under way in a block any more.
@@ -154,7 +155,7 @@ impl ZoneFtl {
             state: RefCell::new(state),
             room: Credits::new(sim, config.buffer_units as usize, cause::HOST_WRITE),
             programs: workers(sim, weak, async |ftl: &ZoneFtl, job: &Program| ftl.program(job).await),
-            erases: workers(sim, weak, async |ftl: &ZoneFtl, block: &BlockId| ftl.erase(*block).await),
+            erases: workers(sim, weak, async |ftl: &ZoneFtl, blocks: &ErasedTogether| ftl.erase(blocks).await),
             resets: workers(sim, weak, async |ftl: &ZoneFtl, job: &Reset| ftl.reset_blocks(job).await),
             paddings: workers(sim, weak, async |ftl: &ZoneFtl, job: &Padding| ftl.pad(job).await),
             unpinned: Signal::new(sim),

@@ -21,7 +21,7 @@ impl ZoneFtl {
             state.table.close_all();
             state.blocks.stale()
         };
-        stale.into_iter().for_each(|block| self.erases.start(block));
+        self.start_erases(&stale);
         (0..self.config.zones).for_each(|zone| self.pump(zone));
     }
 }

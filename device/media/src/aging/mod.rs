@@ -134,7 +134,7 @@ impl Failures {
 
 impl Aging {
     /// The time of an erase beyond that of a new block.
-    pub(crate) fn erase_longer(&self, erase: Span, erases: u32) -> Span {
+    pub fn erase_longer(&self, erase: Span, erases: u32) -> Span {
         let share = self.erase_growth * f64::from(erases) / f64::from(self.rated);
         Span::from_ns(libm::round(erase.ns() as f64 * share) as u64)
     }

@@ -26,6 +26,10 @@ impl ErrorRates {
         disturb: (3.73e-9, 0.33, 1.71),
     };
 
+    /// Cells without errors.
+    pub const ERROR_FREE: ErrorRates =
+        ErrorRates { base: 0.0, wear: (0.0, 0.0), retention: (0.0, 0.0, 0.0), disturb: (0.0, 0.0, 0.0) };
+
     /// All that have names.
     pub const ALL: [(&str, ErrorRates); 1] = [("tlc-72-layers", ErrorRates::TLC_72_LAYERS)];
 

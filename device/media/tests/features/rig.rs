@@ -46,6 +46,8 @@ pub(crate) enum Op {
     /// The first page of this plane and the second of the next, at once.
     OutOfStep,
     Erase,
+    /// At once: a block of this plane and of planes after it.
+    EraseTogether(u32),
 }
 
 /// A step of a collection.
@@ -113,6 +115,12 @@ impl Flash {
                     media.program_together(&pages, &image(4), who, &mut breakdown, |_| ()).await.unwrap();
                 }
                 Op::Erase => media.erase(BlockId(plane * BLOCKS + 1), who, &mut breakdown).await.unwrap(),
+                Op::EraseTogether(planes) => {
+                    let blocks: Vec<BlockId> =
+                        (plane..plane + planes).map(|plane| BlockId(plane * BLOCKS + 1)).collect();
+                    let ended = media.erase_together(&blocks, who, &mut breakdown).await;
+                    ended.into_iter().for_each(Result::unwrap);
+                }
             }
             assert_eq!(breakdown.total(), sim.now() - Time::from_ns(at * 1_000), "{name}");
             ended.borrow_mut().push((sim.now().ns() / 1_000, name));

@@ -71,6 +71,26 @@ fn a_word_line_is_programmed_at_once() {
     }
 }
 
+/// ONFI's multi-plane erase: the planes of a die are busy once, for 2 ms.
+#[test]
+fn a_multi_plane_erase_is_as_long_as_one() {
+    let mut executor = Executor::new();
+    let flash = flash(&executor, Cell::Slc, Registers::Single, PlaneMode::MultiPlane);
+    flash.at(0, "both", 0, Op::EraseTogether(2), WRITE);
+    flash.at(1, "read", 1, Op::Read, READ);
+    assert_eq!(flash.run(&mut executor), [(2_000, "both"), (2_060, "read")]);
+    assert_eq!((flash.spent("both", Stage::Array), flash.busy()), (2_000, vec![2_040, 0]));
+}
+
+#[test]
+#[should_panic(expected = "of one LUN and of different planes")]
+fn planes_that_work_on_their_own_are_not_erased_together() {
+    let mut executor = Executor::new();
+    let flash = flash(&executor, Cell::Slc, Registers::Single, PlaneMode::Independent);
+    flash.at(0, "both", 0, Op::EraseTogether(2), WRITE);
+    flash.run(&mut executor);
+}
+
 #[test]
 #[should_panic(expected = "NotTogether")]
 fn planes_that_work_on_their_own_are_not_programmed_together() {

@@ -8,7 +8,9 @@ use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
 use nandscape_host_open_channel::{Geometry, Means, OpenChannel, Place};
 use nandscape_sim::{Executor, Seed, Sim};
+use nandscape_wire_nvme::open_channel::{self as oc, GEOMETRY};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use zerocopy::FromBytes as _;
 
 /// Pages that each thread writes and reads.
 const PAGES: u32 = 256;
@@ -79,4 +81,46 @@ fn one_unit_and_one_channel_are_as_fast_as_measured() {
     let four = measured("cnex-westlake", &[(0, 0), (0, 1), (0, 2), (0, 3)]);
     within("cnex-westlake, four units of a channel, writes", four[0], 71.10, 0.15);
     within("cnex-westlake, four units of a channel, reads", four[1], 302.65, 0.15);
+}
+
+/// How long a reset of a full chunk takes on a new drive and after a life, and the maximum that the drive tells.
+fn reset_and_most(changes: &[&str]) -> (u64, u64) {
+    let mut profile = Profile::load("dfc-mlc").expect("a built-in profile");
+    profile.set_all(["geometry.blocks_per_plane=32", "geometry.pages_per_block=8"]).expect("valid changes");
+    profile.set_all(changes).expect("valid changes");
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ran = async {
+        let ssd = Ssd::new(&sim, &profile.resolve().expect("valid"), StoreKind::None, Seed::new(1)).expect("memory");
+        let queue = |id| QueueDrive::new(&sim, ssd.controller(), id, 64).expect("a free queue pair");
+        let (admin, drive) = (queue(QueueId::ADMIN), queue(QueueId(1)));
+        let most = {
+            let entry = SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(GEOMETRY) };
+            let mem = HostMem::zeroed(size_of::<oc::Geometry>());
+            assert!(Issuer::new(&sim).execute(&*admin, entry, mem.clone()).await.status.is_success());
+            oc::Geometry::read_from_bytes(&mem.to_vec()).expect("it has the size").times[5].get()
+        };
+        let host = OpenChannel::open(&sim, admin, drive, Means::Vector).await.expect("an open-channel drive");
+        let geometry = *host.geometry();
+        let first = geometry.address(Place { group: 0, pu: 0, chunk: 1, sector: 0 });
+        for page in (first..first + u64::from(geometry.sectors)).step_by(geometry.ws_min as usize) {
+            let addresses: Vec<u64> = (page..page + u64::from(geometry.ws_min)).collect();
+            host.write(&addresses, &vec![0; addresses.len() * host.block_bytes()]).await.expect("a write");
+        }
+        host.flush().await.expect("a flush");
+        let begun = sim.now();
+        host.reset(&[first]).await.expect("a reset");
+        ((sim.now() - begun).ns(), most.into())
+    };
+    executor.block_on(ran).expect("it ends")
+}
+
+/// The planes of a parallel unit are erased at once, so that a reset takes an erase and what the controller takes for a command.
+#[test]
+fn a_reset_takes_as_long_as_the_drive_says() {
+    for (changes, erase_ms) in [(&[][..], 6), (&["wear.erase_growth=50%", "wear.cycles=3000"], 9)] {
+        let (took, most) = reset_and_most(changes);
+        assert_eq!(most, erase_ms * 1_000_000);
+        assert!((most..most + 200_000).contains(&took), "{took} ns, the flash alone at most {most}");
+    }
 }

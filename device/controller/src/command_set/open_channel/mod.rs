@@ -91,7 +91,8 @@ impl OpenChannel {
     }
 }
 
-/// Typical and maximum times of a read, a write and a reset of the flash alone.
+/// Typical and maximum times of a read, a write and a reset of the flash alone. A reset takes longest at the end of the rated
+/// life.
 fn times(media: &Media) -> [u32; 6] {
     let timing = media.timing();
     let ns = |span: Span| u32::try_from(span.ns()).unwrap_or(u32::MAX);
@@ -101,7 +102,8 @@ fn times(media: &Media) -> [u32; 6] {
         [ns(Span::from_ns(sum / times.len().max(1) as u64)), ns(longest)]
     };
     let ([read, read_most], [write, write_most]) = (of(&timing.read), of(&timing.program));
-    [read, read_most, write, write_most, ns(timing.erase), ns(timing.erase)]
+    let longer = media.aging().map_or(Span::ZERO, |aging| aging.erase_longer(timing.erase, aging.rated));
+    [read, read_most, write, write_most, ns(timing.erase), ns(timing.erase + longer)]
 }
 
 impl CommandSet for OpenChannel {

@@ -1,0 +1,107 @@
+//! Erases: of a block, and of blocks in several planes of a die at once (ONFI multi-plane erase: 60h and an address for each
+//! plane, with D1h after each but the last, and D0h after that).
+
+use std::collections::BTreeMap;
+
+use nandscape_drive::Breakdown;
+use nandscape_sim::{Span, Who};
+use smallvec::SmallVec;
+
+use crate::fault::{MediaError, Operation};
+use crate::geometry::BlockId;
+use crate::media::Media;
+use crate::power::Underway;
+use crate::watch::For;
+
+/// Blocks that one command erases, of a LUN and of different planes.
+pub type ErasedTogether = SmallVec<[BlockId; 4]>;
+
+impl Media {
+    /// Erases a block.
+    ///
+    /// # Errors
+    /// When the erase failed.
+    pub async fn erase(&self, block: BlockId, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+        let under_way = self.begin_erase(block, who)?;
+        if self.remote.is_some() {
+            let _register = self.lun(self.geometry.plane_of(block)).erase(who, breakdown).await;
+            return Box::pin(self.erase_elsewhere(&under_way, block)).await;
+        }
+        self.erase_step_of(&[block], under_way.hang(), under_way.slow(), who, breakdown).await;
+        self.end_erase(&under_way, block)
+    }
+
+    /// Erases blocks with one command, in the time of the slowest of them. Says how each ended, in their order.
+    ///
+    /// # Panics
+    /// When they are not those of a group of [`Media::erased_together`].
+    pub async fn erase_together(
+        &self,
+        blocks: &[BlockId],
+        who: Who,
+        breakdown: &mut Breakdown,
+    ) -> SmallVec<[Result<(), MediaError>; 4]> {
+        if self.remote.is_some() || blocks.len() < 2 {
+            let mut ended = SmallVec::new();
+            for block in blocks {
+                ended.push(self.erase(*block, who, breakdown).await);
+            }
+            return ended;
+        }
+        assert_eq!(self.erased_together(blocks).len(), 1, "{blocks:?} are of one LUN and of different planes");
+        let begun: SmallVec<[_; 4]> = blocks.iter().map(|block| self.begin_erase(*block, who)).collect();
+        if begun.iter().any(Result::is_ok) {
+            let under_way = || begun.iter().flatten();
+            let slow = under_way().map(Underway::slow).max().unwrap_or(Span::ZERO);
+            self.erase_step_of(blocks, under_way().filter_map(Underway::hang).max(), slow, who, breakdown).await;
+        }
+        let end = |(begun, block): (&Result<Underway<'_>, MediaError>, &BlockId)| match begun {
+            Ok(under_way) => self.end_erase(under_way, *block),
+            Err(error) => Err(*error),
+        };
+        begun.iter().zip(blocks).map(end).collect()
+    }
+
+    /// Blocks in groups that [`Media::erase_together`] erases at once; each alone, where planes do not work together.
+    pub fn erased_together(&self, blocks: &[BlockId]) -> Vec<ErasedTogether> {
+        if !self.planes_together {
+            return blocks.iter().map(|block| ErasedTogether::from_slice(&[*block])).collect();
+        }
+        let mut groups: BTreeMap<_, ErasedTogether> = BTreeMap::new();
+        let mut of_plane = BTreeMap::new();
+        for block in blocks {
+            let plane = self.geometry.plane_of(*block);
+            let nth: &mut u32 = of_plane.entry(plane.0).or_default();
+            groups.entry((*nth, self.lun_number(plane))).or_default().push(*block);
+            *nth += 1;
+        }
+        groups.into_values().collect()
+    }
+
+    fn begin_erase(&self, block: BlockId, who: Who) -> Result<Underway<'_>, MediaError> {
+        self.begin(Operation::Erase, std::iter::empty(), block, For::new(who.cause, 0))
+    }
+
+    /// The command, and the time of the array; or, of a LUN that hangs, the time until it is reset.
+    async fn erase_step_of(
+        &self,
+        blocks: &[BlockId],
+        hang: Option<Span>,
+        slow: Span,
+        who: Who,
+        breakdown: &mut Breakdown,
+    ) {
+        if let Some(time) = hang {
+            return Box::pin(self.hang(self.geometry.page_at(blocks[0], 0), time, who, breakdown)).await;
+        }
+        let plane = self.geometry.plane_of(blocks[0]);
+        let channel = self.geometry.channel_of(plane) as usize;
+        let mut register = self.lun(plane).erase(who, breakdown).await;
+        if self.has_command_cycles() {
+            for _ in blocks {
+                self.command(channel, who, breakdown).await;
+            }
+        }
+        self.array(&mut register, plane, self.erase_step(blocks[0], slow), breakdown).await;
+    }
+}
