@@ -11,10 +11,17 @@ use crate::rig::{DIES, THREE, TWO, queue, read, resolved, ssd, write};
 fn power_cuts_lose_nothing_of_any_part() {
     let faults = "faults=['power_cut every=97 count=6', 'power_cut program channel=2 probability=1% count=3']";
     for mode in ["capacitor", "volatile", "through"] {
-        for (parts, nsid) in [(TWO, 1), (TWO, 2), (DIES, 1), (DIES, 2)] {
+        for (parts, nsid, order) in [
+            (TWO, 1, "free"),
+            (TWO, 2, "free"),
+            (DIES, 1, "free"),
+            (DIES, 2, "free"),
+            (DIES, 1, "rows"),
+            (DIES, 2, "rows"),
+        ] {
             let mut executor = Executor::new();
-            let mode = format!("buffer.mode={mode}");
-            let (sim, profile) = (executor.sim(), resolved(parts, &[faults, &mode]));
+            let (mode, order) = (format!("buffer.mode={mode}"), format!("timing.interleaving={order}"));
+            let (sim, profile) = (executor.sim(), resolved(parts, &[faults, &mode, &order]));
             let ssd = ssd(&sim, &profile);
             let counted = ssd.clone();
             let mut host = Damaged::new(&sim, queue(&sim, &ssd, nsid, 1), move || counted.media().power_cuts(), 7);

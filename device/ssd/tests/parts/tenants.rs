@@ -1,6 +1,9 @@
 //! Tenants that own channels, or dies of channels that they share: the writes of one leave the reads of the other as they were, but
 //! for what both use.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
@@ -217,4 +220,45 @@ fn parts_by_dies_share_capacity_and_buffer_by_dies() {
     let keys = Profile::parse("again", &resolved.to_toml()).unwrap().keys;
     let again = Profile::of_keys("parts", keys).resolve().unwrap();
     assert_eq!((again.parts(), &again.keys), (resolved.parts(), &resolved.keys));
+}
+
+/// When writes of a tenant end that come once its programs on all channels have ended, while those of the other tenant still last: at
+/// 1.1 ms, where programs take 1 ms and the other tenant's began at 0.5 ms.
+fn second_writes_end(order: &str) -> Span {
+    let order = format!("timing.interleaving={order}");
+    let profile = resolved(BY_DIES, &["buffer.mode=through", "timing.program=1ms", "geometry.page_size=16KiB", &order]);
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = Ssd::new(&sim, &profile, StoreKind::None, Seed::new(3)).expect("memory for a small drive");
+    let queues = [queue(&sim, &ssd, 1, 1), queue(&sim, &ssd, 2, 2)];
+    let ended = Rc::new(Cell::new(Span::ZERO));
+    let done = executor.block_on(async {
+        ssd.in_service().await;
+        let begun = sim.now();
+        for (at, nsid, first) in [(0, 1, 0), (500, 2, 0), (1_100, 1, 4)] {
+            sim.sleep_until(begun + Span::from_us(at)).await;
+            // A page for each channel.
+            for page in first..first + 4_u64 {
+                let (sim, queue, ended) = (sim.clone(), queues[nsid as usize - 1].clone(), ended.clone());
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, nsid, page * 32, 32);
+                sim.clone().spawn(async move {
+                    let done = Issuer::new(&sim).execute(&*queue, entry, HostMem::none()).await;
+                    assert!(done.status.is_success());
+                    ended.set(sim.now() - begun);
+                });
+            }
+        }
+        sim.sleep(Span::from_ms(10)).await;
+    });
+    done.expect("it ends");
+    ended.get()
+}
+
+/// Rows belong to channels, and dies of one channel to two tenants: where channels program in rows, programs of one tenant wait for
+/// those of the other, here until 1.5 ms.
+#[test]
+fn tenants_of_a_channel_share_its_rows() {
+    let (free, rows) = (second_writes_end("free"), second_writes_end("rows"));
+    let around = |span: Span, us: u64| (us..us + 150).contains(&(span.ns() / 1_000));
+    assert!(around(free, 2_100) && around(rows, 2_500), "{free} free, {rows} in rows");
 }

@@ -23,7 +23,7 @@ fn one_of<'a>(rng: &mut Rng, values: &[&'a str]) -> &'a str {
 
 /// The changes that make a drive of the default one.
 fn draw(rng: &mut Rng) -> Vec<String> {
-    let choices: [(&str, &[&str]); 34] = [
+    let choices: [(&str, &[&str]); 35] = [
         ("capacity", &["1MiB", "2MiB", "4MiB", "8MiB"]),
         ("lba_size", &["512", "4096"]),
         ("geometry.channels", &["1", "2", "3"]),
@@ -51,6 +51,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("ftl.gc.batch", &["0", "1", "5"]),
         ("ftl.wear.static_threshold", &["0", "1", "10"]),
         ("timing.planes", &["independent", "die", "multi_plane"]),
+        ("timing.interleaving", &["free", "free", "rows"]),
         ("timing.command", &["0ns", "200ns"]),
         ("timing.ecc.time", &["0ns", "2us"]),
         ("timing.ecc.engines", &["0", "1"]),
