@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use nandscape_device_ftl::registry::{self, Set};
-use nandscape_device_ssd::{BUILTIN, Profile, key_docs};
+use nandscape_device_ssd::{BUILTIN, key_docs};
 use nandscape_lab_report::format::{percent, size};
 
 use crate::failure::Failure;
@@ -91,7 +91,7 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
     match BUILTIN.iter().find(|builtin| builtin.name == drive && changes.is_empty()) {
         Some(builtin) => output::result(builtin.text),
         None => {
-            let mut profile = Profile::load(drive).map_err(Failure::input)?;
+            let mut profile = sim::load(drive)?;
             profile.set_all(changes).map_err(Failure::input)?;
             output::result(&profile.to_toml())
         }

@@ -6,7 +6,7 @@ mod measure;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::Args;
+use clap::{ArgGroup, Args};
 use nandscape_lab_fox::{Mix, Report, WearReport, render, render_wear, simulated, tables};
 use nandscape_sim::Seed;
 use serde_json::json;
@@ -26,6 +26,7 @@ const MOST: i64 = 1 << 30;
 /// An open-channel drive shows its flash to the host: channels, parallel units (PUs), blocks and pages. FOX sends reads, writes and
 /// erases of whole pages to chosen places, from threads that each have one command at a time and PUs of their own.
 #[derive(Args)]
+#[command(group(ArgGroup::new("place").required(true)))]
 #[command(after_help = "\
 What to run:
   oc-0         mixes of reads and writes on one PU: bands of latencies
@@ -59,12 +60,12 @@ pub(crate) struct FoxArgs {
     #[arg(value_name = "WHAT")]
     what: String,
     /// An open-channel drive by name or profile file, in virtual time: dfc-mlc, cnex-westlake
-    #[arg(long, value_name = "P", required_unless_present = "to")]
+    #[arg(long, value_name = "P", group = "place")]
     drive: Option<String>,
     /// An open-channel drive of another process, at the wall clock: nvme-tcp://HOST:PORT/NQN, whose commands are on blocks in a row,
     /// or vfio-user://PATH, with vector commands
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "seed"])]
+    #[arg(long, value_name = "URL", group = "place", conflicts_with_all = ["set", "seed"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// Change a key of the profile; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]

@@ -12,7 +12,7 @@ use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
 use nandscape_lab_run::search::Bound;
 use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation};
-use nandscape_lab_workload::{FioJobs, Workload, load_fio};
+use nandscape_lab_workload::{FioJobs, Workload, is_workload, load_fio};
 
 use crate::failure::Failure;
 use crate::files::Files;
@@ -93,7 +93,7 @@ pub(crate) struct SimArgs {
     pub(crate) set: Vec<String>,
     /// How long the drive has been in use when the run begins: 18months, 2years, 90days. Sets wear.age; the keys of `wear` say
     /// how it was used, and how flash ages
-    #[arg(long, value_name = "TIME", value_parser = age, conflicts_with_all = ["replay", "from_state"])]
+    #[arg(long, value_name = "TIME", value_parser = age, allow_hyphen_values = true, conflicts_with_all = ["replay", "from_state"])]
     age: Option<String>,
     /// Inject a fault into the flash: corrupt, uncorrectable, slow, fail, stuck, dead or power_cut, then place and time; see
     /// the end of this help. May be repeated; adds to the profile's `faults`
@@ -244,6 +244,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         crate::fairness::check(&simulation.workload)?;
     }
     tell_if_unseen(&simulation.profile, simulation.store);
+    simulation.note_before().iter().for_each(|note| output::note(note));
     if let Some(bound) = args.find_rate {
         return crate::find_rate::run(args, &simulation, &begin, bound);
     }
@@ -335,8 +336,18 @@ pub(crate) fn resolve_with(drive: &str, changes: &[String], faults: &[Rule]) -> 
         let ways = "`nandscape serve --drive` and `nandscape bench --to` take it";
         return Err(Failure::Input(anyhow::anyhow!("drive {drive}: a remote drive runs at the wall clock: {ways}")));
     }
-    let profile = Profile::load(drive).map_err(Failure::input)?;
-    resolve_profile((drive, profile), changes, faults)
+    resolve_profile((drive, load(drive)?), changes, faults)
+}
+
+/// A profile by name or file.
+pub(crate) fn load(drive: &str) -> Result<Profile, Failure> {
+    let told = |error| match is_workload(drive) {
+        true => Failure::Input(anyhow::anyhow!(
+            "drive {drive}: this is a workload, which `nandscape sim --workload {drive}` takes; a drive is a profile, see `nandscape drives`"
+        )),
+        false => Failure::input(error),
+    };
+    Profile::load(drive).map_err(told)
 }
 
 /// As [`resolve_with`], of a profile that was read, with what errors call it.

@@ -9,6 +9,7 @@ use nandscape_lab_fox::{
 };
 
 use crate::failure::Failure;
+use crate::output;
 
 /// What to run.
 pub(super) enum What {
@@ -81,6 +82,11 @@ pub(super) async fn measure(job: Job, Opened { sim, host }: Opened) -> Result<Me
     }
     if let Some(mut table) = latencies {
         table.flush().map_err(Failure::run)?;
+    }
+    if reports.iter().any(Report::is_split) {
+        output::note(
+            "a command of several pages reached this drive as one for each row of addresses, and its latency is that of the last",
+        );
     }
     scale(&mut reports);
     Ok(Measured::Runs(reports))

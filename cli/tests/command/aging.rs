@@ -45,6 +45,20 @@ fn age_is_a_key() {
     {
         refuse(&[&SMALL[..], &["--age", age], &READS].concat(), &["--age", told]);
     }
+    refuse(
+        &[&SMALL[..], &["--age", "-1h"], &READS].concat(),
+        &["--age", "\"-1h\" is negative, and an age is not; \"1h\" is valid"],
+    );
+    let writes = ["--age", "90years", "--set", "wear.writes_per_day=1000"];
+    refuse(
+        &[&SMALL[..], &writes, &READS].concat(),
+        &[
+            "wear.age (--age): 90years with wear.writes_per_day = 1000 would erase each block",
+            "times is the most; up to ",
+        ],
+    );
+    let failing = ["--age", "90years", "--set", "wear.writes_per_day=100", "--set", "wear.erase_failures=50%"];
+    refuse(&[&SMALL[..], &failing, &READS].concat(), &["wear.age (--age): in such a life", "a lower wear.age (--age)"]);
 }
 
 /// Retries and reads that fail: more of them the longer the drive has lain, the same sums in text and in the report.

@@ -8,6 +8,12 @@ fn change(changes: &[&str], parts: &[&str]) {
     refuse(&args, parts);
 }
 
+fn zoned(changes: &[&str], parts: &[&str]) {
+    let mut args = vec!["sim", "--rw", "randread", "--drive", "wd-zn540"];
+    changes.iter().for_each(|change| args.extend(["--set", change]));
+    refuse(&args, parts);
+}
+
 fn file(text: impl AsRef<[u8]>, parts: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mine.toml");
@@ -118,6 +124,8 @@ fn values_out_of_range_and_wrong_units_are_refused() {
         change(&[&format!("{key}=-1")], &["such as \"800MB/s\""]);
         change(&[&format!("{key}=1B/1000s")], &[key, "1KB/s or more"]);
     }
+    change(&["wear.erase_failures=100%"], &["wear.erase_failures: 100% is out of range; up to \"99%\" is valid"]);
+    change(&["wear.rber=[1e308,0,0,0,0,0,0,0,0]"], &["wear.rber: 1e308 is out of range; from 0 to 1e6 is valid"]);
     for share in ["-1", "nan", "inf", "much"] {
         change(&[&format!("ftl.over_provisioning={share}")], &["is not a share such as \"12%\""]);
     }
@@ -134,6 +142,13 @@ fn values_out_of_range_and_wrong_units_are_refused() {
     // One page of 4 KiB would be MDTS 0, which is no limit.
     change(&["controller.max_transfer=4KiB"], &["controller.max_transfer: 4KiB is not a power of two from 8KiB"]);
     change(&["lba_size=520"], &["lba_size: 520 is not valid; 512 and 4096 are"]);
+}
+
+#[test]
+fn zones_beyond_the_addresses_of_a_drive_are_refused() {
+    zoned(&["ftl.zone.size=1TiB"], &["ftl.zone.size: 1TiB is too large for 904 zones", "from 2GiB to 16GiB is valid"]);
+    zoned(&["ftl.zone.size=3GiB"], &["ftl.zone.size: 3GiB is no power of two from 2GiB on"]);
+    zoned(&["capacity=9TiB"], &["capacity: makes 8762 zones of 2GiB", "end at 16TiB; up to 8821707MiB is valid"]);
 }
 
 #[test]
@@ -161,6 +176,16 @@ fn what_is_not_there_or_no_file_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().display().to_string();
     refuse(&["sim", "--rw", "read", "--drive", &path], &[&path, "cannot be read"]);
+}
+
+/// Faulty or not: no profile has sections of jobs.
+#[test]
+fn a_workload_in_place_of_a_drive_is_told() {
+    for text in ["[[job]]\nrw = \"read\"\n", "[[job]]\ncolour = 3\n", "[[ycsb]]\nworkload = \"a\"\n"] {
+        let told = ["mine.toml: this is a workload, which `nandscape sim --workload ", "see `nandscape drives`"];
+        file(format!("version = 1\n{text}"), &told);
+    }
+    refuse(&["sim", "--rw", "read", "--drive", "mixed"], &["drive mixed: this is a workload", "--workload mixed"]);
 }
 
 #[test]

@@ -251,6 +251,27 @@ fn what_a_drive_without_placement_does_not_take_is_refused() {
     refuse(&sim(&["--rw", "write", "--set", "ftl.streams.count=64"]), &["64 is out of range; from 0 to 63 is valid"]);
 }
 
+/// Half of such a drive's addresses hold no data. A job that knows zones stays off them, and so does one within a zone.
+#[test]
+fn reads_where_zones_hold_no_data_are_told() {
+    let sim = |more: &[&'static str]| {
+        let zoned = ["sim", "--drive", "wd-zn540", "--set", "capacity=32GiB", "--rw", "randread", "--io-count", "1000"];
+        let ran = run(&[&zoned[..], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran.err.lines().filter(|line| line.contains("zone")).map(str::to_owned).collect::<Vec<String>>()
+    };
+    let told = sim(&[]);
+    assert!(told.len() == 1 && told[0].starts_with("note: job \"randread\" also reads where no data is"), "{told:?}");
+    for part in
+        ["capacity of a zone, 1077MiB, is below its size, 2GiB", "no flash", "--zonemode zbd", "written data only"]
+    {
+        assert!(told[0].contains(part), "{told:?}");
+    }
+    for more in [&["--zonemode", "zbd"][..], &["--size", "1GiB"], &["--size", "1GiB", "--offset", "2GiB"]] {
+        assert!(sim(more).is_empty(), "{more:?}");
+    }
+}
+
 /// Jobs that know no zones write where they like, and NBD has no zones.
 #[test]
 fn what_a_drive_with_zones_does_not_take_is_refused() {
@@ -258,7 +279,10 @@ fn what_a_drive_with_zones_does_not_take_is_refused() {
     let sim = |more: &[&'static str]| [&["sim"], &zoned[..], more].concat();
     refuse(
         &sim(&["--rw", "randwrite"]),
-        &["job \"randwrite\": the drive has zones", "valid are zonemode = zbd", "\"read\" and \"randread\""],
+        &[
+            "job \"randwrite\": the drive has zones",
+            "jobs with zonemode = zbd (--zonemode zbd) are valid, for writes and for reads",
+        ],
     );
     let zbd = |more: &[&'static str]| [&sim(&["--zonemode", "zbd"])[..], more].concat();
     refuse(
@@ -269,7 +293,22 @@ fn what_a_drive_with_zones_does_not_take_is_refused() {
     refuse(&zbd(&["--rw", "write", "--rate-iops", "5"]), &["--zonemode = zbd is for closed loops"]);
     refuse(&zbd(&["--rw", "write", "--zone-fill", "0"]), &["--zone-fill = 0B is out of range"]);
     refuse(&zbd(&["--rw", "randread", "--precondition", "none"]), &["no zone has data to read"]);
-    refuse(&["sim", "--drive", "default", "--rw", "write", "--zonemode", "zbd"], &["the drive has no zones"]);
+    refuse(
+        &zbd(&["--rw", "write", "--zone-fill", "101%"]),
+        &["--zone-fill", "a share such as \"50%\", up to \"100%\""],
+    );
+    refuse(
+        &zbd(&["--rw", "write", "--zone-fill", "1"]),
+        &["zone_fill = 1B leaves zones active", "zone_finish (--zone-finish), or size (--size) up to 28GiB, is valid"],
+    );
+    refuse(
+        &zbd(&["--rw", "randread", "--offset", "10%"]),
+        &["--offset does not go with zonemode = zbd", "give size (--size) alone, such as \"10%\""],
+    );
+    refuse(
+        &["sim", "--drive", "default", "--rw", "write", "--zonemode", "zbd"],
+        &["the drive has no zones; one with ftl.kind = \"zone\" has them, such as --drive wd-zn540"],
+    );
     refuse(&sim(&["--rw", "randrw"]), &["the drive has zones"]);
     let steady = ["--rw", "randread", "--precondition", "steady"];
     refuse(&sim(&steady), &["precondition steady: drive wd-zn540 has zones", "none and full are valid"]);

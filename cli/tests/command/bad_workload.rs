@@ -40,8 +40,22 @@ fn the_part_of_the_drive_is_checked() {
     }
     words(&["--size", "1TiB"], &["size = 1TiB is more than the drive has, 64MiB"]);
     for size in ["101%", "-1", "half", "nan%"] {
-        words(&[&format!("--size={size}")], &["--size", "a share of the drive such as \"50%\""]);
+        words(&[&format!("--size={size}")], &["--size", "a share such as \"50%\", up to \"100%\""]);
     }
+}
+
+/// A workload of several namespaces is for drives of several parts.
+#[test]
+fn namespaces_are_checked() {
+    let valid =
+        "namespace = 2 is not there; 1 is valid (a drive has a namespace for each of its ftl.parts: --drive two-ftls";
+    words(&["--namespace", "2"], &[valid]);
+    let text = "version = 1\n[[job]]\nname = \"writes\"\nrw = \"randwrite\"\nnamespace = 2\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, text).expect("a workload");
+    let path = path.display().to_string();
+    refuse(&["sim", "--drive", "default", "--workload", &path], &["job \"writes\": ", valid]);
 }
 
 #[test]

@@ -81,3 +81,14 @@ fn what_does_not_fit_is_told() {
         refuse(&[&["fox"][..], args].concat(), &[told]);
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_drive_is_a_profile_or_a_url_with_an_admin_queue() {
+    refuse(&["fox", "oc-0"], &["--drive <P>", "--to <URL>"]);
+    refuse(&["fox", "oc-0", "--drive", "dfc-mlc", "--to", "vfio-user://f.sock"], &["cannot be used with"]);
+    for url in ["http://x", "nbd://127.0.0.1:1/x", "ring://dfc-mlc"] {
+        let valid = "no drive with an admin queue; valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH\n";
+        refuse(&["fox", "oc-0", "--to", url], &["--to <URL>", valid]);
+    }
+}

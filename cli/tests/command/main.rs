@@ -13,6 +13,8 @@
 //! | `arrays` | arrays of drives |
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
+//! | `ycsb` | YCSB on a log-structured store, conventional and offloaded |
+//! | `zones` | resets and finishes of drives with zones |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `questions` | percentiles, the highest rate under a bound, fio's job files, requests one by one, several jobs |
@@ -53,3 +55,5 @@ mod shell;
 mod states;
 mod sweep;
 mod traces;
+mod ycsb;
+mod zones;

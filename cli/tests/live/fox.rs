@@ -78,7 +78,7 @@ fn what_is_no_live_open_channel_drive_is_told() {
         (server.url(), "it is no open-channel drive"),
         (&function, "it is no open-channel drive"),
         ("vfio-user://nothing.sock", "--to vfio-user://nothing.sock: "),
-        ("nbd://127.0.0.1:1/x", "go over NVMe/TCP and vfio-user"),
+        ("nbd://127.0.0.1:1/x", "valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"),
         ("nvme-tcp://127.0.0.1:1/nqn.x", "nvme-tcp://127.0.0.1:1/nqn.x: "),
     ] {
         let ended = fox(&["oc-0", "--to", url]);

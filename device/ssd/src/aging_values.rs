@@ -44,7 +44,12 @@ impl FromStr for Age {
             None if !text.is_empty() && number == text => {
                 Err(format!("\"{text}\" has no unit; \"{text}months\" is valid (hours, days, weeks, months, years)"))
             }
-            None => Err(format!("\"{text}\" is not a time such as \"18months\" (hours, days, weeks, months, years)")),
+            None => match text.strip_prefix('-').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+                Some(rest) if rest.parse::<Age>().is_ok() => {
+                    Err(format!("\"{text}\" is negative, and an age is not; \"{rest}\" is valid"))
+                }
+                _ => Err(format!("\"{text}\" is not a time such as \"18months\" (hours, days, weeks, months, years)")),
+            },
         }
     }
 }
@@ -91,12 +96,17 @@ impl ErrorModel {
                     format!("has {} numbers; nine are valid: base, a, k, b, m, n, c, p, q", numbers.len())
                 })?;
                 match given.iter().find(|number| !(0.0..=1e6).contains(*number)) {
-                    Some(number) => Err(format!("{number} is out of range; from 0 to 1e6 is valid")),
+                    Some(number) => Err(format!("{} is out of range; from 0 to 1e6 is valid", shown(*number))),
                     None => Ok(Some(ErrorRates::of(given))),
                 }
             }
         }
     }
+}
+
+/// A number as one writes it: not with hundreds of zeros.
+pub(crate) fn shown(number: f64) -> String {
+    if number != 0.0 && !(1e-6..1e15).contains(&number.abs()) { format!("{number:e}") } else { number.to_string() }
 }
 
 #[cfg(test)]
@@ -119,6 +129,8 @@ mod tests {
         }
         let problem = "0".parse::<Age>().unwrap_err();
         assert_eq!(problem, "\"0\" has no unit; \"0months\" is valid (hours, days, weeks, months, years)");
+        let problem = "-1h".parse::<Age>().unwrap_err();
+        assert_eq!(problem, "\"-1h\" is negative, and an age is not; \"1h\" is valid");
         for text in ["18", "months", "-1days", "1.2.3h", "2fortnights", "101years", ""] {
             assert!(text.parse::<Age>().is_err(), "{text}");
         }
@@ -134,6 +146,7 @@ mod tests {
         assert_eq!(numbers(&ErrorRates::TLC_72_LAYERS.numbers()), Ok(Some(ErrorRates::TLC_72_LAYERS)));
         assert!(numbers(&[1.0]).unwrap_err().contains("nine"));
         assert!(numbers(&[-1.0; 9]).unwrap_err().contains("out of range"));
+        assert_eq!(numbers(&[1e308; 9]).unwrap_err(), "1e308 is out of range; from 0 to 1e6 is valid");
         assert!(numbers(&[f64::NAN; 9]).unwrap_err().contains("out of range"));
     }
 }

@@ -214,7 +214,8 @@ fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::
     };
     let kind = profile.kind();
     let part = Part { name: name.unwrap_or(&kind).to_owned(), kind, has_some_dies: false, media, ftl };
-    part.check_life().map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
+    let fit = part.check_life(profile.keys.wear.source_of_wear());
+    fit.map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
     Ok(part)
 }
 

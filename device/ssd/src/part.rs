@@ -129,8 +129,8 @@ impl Part {
     }
 
     /// Whether the life that the drive has behind it has left it fit for use: one without a spare block could hold no data, for it was
-    /// never written in the run.
-    pub(crate) fn check_life(&self) -> Result<(), String> {
+    /// never written in the run. `key` says how worn it is.
+    pub(crate) fn check_life(&self, key: &str) -> Result<(), String> {
         let (grown, (left, new)) = (self.media.grown_bad_blocks(), self.stats().spare_blocks);
         let is_fit = left > 0 && on!(self, ftl => ftl.has_room_on_all_planes());
         if grown == 0 || is_fit {
@@ -138,8 +138,8 @@ impl Part {
         }
         let what = if left > 0 { ", and one of its planes has not enough left" } else { "" };
         Err(format!(
-            "wear.cycles: in such a life {grown} blocks go bad, and the drive has {new} spare ones{what}: it is at its end before the run; \
-             fewer cycles, lower wear.erase_failures and wear.program_failures, or more ftl.over_provisioning is valid"
+            "{key}: in such a life {grown} blocks go bad, and the drive has {new} spare ones{what}: it is at its end before the run; \
+             a lower {key}, lower wear.erase_failures and wear.program_failures, or more ftl.over_provisioning is valid"
         ))
     }
 

@@ -35,6 +35,16 @@ pub enum Means {
     Rows,
 }
 
+impl Means {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Means::Vector => "vectors",
+            Means::Rows => "rows",
+        }
+    }
+}
+
 /// A command that failed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{status}")]
@@ -162,6 +172,11 @@ impl OpenChannel {
     pub fn with_order(self, sim: &Sim, order: Box<dyn DieOrder>) -> OpenChannel {
         let dies = self.geometry.groups * self.geometry.pus;
         OpenChannel { turns: Some(Turns::new(sim, dies, order)), ..self }
+    }
+
+    /// The commands that it uses.
+    pub fn means(&self) -> Means {
+        self.means
     }
 
     /// Whether a power cut can take back writes that have ended: [`OpenChannel::flush`] makes them last.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_host_open_channel::Means;
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
@@ -29,6 +30,8 @@ pub struct Sample {
 /// The commands of a run, in the order in which they ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
+    /// The commands that carried the pages.
+    pub means: Means,
     /// When all nodes began.
     pub begun: Time,
     /// When the last one ended.
@@ -58,8 +61,10 @@ pub struct Report {
     pub blocks: u32,
     /// Pages of each block.
     pub pages: u32,
-    /// Pages of a command.
+    /// Pages of a command of the engine.
     pub pages_per_command: u32,
+    /// How they reached the drive: `vectors`, or `rows`, a command for each row of addresses.
+    pub means: &'static str,
     /// How long it took, in seconds.
     pub seconds: f64,
     /// Reads and writes, in 10^6 bytes a second.
@@ -72,6 +77,13 @@ pub struct Report {
     pub read: Option<Latency>,
     /// Throughput of each channel's parallel units, in 10^6 bytes a second, while the unit was used.
     pub units_mb_s: Vec<Vec<Option<f64>>>,
+}
+
+impl Report {
+    /// Whether commands of several pages reached the drive as several.
+    pub fn is_split(&self) -> bool {
+        self.pages_per_command > 1 && self.means == Means::Rows.name()
+    }
 }
 
 /// Commands of one kind.
@@ -136,6 +148,7 @@ impl Outcome {
             blocks: plan.blocks,
             pages: plan.pages,
             pages_per_command: plan.vector,
+            means: self.means.name(),
             seconds: span.as_s(),
             mb_s: rate(self.samples.iter().filter(good).map(|sample| sample.bytes).sum(), span),
             scaling: None,
@@ -233,7 +246,7 @@ mod tests {
             Sample { kind: Kind::Write, unit, ended: at, latency: Span::from_us(*us), bytes: 4_000, failed: *us == 7 }
         };
         let samples = latencies_us.iter().map(sample).collect();
-        Outcome { begun: Time::from_ns(0), ended: at, samples }
+        Outcome { means: Means::Vector, begun: Time::from_ns(0), ended: at, samples }
     }
 
     #[test]

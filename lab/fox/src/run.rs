@@ -97,7 +97,7 @@ pub async fn run(sim: &Sim, host: &Rc<OpenChannel>, plan: &Plan, engine: &Rc<dyn
     }
     match shares.failure.take() {
         Some(failure) => Err(failure),
-        None => Ok(Outcome { begun, ended: sim.now(), samples: shares.samples.take() }),
+        None => Ok(Outcome { means: host.means(), begun, ended: sim.now(), samples: shares.samples.take() }),
     }
 }
 

@@ -16,7 +16,7 @@ fn text(figure: Option<f64>) -> String {
 /// Those of the output.
 pub fn runs(reports: &[Report], out: impl io::Write) -> csv::Result<()> {
     let mut table = csv::Writer::from_writer(out);
-    let of_run = "group,run,engine,mix,channels,pus,threads,blocks,pages,pages_per_command,seconds,mb_s,scaling";
+    let of_run = "group,run,engine,mix,channels,pus,threads,blocks,pages,pages_per_command,means,seconds,mb_s,scaling";
     let of_kind = ["count", "failed", "mb_s", "mean_us", "p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"];
     let kinds = ["write", "read"].into_iter().flat_map(|kind| of_kind.map(|name| format!("{kind}_{name}")));
     table.write_record(of_run.split(',').map(str::to_owned).chain(kinds))?;
@@ -25,6 +25,7 @@ pub fn runs(reports: &[Report], out: impl io::Write) -> csv::Result<()> {
         let counts =
             [report.channels, report.pus, report.threads, report.blocks, report.pages, report.pages_per_command];
         row.extend(counts.iter().map(u32::to_string));
+        row.push(report.means.to_owned());
         row.extend([text(Some(report.seconds)), text(report.mb_s), text(report.scaling)]);
         for latency in [&report.write, &report.read] {
             row.extend(fields(latency.as_ref()));

@@ -1,5 +1,5 @@
-//! uOC-1: one block is erased, written and read until an erase fails, or for so many cycles (Picoli 2019, 4.2.1). The block is
-//! worn afterwards.
+//! uOC-1: one block is erased, written and read until an erase fails, or for a number of cycles (Picoli 2019, 4.2.1). Reads
+//! and writes that fail are counted. The block is worn afterwards.
 
 use std::rc::Rc;
 
@@ -60,6 +60,8 @@ pub struct WearReport {
     pub points: Vec<WearPoint>,
     /// Erases before the first read that failed.
     pub first_failed_read: Option<u64>,
+    /// Erases before the first write that failed.
+    pub first_failed_write: Option<u64>,
     /// Erases when a tenth of the reads of a cycle failed for the first time.
     pub tenth_of_reads_failed: Option<u64>,
     /// Why it ended before all cycles, if it did.
@@ -116,21 +118,20 @@ pub async fn wear(
         block,
         points: Vec::new(),
         first_failed_read: None,
+        first_failed_write: None,
         tenth_of_reads_failed: None,
         ended: None,
     };
     let (mut sums, mut erases) = (Sums::default(), 0);
     while erases < plan.cycles && found.ended.is_none() {
-        cycle(sim, host, plan, place, (&mut sums, &mut found, erases)).await;
-        if found.ended.is_none() {
-            let begun = sim.now();
-            match host.reset(&[host.geometry().address(place)]).await {
-                Ok(()) => {
-                    add(&mut sums.erase, sim.now().since(begun));
-                    erases += 1;
-                }
-                Err(error) => found.ended = Some(format!("erase {} failed: {}", erases + 1, error.status)),
+        let broken = cycle(sim, host, plan, place, (&mut sums, &mut found, erases)).await;
+        let begun = sim.now();
+        match host.reset(&[host.geometry().address(place)]).await {
+            Ok(()) => {
+                add(&mut sums.erase, sim.now().since(begun));
+                erases += 1;
             }
+            Err(error) => found.ended = Some(format!("erase {} failed{broken}: {}", erases + 1, error.status)),
         }
         if erases % plan.every == 0 || erases == plan.cycles || found.ended.is_some() {
             found.points.push(std::mem::take(&mut sums).point(erases));
@@ -163,27 +164,29 @@ fn check(host: &OpenChannel, plan: &WearPlan) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Writes the pages, then reads them.
+/// Writes the pages, then reads them. Of a write that failed, says which and why.
 async fn cycle(
     sim: &Sim,
     host: &OpenChannel,
     plan: &WearPlan,
     place: Place,
     (sums, found, erases): (&mut Sums, &mut WearReport, u64),
-) {
+) -> String {
     let geometry = host.geometry();
     let page = geometry.ws_min;
     let addresses = |number: u32| -> Vec<u64> {
         let first = geometry.address(Place { sector: number * page, ..place });
         (first..first + u64::from(page)).collect()
     };
-    let mut written = 0;
+    let (mut written, mut broken) = (0, None);
     // Pages beyond those that are wanted are written, too, unmeasured: only a block that is full can be erased.
     for number in 0..pages_of(geometry) {
         let begun = sim.now();
         if let Err(error) = host.write_from(&addresses(number), &HostMem::none()).await {
             sums.failed_writes += 1;
-            found.ended = Some(format!("after {erases} erases the write of page {number} failed: {}", error.status));
+            found.first_failed_write.get_or_insert(erases);
+            // It takes no more pages. A drive may refuse to erase it, too.
+            broken = Some(format!(" after the write of page {number} had failed ({})", error.status));
             break;
         }
         written += 1;
@@ -206,4 +209,5 @@ async fn cycle(
     if reads > 0 && failed * 10 >= reads {
         found.tenth_of_reads_failed.get_or_insert(erases);
     }
+    broken.unwrap_or_default()
 }

@@ -118,6 +118,12 @@ fn a_block_is_worn_until_its_erases_fail() {
     let ended = worn(&failing, &plan).expect("it fits");
     let told = ended.ended.expect("99% fail within 100 erases");
     assert!(told.starts_with("erase ") && ended.points.last().unwrap().erases < 400, "{told}");
+    let failing = ["wear.rber=none", "timing.rated_erases=100", "wear.program_failures=99%"];
+    let ended = worn(&failing, &plan).expect("it fits");
+    let told = ended.ended.expect("99% fail within 100 erases");
+    let last = ended.points.last().unwrap();
+    assert_eq!((last.failed_writes, ended.first_failed_write), (1, Some(last.erases)));
+    assert!(told.starts_with(&format!("erase {} failed after the write of page ", last.erases + 1)), "{told}");
     let missing = worn(&[], &WearPlan { block: 32, ..plan }).expect_err("there is none");
     assert_eq!(missing.to_string(), "block 32: there are 32 in this drive; give 0 to 31");
 }

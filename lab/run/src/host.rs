@@ -4,6 +4,8 @@
 
 use std::time::Instant;
 
+use nandscape_sim::Span;
+
 /// A moment on the machine's clocks.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Moment {
@@ -28,7 +30,11 @@ impl Moment {
     }
 }
 
-/// CPU time of the process so far, all threads.
+/// CPU time of the process so far, all threads; zero where the system does not tell it.
+pub fn process_cpu() -> Span {
+    Span::from_ns(cpu_ns().unwrap_or_default().max(0) as u64)
+}
+
 #[cfg(unix)]
 fn cpu_ns() -> Option<i64> {
     use nix::time::{ClockId, clock_gettime};

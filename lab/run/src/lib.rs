@@ -83,6 +83,7 @@ pub use block::{BlockReport, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;
+pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;

@@ -282,12 +282,21 @@ impl Simulation {
     }
 }
 
+impl Simulation {
+    /// What a user should know before the run: why it takes long.
+    pub fn note_before(&self) -> Option<String> {
+        self.profile.zone().filter(|zone| zone.finish_pads)?;
+        self.workload.note_on_finishes(zone_limits(&self.profile)?)
+    }
+}
+
 /// What a drive with zones allows.
 pub(crate) fn zone_limits(profile: &Resolved) -> Option<ZoneLimits> {
     let unit = u64::from(profile.lba_bytes());
     profile.zone().map(|zone| ZoneLimits {
         zones: zone.zones.into(),
         bytes: u64::from(zone.size) * unit,
+        capacity: profile.zone_capacity().unwrap_or_default(),
         open: zone.max_open.into(),
         active: zone.max_active.into(),
     })

@@ -19,6 +19,7 @@ use crate::part::PartCounters;
 use crate::placement::PlacementFigures;
 use crate::report::{Busy, Host, Parts, Report};
 use crate::saved::History;
+use crate::simulation::zone_limits;
 use crate::upkeep::Upkeep;
 use crate::{part, placement, pressure, state};
 
@@ -98,6 +99,7 @@ impl About<'_> {
         let planted = self.workload.filter(|_| self.history.is_none_or(|history| history.runs == 0));
         let own_state = planted.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
         let standstill = pressure::standstill_note(outcome, &profile.keys);
+        let gaps = self.workload.and_then(|workload| workload.note_on_zones(zone_limits(profile)?));
         let ftl = ended.ftl.since(&begun.ftl);
         // A drive that keeps tables in flash has written some when it was made.
         let has_tables = ended.ftl.metadata_units > 0;
@@ -134,7 +136,7 @@ impl About<'_> {
             faults: ended.faults.clone(),
             damage: ended.damage.clone(),
             aging: ended.aging.clone(),
-            notes: profile.notes.iter().cloned().chain(own_state).chain(standstill).collect(),
+            notes: profile.notes.iter().cloned().chain(own_state).chain(gaps).chain(standstill).collect(),
             host: Host {
                 wall_s: ended.moment.wall_s_since(begun.moment),
                 cpu_s: ended.moment.cpu_s_since(begun.moment),

@@ -78,8 +78,11 @@ impl Workload {
 
 impl JobSpec {
     fn no_namespace(&self, count: usize) -> String {
-        let valid = if count == 1 { "there is 1".to_owned() } else { format!("from 1 to {count} is valid") };
-        format!("namespace = {} is not there; {valid}", self.namespace)
+        let valid = if count == 1 { "1 is valid".to_owned() } else { format!("from 1 to {count} is valid") };
+        format!(
+            "namespace = {} is not there; {valid} (a drive has a namespace for each of its ftl.parts: --drive two-ftls has two)",
+            self.namespace
+        )
     }
 
     fn check_on(&self, capacity: u64, lba_bytes: u32) -> Result<(), String> {

@@ -149,6 +149,17 @@ pub fn load(name_or_path: &str) -> Result<Workload, WorkloadError> {
     parse(name_or_path, &text)
 }
 
+/// Whether a name or path is that of a workload, be it a faulty one: no other file has its sections.
+pub fn is_workload(name_or_path: &str) -> bool {
+    let is_file = std::path::Path::new(name_or_path).is_file();
+    let table = text_of(name_or_path).ok().filter(|_| is_file).and_then(|text| text.parse::<toml::Table>().ok());
+    let has_section = |table: toml::Table| SECTIONS.iter().any(|section| table.contains_key(*section));
+    BUILTIN.iter().any(|builtin| builtin.name == name_or_path) || table.is_some_and(has_section)
+}
+
+/// The sections that make a workload.
+const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];
+
 /// The most bytes of a workload: what is longer, or never ends, is something else.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -335,8 +346,15 @@ impl JobSpec {
         }
         self.zoned.map_or(Ok(()), |zoned| zoned.check(self))?;
         self.placing.as_ref().map_or(Ok(()), |placing| placing.check(self))?;
-        if self.offset != Share::Bytes(0) && (self.zoned.is_some() || self.source.is_some()) {
-            return Err("offset is for jobs of drawn requests without zonemode".to_owned());
+        if self.offset != Share::Bytes(0) && self.zoned.is_some() {
+            return Err(
+                "offset does not go with zonemode = zbd, whose jobs use the zones from the first one on; give size \
+                        (--size) alone, such as \"10%\""
+                    .to_owned(),
+            );
+        }
+        if self.offset != Share::Bytes(0) && self.source.is_some() {
+            return Err("offset is for jobs of drawn requests".to_owned());
         }
         match self.rate {
             Some(rate) if !(1e-6..=1e9).contains(&rate.iops) => {

@@ -64,7 +64,7 @@ pub use characteristics::{Bursts, Characteristics, SizeSpec};
 pub use client::{Client, Meter, Over, Requested, Unmetered};
 pub use distribution::Distribution;
 pub use each::Each;
-pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, load, parse_table, text_of};
+pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, is_workload, load, parse_table, text_of};
 pub use filebench::{Filebench, Personality};
 pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
 pub use fio::{FioJobs, load_fio, parse_fio};

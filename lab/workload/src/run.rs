@@ -308,14 +308,8 @@ impl Runner {
             self.end();
             return None;
         }
-        if measured && self.measured_from.get().is_none() {
-            self.measured_from.set(Some(now));
-            if let Limit::Runtime(span) | Limit::Either(_, span) = self.limit {
-                self.until.set(now + span);
-            }
-            self.moved.set(now);
-            self.outcome.borrow_mut().started = now;
-            self.hooks.measuring();
+        if measured {
+            self.measure_from(now);
         }
         self.issued.set(issued + 1);
         self.began(now);
@@ -354,6 +348,27 @@ impl Runner {
             self.moved.set(now);
         }
         self.outstanding.set(outstanding + 1);
+    }
+
+    /// The measured phase begins, if it has not.
+    fn measure_from(&self, now: Time) {
+        if self.measured_from.get().is_some() {
+            return;
+        }
+        self.measured_from.set(Some(now));
+        if let Limit::Runtime(span) | Limit::Either(_, span) = self.limit {
+            self.until.set(now + span);
+        }
+        self.moved.set(now);
+        self.outcome.borrow_mut().started = now;
+        self.hooks.measuring();
+    }
+
+    /// A load begins an operation that is no request. Without a warm-up, the measured phase begins with it.
+    pub(crate) fn begins_operation(&self) {
+        if self.warmup == 0 {
+            self.measure_from(self.sim.now());
+        }
     }
 
     /// An operation of a load that began at `begun` has ended. It is recorded if it began in the measured phase.

@@ -166,7 +166,7 @@ impl FromStr for Share {
         match (share, text.parse()) {
             (Some(share), _) if share <= 1.0 => Ok(Share::Of(share)),
             (None, Ok(Bytes(bytes))) => Ok(Share::Bytes(bytes)),
-            _ => Err(WordError::new(text, "a size such as \"10GiB\", or a share of the drive such as \"50%\"")),
+            _ => Err(WordError::new(text, "a size such as \"10GiB\", or a share such as \"50%\", up to \"100%\"")),
         }
     }
 }

@@ -8,7 +8,7 @@ use nandscape_sim::units::Ratio;
 
 use super::Result;
 use super::bounds::{or, within, wrong};
-use crate::aging_values::{Age, ErrorModel};
+use crate::aging_values::{Age, ErrorModel, shown};
 use crate::keys::AgingKeys;
 use crate::values::{Choice, FtlKind, Text};
 
@@ -19,6 +19,9 @@ const DEFAULT_STEPS: u32 = 8;
 const DEFAULT_KEEPS: Ratio = Ratio(0.5);
 const DEFAULT_SHAPE: f64 = 3.0;
 const NO_TIME: Age = Age(Span::ZERO);
+/// Erases of each block before a run, at the most.
+const MOST_CYCLES: f64 = 1e7;
+const DAY_S: f64 = 86_400.0;
 
 /// How the flash ages. `logical` is the mapping units that a host sees, `kind` is what maps them.
 pub(super) fn aging(
@@ -97,17 +100,38 @@ fn scrub(keys: &AgingKeys, timing: &Timing, geometry: &Counts, refresh: Option<f
     }
 }
 
+/// The keys that are given, but for those that need no model of bit errors: they tell of erases and programs.
+fn of_errors(keys: &AgingKeys) -> AgingKeys {
+    AgingKeys {
+        rber: None,
+        erase_growth: None,
+        erase_failures: None,
+        program_failures: None,
+        failure_shape: None,
+        cycles: None,
+        cycles_spread: None,
+        ..keys.clone()
+    }
+}
+
 fn rates(keys: &AgingKeys, cell: Cell) -> Result<Option<ErrorRates>> {
+    let needs_errors = of_errors(keys) != AgingKeys::default();
     match &keys.rber {
         Some(model) => match model.rates() {
+            Ok(None) if needs_errors => wrong(
+                "wear.rber",
+                "is \"none\", and keys of [wear] are given that tell of bit errors; beside it erase_growth, \
+                 erase_failures, program_failures, failure_shape, cycles and cycles_spread are valid",
+            ),
             Ok(None) if *keys != (AgingKeys { rber: Some(model.clone()), ..AgingKeys::default() }) => {
-                wrong("wear.rber", "is \"none\", and other keys of [wear] are given; without them it is valid")
+                Ok(Some(ErrorRates::ERROR_FREE))
             }
             Ok(rates) => Ok(rates),
             Err(problem) => wrong("wear.rber", problem),
         },
         None if *keys == AgingKeys::default() => Ok(None),
         None if cell == Cell::Tlc => Ok(Some(ErrorRates::TLC_72_LAYERS)),
+        None if !needs_errors => Ok(Some(ErrorRates::ERROR_FREE)),
         None => {
             let problem =
                 format!("is missing: there is a model of tlc, and timing.cell is {}; give nine numbers", cell.name());
@@ -147,9 +171,8 @@ fn life(keys: &AgingKeys, geometry: &Counts, logical: u32) -> Result<Life> {
     let blocks = [channels, dies_per_channel, planes_per_die, blocks_per_plane].map(f64::from);
     let units_of_block = f64::from(geometry.pages_per_block * (geometry.page_size / geometry.unit_size));
     let share = f64::from(logical) / (blocks.iter().product::<f64>() * units_of_block);
-    let cycles = keys.cycles.map_or(age.as_s() / 86_400.0 * a_day * share * amplification, f64::from);
     Ok(Life {
-        cycles: number("wear.cycles", cycles, 0.0, 1e7)?,
+        cycles: cycles(keys, age, a_day * share * amplification)?,
         spread: self::share("wear.cycles_spread", &keys.cycles_spread, 1.0)?,
         age,
         shelf: or(&keys.shelf, NO_TIME).0,
@@ -158,12 +181,45 @@ fn life(keys: &AgingKeys, geometry: &Counts, logical: u32) -> Result<Life> {
     })
 }
 
+impl AgingKeys {
+    /// What says how worn the blocks are when a run begins, as errors name it: the key, and the option that sets it.
+    pub(crate) fn source_of_wear(&self) -> &'static str {
+        if self.cycles.is_some() { "wear.cycles" } else { "wear.age (--age)" }
+    }
+}
+
+/// The erases of each block: those that are given, or those that `a_day` makes until that age.
+fn cycles(keys: &AgingKeys, age: Span, a_day: f64) -> Result<f64> {
+    if let Some(given) = keys.cycles {
+        return number("wear.cycles", given.into(), 0.0, MOST_CYCLES);
+    }
+    let cycles = age.as_s() / DAY_S * a_day;
+    if cycles <= MOST_CYCLES {
+        return Ok(cycles);
+    }
+    let longest = Age(Span::from_s((MOST_CYCLES / a_day).floor() as u64 * DAY_S as u64));
+    let factors =
+        [("wear.writes_per_day", keys.writes_per_day), ("wear.write_amplification", keys.write_amplification)];
+    let factors = factors.into_iter().filter_map(|(key, given)| Some(format!("{key} = {}", given?)));
+    let problem = format!(
+        "{} with {} would erase each block {cycles:.0} times, and {MOST_CYCLES} times is the most; up to {longest} is valid",
+        Age(age),
+        factors.collect::<Vec<_>>().join(" and ")
+    );
+    wrong(keys.source_of_wear(), problem)
+}
+
 fn share(key: &str, given: &Option<Text<Ratio>>, most: f64) -> Result<f64> {
     let share = or(given, Ratio(0.0)).0;
     match share <= most {
         true => Ok(share),
-        false => wrong(key, format!("{} is out of range; up to \"{}%\" is valid", Ratio(share), most * 100.0)),
+        false => wrong(key, format!("{} is out of range; up to \"{}\" is valid", percent(share), percent(most))),
     }
+}
+
+/// A share as a percentage, without the last digits, which a product with 100 leaves behind.
+fn percent(share: f64) -> String {
+    format!("{}%", (share * 1e12).round() / 1e10)
 }
 
 fn number(key: &str, number: f64, least: f64, most: f64) -> Result<f64> {
@@ -171,11 +227,6 @@ fn number(key: &str, number: f64, least: f64, most: f64) -> Result<f64> {
         true => Ok(number),
         false => wrong(key, format!("{} is out of range; from {least} to {most} is valid", shown(number))),
     }
-}
-
-/// A number as one writes it: not with hundreds of zeros.
-fn shown(number: f64) -> String {
-    if number != 0.0 && !(1e-6..1e15).contains(&number.abs()) { format!("{number:e}") } else { number.to_string() }
 }
 
 /// Writes what was decided into the keys.
@@ -227,6 +278,18 @@ mod tests {
         let aging = resolve(&["wear.cycles=1500"]).unwrap().unwrap();
         assert_eq!((aging.rates, aging.life.cycles), (ErrorRates::TLC_72_LAYERS, 1_500.0));
         assert_eq!((aging.correction.bits, aging.correction.correctable, aging.retries.steps), (32_768, 288, 8));
+    }
+
+    /// Of flash without a model of bit errors, and of flash whose errors are switched off, erases and programs can fail.
+    #[test]
+    fn erases_age_without_bit_errors() {
+        for flash in [&["timing.cell=mlc", "timing.read=50us"][..], &["wear.rber=none"]] {
+            let with = |more: &[&str]| resolve(&[flash, more].concat());
+            let aging = with(&["wear.erase_growth=50%", "wear.cycles=1000"]).unwrap().unwrap();
+            assert_eq!((aging.rates, aging.erase_growth, aging.life.cycles), (ErrorRates::ERROR_FREE, 0.5, 1_000.0));
+            let error = with(&["wear.erase_growth=50%", "wear.age=2years"]).unwrap_err();
+            assert!(error.contains("wear.rber"), "{error}");
+        }
     }
 
     /// A drive write a day wears each block by less than an erase a day, for there is more flash than capacity.
@@ -286,13 +349,22 @@ mod tests {
             ("wear.age=18", "\"18\" has no unit; \"18months\" is valid"),
             ("wear.age=soon", "\"soon\" is not a time such as \"18months\""),
             ("wear.layer_spread=150%", "wear.layer_spread: 150% is out of range; up to \"100%\" is valid"),
+            ("wear.erase_failures=99.3%", "wear.erase_failures: 99.3% is out of range; up to \"99%\" is valid"),
+            ("wear.cycles=10000001", "wear.cycles: 10000001 is out of range; from 0 to 10000000 is valid"),
         ] {
             let error = resolve(&[change]).unwrap_err();
             assert!(error.contains(problem), "{change}: {error}");
         }
-        let both = ["wear.rber=none", "wear.cycles=10"];
+        let worn = ["wear.age=90years", "wear.writes_per_day=1000"];
+        let problem = resolve(&worn).unwrap_err();
+        let told = "wear.age (--age): 90years with wear.writes_per_day = 1000 would erase";
+        assert!(problem.starts_with(told), "{problem}");
+        let (_, longest) = problem.split_once("; up to ").unwrap();
+        let age = format!("wear.age={}", longest.strip_suffix(" is valid").unwrap());
+        assert!(resolve(&[age.as_str(), worn[1]]).is_ok(), "{problem}");
+        let both = ["wear.rber=none", "wear.retry_steps=3"];
         assert!(resolve(&both).unwrap_err().contains("wear.rber: is \"none\""));
-        let slc = ["timing.cell=slc", "timing.read=20us", "timing.program=200us", "wear.cycles=10"];
+        let slc = ["timing.cell=slc", "timing.read=20us", "timing.program=200us", "wear.shelf=1month"];
         assert!(resolve(&slc).unwrap_err().contains("wear.rber: is missing"));
         let shares = ["timing.read_retry.probability=[0.1]", "wear.cycles=10"];
         assert!(resolve(&shares).unwrap_err().contains("timing.read_retry.probability"));

@@ -190,18 +190,30 @@ fn layout(keys: &ProfileKeys, geometry: &Geometry, timing: &Timing, depth: u32) 
 /// Units from the start of a zone to the start of the next: the next power of two after the capacity.
 fn size(given: &ZoneKeys, layout: &Layout, unit: u64, zones: u32) -> Result<u32> {
     let capacity = layout.zone_units() * unit;
-    let size = or(&given.size, Bytes(capacity.next_power_of_two()));
+    let least = Bytes(capacity.next_power_of_two());
+    let size = or(&given.size, least);
     if size.0 < capacity || !size.0.is_power_of_two() {
-        let valid = Bytes(capacity.next_power_of_two());
         return wrong(
             "ftl.zone.size",
-            format!("{size} is no power of two from {valid} on, as a zone holds {}", Bytes(capacity)),
+            format!("{size} is no power of two from {least} on, as a zone holds {}", Bytes(capacity)),
         );
     }
-    let units = size.0 / unit;
-    match units.checked_mul(zones.into()).is_some_and(|all| all < u64::from(u32::MAX)) {
-        true => Ok(units as u32),
-        false => wrong("ftl.zone.size", format!("{size} makes {zones} zones more than addresses reach, 16 TiB")),
+    let most_units = u64::from((u32::MAX - 1) / zones);
+    let reached = "the addresses of a drive end at 16TiB";
+    match (size.0 / unit <= most_units, least.0 / unit <= most_units) {
+        (true, _) => Ok((size.0 / unit) as u32),
+        (false, true) => {
+            let most = Bytes((1 << most_units.ilog2()) * unit);
+            let problem = format!(
+                "{size} is too large for {zones} zones, as {reached}; a power of two from {least} to {most} is valid"
+            );
+            wrong("ftl.zone.size", problem)
+        }
+        (false, false) => {
+            let most = Bytes(u64::from(u32::MAX - 1) / (least.0 / unit) * capacity);
+            let problem = format!("makes {zones} zones of {least}, and {reached}; up to {most} is valid");
+            wrong("capacity", problem)
+        }
     }
 }
 
@@ -228,6 +240,13 @@ impl Resolved {
     /// The configuration of zones, if the drive has them.
     pub fn zone(&self) -> Option<ZoneConfig> {
         self.zone
+    }
+
+    /// Bytes that a zone holds, if the drive has zones.
+    pub fn zone_capacity(&self) -> Option<u64> {
+        let mapping = policies::zone_mapping(&self.keys.ftl.zone);
+        let layout = Layout::new(&self.geometry(), &self.timing, &*mapping, self.zone?.depth);
+        Some(layout.zone_units() * u64::from(self.geometry.unit_size))
     }
 
     /// Bytes of the namespace of a drive with zones.

@@ -38,6 +38,8 @@ pub struct BadEndpoint(String);
 /// The forms.
 const FORMS: &str = "nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, nvme-tcp://HOST:PORT/NQN, vfio-user://PATH and \
                      ring://PROFILE";
+/// The forms of drives that are reached with an admin queue.
+const FORMS_WITH_ADMIN: &str = "nvme-tcp://HOST:PORT/NQN and vfio-user://PATH";
 
 impl FromStr for Endpoint {
     type Err = BadEndpoint;
@@ -60,6 +62,20 @@ impl fmt::Display for Endpoint {
             Endpoint::NvmeTcp(target) => target.fmt(f),
             Endpoint::VfioUser(path) => write!(f, "vfio-user://{}", path.display()),
             Endpoint::Ring(profile) => write!(f, "ring://{profile}"),
+        }
+    }
+}
+
+impl Endpoint {
+    /// A drive that is reached with an admin queue, as [`on_target`](super::on_target) needs it.
+    ///
+    /// # Errors
+    /// When the text names none, with the forms that do.
+    pub fn with_admin(text: &str) -> Result<Endpoint, BadEndpoint> {
+        match text.split_once("://") {
+            Some(("nvme-tcp", _)) => text.parse(),
+            Some(("vfio-user", path)) if !path.is_empty() => text.parse(),
+            _ => Err(BadEndpoint(format!("it names no drive with an admin queue; valid are {FORMS_WITH_ADMIN}"))),
         }
     }
 }
@@ -211,6 +227,17 @@ mod tests {
         for text in ["default", "ring://", "vfio-user://", "http://x", "nbd+unix:///x"] {
             let error = text.parse::<Endpoint>().unwrap_err().to_string();
             assert!(error.contains("valid are") && error.contains("nbd+unix:///EXPORT?socket=PATH"), "{error}");
+        }
+    }
+
+    #[test]
+    fn some_urls_name_drives_with_an_admin_queue() {
+        for text in ["nvme-tcp://[::1]:4420/nqn.x", "vfio-user://run/n.sock"] {
+            assert_eq!(Endpoint::with_admin(text), text.parse::<Endpoint>());
+        }
+        for text in ["http://x", "nbd://localhost:10809/x", "ring://default", "vfio-user://"] {
+            let error = Endpoint::with_admin(text).unwrap_err().to_string();
+            assert!(error.ends_with("; valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"), "{error}");
         }
     }
 }

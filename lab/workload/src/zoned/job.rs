@@ -241,6 +241,7 @@ impl ZonedJob {
             }
             entry.start
         };
+        self.runner.begins_operation();
         let begun = self.runner.sim.now();
         let done = self.issuer.execute(&*self.drive, action(self.info.nsid, start, which), HostMem::none()).await;
         let is_done = done.status.is_success();

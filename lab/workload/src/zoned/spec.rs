@@ -92,6 +92,10 @@ impl Zoned {
     }
 }
 
+/// What is wrong where a drive has no zones.
+pub(super) const NO_ZONES: &str =
+    "zonemode = zbd: the drive has no zones; one with ftl.kind = \"zone\" has them, such as --drive wd-zn540";
+
 /// What a drive with zones allows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ZoneLimits {
@@ -99,6 +103,8 @@ pub struct ZoneLimits {
     pub zones: u64,
     /// Bytes from zone to zone.
     pub bytes: u64,
+    /// Bytes that a zone holds: the first of those.
+    pub capacity: u64,
     /// Zones that can be open at a time.
     pub open: u64,
     /// Zones that can be active at a time.
@@ -113,7 +119,7 @@ impl Workload {
     pub fn check_on_zones(&self, limits: Option<ZoneLimits>) -> Result<(), String> {
         let Some(limits) = limits else {
             return match self.jobs.iter().find(|job| job.zoned.is_some()) {
-                Some(job) => Err(format!("job \"{}\": zonemode = zbd: the drive has no zones", job.name)),
+                Some(job) => Err(format!("job \"{}\": {NO_ZONES}", job.name)),
                 None => Ok(()),
             };
         };
@@ -122,8 +128,8 @@ impl Workload {
         let load = || self.loads.first().map(|load| format!("load \"{}\"", load.name));
         if let Some(what) = job.or_else(load) {
             return Err(format!(
-                "{what}: the drive has zones, which are written in order: valid are zonemode = zbd, and rw = \"read\" and \
-                 \"randread\" without it"
+                "{what}: the drive has zones, which are written in order; jobs with zonemode = zbd (--zonemode zbd) are valid, \
+                 for writes and for reads of what is written"
             ));
         }
         let mut open = 0;
@@ -135,9 +141,43 @@ impl Workload {
             false => Ok(()),
         }
     }
+
+    /// Tells of reads by jobs that know no zones, where they meet addresses that no zone holds.
+    pub fn note_on_zones(&self, limits: ZoneLimits) -> Option<String> {
+        let job = self.jobs.iter().find(|job| job.reads_gaps(limits))?;
+        Some(format!(
+            "job \"{}\" also reads where no data is: the capacity of a zone, {}, is below its size, {}, and reads beyond the \
+             capacity or above the write pointer read no flash; zonemode = zbd (--zonemode zbd) reads written data only",
+            job.name,
+            Bytes(limits.capacity),
+            Bytes(limits.bytes)
+        ))
+    }
+
+    /// Tells of finishes that write their zones to the end, on a drive that does so: they take much longer than the writes.
+    pub fn note_on_finishes(&self, limits: ZoneLimits) -> Option<String> {
+        let rest = |job: &JobSpec| {
+            let zoned = job.zoned.filter(|zoned| zoned.finish)?;
+            limits.capacity.checked_sub(zoned.fill.bytes(limits.capacity)).filter(|rest| *rest > 0)
+        };
+        let (job, rest) = self.jobs.iter().find_map(|job| Some((job, rest(job)?)))?;
+        Some(format!(
+            "each finish of job \"{}\" programs the rest of its zone, {:.0}% of its capacity, which takes the flash's time and this \
+             run's; ftl.zone.finish_pads = false completes only the program that is begun",
+            job.name,
+            100.0 * rest as f64 / limits.capacity as f64
+        ))
+    }
 }
 
 impl JobSpec {
+    /// Whether it uses addresses beyond the capacity of a zone, as jobs do that know no zones.
+    fn reads_gaps(&self, limits: ZoneLimits) -> bool {
+        let all = limits.zones * limits.bytes;
+        let end = (self.offset.bytes(all) % limits.bytes).saturating_add(self.size.bytes(all));
+        self.zoned.is_none() && end > limits.capacity && limits.capacity < limits.bytes
+    }
+
     /// The number of zones that the job writes at a time.
     fn check_zones(&self, limits: ZoneLimits) -> Result<u64, String> {
         let Some(zoned) = self.zoned else { return Ok(0) };
@@ -162,8 +202,11 @@ impl JobSpec {
         let leaves_active = zoned.fill != Share::Of(1.0) && !zoned.finish;
         match leaves_active && zones > limits.active {
             true => Err(format!(
-                "zone_fill = {} leaves zones active, of which the drive has {} at most: give zone_finish, or a size of as many zones",
-                zoned.fill, limits.active
+                "zone_fill = {} leaves zones active, of which the drive has {} at most; zone_finish (--zone-finish), or size \
+                 (--size) up to {}, is valid",
+                zoned.fill,
+                limits.active,
+                Bytes(limits.active * limits.bytes)
             )),
             false => Ok(open),
         }
@@ -174,7 +217,7 @@ impl JobSpec {
 mod tests {
     use super::*;
 
-    const LIMITS: ZoneLimits = ZoneLimits { zones: 8, bytes: 1 << 20, open: 3, active: 4 };
+    const LIMITS: ZoneLimits = ZoneLimits { zones: 8, bytes: 1 << 20, capacity: 3 << 18, open: 3, active: 4 };
 
     fn job(rw: &str, zoned: Zoned) -> JobSpec {
         JobSpec { rw: rw.parse().unwrap(), zoned: Some(zoned), ..JobSpec::default() }
@@ -195,9 +238,34 @@ mod tests {
         assert!(error(left.clone()).contains("zone_fill = 50% leaves zones active, of which the drive has 4 at most"));
         assert!(Workload::of(JobSpec { size: Share::Of(0.5), ..left }).check_on_zones(Some(LIMITS)).is_ok());
         let unaware = JobSpec { zoned: None, ..job("randwrite", base) };
-        assert!(error(unaware).contains("valid are zonemode = zbd"));
+        assert!(error(unaware).contains("jobs with zonemode = zbd (--zonemode zbd) are valid"));
         let none = Workload::of(job("write", base)).check_on_zones(None).unwrap_err();
-        assert_eq!(none, "job \"job\": zonemode = zbd: the drive has no zones");
+        assert_eq!(none, format!("job \"job\": {NO_ZONES}"));
+    }
+
+    #[test]
+    fn reads_beyond_the_capacity_of_a_zone_are_told() {
+        let note = |size: &str, offset: &str, zoned| {
+            let (size, offset) = (size.parse().unwrap(), offset.parse().unwrap());
+            Workload::of(JobSpec { size, offset, zoned, ..JobSpec::default() }).note_on_zones(LIMITS)
+        };
+        let told = note("100%", "0", None).unwrap();
+        assert!(told.contains("the capacity of a zone, 768KiB, is below its size, 1MiB"), "{told}");
+        assert!(note("64KiB", "1732KiB", None).is_some(), "across the end of the second zone");
+        assert!(note("64KiB", "1900KiB", None).is_some(), "in its gap");
+        assert_eq!([note("768KiB", "1MiB", None), note("100%", "0", Some(Zoned::default()))], [None, None]);
+    }
+
+    #[test]
+    fn finishes_that_write_zones_full_are_told() {
+        let note = |fill, finish| {
+            let zoned = Some(Zoned { fill, finish, ..Zoned::default() });
+            Workload::of(JobSpec { zoned, ..JobSpec::default() }).note_on_finishes(LIMITS)
+        };
+        let told = note(Share::Of(0.25), true).unwrap();
+        assert!(told.contains("programs the rest of its zone, 75% of its capacity"), "{told}");
+        assert_eq!([note(Share::Of(0.25), false), note(Share::Of(1.0), true)], [None, None]);
+        assert_eq!(Workload::of(JobSpec::default()).note_on_finishes(LIMITS), None);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use nandscape_wire_nvme::zns::{REPORT_HEAD, ZoneDescriptor, receive, send};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::FromBytes;
 
+use super::spec::NO_ZONES;
+
 /// One zone. Numbers are of logical blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Zone {
@@ -71,7 +73,7 @@ impl Table {
             zones.extend(told);
         }
         if zones.is_empty() {
-            return Err("zonemode = zbd: the drive has no zones".to_owned());
+            return Err(NO_ZONES.to_owned());
         }
         Ok(Rc::new(Table { zones: RefCell::new(zones), changed: Signal::new(sim) }))
     }
