@@ -38,6 +38,7 @@ mod trace;
 mod version;
 mod workload_words;
 mod workloads;
+mod ycsb;
 
 use std::process::ExitCode;
 
@@ -85,6 +86,8 @@ enum Command {
     Guest(Box<guest::GuestArgs>),
     /// A replicated key-value store on drives, whose clients evade noisy neighbours
     Kv(Box<kv::KvArgs>),
+    /// YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive
+    Ycsb(Box<ycsb::YcsbArgs>),
     /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units
     Fox(Box<fox::FoxArgs>),
     /// Describe traces of block devices, and convert them
@@ -128,6 +131,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Fsck(args) => fsck::run(&args),
         Command::Kv(args) => kv::run(&args),
+        Command::Ycsb(args) => ycsb::run(&args),
         Command::Fox(args) => fox::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),

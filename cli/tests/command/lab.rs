@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 39] = [
+const CLAIMS: [&str; 42] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -31,8 +31,10 @@ const CLAIMS: [&str; 39] = [
     "ttflash-filebench",
     "ttflash-arithmetic",
     "ttflash-wear",
+    "mitt-accuracy",
     "mitt-micro",
     "mitt-vs-others",
+    "mitt-noop-cfq",
     "gc-tail-motivation",
     "leapio-virt",
     "ox-mq",
@@ -41,6 +43,7 @@ const CLAIMS: [&str; 39] = [
     "ox-gc",
     "ox-checkpoint",
     "ox-recovery",
+    "eleos-cache",
     "oc-media",
     "oc-parallel-fpga",
     "oc-parallel-cnex",

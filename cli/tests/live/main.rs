@@ -19,6 +19,7 @@
 //! | `bench` | workloads of our own on served drives |
 //! | `faults` | what goes wrong on order, as clients meet it |
 //! | `fox` | uFLIP-OC on a served drive |
+//! | `ycsb` | YCSB on a tree that lies on a served drive |
 //! | `remote` | a drive of one server, served by another |
 //! | `states` | the state in which a server leaves a drive |
 //! | `store` | drives in files, killed and started again |
@@ -48,3 +49,4 @@ mod sockets;
 mod states;
 mod store;
 mod tools;
+mod ycsb;

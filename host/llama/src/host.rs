@@ -1,7 +1,7 @@
 //! The processor time that the store costs its host.
 //!
 //! In virtual time each step costs what [`Costs`] says, on one of the host's processors; the sum is told. At the wall clock the
-//! steps take the time that they take, and costs are zero.
+//! steps take the time that they take, costs are zero, and somebody else may know the time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -43,12 +43,13 @@ pub struct Host {
     cpu: Rc<Cpu>,
     costs: Costs,
     spent: Rc<Cell<Span>>,
+    meter: Option<Rc<dyn Fn() -> Span>>,
 }
 
 impl Host {
     /// A machine with processors, and the costs of work on them.
     pub fn new(sim: &Sim, cpu: Rc<Cpu>, costs: Costs) -> Host {
-        Host { sim: sim.clone(), cpu, costs, spent: Rc::new(Cell::new(Span::ZERO)) }
+        Host { sim: sim.clone(), cpu, costs, spent: Rc::new(Cell::new(Span::ZERO)), meter: None }
     }
 
     /// A machine on which work takes no time of the model.
@@ -56,9 +57,14 @@ impl Host {
         Host::new(sim, Rc::new(Cpu::elsewhere(sim)), Costs::NONE)
     }
 
+    /// The same, with a meter of its processor time.
+    pub fn metered(sim: &Sim, meter: impl Fn() -> Span + 'static) -> Host {
+        Host { meter: Some(Rc::new(meter)), ..Host::free(sim) }
+    }
+
     /// Processor time so far.
     pub fn spent(&self) -> Span {
-        self.spent.get()
+        self.meter.as_ref().map_or_else(|| self.spent.get(), |meter| meter())
     }
 
     pub(crate) fn sim(&self) -> &Sim {

@@ -13,13 +13,21 @@ use crate::figures::Figures;
 pub(crate) const QUANTILES: [(f64, &str); 6] =
     [(0.5, "p50"), (0.75, "p75"), (0.9, "p90"), (0.95, "p95"), (0.99, "p99"), (0.999, "p99.9")];
 
-/// The drive of MittSSD, with a number of its channels.
+/// The drive of MittSSD, with a number of its channels, of 512 MiB each.
 ///
 /// # Errors
 /// When its profile is invalid.
 pub(crate) fn drive(channels: u32) -> Result<Resolved> {
+    drive_of(channels, 512)
+}
+
+/// The same, with some MiB of each channel.
+///
+/// # Errors
+/// When its profile is invalid.
+pub(crate) fn drive_of(channels: u32, mib: u32) -> Result<Resolved> {
     let mut profile = Profile::load("default")?;
-    let size = format!("capacity={}MiB", 512 * channels);
+    let size = format!("capacity={}MiB", mib * channels);
     let channels = format!("geometry.channels={channels}");
     let changes = [
         "geometry.dies_per_channel=8",

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_host_llama::{Config, Error, Host, OpenError};
+use nandscape_lab_run::process_cpu;
 use nandscape_lab_run::wall::{Connection, Endpoint, WallError, on_target};
 use nandscape_sim::Seed;
 
@@ -30,7 +31,7 @@ pub enum LiveError {
 /// Why there is no outcome.
 pub fn run_live(endpoint: &Endpoint, form: Form, tree: Config, load: Load, seed: u64) -> Result<Outcome, LiveError> {
     on_target(endpoint, true, |Connection { sim, admin, drive, .. }| async move {
-        let host = Host::free(&sim);
+        let host = Host::metered(&sim, process_cpu);
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);
         fill(&tree, &load).await?;
         Ok(measure(&sim, &host, &tree, load, Seed::new(seed).child("clients"), Box::new(|| ())).await?)

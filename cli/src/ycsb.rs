@@ -1,0 +1,326 @@
+//! `nandscape ycsb`: YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive.
+
+use clap::{Args, ValueEnum};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use nandscape_host_llama::{Config, Costs, LogConfig};
+use nandscape_lab_llama::{Form, Load, Outcome, RunError, Spec};
+use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_lab_workload::Mix;
+use nandscape_sim::Span;
+use nandscape_sim::units::Bytes;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::numbers::whole;
+use crate::output;
+use crate::progress::Runs;
+use crate::sim::resolve;
+
+/// Run YCSB on a log-structured store with a Bw-tree (LLAMA), conventional and offloaded to the drive.
+///
+/// The conventional form keeps its log, checkpoints and cleaning in the host; the offloaded one leaves them to a drive with OX-Block
+/// (OX-ELEOS). Both have the same tree, the same operations and the same drive.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape ycsb --workload a
+        both forms in virtual time, on a drive of 256 MiB
+  nandscape ycsb --workload e --form offloaded --cache 8MiB --json
+  nandscape serve --drive default --set ftl.kind=ox_block \\
+      --store ram --nvme-tcp 127.0.0.1:4420
+  nandscape ycsb --to nvme-tcp://127.0.0.1:4420/NQN --form offloaded
+        at the wall clock; NQN is what the server prints
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
+pub(crate) struct YcsbArgs {
+    /// The core workload
+    #[arg(long, value_enum, default_value = "a", ignore_case = true)]
+    workload: Workload,
+    /// The form of the store
+    #[arg(long, value_enum, default_value = "both")]
+    form: FormArg,
+    /// The drive
+    #[arg(long, value_name = "P", default_value = "default")]
+    drive: String,
+    /// Change a key of the drive's profile; may be repeated. Unless set, capacity is 256MiB, ftl.kind ox_block and buffer.mode volatile
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. It must be empty or hold a store of the
+    /// form; the store stays
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    to: Option<nandscape_lab_run::wall::Endpoint>,
+    /// Records that are put first
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    records: u64,
+    /// Bytes of a value
+    #[arg(long, value_name = "BYTES", default_value_t = 1_000)]
+    value_size: usize,
+    /// Clients, each with one operation at a time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    clients: u64,
+    /// Operations that are measured; a tenth as many run before
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    operations: u64,
+    /// Records of a scan at the most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    max_scan: u64,
+    /// The host's memory for pages
+    #[arg(long, value_name = "SIZE", default_value = "16MiB")]
+    cache: Bytes,
+    /// Pages of the conventional form, 1 to 64 KiB
+    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
+    page: Bytes,
+    /// Pieces of a page of the conventional form; with 1 there are no deltas in its log
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pieces: u32,
+    /// Time between checkpoints of the conventional form; 0s is none but those that cleaning needs
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    checkpoint: Span,
+    /// Make each put durable before the next operation of its client
+    #[arg(long)]
+    sync: bool,
+    /// Processors of the host
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cores: usize,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Print the figures as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+enum Workload {
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+enum FormArg {
+    Conventional,
+    Offloaded,
+    Both,
+}
+
+/// What the drive has unless it is set.
+const DEFAULTS: [(&str, &str); 3] = [("capacity", "256MiB"), ("ftl.kind", "ox_block"), ("buffer.mode", "volatile")];
+
+impl YcsbArgs {
+    fn forms(&self) -> Vec<Form> {
+        let log = Form::Log(LogConfig {
+            page_bytes: self.page.0.min(u32::MAX.into()) as u32,
+            pieces: self.pieces,
+            checkpoint: Some(self.checkpoint).filter(|every| !every.is_zero()),
+            ..LogConfig::default()
+        });
+        match self.form {
+            FormArg::Conventional => vec![log],
+            FormArg::Offloaded => vec![Form::Eleos],
+            FormArg::Both => vec![log, Form::Eleos],
+        }
+    }
+
+    fn load(&self) -> Result<Load, Failure> {
+        let few = |name: &str, number: u64| match number {
+            0 => Err(Failure::Input(anyhow::anyhow!("{name} 0: 1 and more are valid"))),
+            _ => Ok(()),
+        };
+        few("--records", self.records)?;
+        few("--clients", self.clients)?;
+        few("--operations", self.operations)?;
+        few("--max-scan", self.max_scan)?;
+        few("--cores", self.cores as u64)?;
+        let (_, mix, choice) = Mix::CORE[self.workload as usize];
+        Ok(Load {
+            mix,
+            choice,
+            records: self.records,
+            value_bytes: self.value_size,
+            clients: self.clients,
+            operations: self.operations,
+            warm_up: self.operations / 10,
+            max_scan: self.max_scan,
+            sync: self.sync,
+        })
+    }
+
+    fn tree(&self) -> Config {
+        Config { memory: usize::try_from(self.cache.0).unwrap_or(usize::MAX), ..Config::default() }
+    }
+
+    fn simulate(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
+        let is_set = |key: &str| self.set.iter().any(|change| change.trim_start().starts_with(key));
+        let defaults = DEFAULTS.iter().filter(|(key, _)| !is_set(key)).map(|(key, value)| format!("{key}={value}"));
+        let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
+        let spec = Spec {
+            drive: resolve(&self.drive, &changes)?,
+            form,
+            tree: self.tree(),
+            cores: self.cores,
+            costs: Costs::ASSUMED,
+            load,
+            seed: self.seed,
+        };
+        // Errors tell their causes themselves.
+        nandscape_lab_llama::run(&spec).map_err(|error| match error {
+            RunError::Stalled(_) | RunError::Memory(_) => Failure::Run(anyhow::anyhow!("{error}")),
+            _ => Failure::Input(anyhow::anyhow!("{error}")),
+        })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn measure(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
+        use nandscape_lab_llama::LiveError;
+        use nandscape_lab_run::wall::WallError;
+        let Some(endpoint) = &self.to else { return self.simulate(form, load) };
+        let ran = nandscape_lab_llama::run_live(endpoint, form, self.tree(), load, self.seed);
+        ran.map_err(|error| match error {
+            LiveError::Drive(WallError::Connect(_) | WallError::Workload(_)) => {
+                Failure::Input(anyhow::anyhow!("--to {error}"))
+            }
+            LiveError::Open(_) => Failure::Input(anyhow::anyhow!("--to {endpoint}: {error}")),
+            _ => Failure::Run(anyhow::anyhow!("{error}")),
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn measure(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
+        self.simulate(form, load)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn check(&self) -> Result<(), Failure> {
+        if self.to.is_some() && self.form == FormArg::Both {
+            let problem = "--to: a drive holds the store of one form; --form conventional or --form offloaded is valid";
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &YcsbArgs) -> Result<(), Failure> {
+    args.check()?;
+    let (forms, load) = (args.forms(), args.load()?);
+    let progress = Runs::of(forms.len() as u64);
+    let mut runs = Vec::new();
+    for (number, form) in forms.into_iter().enumerate() {
+        progress.next(form.name(), number);
+        runs.push((form.name(), args.measure(form, load)?));
+    }
+    drop(progress);
+    match args.json {
+        true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
+        false => output::result(&text(&runs)),
+    }
+}
+
+fn ratio(number: Option<f64>) -> String {
+    number.map_or("-".to_owned(), |number| format!("{number:.2}"))
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header(head);
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+}
+
+/// Runs by the names of their forms, as tables.
+fn text(runs: &[(&str, Outcome)]) -> String {
+    let mut latencies = table(&["latency, us", "operation", "count", "mean", "p50", "p99", "p99.9", "max"]);
+    let mut figures = table(&[
+        "form",
+        "operations/s",
+        "host CPU, us",
+        "WAF store",
+        "x drive",
+        "= both",
+        "pages",
+        "tables",
+        "cleaned",
+        "checkpoints",
+    ]);
+    for (form, outcome) in runs {
+        for (operation, latency) in &outcome.operations {
+            let at = |quantile| us(latency.quantile(quantile).as_us());
+            let (mean, max) = (us(latency.mean_ns() / 1e3), us(latency.max().as_us()));
+            let row = [
+                (*form).to_owned(),
+                (*operation).to_owned(),
+                count(latency.count()),
+                mean,
+                at(0.5),
+                at(0.99),
+                at(0.999),
+                max,
+            ];
+            latencies.add_row(row);
+        }
+        let [pages, table, places] = outcome.memory();
+        let (before, after) = (&outcome.before.store, &outcome.after.store);
+        figures.add_row([
+            (*form).to_owned(),
+            count(outcome.rate() as u64),
+            format!("{:.1}", outcome.cpu_us()),
+            ratio(outcome.application_waf()),
+            ratio(outcome.drive_waf()),
+            ratio(outcome.total_waf()),
+            bytes(pages as f64),
+            bytes((table + places) as f64),
+            count(after.cleaned - before.cleaned),
+            count(after.checkpoints - before.checkpoints),
+        ]);
+    }
+    let lines = |table: &Table| table.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<String>();
+    lines(&latencies) + "\n" + &lines(&figures)
+}
+
+/// Runs by the names of their forms, as JSON.
+fn as_json(runs: &[(&str, Outcome)]) -> Value {
+    let run = |(form, outcome): &(&str, Outcome)| {
+        let latencies: serde_json::Map<String, Value> = outcome
+            .operations
+            .iter()
+            .map(|(name, latency)| {
+                let at = |quantile| latency.quantile(quantile).as_us();
+                let figures = json!({
+                    "count": latency.count(), "mean": latency.mean_ns() / 1e3, "p50": at(0.5), "p99": at(0.99),
+                    "p99_9": at(0.999), "max": latency.max().as_us(),
+                });
+                ((*name).to_owned(), figures)
+            })
+            .collect();
+        let [pages, table, places] = outcome.memory();
+        let (before, after) = (&outcome.before.store, &outcome.after.store);
+        json!({
+            "form": form,
+            "latency_us": latencies,
+            "operations_per_s": outcome.rate(),
+            "host_cpu_us_per_operation": outcome.cpu_us(),
+            "waf_store": outcome.application_waf(),
+            "waf_drive": outcome.drive_waf(),
+            "waf_total": outcome.total_waf(),
+            "memory_bytes": {"pages": pages, "page_table": table, "places": places},
+            "flushes": after.flushes - before.flushes,
+            "segments_cleaned": after.cleaned - before.cleaned,
+            "checkpoints": after.checkpoints - before.checkpoints,
+            "page_loads": outcome.after.loads - outcome.before.loads,
+            "measured_s": outcome.took.as_s(),
+        })
+    };
+    json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})
+}

@@ -1,0 +1,31 @@
+//! `nandscape ycsb --to`: YCSB on a tree that lies on a live drive, over NVMe/TCP and vfio-user.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::server::{Server, number, run};
+
+/// The tree stays on the drive: the second run, over the other transport, finds the one of the first.
+#[test]
+fn trees_of_both_forms_run_on_live_drives_and_stay() {
+    for (form, kind) in [("offloaded", "ftl.kind=ox_block"), ("conventional", "ftl.kind=page")] {
+        let drive = ["--drive", "default", "--set", "capacity=256MiB", "--set", kind];
+        let more =
+            ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock", "--check", "--json"];
+        let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+        let function = format!("vfio-user://{}", server.path("f.sock").display());
+        for url in [server.url(), &function] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+            let size = ["--records", "2000", "--operations", "2000", "--cache", "1MiB"];
+            command.args(["ycsb", "--json", "--form", form, "--to", url]).args(size);
+            let ended = run(command);
+            assert_eq!(ended.code, Some(0), "{url}, {form}: {ended:?}");
+            let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
+            let count = |operation| number(&report, &format!("/runs/0/latency_us/{operation}/count"));
+            assert_eq!(count("read") + count("update"), 2_000.0, "{url}, {form}");
+            assert!(number(&report, "/runs/0/page_loads") > 0.0, "the cache holds a part of the tree");
+        }
+        assert_eq!(server.end().code, Some(0));
+    }
+}
