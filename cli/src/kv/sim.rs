@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use clap::Args;
+use nandscape_host_block::Config;
 use nandscape_host_kv::ServerConfig;
 use nandscape_host_kv::client::Order;
 use nandscape_host_kv::network::simulated::Times;
@@ -17,6 +18,7 @@ use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
 use crate::sim::resolve;
+use crate::sim_block;
 
 /// A cluster in virtual time, under several policies of its clients.
 ///
@@ -59,7 +61,8 @@ pub(super) struct SimArgs {
     /// The drive of every server
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
-    /// Change a key of the drives' profile; may be repeated. Drives have 8 GiB unless capacity is set
+    /// Change a key of the drives' profile; may be repeated. Drives have 8 GiB unless capacity is set. block.hop=300us and other keys of
+    /// block are those of the servers' block layers: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Noise on drives: none, steady:N (N writes of 64 KiB at a time), bursts (heavy-tailed), or a file with a line for each burst: gap,
@@ -100,9 +103,10 @@ pub(super) struct SimArgs {
 
 impl SimArgs {
     fn spec(&self) -> Result<Spec, Failure> {
-        let has_capacity = self.set.iter().any(|change| change.trim_start().starts_with("capacity"));
+        let (block, set) = block(&self.set)?;
+        let has_capacity = set.iter().any(|change| change.trim_start().starts_with("capacity"));
         let capacity = (!has_capacity).then(|| "capacity=8GiB".to_owned());
-        let changes: Vec<String> = capacity.into_iter().chain(self.set.iter().cloned()).collect();
+        let changes: Vec<String> = capacity.into_iter().chain(set).collect();
         let load = Load {
             clients: self.clients,
             scale: self.scale,
@@ -122,9 +126,23 @@ impl SimArgs {
             server: ServerConfig::default(),
             processors: Processors::Each(self.cores.max(1)),
             seed: self.seed,
+            block,
             ..Spec::new(resolve(&self.drive, &changes)?)
         })
     }
+}
+
+/// The settings of the block layers, and the changes of the profile.
+fn block(set: &[String]) -> Result<(Config, Vec<String>), Failure> {
+    let (config, others) = sim_block::split(false, set)?;
+    let config = config.unwrap_or_default();
+    config.check().map_err(Failure::input)?;
+    if config.default_deadline().is_some() || config.predict_only {
+        let problem = "--set block.deadline and block.predict_only: the clients' policies have deadlines, and reads that miss them are \
+                       rejected; --deadline is valid, and sim takes both keys";
+        return Err(Failure::Input(anyhow::anyhow!(problem)));
+    }
+    Ok((config, others))
 }
 
 fn failed(error: RunError) -> Failure {

@@ -1,5 +1,7 @@
-//! Three servers of the key-value store in processes of their own. One is killed under load, and comes back.
+//! Three servers of the key-value store in processes of their own. One is killed under load, and comes back. Others have hostile clients.
 #![cfg(target_os = "linux")]
+
+mod hostile;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -141,6 +143,10 @@ fn wrong_usage_says_what_would_be_right() {
     assert!(failed(&["sim", "--policy", "fast"]).contains("hedged-mitt"));
     assert!(failed(&["sim", "--noise", "steady:0"]).contains("1 to 1,024"));
     assert!(failed(&["sim", "--servers", "2"]).contains("as many as replicas"));
+    assert!(failed(&["sim", "--set", "block.hop=soon"]).contains("a time such as"));
+    assert!(failed(&["sim", "--set", "block.deadline=1ms"]).contains("--deadline is valid"));
+    assert!(failed(&["sim", "--set", "block.scheduler=cfq"]).contains("block.depth=1"));
+    assert!(failed(&["sim", "--set", "block.predictor=noop-disk"]).contains("none, told and ssd are valid"));
     assert!(failed(&["serve", "--listen", "here"]).contains("HOST:PORT"));
 }
 
@@ -156,6 +162,10 @@ fn a_cluster_in_virtual_time_gives_the_same_figures_again() {
             "500",
             "--set",
             "capacity=1GiB",
+            "--set",
+            "block.scheduler=ssd",
+            "--set",
+            "block.depth=32",
             "--policy",
             "base,mitt",
             "--json",
