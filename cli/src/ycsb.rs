@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use nandscape_host_llama::{Config, Costs, LogConfig};
+use nandscape_host_llama::{Config, Costs, LogConfig, OpenError};
 use nandscape_lab_llama::{Form, Load, Outcome, RunError, Spec};
 use nandscape_lab_report::format::{bytes, count, us};
 use nandscape_lab_workload::Mix;
@@ -171,6 +171,12 @@ impl YcsbArgs {
         // Errors tell their causes themselves.
         nandscape_lab_llama::run(&spec).map_err(|error| match error {
             RunError::Stalled(_) | RunError::Memory(_) => Failure::Run(anyhow::anyhow!("{error}")),
+            RunError::Open(OpenError::Size(_)) => {
+                Failure::Input(anyhow::anyhow!("--cache, --page, --pieces and the drive's capacity: {error}"))
+            }
+            RunError::Operation(_) => {
+                Failure::Input(anyhow::anyhow!("--records, --value-size and the drive's capacity: {error}"))
+            }
             _ => Failure::Input(anyhow::anyhow!("{error}")),
         })
     }

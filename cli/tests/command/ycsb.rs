@@ -37,8 +37,11 @@ fn what_cannot_be_run_is_told() {
         (&["--records", "0"][..], "--records 0: 1 and more are valid"),
         (&["--operations", "0"], "--operations 0: 1 and more are valid"),
         (&["--workload", "g"], "possible values: a, b, c, d, e, f"),
-        (&["--page", "100KiB"], "page"),
-        (&["--value-size", "100000"], "value"),
+        (&["--page", "100KiB"], "--cache, --page, --pieces and the drive's capacity: the tree: pages of 102400 bytes"),
+        (
+            &["--value-size", "100000"],
+            "--records, --value-size and the drive's capacity: an operation: a key of 8 and a value of 100000",
+        ),
         (&["--set", "ftl.kind=page", "--form", "offloaded"], "ox_block"),
         (&["--set", "capacity=16MiB", "--records", "100000"], "16"),
         (&["--to", "http://x"], "valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"),
