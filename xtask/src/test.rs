@@ -33,7 +33,7 @@ pub(crate) struct TestArgs {
     #[arg(long)]
     quick: bool,
     /// The most minutes that the tests may take once they are compiled; what hangs is ended and named
-    #[arg(long, value_name = "MINUTES", default_value_t = 20)]
+    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
     limit: u64,
     /// Only tests with this in their name
     filter: Option<String>,

@@ -82,7 +82,8 @@ const LOADS: [Row; 5] = [
     ("MSNFS", 74, "8KiB", "128KiB", "128KiB", 3_696.0, 8.0),
     ("TPCC", 64, "8KiB", "137KiB", "4MiB", 721.0, 2.0),
 ];
-/// Of each channel.
+/// Of the drive, and MiB of each.
+const CHANNELS: u32 = 16;
 const MIB: u32 = 2_048;
 const REQUESTS: u64 = 100_000;
 const RUNS: u32 = 3;
@@ -116,9 +117,11 @@ fn workload(row: &Row, run: &Run<'_>) -> Result<Workload> {
 }
 
 fn measure(row: &Row, run: &Run<'_>) -> Result<Figures> {
+    // A small drive takes the load of a moment as well.
+    let (channels, mib) = if run.effort.is_a_moment() { (4, 512) } else { (CHANNELS, MIB) };
     let run_with = |block: Option<Config>| {
         let simulation = Simulation {
-            profile: mitt::drive_of(16, MIB)?,
+            profile: mitt::drive_of(channels, mib)?,
             store: StoreKind::None,
             precondition: Precondition::Steady,
             workload: workload(row, run)?,
