@@ -50,12 +50,15 @@ impl Media {
         }
         assert_eq!(self.erased_together(blocks).len(), 1, "{blocks:?} are of one LUN and of different planes");
         let begun: SmallVec<[_; 4]> = blocks.iter().map(|block| self.begin_erase(*block, who)).collect();
-        if begun.iter().any(Result::is_ok) {
-            let under_way = || begun.iter().flatten();
+        let under_way = || begun.iter().flatten();
+        let hang = under_way().filter_map(Underway::hang).max();
+        if under_way().next().is_some() {
             let slow = under_way().map(Underway::slow).max().unwrap_or(Span::ZERO);
-            self.erase_step_of(blocks, under_way().filter_map(Underway::hang).max(), slow, who, breakdown).await;
+            self.erase_step_of(blocks, hang, slow, who, breakdown).await;
         }
         let end = |(begun, block): (&Result<Underway<'_>, MediaError>, &BlockId)| match begun {
+            // A LUN that hangs has erased none of them.
+            Ok(under_way) if hang.is_some() => under_way.end().and(Err(MediaError::Failed)),
             Ok(under_way) => self.end_erase(under_way, *block),
             Err(error) => Err(*error),
         };

@@ -364,9 +364,9 @@ impl Runner {
         self.hooks.measuring();
     }
 
-    /// A load begins an operation that is no request. Without a warm-up, the measured phase begins with it.
+    /// A load begins an operation that is no request. The measured phase begins with it, if all requests of the warm-up were issued.
     pub(crate) fn begins_operation(&self) {
-        if self.warmup == 0 {
+        if self.issued.get() >= self.warmup && !self.over.get() {
             self.measure_from(self.sim.now());
         }
     }

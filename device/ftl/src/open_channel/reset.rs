@@ -1,4 +1,4 @@
-//! Resets: the blocks of a chunk are erased at once, by multi-plane erases. An erase that fails takes the chunk out of use; so does the reset of a
+//! Resets: the blocks of a chunk are erased at once where planes work together, and side by side elsewhere. An erase that fails takes the chunk out of use; so does the reset of a
 //! chunk in which a program has failed.
 
 use std::cell::Cell;

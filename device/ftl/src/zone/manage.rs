@@ -13,7 +13,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::Wait;
 
 use super::ZoneFtl;
-use super::blocks::Use;
+use super::blocks::{Blocks, Use};
 use super::table::{ZoneAction, ZoneError, ZoneState};
 
 /// What an action is still at work on.
@@ -129,19 +129,31 @@ impl ZoneFtl {
         // Nothing was written to some: they are erased. After a restart that is not known for sure.
         let is_written = |block: &BlockId| self.media.pages_programmed(*block) > 0 || !self.is_running();
         let (written, empty): (ErasedTogether, ErasedTogether) = good.into_iter().partition(is_written);
+        self.settle(|blocks| {
+            empty.iter().for_each(|block| blocks.erased(*block));
+            broken.iter().for_each(|block| blocks.retire(*block));
+        });
+        if written.is_empty() {
+            return;
+        }
         let who = self.config.priority.who(cause::HOST_WRITE);
-        let erased = self.media.erase_together(&written, who, &mut Breakdown::new()).await;
-        let needy = {
-            let mut state = self.state.borrow_mut();
-            empty.iter().for_each(|block| state.blocks.erased(*block));
-            broken.iter().for_each(|block| state.blocks.retire(*block));
-            for (block, erased) in written.iter().zip(erased) {
-                match erased {
-                    Ok(()) => state.blocks.erased(*block),
-                    Err(MediaError::PowerLost) => state.blocks.not_erased(*block),
-                    Err(_) => state.blocks.retire(*block),
+        let ended = self.media.erase_together(&written, who, &mut Breakdown::new()).await;
+        self.settle(|blocks| {
+            for (block, ended) in written.iter().zip(ended) {
+                match ended {
+                    Ok(()) => blocks.erased(*block),
+                    Err(MediaError::PowerLost) => blocks.not_erased(*block),
+                    Err(_) => blocks.retire(*block),
                 }
             }
+        });
+    }
+
+    /// Notes blocks that are stale no more, and goes on with zones that need one.
+    fn settle(&self, note: impl FnOnce(&mut Blocks)) {
+        let needy = {
+            let mut state = self.state.borrow_mut();
+            note(&mut state.blocks);
             std::mem::take(&mut state.needy)
         };
         self.progress.notify();

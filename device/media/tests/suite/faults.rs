@@ -441,6 +441,42 @@ fn a_multi_plane_program_names_the_page_that_failed() {
         .unwrap();
 }
 
+/// Erases the first blocks of both planes at once, of which each holds a page, with power cut after a while or not: how each ended, how many
+/// pages it holds then, and when.
+fn erase_both(faults: &[&str], cut: Option<u64>) -> ([Result<(), MediaError>; 2], [u32; 2], u64) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let media = media(&sim, PlaneMode::MultiPlane, faults);
+    let blocks = [BlockId(0), BlockId(4)];
+    blocks.iter().for_each(|block| media.plant_program(PageId(block.0 * PAGES), [1]));
+    let cutter = media.clone();
+    if let Some(after) = cut {
+        let sim = sim.clone();
+        sim.clone().spawn(async move {
+            sim.sleep(Span::from_us(after)).await;
+            cutter.cut_power(Span::from_us(1));
+        });
+    }
+    let ended = executor.block_on(media.erase_together(&blocks, host(), &mut Breakdown::new())).unwrap();
+    let at = (sim.now() - nandscape_sim::Time::ZERO).ns() / 1_000;
+    ([ended[0], ended[1]], blocks.map(|block| media.pages_programmed(block)), at)
+}
+
+/// Of blocks that are erased at once each ends for itself; the slowest decides on the time. A LUN that hangs has erased none of them.
+#[test]
+fn a_multi_plane_erase_ends_for_each_block() {
+    const FAILED: Result<(), MediaError> = Err(MediaError::Failed);
+    const LOST: Result<(), MediaError> = Err(MediaError::PowerLost);
+    assert_eq!(erase_both(&[], None), ([OK, OK], [0, 0], ERASE));
+    assert_eq!(erase_both(&["fail erase plane=1"], None), ([OK, FAILED], [0, 1], ERASE));
+    assert_eq!(erase_both(&["slow erase plane=0 by=500us"], None), ([OK, OK], [0, 0], ERASE + 500));
+    let (ended, held, at) = erase_both(&["stuck erase plane=1 timeout=3ms"], None);
+    assert_eq!((held, at), ([1, 1], 3_000));
+    assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    let (ended, _, at) = erase_both(&[], Some(700));
+    assert_eq!((ended, at), ([LOST, LOST], ERASE));
+}
+
 /// Reads the first pages of both planes at once, with power cut after a while or not.
 fn read_both(faults: &[&str], cut: Option<u64>) -> Vec<(u64, Result<(), MediaError>)> {
     let mut executor = Executor::new();

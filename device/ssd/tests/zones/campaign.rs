@@ -193,3 +193,21 @@ fn campaign_with_too_few_spare_blocks() {
 fn campaign_with_too_few_spare_blocks_and_power_cuts() {
     each_seed(|seed| run(seed, &SCARCE, Beside { cuts: true, fails: true }), &LOST);
 }
+
+/// As many planes as else, two of each die: zones hold the same, and a reset erases both planes of a die at once.
+const TWO_PLANES: [&str; 4] = [
+    "geometry.dies_per_channel=1",
+    "geometry.planes_per_die=2",
+    "timing.planes=multi_plane",
+    "buffer.size=256KiB",
+];
+
+#[test]
+fn campaign_of_dies_with_two_planes() {
+    each_seed(|seed| run(seed, &TWO_PLANES, Beside::default()), &REFUSED);
+    let cuts = Beside { cuts: true, fails: false };
+    each_seed(|seed| run(seed, &[&TWO_PLANES[..], &["ftl.over_provisioning=400%"]].concat(), cuts), &REFUSED);
+    let scarce = [&TWO_PLANES[..], &SCARCE].concat();
+    each_seed(|seed| run(seed, &scarce, Beside { cuts: false, fails: true }), &LOST);
+    each_seed(|seed| run(seed, &scarce, Beside { cuts: true, fails: true }), &LOST);
+}

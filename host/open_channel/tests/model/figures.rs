@@ -15,16 +15,24 @@ use zerocopy::FromBytes as _;
 /// Pages that each thread writes and reads.
 const PAGES: u32 = 256;
 
-/// MB/s of writes and of reads of pages of 32 KiB, by one thread on each of the parallel units.
-fn measured(profile: &str, units: &[(u32, u32)]) -> [f64; 2] {
+/// Has a host work on a drive with fewer blocks, over its admin queue and one for commands.
+fn on<T>(profile: &str, changes: &[&str], work: impl AsyncFnOnce(Sim, (Rc<QueueDrive>, Rc<QueueDrive>)) -> T) -> T {
     let mut profile = Profile::load(profile).expect("a built-in profile");
     profile.set("geometry.blocks_per_plane=32").expect("a valid change");
+    profile.set_all(changes).expect("valid changes");
     let mut executor = Executor::new();
     let sim = executor.sim();
     let ran = async {
         let ssd = Ssd::new(&sim, &profile.resolve().expect("valid"), StoreKind::None, Seed::new(1)).expect("memory");
         let queue = |id| QueueDrive::new(&sim, ssd.controller(), id, 64).expect("a free queue pair");
-        let (admin, drive) = (queue(QueueId::ADMIN), queue(QueueId(1)));
+        work(sim.clone(), (queue(QueueId::ADMIN), queue(QueueId(1)))).await
+    };
+    executor.block_on(ran).expect("it ends")
+}
+
+/// MB/s of writes and of reads of pages of 32 KiB, by one thread on each of the parallel units.
+fn measured(profile: &str, units: &[(u32, u32)]) -> [f64; 2] {
+    on(profile, &[], async |sim, (admin, drive)| {
         let host = OpenChannel::open(&sim, admin, drive.clone(), Means::Rows).await.expect("an open-channel drive");
         let mut rates = [0.0; 2];
         for (rate, opcode) in rates.iter_mut().zip([IoOpcode::WRITE, IoOpcode::READ]) {
@@ -34,8 +42,7 @@ fn measured(profile: &str, units: &[(u32, u32)]) -> [f64; 2] {
             *rate = bytes / ((sim.now() - begun).ns() as f64 / 1e9) / 1e6;
         }
         rates
-    };
-    executor.block_on(ran).expect("it ends")
+    })
 }
 
 /// One command a thread at a time.
@@ -83,23 +90,13 @@ fn one_unit_and_one_channel_are_as_fast_as_measured() {
     within("cnex-westlake, four units of a channel, reads", four[1], 302.65, 0.15);
 }
 
-/// How long a reset of a full chunk takes on a new drive and after a life, and the maximum that the drive tells.
+/// How long a reset of a full chunk takes, and the maximum that the drive tells.
 fn reset_and_most(changes: &[&str]) -> (u64, u64) {
-    let mut profile = Profile::load("dfc-mlc").expect("a built-in profile");
-    profile.set_all(["geometry.blocks_per_plane=32", "geometry.pages_per_block=8"]).expect("valid changes");
-    profile.set_all(changes).expect("valid changes");
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let ran = async {
-        let ssd = Ssd::new(&sim, &profile.resolve().expect("valid"), StoreKind::None, Seed::new(1)).expect("memory");
-        let queue = |id| QueueDrive::new(&sim, ssd.controller(), id, 64).expect("a free queue pair");
-        let (admin, drive) = (queue(QueueId::ADMIN), queue(QueueId(1)));
-        let most = {
-            let entry = SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(GEOMETRY) };
-            let mem = HostMem::zeroed(size_of::<oc::Geometry>());
-            assert!(Issuer::new(&sim).execute(&*admin, entry, mem.clone()).await.status.is_success());
-            oc::Geometry::read_from_bytes(&mem.to_vec()).expect("it has the size").times[5].get()
-        };
+    on("dfc-mlc", &[&["geometry.pages_per_block=8"], changes].concat(), async |sim, (admin, drive)| {
+        let entry = SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(GEOMETRY) };
+        let mem = HostMem::zeroed(size_of::<oc::Geometry>());
+        assert!(Issuer::new(&sim).execute(&*admin, entry, mem.clone()).await.status.is_success());
+        let most = oc::Geometry::read_from_bytes(&mem.to_vec()).expect("it has the size").times[5].get();
         let host = OpenChannel::open(&sim, admin, drive, Means::Vector).await.expect("an open-channel drive");
         let geometry = *host.geometry();
         let first = geometry.address(Place { group: 0, pu: 0, chunk: 1, sector: 0 });
@@ -111,8 +108,7 @@ fn reset_and_most(changes: &[&str]) -> (u64, u64) {
         let begun = sim.now();
         host.reset(&[first]).await.expect("a reset");
         ((sim.now() - begun).ns(), most.into())
-    };
-    executor.block_on(ran).expect("it ends")
+    })
 }
 
 /// The planes of a parallel unit are erased at once, so that a reset takes an erase and what the controller takes for a command.

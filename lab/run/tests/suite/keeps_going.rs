@@ -115,8 +115,8 @@ const SMALL_BLOCKS: &[&str] = &["capacity=2GiB", "geometry.pages_per_block=48"];
 /// Small drives with the blocks of their profiles.
 const OWN_BLOCKS: &[&str] = &["capacity=8GiB"];
 
-/// Some profiles in every state, under every size, or in a short run under one of so many sizes, others for each profile and state. Enough
-/// writes for collections to begin in all of them.
+/// Some profiles in every state. The whole grid has every size for each; a short run takes one size of `one_of`, another one for each
+/// profile and state. There are enough writes for collections to begin in all of them.
 fn grid(changes: &[&str], one_of: usize, is_in: impl Fn(usize) -> bool) -> Vec<Case> {
     let one_of = if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 1 } else { one_of };
     let mut cases = Vec::new();

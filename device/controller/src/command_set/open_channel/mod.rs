@@ -91,8 +91,8 @@ impl OpenChannel {
     }
 }
 
-/// Typical and maximum times of a read, a write and a reset of the flash alone. A reset takes longest at the end of the rated
-/// life.
+/// Typical and maximum times of a read, a write and a reset of the flash alone. The maximum of a reset is that of the rated life;
+/// blocks that are worn beyond it may take longer.
 fn times(media: &Media) -> [u32; 6] {
     let timing = media.timing();
     let ns = |span: Span| u32::try_from(span.ns()).unwrap_or(u32::MAX);
