@@ -12,6 +12,8 @@ pub struct DriveFigures {
     pub host_bytes: u64,
     /// Bytes that were programmed.
     pub flash_bytes: u64,
+    /// Blocks that its garbage collection reclaimed.
+    pub gc_blocks: u64,
 }
 
 /// See the module. Counts are those of the measured phase.
@@ -64,9 +66,11 @@ impl Outcome {
         self.after.put_bytes - self.before.put_bytes
     }
 
-    /// Bytes that the store wrote to the drive for each byte that was put; none where nothing was.
+    /// Bytes that the store wrote to the drive for each byte that was put; none where nothing was. The drive counts them where it is one of
+    /// this process, so that this times [`Outcome::drive_waf`] is [`Outcome::total_waf`].
     pub fn application_waf(&self) -> Option<f64> {
-        let written = self.after.store.written_bytes - self.before.store.written_bytes;
+        let by_store = self.after.store.written_bytes - self.before.store.written_bytes;
+        let written = self.drive.map_or(by_store, |drive| drive.host_bytes);
         (self.put_bytes() > 0).then(|| written as f64 / self.put_bytes() as f64)
     }
 

@@ -60,7 +60,11 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
 /// What the drive has done so far.
 fn figures(ssd: &Ssd) -> DriveFigures {
     let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
-    DriveFigures { host_bytes: stats.host_bytes, flash_bytes: stats.programmed_units() * unit }
+    DriveFigures {
+        host_bytes: stats.host_bytes,
+        flash_bytes: stats.programmed_units() * unit,
+        gc_blocks: stats.gc_blocks,
+    }
 }
 
 async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunError> {
@@ -79,6 +83,7 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
     outcome.drive = Some(DriveFigures {
         host_bytes: after.host_bytes - before.host_bytes,
         flash_bytes: after.flash_bytes - before.flash_bytes,
+        gc_blocks: after.gc_blocks - before.gc_blocks,
     });
     Ok(outcome)
 }
