@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
+use nandscape_device_ssd::Profile;
 use nandscape_lab_fox::{Mix, Report, WearReport, render, render_wear, simulated, tables};
 use nandscape_sim::Seed;
 use serde_json::json;
@@ -151,7 +152,7 @@ fn measured(args: &FoxArgs, job: Job) -> Result<(String, Result<Measured, Failur
 fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measured, Failure> {
     use nandscape_lab_run::wall::{Connection, WallError, on_target};
     let url = endpoint.to_string();
-    let ran = on_target(endpoint, false, |Connection { sim, admin, drive, takes_lists }| async move {
+    let ran = on_target(endpoint, false, |Connection { sim, admin, drive, takes_lists, .. }| async move {
         let opened = nandscape_lab_fox::Opened::over(sim, (admin, drive), takes_lists).await;
         let opened = opened.map_err(|problem| Failure::Input(anyhow::anyhow!("--to {url}: {problem}")))?;
         measure::measure(job, opened).await
@@ -165,8 +166,9 @@ fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measur
 /// The file of all latencies, if there is a folder; the folder is made, and its files are checked.
 fn latencies(args: &FoxArgs) -> Result<Option<measure::Latencies>, Failure> {
     let Some(folder) = &args.out else { return Ok(None) };
-    let drive = args.drive.as_deref().unwrap_or_default();
-    Files::default().reads("--drive", Path::new(drive)).writes_into("--out", folder, FILES).check()?;
+    let profiles = args.drive.iter().flat_map(|drive| Profile::files(drive));
+    let files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+    files.writes_into("--out", folder, FILES).check()?;
     output::create_folder(folder).map_err(Failure::Input)?;
     if args.what == "oc-1" {
         return Ok(None);

@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use nandscape_host_llama::{Config, Costs, LogConfig, OpenError};
+use nandscape_device_ssd::BUILTIN;
+use nandscape_host_llama::{Config, Costs, Error, LogConfig, OpenError};
 use nandscape_lab_llama::{Form, Load, Outcome, RunError, Spec};
 use nandscape_lab_report::format::{bytes, count, us};
 use nandscape_lab_workload::Mix;
@@ -43,47 +44,48 @@ pub(crate) struct YcsbArgs {
     /// The drive
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
-    /// Change a key of the drive's profile; may be repeated. Unless set, capacity is 256MiB, ftl.kind ox_block and buffer.mode volatile
+    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 256MiB, ftl.kind ox_block
+    /// and buffer.mode volatile
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. It must be empty or hold a store of the
-    /// form; the store stays
+    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
+    /// Else one is made, over whatever the drive holds, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// Records that are put first
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     records: u64,
     /// Bytes of a value
-    #[arg(long, value_name = "BYTES", default_value_t = 1_000)]
-    value_size: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(0..=65_536))]
+    value_size: u64,
     /// Clients, each with one operation at a time
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=65_536))]
     clients: u64,
     /// Operations that are measured; a tenth as many run before
-    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     operations: u64,
     /// Records of a scan at the most
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     max_scan: u64,
     /// The host's memory for pages
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     cache: Bytes,
-    /// Pages of the conventional form, 1 to 64 KiB
-    #[arg(long, value_name = "SIZE", default_value = "4KiB")]
-    page: Bytes,
-    /// Pieces of a page of the conventional form; with 1 there are no deltas in its log
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pieces: u32,
-    /// Time between checkpoints of the conventional form; 0s is none but those that cleaning needs
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    checkpoint: Span,
+    /// Pages of the conventional form, 1 to 64 KiB [default: 4KiB]
+    #[arg(long, value_name = "SIZE")]
+    page: Option<Bytes>,
+    /// Pieces of a page of the conventional form; with 1 there are no deltas in its log [default: 5]
+    #[arg(long, value_name = "N")]
+    pieces: Option<u32>,
+    /// Time between checkpoints of the conventional form; 0s is none but those that cleaning needs [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    checkpoint: Option<Span>,
     /// Make each put durable before the next operation of its client
     #[arg(long)]
     sync: bool,
     /// Processors of the host
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    cores: usize,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    cores: u64,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
@@ -114,11 +116,12 @@ const DEFAULTS: [(&str, &str); 3] = [("capacity", "256MiB"), ("ftl.kind", "ox_bl
 
 impl YcsbArgs {
     fn forms(&self) -> Vec<Form> {
+        let base = LogConfig::default();
         let log = Form::Log(LogConfig {
-            page_bytes: self.page.0.min(u32::MAX.into()) as u32,
-            pieces: self.pieces,
-            checkpoint: Some(self.checkpoint).filter(|every| !every.is_zero()),
-            ..LogConfig::default()
+            page_bytes: self.page.map_or(base.page_bytes, |page| page.0.min(u32::MAX.into()) as u32),
+            pieces: self.pieces.unwrap_or(base.pieces),
+            checkpoint: self.checkpoint.or(base.checkpoint).filter(|every| !every.is_zero()),
+            ..base
         });
         match self.form {
             FormArg::Conventional => vec![log],
@@ -127,28 +130,19 @@ impl YcsbArgs {
         }
     }
 
-    fn load(&self) -> Result<Load, Failure> {
-        let few = |name: &str, number: u64| match number {
-            0 => Err(Failure::Input(anyhow::anyhow!("{name} 0: 1 and more are valid"))),
-            _ => Ok(()),
-        };
-        few("--records", self.records)?;
-        few("--clients", self.clients)?;
-        few("--operations", self.operations)?;
-        few("--max-scan", self.max_scan)?;
-        few("--cores", self.cores as u64)?;
+    fn load(&self) -> Load {
         let (_, mix, choice) = Mix::CORE[self.workload as usize];
-        Ok(Load {
+        Load {
             mix,
             choice,
             records: self.records,
-            value_bytes: self.value_size,
+            value_bytes: self.value_size as usize,
             clients: self.clients,
             operations: self.operations,
             warm_up: self.operations / 10,
             max_scan: self.max_scan,
             sync: self.sync,
-        })
+        }
     }
 
     fn tree(&self) -> Config {
@@ -156,28 +150,27 @@ impl YcsbArgs {
     }
 
     fn simulate(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
-        let is_set = |key: &str| self.set.iter().any(|change| change.trim_start().starts_with(key));
-        let defaults = DEFAULTS.iter().filter(|(key, _)| !is_set(key)).map(|(key, value)| format!("{key}={value}"));
+        // A profile file says what it wants.
+        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
+        let is_set =
+            |key: &str| self.set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
+        let defaults = DEFAULTS.iter().filter(|(key, _)| is_built_in && !is_set(key));
+        let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
         let spec = Spec {
             drive: resolve(&self.drive, &changes)?,
             form,
             tree: self.tree(),
-            cores: self.cores,
+            cores: self.cores as usize,
             costs: Costs::ASSUMED,
             load,
             seed: self.seed,
         };
-        // Errors tell their causes themselves.
         nandscape_lab_llama::run(&spec).map_err(|error| match error {
-            RunError::Stalled(_) | RunError::Memory(_) => Failure::Run(anyhow::anyhow!("{error}")),
-            RunError::Open(OpenError::Size(_)) => {
-                Failure::Input(anyhow::anyhow!("--cache, --page, --pieces and the drive's capacity: {error}"))
-            }
-            RunError::Operation(_) => {
-                Failure::Input(anyhow::anyhow!("--records, --value-size and the drive's capacity: {error}"))
-            }
-            _ => Failure::Input(anyhow::anyhow!("{error}")),
+            RunError::Open(error) => not_opened(&error, "the drive"),
+            RunError::Operation(error) => not_operated(&error),
+            RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
+            other => Failure::input(other),
         })
     }
 
@@ -188,11 +181,10 @@ impl YcsbArgs {
         let Some(endpoint) = &self.to else { return self.simulate(form, load) };
         let ran = nandscape_lab_llama::run_live(endpoint, form, self.tree(), load, self.seed);
         ran.map_err(|error| match error {
-            LiveError::Drive(WallError::Connect(_) | WallError::Workload(_)) => {
-                Failure::Input(anyhow::anyhow!("--to {error}"))
-            }
-            LiveError::Open(_) => Failure::Input(anyhow::anyhow!("--to {endpoint}: {error}")),
-            _ => Failure::Run(anyhow::anyhow!("{error}")),
+            LiveError::Open(error) => not_opened(&error, &format!("--to {endpoint}")),
+            LiveError::Operation(error) => not_operated(&error),
+            LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
+            LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
         })
     }
 
@@ -201,25 +193,46 @@ impl YcsbArgs {
         self.simulate(form, load)
     }
 
-    #[cfg(target_os = "linux")]
     fn check(&self) -> Result<(), Failure> {
+        #[cfg(target_os = "linux")]
         if self.to.is_some() && self.form == FormArg::Both {
             let problem = "--to: a drive holds the store of one form; --form conventional or --form offloaded is valid";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
+        if self.form == FormArg::Offloaded
+            && (self.page.is_some() || self.pieces.is_some() || self.checkpoint.is_some())
+        {
+            let problem = "--page, --pieces and --checkpoint are of the conventional form; the offloaded one has pages of 4 KiB and the \
+                           checkpoints of its drive";
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
         Ok(())
     }
+}
 
-    #[cfg(not(target_os = "linux"))]
-    fn check(&self) -> Result<(), Failure> {
-        Ok(())
+/// Why there is no tree: sizes that do not fit, what the drive is or holds, or a drive that fails.
+fn not_opened(error: &OpenError, drive: &str) -> Failure {
+    match error {
+        OpenError::Size(_) => {
+            Failure::Input(anyhow::anyhow!("--cache, --page, --pieces and the drive's capacity: {error}"))
+        }
+        OpenError::Store(_) => Failure::Run(anyhow::anyhow!("{drive}: {error}")),
+        _ => Failure::Input(anyhow::anyhow!("{drive}: {error}")),
+    }
+}
+
+/// Why an operation failed: sizes that do not fit, or a drive that fails.
+fn not_operated(error: &Error) -> Failure {
+    match error {
+        Error::Store(_) => Failure::Run(anyhow::anyhow!("an operation: {error}")),
+        _ => Failure::Input(anyhow::anyhow!("--records, --value-size and the drive's capacity: {error}")),
     }
 }
 
 /// Runs it.
 pub(crate) fn run(args: &YcsbArgs) -> Result<(), Failure> {
     args.check()?;
-    let (forms, load) = (args.forms(), args.load()?);
+    let (forms, load) = (args.forms(), args.load());
     let progress = Runs::of(forms.len() as u64);
     let mut runs = Vec::new();
     for (number, form) in forms.into_iter().enumerate() {

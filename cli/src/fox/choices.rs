@@ -32,12 +32,12 @@ pub(super) fn what(args: &FoxArgs) -> Result<What, Failure> {
         ("--threads", args.threads.is_some(), alone, "an engine alone"),
         ("--mix", args.mix.is_some(), alone, "an engine alone"),
         ("--pages-per-command", args.pages_per_command.is_some(), alone, "an engine alone"),
-        ("--blocks", args.blocks.is_some(), !is_wear, "all but oc-1, which wears one block"),
+        ("--blocks", args.blocks.is_some(), !is_wear, "runs on many blocks (--first-block names one)"),
         ("--cycles", args.cycles.is_some(), is_wear, "oc-1"),
         ("--every", args.every.is_some(), is_wear, "oc-1"),
     ] {
         if given && !fits {
-            return Err(bad(format!("{option} is for {whose}, and {} is none of them; leave it out", args.what)));
+            return Err(bad(format!("{option} is for {whose}, and not for {}; leave it out", args.what)));
         }
     }
     let FoxArgs { blocks, pages, first_block, .. } = *args;

@@ -139,7 +139,7 @@ fn block(set: &[String]) -> Result<(Config, Vec<String>), Failure> {
     config.check().map_err(Failure::input)?;
     if config.default_deadline().is_some() || config.predict_only {
         let problem = "--set block.deadline and block.predict_only: the clients' policies have deadlines, and reads that miss them are \
-                       rejected; --deadline is valid, and sim takes both keys";
+                       rejected; --deadline sets them here, and `nandscape sim` takes both keys";
         return Err(Failure::Input(anyhow::anyhow!(problem)));
     }
     Ok((config, others))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{number, refuse, succeed};
+use crate::program::{number, refuse, run, succeed};
 
 const SMALL: [&str; 7] = ["ycsb", "--records", "2000", "--operations", "4000", "--cache", "1MiB"];
 
@@ -25,29 +25,62 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
         assert_eq!(text, succeed(&args), "the same seed");
         assert!(operations.iter().all(|operation| text.contains(operation)) && text.contains("WAF store"), "{text}");
     }
-    // The places of pages are the host's in one form, and the drive's in the other.
+    // The bytes of the two write amplifications are the same.
     let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &["--json"]].concat())).expect("one JSON object");
+    for run in 0..2 {
+        let waf = |what| number(&report, &format!("/runs/{run}/waf_{what}"));
+        assert!((waf("store") * waf("drive") / waf("total") - 1.0).abs() < 1e-9);
+    }
+    // The places of pages are the host's in one form, and the drive's in the other.
     let places = |run| number(&report, &format!("/runs/{run}/memory_bytes/places"));
     assert!(places(0) > 0.0 && places(1) == 0.0);
 }
 
 #[test]
 fn what_cannot_be_run_is_told() {
+    let size = "--cache, --page, --pieces and the drive's capacity: ";
+    let load = "--records, --value-size and the drive's capacity: ";
     for (words, told) in [
-        (&["--records", "0"][..], "--records 0: 1 and more are valid"),
-        (&["--operations", "0"], "--operations 0: 1 and more are valid"),
+        (&["--records", "0"][..], "0 is not in 1..=1000000000"),
+        (&["--operations", "18446744073709551615"], "is not in 1..=1000000000000"),
+        (&["--clients", "0"], "0 is not in 1..=65536"),
+        (&["--cores", "0"], "0 is not in 1..=1024"),
+        (&["--value-size", "18446744073709551615"], "is not in 0..=65536"),
         (&["--workload", "g"], "possible values: a, b, c, d, e, f"),
-        (&["--page", "100KiB"], "--cache, --page, --pieces and the drive's capacity: the tree: pages of 102400 bytes"),
+        (&["--page", "100KiB"], &format!("{size}pages of 102400 bytes")),
+        (&["--pieces", "0"], &format!("{size}pages of 4096 bytes in 0 pieces")),
+        (&["--cache", "0"], &format!("{size}a memory of 0 bytes")),
+        (&["--value-size", "50000"], &format!("{load}a key of 8 and a value of 50000 bytes")),
+        (&["--page", "4KiB", "--form", "offloaded"], "--page, --pieces and --checkpoint are of the conventional form"),
         (
-            &["--value-size", "100000"],
-            "--records, --value-size and the drive's capacity: an operation: a key of 8 and a value of 100000",
+            &["--set", "ftl.kind=page", "--form", "offloaded"],
+            "the drive: the drive knows no pages of a log-structured store",
         ),
-        (&["--set", "ftl.kind=page", "--form", "offloaded"], "ox_block"),
-        (&["--set", "capacity=16MiB", "--records", "100000"], "16"),
+        (&["--set", "capacity=16MiB"], "8 are the least"),
         (&["--to", "http://x"], "valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"),
         (&["--to", "vfio-user://nothing.sock"], "--form conventional or --form offloaded is valid"),
         (&["--to", "vfio-user://nothing.sock", "--form", "offloaded"], "--to vfio-user://nothing.sock: "),
     ] {
         refuse(&[&["ycsb"], words].concat(), &[told]);
     }
+}
+
+/// A drive that fails is a failed run, with the drive's word for it.
+#[test]
+fn a_drive_that_fails_fails_the_run() {
+    let faults = "faults=['uncorrectable read every=30']";
+    let ran = run(&["ycsb", "--records", "20000", "--operations", "500", "--cache", "2MiB", "--set", faults]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.err.contains("Unrecovered Read Error (2:81h)") && !ran.err.contains("--records"), "{}", ran.err);
+}
+
+/// A profile file keeps what it says.
+#[test]
+fn defaults_are_for_built_in_drives() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.toml");
+    std::fs::write(&file, "version = 1\nbase = \"default\"\ncapacity = \"512MiB\"\n[ftl]\nkind = \"page\"\n").unwrap();
+    let drive = ["--drive", file.to_str().unwrap(), "--form"];
+    refuse(&[&SMALL[..], &drive, &["offloaded"]].concat(), &["knows no pages"]);
+    succeed(&[&SMALL[..], &drive, &["conventional"]].concat());
 }

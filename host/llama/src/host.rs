@@ -1,13 +1,13 @@
 //! The processor time that the store costs its host.
 //!
 //! In virtual time each step costs what [`Costs`] says, on one of the host's processors; the sum is told. At the wall clock the
-//! steps take the time that they take, costs are zero, and somebody else may know the time.
+//! steps take the time that they take, costs are zero, and a meter may supply the processor time.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_host_kv::Cpu;
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::{Sim, Span, Time};
 
 /// Processor time of the steps of the store.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -43,13 +43,20 @@ pub struct Host {
     cpu: Rc<Cpu>,
     costs: Costs,
     spent: Rc<Cell<Span>>,
-    meter: Option<Rc<dyn Fn() -> Span>>,
+    machine: Option<Machine>,
+}
+
+/// The machine that runs the code, where its own time counts.
+#[derive(Clone)]
+struct Machine {
+    wall: Rc<dyn Fn() -> Time>,
+    meter: Rc<dyn Fn() -> Span>,
 }
 
 impl Host {
     /// A machine with processors, and the costs of work on them.
     pub fn new(sim: &Sim, cpu: Rc<Cpu>, costs: Costs) -> Host {
-        Host { sim: sim.clone(), cpu, costs, spent: Rc::new(Cell::new(Span::ZERO)), meter: None }
+        Host { sim: sim.clone(), cpu, costs, spent: Rc::new(Cell::new(Span::ZERO)), machine: None }
     }
 
     /// A machine on which work takes no time of the model.
@@ -57,14 +64,21 @@ impl Host {
         Host::new(sim, Rc::new(Cpu::elsewhere(sim)), Costs::NONE)
     }
 
-    /// The same, with a meter of its processor time.
-    pub fn metered(sim: &Sim, meter: impl Fn() -> Span + 'static) -> Host {
-        Host { meter: Some(Rc::new(meter)), ..Host::free(sim) }
+    /// The same at the wall clock, with a meter of its processor time.
+    pub fn metered(sim: &Sim, wall: Rc<dyn Fn() -> Time>, meter: impl Fn() -> Span + 'static) -> Host {
+        Host { machine: Some(Machine { wall, meter: Rc::new(meter) }), ..Host::free(sim) }
     }
 
     /// Processor time so far.
     pub fn spent(&self) -> Span {
-        self.meter.as_ref().map_or_else(|| self.spent.get(), |meter| meter())
+        self.machine.as_ref().map_or_else(|| self.spent.get(), |machine| (machine.meter)())
+    }
+
+    /// Lets the simulator's clock come up with the wall clock, if there is one: it stands while work goes on that waits for nothing.
+    pub async fn tick(&self) {
+        if let Some(machine) = &self.machine {
+            self.sim.sleep_until((machine.wall)()).await;
+        }
     }
 
     pub(crate) fn sim(&self) -> &Sim {

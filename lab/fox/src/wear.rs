@@ -31,7 +31,7 @@ pub struct WearPlan {
 /// Some cycles in a row.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct WearPoint {
-    /// Erases of the block by this run when the last of these cycles ended.
+    /// Erases of the block by this run when the last of these cycles ended. The very last one of a run may have failed.
     pub erases: u64,
     /// Mean time of an erase.
     pub erase_us: Option<f64>,
@@ -127,12 +127,10 @@ pub async fn wear(
         let broken = cycle(sim, host, plan, place, (&mut sums, &mut found, erases)).await;
         let begun = sim.now();
         match host.reset(&[host.geometry().address(place)]).await {
-            Ok(()) => {
-                add(&mut sums.erase, sim.now().since(begun));
-                erases += 1;
-            }
+            Ok(()) => add(&mut sums.erase, sim.now().since(begun)),
             Err(error) => found.ended = Some(format!("erase {} failed{broken}: {}", erases + 1, error.status)),
         }
+        erases += 1;
         if erases % plan.every == 0 || erases == plan.cycles || found.ended.is_some() {
             found.points.push(std::mem::take(&mut sums).point(erases));
             progress(erases as f64 / plan.cycles as f64);

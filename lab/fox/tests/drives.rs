@@ -122,8 +122,11 @@ fn a_block_is_worn_until_its_erases_fail() {
     let ended = worn(&failing, &plan).expect("it fits");
     let told = ended.ended.expect("99% fail within 100 erases");
     let last = ended.points.last().unwrap();
-    assert_eq!((last.failed_writes, ended.first_failed_write), (1, Some(last.erases)));
-    assert!(told.starts_with(&format!("erase {} failed after the write of page ", last.erases + 1)), "{told}");
+    assert_eq!((last.failed_writes, ended.first_failed_write), (1, Some(last.erases - 1)));
+    assert!(told.starts_with(&format!("erase {} failed after the write of page ", last.erases)), "{told}");
+    let each = worn(&failing, &WearPlan { every: 1, ..plan }).expect("it fits");
+    let erases: Vec<u64> = each.points.iter().map(|point| point.erases).collect();
+    assert!(erases.iter().copied().eq(1..=last.erases), "one row a cycle, the failed one too: {erases:?}");
     let missing = worn(&[], &WearPlan { block: 32, ..plan }).expect_err("there is none");
     assert_eq!(missing.to_string(), "block 32: there are 32 in this drive; give 0 to 31");
 }

@@ -30,8 +30,8 @@ pub enum LiveError {
 /// # Errors
 /// Why there is no outcome.
 pub fn run_live(endpoint: &Endpoint, form: Form, tree: Config, load: Load, seed: u64) -> Result<Outcome, LiveError> {
-    on_target(endpoint, true, |Connection { sim, admin, drive, .. }| async move {
-        let host = Host::metered(&sim, process_cpu);
+    on_target(endpoint, true, |Connection { sim, wall, admin, drive, .. }| async move {
+        let host = Host::metered(&sim, wall, process_cpu);
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);
         fill(&tree, &load).await?;
         Ok(measure(&sim, &host, &tree, load, Seed::new(seed).child("clients"), Box::new(|| ())).await?)

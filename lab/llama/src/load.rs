@@ -141,6 +141,7 @@ impl Shared {
             let operation = self.load.mix.draw(&mut rng);
             let begun = self.sim.now();
             let done = self.perform(operation, &mut chooser, &mut rng).await;
+            host.tick().await;
             if let Err(error) = done {
                 self.problem.replace(Some(error));
             } else if left < self.load.operations {

@@ -41,8 +41,14 @@ pub struct Damage {
 }
 
 /// Statuses of requests that fail because of flash faults.
-const FAILURES: [Status; 4] =
-    [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT, Status::ABORTED_POWER_LOSS, Status::READ_ONLY_RANGE];
+const FAILURES: [Status; 6] = [
+    Status::UNRECOVERED_READ_ERROR,
+    Status::WRITE_FAULT,
+    Status::ABORTED_POWER_LOSS,
+    Status::READ_ONLY_RANGE,
+    Status::ZONE_IS_READ_ONLY,
+    Status::ZONE_IS_OFFLINE,
+];
 
 /// Whether a flash fault can be the reason of this status.
 pub(crate) fn is_for_faults(status: &str) -> bool {

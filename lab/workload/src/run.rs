@@ -253,17 +253,17 @@ impl Runner {
         self.end();
     }
 
-    /// A load cannot go on, for what the drive has become: the run ends with the figures until then, and a note. Where nothing was
-    /// measured before, it has failed.
+    /// A load cannot go on, for what the drive has become: the run ends with the figures until then, and a note. Where no request was
+    /// measured before, it has failed. Tasks of one job may all say so.
     pub(crate) fn end_early(&self, note: String) {
-        let measured = self.outcome.borrow().requests();
-        match measured {
-            0 => self.give_up(note),
-            _ => {
-                self.outcome.borrow_mut().notes.push(note);
-                self.end();
-            }
+        let mut outcome = self.outcome.borrow_mut();
+        if outcome.requests() == 0 && outcome.errors.is_empty() {
+            outcome.broken.get_or_insert(note);
+        } else if !outcome.notes.contains(&note) {
+            outcome.notes.push(note);
         }
+        drop(outcome);
+        self.end();
     }
 
     /// Ends the run if the user wants it to end.

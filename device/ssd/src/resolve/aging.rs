@@ -12,6 +12,8 @@ use crate::aging_values::{Age, ErrorModel, shown};
 use crate::keys::AgingKeys;
 use crate::values::{Choice, FtlKind, Text};
 
+/// Keys of [wear] that need no model of bit errors.
+const WITHOUT_ERRORS: &str = "erase_growth, erase_failures, program_failures, failure_shape, cycles and cycles_spread";
 /// Errors that are corrected of each KiB of a codeword, unless the profile says otherwise: 72 bits of 1 KiB are what data sheets
 /// of TLC ask for.
 const CORRECTABLE_OF_KIB: u32 = 72;
@@ -120,8 +122,9 @@ fn rates(keys: &AgingKeys, cell: Cell) -> Result<Option<ErrorRates>> {
         Some(model) => match model.rates() {
             Ok(None) if needs_errors => wrong(
                 "wear.rber",
-                "is \"none\", and keys of [wear] are given that tell of bit errors; beside it erase_growth, \
-                 erase_failures, program_failures, failure_shape, cycles and cycles_spread are valid",
+                format!(
+                    "is \"none\", and keys of [wear] are given that tell of bit errors; beside it {WITHOUT_ERRORS} are valid"
+                ),
             ),
             Ok(None) if *keys != (AgingKeys { rber: Some(model.clone()), ..AgingKeys::default() }) => {
                 Ok(Some(ErrorRates::ERROR_FREE))
@@ -133,8 +136,11 @@ fn rates(keys: &AgingKeys, cell: Cell) -> Result<Option<ErrorRates>> {
         None if cell == Cell::Tlc => Ok(Some(ErrorRates::TLC_72_LAYERS)),
         None if !needs_errors => Ok(Some(ErrorRates::ERROR_FREE)),
         None => {
-            let problem =
-                format!("is missing: there is a model of tlc, and timing.cell is {}; give nine numbers", cell.name());
+            let cell = cell.name();
+            let problem = format!(
+                "is missing: there is a model of tlc, and timing.cell is {cell}; give nine numbers, or leave out the keys of \
+                 [wear] that tell of bit errors: {WITHOUT_ERRORS} need none"
+            );
             wrong("wear.rber", problem)
         }
     }

@@ -195,12 +195,8 @@ fn campaign_with_too_few_spare_blocks_and_power_cuts() {
 }
 
 /// As many planes as else, two of each die: zones hold the same, and a reset erases both planes of a die at once.
-const TWO_PLANES: [&str; 4] = [
-    "geometry.dies_per_channel=1",
-    "geometry.planes_per_die=2",
-    "timing.planes=multi_plane",
-    "buffer.size=256KiB",
-];
+const TWO_PLANES: [&str; 4] =
+    ["geometry.dies_per_channel=1", "geometry.planes_per_die=2", "timing.planes=multi_plane", "buffer.size=256KiB"];
 
 #[test]
 fn campaign_of_dies_with_two_planes() {

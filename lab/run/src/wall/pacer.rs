@@ -82,6 +82,10 @@ impl Pacer {
         &self.sim
     }
 
+    pub(super) fn clock(&self) -> WallClock {
+        self.clock
+    }
+
     /// Whether a drive is polled already.
     pub(super) fn has(&self, source: &Rc<dyn Source>) -> bool {
         self.sources.iter().any(|one| std::ptr::addr_eq(Rc::as_ptr(one), Rc::as_ptr(source)))

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nandscape_drive::Drive;
 use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
 use nandscape_host_driver::vfio_user::{FunctionDrive, FunctionError};
-use nandscape_sim::Sim;
+use nandscape_sim::{Sim, Time};
 use nandscape_transport_reactor::WallClock;
 
 use super::function::Polled;
@@ -23,6 +23,8 @@ const FUNCTION_DEPTH: u16 = 256;
 pub struct Connection {
     /// The clock.
     pub sim: Sim,
+    /// The wall clock, on the same scale: [`Sim::now`] stands while tasks run that wait for nothing.
+    pub wall: Rc<dyn Fn() -> Time>,
     /// Its admin queue.
     pub admin: Rc<dyn Drive>,
     /// Its other queues.
@@ -53,7 +55,9 @@ pub fn on_target<T: 'static, F: Future<Output = T> + 'static>(
     let mut pacer = Pacer::new(false, Patience::new(endpoint.to_string(), endpoint.patience()));
     let Reached { admin, drive, takes_lists, sources } = reached;
     sources.into_iter().for_each(|source| pacer.add(source));
-    let connection = Connection { sim: pacer.sim().clone(), admin, drive, takes_lists };
+    let clock = pacer.clock();
+    let wall = Rc::new(move || clock.now());
+    let connection = Connection { sim: pacer.sim().clone(), wall, admin, drive, takes_lists };
     pacer.run(host(connection)).map_err(|lost| WallError::Lost(lost.to_string()))
 }
 

@@ -32,14 +32,20 @@ max_active = 4
 max_open = 3
 "#;
 
-fn drive() -> Resolved {
-    Profile::parse("zones.toml", DRIVE).expect("a profile").resolve().expect("a valid one")
+fn drive(faults: &[String]) -> Resolved {
+    let mut profile = Profile::parse("zones.toml", DRIVE).expect("a profile");
+    profile.set(&format!("faults={faults:?}")).expect("faults");
+    profile.resolve().expect("a valid one")
 }
 
 fn run(jobs: Vec<JobSpec>, requests: u64, seed: u64) -> Result<Report, RunError> {
+    run_with(&[], jobs, requests, seed)
+}
+
+fn run_with(faults: &[String], jobs: Vec<JobSpec>, requests: u64, seed: u64) -> Result<Report, RunError> {
     let workload = Workload { jobs, limit: Limit::Requests(requests), ..Workload::of(JobSpec::default()) };
     let simulation = Simulation {
-        profile: drive(),
+        profile: drive(faults),
         store: StoreKind::None,
         precondition: Precondition::None,
         workload,
@@ -129,23 +135,44 @@ fn as_many_tasks_as_a_queue_has_entries_take_their_turns() {
 
 #[test]
 fn a_run_that_cannot_write_any_zone_ends_with_its_figures() {
-    let workload = Workload {
-        limit: Limit::Requests(20_000),
-        ..Workload::of(job("randwrite", "4k", 4, Zoned { open: 2, ..Zoned::default() }))
-    };
-    let mut profile = Profile::parse("zones.toml", DRIVE).expect("a profile");
-    profile.set("faults=[\"fail erase every=1\"]").expect("a fault");
-    let simulation = Simulation {
-        profile: profile.resolve().expect("a valid one"),
-        store: StoreKind::None,
-        precondition: Precondition::None,
-        workload,
-        seed: 1,
-        trace: false,
-        check: true,
-        block: None,
-    };
-    let report = simulation.run(Rc::new(())).expect("it ends").report;
+    let faults = ["fail erase every=1".to_owned()];
+    let job = JobSpec { numjobs: 3, ..job("randwrite", "4k", 4, Zoned::default()) };
+    let report = run_with(&faults, vec![job], 20_000, 1).expect("it ends");
     assert!(report.requests > 100 && report.requests < 20_000, "{} requests", report.requests);
-    assert!(report.notes.iter().any(|note| note.contains("no zone can be written any more")), "{:?}", report.notes);
+    let notes = report.notes.iter().filter(|note| note.contains("no zone can be written any more"));
+    assert_eq!(notes.count(), 1, "all clones end, and one note tells it: {:?}", report.notes);
+}
+
+/// Zones to which a command failed are asked for, and used on if the drive still writes them. What fails, fails for the faults.
+#[test]
+fn jobs_go_on_after_planned_faults() {
+    let cuts: Vec<String> = (1..=20).map(|number| format!("power_cut nth={}", number * 60)).collect();
+    let other =
+        ["fail erase probability=0.02", "fail program probability=0.005", "dead die=1 from=20ms", "stuck from=20ms"];
+    let plans = other.map(|fault| vec![fault.to_owned()]).into_iter().chain([cuts.clone()]);
+    for (faults, seed) in plans.zip(1..) {
+        for (rw, append) in [("write", false), ("randwrite", true), ("randrw", false)] {
+            let zoned = Zoned { open: 3, append, ..Zoned::default() };
+            let report = run_with(&faults, vec![job(rw, "4k", 6, zoned)], 4_000, seed);
+            let report = report.unwrap_or_else(|error| panic!("seed {seed}: {rw} with {faults:?}: {error}"));
+            let (planned, others) = report.failures();
+            assert_eq!(others, 0, "seed {seed}: {rw} with {faults:?}: {:?}", report.errors);
+            if faults == cuts {
+                // Resets that fail are counted, too.
+                assert!(report.requests + planned >= 4_000, "seed {seed}: {rw} ended with {:?}", report.notes);
+                assert!(planned >= 20, "seed {seed}: {rw}: {planned} failed in 20 cuts");
+            }
+        }
+    }
+    let resets = run_with(&["power_cut from=1ms".to_owned()], vec![job("randtrim", "4k", 1, Zoned::default())], 3, 1);
+    assert_eq!(resets.expect("it ends").failures().1, 0);
+}
+
+#[test]
+fn a_drive_that_is_dead_from_the_beginning_has_a_report() {
+    for rw in ["write", "randtrim"] {
+        let faults = ["dead".to_owned()];
+        let report = run_with(&faults, vec![job(rw, "4k", 4, Zoned::default())], 1_000, 1).expect("it ends");
+        assert_eq!(report.failures().1, 0, "{rw}: {:?}", report.errors);
+    }
 }

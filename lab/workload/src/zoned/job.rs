@@ -136,10 +136,9 @@ impl ZonedJob {
         let done = self.request(Direction::Write, opcode, slba, (at, blocks)).await?;
         let entry = &mut self.table.zones.borrow_mut()[zone];
         entry.in_flight -= 1;
-        match done {
-            true => entry.written += blocks,
-            // Where its write pointer is, is not known.
-            false => entry.is_sound = false,
+        entry.ended(done);
+        if done {
+            entry.written += blocks;
         }
         self.table.changed.notify();
         Ok(())
@@ -198,13 +197,14 @@ impl ZonedJob {
         if let Some(left) = from {
             self.leave(left).await;
         }
-        let Some(zone) = self.take()? else {
+        let Some(zone) = self.take().await? else {
             self.places.borrow_mut().lanes[lane] = Lane::Free;
             return Ok(());
         };
         let is_filled = self.places.borrow().is_filled(&self.table.zones.borrow()[zone]);
-        let is_ready = !is_filled || self.act(zone, ZoneAction::Reset).await;
-        // A zone that cannot be reset is left again: nobody takes it any more.
+        let is_known = self.table.zones.borrow()[zone].is_known();
+        let is_ready = is_known && (!is_filled || self.act(zone, ZoneAction::Reset).await);
+        // A zone that cannot be reset is left again.
         self.table.zones.borrow_mut()[zone].is_held = is_ready;
         self.places.borrow_mut().lanes[lane] = if is_ready { Lane::Writing(zone) } else { Lane::Free };
         self.table.changed.notify();
@@ -214,7 +214,7 @@ impl ZonedJob {
     /// Leaves a zone, and finishes it if it is not full and the job does that.
     async fn leave(&self, zone: usize) {
         let finishes = self.spec.zoned.is_some_and(|zoned| zoned.finish);
-        let is_short = |zone: &Zone| zone.is_sound && zone.next < zone.capacity;
+        let is_short = |zone: &Zone| zone.is_known() && zone.next < zone.capacity;
         if finishes && is_short(&self.table.zones.borrow()[zone]) {
             self.act(zone, ZoneAction::Finish).await;
         }
@@ -222,14 +222,18 @@ impl ZonedJob {
         self.table.changed.notify();
     }
 
-    /// Takes a zone that nobody has, if there is one.
-    fn take(&self) -> Result<Option<usize>, Over> {
+    /// Takes a zone that nobody has, if there is one. If a command to it failed, the drive is asked for it.
+    async fn take(&self) -> Result<Option<usize>, Over> {
         let taken = self.places.borrow_mut().take(&mut self.table.zones.borrow_mut());
         let none = "no zone can be written any more, because commands to all of them failed";
-        taken.map_err(|()| {
+        let taken = taken.map_err(|()| {
             self.runner.end_early(format!("job \"{}\" ended early: {none}", self.spec.name));
             Over
-        })
+        })?;
+        if let Some(zone) = taken.filter(|zone| !self.table.zones.borrow()[*zone].is_known()) {
+            self.table.ask_again(&self.issuer, &*self.drive, zone).await;
+        }
+        Ok(taken)
     }
 
     /// Resets or finishes a zone. Whether that succeeded.
@@ -249,11 +253,9 @@ impl ZonedJob {
         match is_done {
             true if which == ZoneAction::Finish => (entry.next, entry.written) = (entry.capacity, entry.capacity),
             true => {}
-            false => {
-                entry.is_sound = false;
-                self.runner.failed(done.status);
-            }
+            false => self.runner.failed(done.status),
         }
+        entry.ended(is_done);
         if is_done {
             self.runner.operation(which.name(), begun);
         }
@@ -265,8 +267,9 @@ impl ZonedJob {
     /// A request that resets a zone, which nobody writes meanwhile.
     async fn reset(&self) -> Result<(), Over> {
         let zone = loop {
-            match self.take()? {
-                Some(zone) => break zone,
+            match self.take().await? {
+                Some(zone) if self.table.zones.borrow()[zone].is_usable() => break zone,
+                Some(lost) => self.table.zones.borrow_mut()[lost].is_held = false,
                 None => self.table.changed.changed().await,
             }
         };
@@ -277,7 +280,7 @@ impl ZonedJob {
         };
         let is_done = self.request(Direction::Trim, IoOpcode::ZONE_MANAGEMENT_SEND, start, (start, capacity)).await?;
         let entry = &mut self.table.zones.borrow_mut()[zone];
-        entry.is_sound &= is_done;
+        entry.ended(is_done);
         entry.is_held = false;
         self.table.changed.notify();
         Ok(())

@@ -3,7 +3,7 @@
 use nandscape_sim::{Rng, Seed};
 
 use super::spec::Zoned;
-use super::table::Zone;
+use super::table::{Trust, Zone};
 use crate::distribution::Sampler;
 use crate::spec::JobSpec;
 use crate::words::Action;
@@ -93,10 +93,10 @@ impl Places {
                 Lane::Writing(zone) => zone,
             };
             let zone = &mut zones[number];
-            if zone.in_flight > 0 && (!self.zoned.append || zone.next >= self.fill || !zone.is_sound) {
+            if zone.in_flight > 0 && (!self.zoned.append || zone.next >= self.fill || !zone.is_known()) {
                 continue;
             }
-            if zone.next >= self.fill || !zone.is_sound {
+            if zone.next >= self.fill || !zone.is_known() {
                 return Turn::MoveOn { lane, from: Some(number) };
             }
             let (at, blocks) = (zone.start + zone.next, most.min(self.fill - zone.next));
@@ -110,7 +110,7 @@ impl Places {
     /// Whether a zone can be taken, or none can ever be.
     fn has_choice(&self, zones: &[Zone]) -> bool {
         let zones = &zones[..self.zones];
-        zones.iter().any(|zone| zone.is_sound && !zone.is_held) || !zones.iter().any(|zone| zone.is_sound)
+        zones.iter().any(|zone| zone.is_usable() && !zone.is_held) || !zones.iter().any(Zone::is_usable)
     }
 
     /// Whether a zone has all that the job writes to it.
@@ -119,12 +119,15 @@ impl Places {
     }
 
     /// Takes the next zone that nobody has, in order or at random; `None` if there is none. The error: none can be written any more.
+    ///
+    /// Zones to which a command failed are first: they may be active, and a drive has few of those.
     pub(crate) fn take(&mut self, zones: &mut [Zone]) -> Result<Option<usize>, ()> {
         let zones = &mut zones[..self.zones];
         let first = if self.random { self.rng.below(self.zones as u64) as usize } else { self.next };
-        let mut order = (first..self.zones).chain(0..first);
-        let Some(number) = order.find(|number| zones[*number].is_sound && !zones[*number].is_held) else {
-            return if zones.iter().any(|zone| zone.is_sound) { Ok(None) } else { Err(()) };
+        let order = || (first..self.zones).chain(0..first).filter(|number| !zones[*number].is_held);
+        let failed = order().find(|number| zones[*number].trust == Trust::Unknown);
+        let Some(number) = failed.or_else(|| order().find(|number| zones[*number].is_known())) else {
+            return if zones.iter().any(Zone::is_usable) { Ok(None) } else { Err(()) };
         };
         zones[number].is_held = true;
         self.next = (number + 1) % self.zones;
@@ -171,15 +174,7 @@ mod tests {
 
     /// Zones of 100 blocks at multiples of 128, with this many blocks written.
     fn zones(written: &[u64]) -> Vec<Zone> {
-        let zone = |(number, written): (usize, &u64)| Zone {
-            start: number as u64 * 128,
-            capacity: 100,
-            next: *written,
-            written: *written,
-            in_flight: 0,
-            is_held: false,
-            is_sound: true,
-        };
+        let zone = |(number, written): (usize, &u64)| Zone::new(number as u64 * 128, 100, *written);
         written.iter().enumerate().map(zone).collect()
     }
 

@@ -9,7 +9,7 @@ use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::zns::{REPORT_HEAD, ZoneDescriptor, receive, send};
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::FromBytes;
 
 use super::spec::NO_ZONES;
@@ -28,8 +28,21 @@ pub(crate) struct Zone {
     pub(crate) in_flight: u32,
     /// A job has it for its writes, or resets it.
     pub(crate) is_held: bool,
-    /// It can be written: no command to it has failed.
-    pub(crate) is_sound: bool,
+    /// What a job may take it for.
+    pub(crate) trust: Trust,
+    /// Commands to it that failed in a row.
+    failures: u32,
+}
+
+/// Whether a zone is as its entry says.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Trust {
+    /// It is.
+    Known,
+    /// A command to it failed: the drive has to be asked before it is written again.
+    Unknown,
+    /// It is not written any more.
+    Lost,
 }
 
 /// The zones of a namespace.
@@ -47,6 +60,8 @@ const REPORT_BYTES: u32 = 4_096;
 /// Zone states that are no longer written: read-only and offline.
 const UNUSABLE: [u8; 2] = [0xd, 0xf];
 const FULL: u8 = 0xe;
+/// Commands to a zone that fail in a row, after which it is left alone: a drive that refuses all would be asked for ever.
+const MOST_FAILURES: u32 = 8;
 
 impl Table {
     /// Asks a drive for its zones.
@@ -57,17 +72,8 @@ impl Table {
         let (info, issuer) = (drive.info(), Issuer::new(sim));
         let (mut zones, mut from) = (Vec::new(), 0);
         while from < info.blocks {
-            let mem = HostMem::zeroed(REPORT_BYTES as usize);
-            let ended = issuer.execute(drive, report(info.nsid, from), mem.clone()).await;
-            if !ended.status.is_success() {
-                return Err(format!("zonemode = zbd: the drive reports no zones: {}", ended.status));
-            }
-            let page = mem.to_vec();
-            let all = page[REPORT_HEAD..].chunks_exact(size_of::<ZoneDescriptor>());
-            let all = all.map(|bytes| ZoneDescriptor::read_from_bytes(bytes).expect("64 bytes"));
-            let told = all.take_while(|zone| zone.zt != 0).map(|zone| Zone::of(&zone));
-            // The first may be the one that `from` is in the middle of.
-            let told: Vec<Zone> = told.filter(|zone| zone.start >= from).collect();
+            let told = report(&issuer, drive, from).await;
+            let told = told.map_err(|status| format!("zonemode = zbd: the drive reports no zones: {status}"))?;
             let Some(last) = told.last() else { break };
             from = last.start + 1;
             zones.extend(told);
@@ -77,23 +83,69 @@ impl Table {
         }
         Ok(Rc::new(Table { zones: RefCell::new(zones), changed: Signal::new(sim) }))
     }
+
+    /// Asks the drive for a zone to which a command failed, and which nobody writes meanwhile. One that it does not tell of is lost.
+    pub(crate) async fn ask_again(&self, issuer: &Issuer, drive: &dyn Drive, number: usize) {
+        let start = self.zones.borrow()[number].start;
+        let told = report(issuer, drive, start).await.unwrap_or_default();
+        let zone = &mut self.zones.borrow_mut()[number];
+        match told.into_iter().find(|told| told.start == start) {
+            Some(told) => (zone.next, zone.written, zone.trust) = (told.next, told.written, told.trust),
+            None => zone.trust = Trust::Lost,
+        }
+    }
 }
 
 impl Zone {
     fn of(told: &ZoneDescriptor) -> Zone {
         let (start, capacity, state) = (told.zslba.get(), told.zcap.get(), told.zs >> 4);
         let written = if state == FULL { capacity } else { told.wp.get().saturating_sub(start).min(capacity) };
-        let is_sound = !UNUSABLE.contains(&state);
-        Zone { start, capacity, next: written, written, in_flight: 0, is_held: false, is_sound }
+        let trust = if UNUSABLE.contains(&state) { Trust::Lost } else { Trust::Known };
+        Zone { trust, ..Zone::new(start, capacity, written) }
+    }
+
+    /// One with blocks that are written.
+    pub(crate) fn new(start: u64, capacity: u64, written: u64) -> Zone {
+        Zone { start, capacity, next: written, written, in_flight: 0, is_held: false, trust: Trust::Known, failures: 0 }
+    }
+
+    /// A command to it has ended.
+    pub(crate) fn ended(&mut self, is_done: bool) {
+        self.failures = if is_done { 0 } else { self.failures + 1 };
+        match self.trust {
+            _ if self.failures >= MOST_FAILURES => self.trust = Trust::Lost,
+            Trust::Known if !is_done => self.trust = Trust::Unknown,
+            _ => {}
+        }
+    }
+
+    /// Whether it is as its entry says.
+    pub(crate) fn is_known(&self) -> bool {
+        self.trust == Trust::Known
+    }
+
+    /// Whether it can be written, once the drive was asked if need be.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.trust != Trust::Lost
     }
 }
 
-/// Report Zones, of those that begin at `from` or behind it, and the one that it is in.
-fn report(nsid: u32, from: u64) -> SubmissionEntry {
-    let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_RECEIVE, nsid, from, 1);
+/// Report Zones: some of those that begin at `from` or behind it.
+async fn report(issuer: &Issuer, drive: &dyn Drive, from: u64) -> Result<Vec<Zone>, Status> {
+    let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_RECEIVE, drive.info().nsid, from, 1);
     entry.cdw12 = (REPORT_BYTES / 4 - 1).into();
     entry.cdw13 = u32::from(receive::REPORT).into();
-    entry
+    let mem = HostMem::zeroed(REPORT_BYTES as usize);
+    let ended = issuer.execute(drive, entry, mem.clone()).await;
+    if !ended.status.is_success() {
+        return Err(ended.status);
+    }
+    let page = mem.to_vec();
+    let all = page[REPORT_HEAD..].chunks_exact(size_of::<ZoneDescriptor>());
+    let all = all.map(|bytes| ZoneDescriptor::read_from_bytes(bytes).expect("64 bytes"));
+    let told = all.take_while(|zone| zone.zt != 0).map(|zone| Zone::of(&zone));
+    // The first may be the one that `from` is in the middle of.
+    Ok(told.filter(|zone| zone.start >= from).collect())
 }
 
 /// An action on the zone that begins at `start`.
