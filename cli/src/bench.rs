@@ -90,7 +90,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let in_process = in_process(args)?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
-    let run = WallRun { endpoint, in_process: in_process.as_ref(), workload, seed, busy, patience };
+    let run = WallRun { endpoint, in_process: in_process.as_ref(), workload, seed, busy, patience, tell: output::note };
     let mut report = match run.run(progress::bar()) {
         Ok(report) => report,
         Err(error) => {

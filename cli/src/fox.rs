@@ -152,11 +152,12 @@ fn measured(args: &FoxArgs, job: Job) -> Result<(String, Result<Measured, Failur
 fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measured, Failure> {
     use nandscape_lab_run::wall::{Connection, WallError, on_target};
     let url = endpoint.to_string();
-    let ran = on_target(endpoint, false, |Connection { sim, admin, drive, takes_lists, .. }| async move {
-        let opened = nandscape_lab_fox::Opened::over(sim, (admin, drive), takes_lists).await;
-        let opened = opened.map_err(|problem| Failure::Input(anyhow::anyhow!("--to {url}: {problem}")))?;
-        measure::measure(job, opened).await
-    });
+    let ran =
+        on_target(endpoint, false, output::note, |Connection { sim, admin, drive, takes_lists, .. }| async move {
+            let opened = nandscape_lab_fox::Opened::over(sim, (admin, drive), takes_lists).await;
+            let opened = opened.map_err(|problem| Failure::Input(anyhow::anyhow!("--to {url}: {problem}")))?;
+            measure::measure(job, opened).await
+        });
     ran.map_err(|error| match error {
         WallError::Lost(_) => Failure::run(error),
         WallError::Connect(problem) | WallError::Workload(problem) => Failure::Input(anyhow::anyhow!("--to {problem}")),

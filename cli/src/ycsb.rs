@@ -168,7 +168,7 @@ impl YcsbArgs {
         };
         nandscape_lab_llama::run(&spec).map_err(|error| match error {
             RunError::Open(error) => not_opened(&error, "the drive"),
-            RunError::Operation(error) => not_operated(&error),
+            RunError::Operation(error) => not_operated(&error, "the drive"),
             RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
             other => Failure::input(other),
         })
@@ -179,10 +179,10 @@ impl YcsbArgs {
         use nandscape_lab_llama::LiveError;
         use nandscape_lab_run::wall::WallError;
         let Some(endpoint) = &self.to else { return self.simulate(form, load) };
-        let ran = nandscape_lab_llama::run_live(endpoint, form, self.tree(), load, self.seed);
+        let ran = nandscape_lab_llama::run_live(endpoint, form, self.tree(), load, self.seed, output::note);
         ran.map_err(|error| match error {
             LiveError::Open(error) => not_opened(&error, &format!("--to {endpoint}")),
-            LiveError::Operation(error) => not_operated(&error),
+            LiveError::Operation(error) => not_operated(&error, &format!("--to {endpoint}")),
             LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
             LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
         })
@@ -222,9 +222,9 @@ fn not_opened(error: &OpenError, drive: &str) -> Failure {
 }
 
 /// Why an operation failed: sizes that do not fit, or a drive that fails.
-fn not_operated(error: &Error) -> Failure {
+fn not_operated(error: &Error, drive: &str) -> Failure {
     match error {
-        Error::Store(_) => Failure::Run(anyhow::anyhow!("an operation: {error}")),
+        Error::Store(_) => Failure::Run(anyhow::anyhow!("{drive}: an operation: {error}")),
         _ => Failure::Input(anyhow::anyhow!("--records, --value-size and the drive's capacity: {error}")),
     }
 }

@@ -78,7 +78,7 @@ pub trait HostMemory {
         true
     }
 
-    /// Where the host puts its doorbells from now on; `None` once a reset of the controller has ended that. The code
+    /// Where the host puts its doorbells from now on; `None` once a reset of the controller or its shutdown has ended that. The code
     /// that watches doorbells looks there too, and passes them to the controller.
     fn set_doorbell_buffers(&self, _buffers: Option<DoorbellBuffers>) {}
 }

@@ -186,10 +186,19 @@ fn failed_requests_and_lost_servers_fail_the_run() {
     assert!(ended.code == Some(1) && ended.err.contains("some requests failed"), "{ended:?}");
     drop(server);
     let server = Server::small(&["--record", "run.rec"]);
-    let uri = server.uri();
-    let endless = std::thread::spawn(move || bench(&["--to", &uri, "--rw", "randwrite", "--runtime", "3600s"]));
+    lost_under_load(server.uri(), server);
+    let server = Server::small(&["--nvme-tcp", "127.0.0.1:0", "--record", "run.rec"]);
+    let url = format!("nvme-tcp://{}?patience=1", server.next_place("nvme-tcp://"));
+    let told = lost_under_load(url, server);
+    assert!(told.contains("it is tried again for 600 s, or as long as ?patience=SECONDS of the URL says"), "{told}");
+}
+
+/// Ends a server that a client loads. What the client tells.
+fn lost_under_load(url: String, server: Server) -> String {
+    let endless = std::thread::spawn(move || bench(&["--to", &url, "--rw", "randwrite", "--runtime", "3600s"]));
     until_at_work(&server);
     server.figures();
     let ended = endless.join().unwrap();
     assert!(ended.code == Some(1) && ended.err.contains("is lost"), "{ended:?}");
+    ended.err
 }

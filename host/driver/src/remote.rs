@@ -18,6 +18,11 @@ pub trait Remote: Drive {
     /// Whether it waits for room to send, and not only for data to receive.
     fn wants_to_write(&self) -> bool;
 
+    /// Why there is no connection, while it is made again.
+    fn broken(&self) -> Option<String> {
+        None
+    }
+
     /// Sends and receives what it can without waiting, and completes commands. Whether anything moved.
     ///
     /// # Errors

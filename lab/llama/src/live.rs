@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_host_llama::{Config, Error, Host, OpenError};
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, WallError, on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, Tell, WallError, on_target};
 use nandscape_sim::Seed;
 
 use crate::load::{Load, fill, measure};
@@ -29,8 +29,15 @@ pub enum LiveError {
 ///
 /// # Errors
 /// Why there is no outcome.
-pub fn run_live(endpoint: &Endpoint, form: Form, tree: Config, load: Load, seed: u64) -> Result<Outcome, LiveError> {
-    on_target(endpoint, true, |Connection { sim, wall, admin, drive, .. }| async move {
+pub fn run_live(
+    endpoint: &Endpoint,
+    form: Form,
+    tree: Config,
+    load: Load,
+    seed: u64,
+    tell: Tell,
+) -> Result<Outcome, LiveError> {
+    on_target(endpoint, true, tell, |Connection { sim, wall, admin, drive, .. }| async move {
         let host = Host::metered(&sim, wall, process_cpu);
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);
         fill(&tree, &load).await?;

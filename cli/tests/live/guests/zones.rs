@@ -3,6 +3,9 @@
 //!
 //! Left out: f2fs and btrfs, which need more than this drive: zones that are written anywhere, or minutes to load.
 
+use std::path::Path;
+use std::process::Command;
+
 use nandscape_lab_guest::Guest;
 
 use super::transport::{Served, Transport};
@@ -66,6 +69,18 @@ fn linux_writes_the_zones_of_a_drive_over_tcp() {
     zonefs_keeps_its_files(&mut guest);
     guest.power_off().unwrap();
     server.figures();
+}
+
+/// Those of fio's own tests (t/zbd) that take a second or two each. All of them take four
+/// minutes (docs/techniques/zns.md).
+#[test]
+fn fios_own_tests_of_zones_pass() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/guests/zbd.sh");
+    let mut command = Command::new("sh");
+    command.arg(script).args(["-d", "3.33", "-n", env!("CARGO_BIN_EXE_nandscape")]);
+    let ran = command.args(["1", "2", "3", "4", "5", "6", "7", "8", "11", "12", "13"]).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success() && told.contains("11 tests passed"), "{told}{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 fn the_kernel_sees_zones(guest: &mut Guest) {

@@ -64,7 +64,11 @@ impl<C: CommandSet> Shutdown<C> {
         if self.flushes {
             self.controller.subsystem.set.shut_down().await;
         }
-        self.controller.registers.borrow_mut().end_shutdown(self.number);
+        if self.controller.registers.borrow().is_shutdown(self.number) {
+            // The host may use their memory for something else from now on, without a reset before (Linux does when its driver is removed).
+            self.controller.forget_doorbell_buffers();
+            self.controller.registers.borrow_mut().end_shutdown();
+        }
     }
 }
 
@@ -200,9 +204,7 @@ impl<C: CommandSet> NvmeController<C> {
             None => self.keep_alive_changed(),
         }
         self.coalescing.forget();
-        if let Some(host) = &*self.attached.borrow() {
-            host.set_doorbell_buffers(None);
-        }
+        self.forget_doorbell_buffers();
         self.subsystem.forget_registrations(self.id);
         self.subsystem.end_streams(self.id);
         self.subsystem.self_tests.controller_reset(self.number, self.sim.now());
@@ -215,6 +217,13 @@ impl<C: CommandSet> NvmeController<C> {
             }
         }
         self.update_fetching();
+    }
+
+    /// From now on doorbells are in their registers only.
+    fn forget_doorbell_buffers(&self) {
+        if let Some(host) = &*self.attached.borrow() {
+            host.set_doorbell_buffers(None);
+        }
     }
 
     /// A completion queue was deleted: its host is no longer notified of it.

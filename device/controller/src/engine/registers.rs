@@ -159,11 +159,14 @@ impl Registers {
         self.shutdowns
     }
 
-    /// A shutdown has ended, unless the controller was reset or enabled meanwhile.
-    pub(super) fn end_shutdown(&mut self, number: u32) {
-        if number == self.shutdowns {
-            self.set_shutdown(CSTS_SHUT_DOWN);
-        }
+    /// Whether a shutdown goes on: the controller was not reset or enabled meanwhile.
+    pub(super) fn is_shutdown(&self, number: u32) -> bool {
+        number == self.shutdowns
+    }
+
+    /// The shutdown has ended.
+    pub(super) fn end_shutdown(&mut self) {
+        self.set_shutdown(CSTS_SHUT_DOWN);
     }
 
     /// Whether a shutdown has begun.

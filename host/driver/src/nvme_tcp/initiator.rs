@@ -150,6 +150,11 @@ impl Remote for NvmeTcp {
         }
     }
 
+    fn broken(&self) -> Option<String> {
+        let state = self.state.borrow();
+        state.broken.as_ref().filter(|_| !state.given_up).map(|(_, reason)| reason.clone())
+    }
+
     /// Can be read when there is something to do, be it that something has come, or that something is due.
     fn socket(&self) -> BorrowedFd<'_> {
         self.events.as_fd()

@@ -111,11 +111,16 @@ impl HostedSpec {
         &self,
         question: impl FnOnce(OpenChannel) -> F + 'static,
     ) -> Result<T, String> {
-        let asked = on_target(&Endpoint::NvmeTcp(self.host()), true, move |connection| async move {
-            let Connection { sim, admin, drive, .. } = connection;
-            let host = OpenChannel::open(&sim, admin, drive, Means::Rows).await;
-            question(host.map_err(failed("it is no open-channel drive"))?).await
-        });
+        let asked = on_target(
+            &Endpoint::NvmeTcp(self.host()),
+            true,
+            |_| (),
+            move |connection| async move {
+                let Connection { sim, admin, drive, .. } = connection;
+                let host = OpenChannel::open(&sim, admin, drive, Means::Rows).await;
+                question(host.map_err(failed("it is no open-channel drive"))?).await
+            },
+        );
         let told = asked.map_err(|error| format!("--store {}={error}", self.name))?;
         told.map_err(|problem| format!("--store {}={}: {problem}", self.name, self.target))
     }

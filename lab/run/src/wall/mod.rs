@@ -43,6 +43,7 @@ use crate::placement::enable_streams;
 use crate::simulation::{Phase, Progress};
 use endpoint::{Connected, Connections, Wanted};
 use pacer::Pacer;
+pub use pacer::Tell;
 use patience::Patience;
 
 /// A workload on a drive at the wall clock.
@@ -59,6 +60,8 @@ pub struct WallRun<'a> {
     pub busy: bool,
     /// How long a drive may answer nothing, if not as long as its endpoint says ([`Endpoint::patience`]).
     pub patience: Option<Span>,
+    /// Told of connections that broke.
+    pub tell: Tell,
 }
 
 /// Why a run failed.
@@ -106,7 +109,7 @@ impl WallRun<'_> {
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<WallReport, WallError> {
         let created = Moment::now();
         let patience = self.patience.unwrap_or(self.endpoint.patience());
-        let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience));
+        let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience)).telling(self.tell);
         let jobs = || self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
         let load = Wanted { depth: OPEN_DEPTH, nsid: None };
         let wanted = jobs().map(wanted).chain(self.workload.loads.iter().map(|_| load));

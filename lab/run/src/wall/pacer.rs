@@ -22,6 +22,11 @@ pub(super) trait Source {
     /// What it owes the load now.
     fn pending(&self) -> Pending;
 
+    /// Why there is no connection, while it is made again.
+    fn broken(&self) -> Option<String> {
+        None
+    }
+
     /// What to wait for; `None` where waiting in the system is not possible.
     fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)>;
 }
@@ -33,6 +38,10 @@ impl<T: Remote> Source for T {
 
     fn pending(&self) -> Pending {
         Remote::pending(self)
+    }
+
+    fn broken(&self) -> Option<String> {
+        Remote::broken(self)
     }
 
     fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
@@ -58,7 +67,14 @@ pub(super) struct Pacer {
     patience: Patience,
     /// Turns in a row in which nothing moved.
     quiet: u32,
+    /// Told of connections that broke.
+    tell: Tell,
+    /// Whether it was told of one that is not made again yet.
+    told: bool,
 }
+
+/// Tells the user of something that a run waits for.
+pub type Tell = fn(&str);
 
 impl Pacer {
     pub(super) fn new(busy: bool, patience: Patience) -> Pacer {
@@ -71,7 +87,12 @@ impl Pacer {
         let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
         let sim = executor.sim();
         let clock = WallClock::start_at(sim.now());
-        Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0 }
+        Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0, tell: |_| (), told: false }
+    }
+
+    /// The same, which tells of connections that broke.
+    pub(super) fn telling(self, tell: Tell) -> Pacer {
+        Pacer { tell, ..self }
     }
 
     pub(super) fn into_executor(self) -> Executor {
@@ -110,6 +131,7 @@ impl Pacer {
             }
             self.quiet = if moved { 0 } else { self.quiet + 1 };
             if !moved {
+                self.tell_if_broken();
                 self.rest();
             }
         }
@@ -132,6 +154,15 @@ impl Pacer {
             self.patience.check(now, &self.sources)?;
         }
         Ok(moved)
+    }
+
+    /// Tells of a connection that broke, once.
+    fn tell_if_broken(&mut self) {
+        let broken = self.sources.iter().find_map(|source| source.broken());
+        if let Some(reason) = broken.as_ref().filter(|_| !self.told) {
+            (self.tell)(&self.patience.told(reason));
+        }
+        self.told = broken.is_some();
     }
 
     /// Waits until a socket is ready or a task is due.

@@ -14,7 +14,7 @@ use nandscape_transport_reactor::WallClock;
 use super::function::Polled;
 use super::pacer::{Pacer, Source};
 use super::patience::Patience;
-use super::{Endpoint, WallError};
+use super::{Endpoint, Tell, WallError};
 
 /// Commands at a time of a host on a PCI function; more wait in the host.
 const FUNCTION_DEPTH: u16 = 256;
@@ -42,17 +42,18 @@ struct Reached {
 }
 
 /// Connects to a drive over NVMe/TCP or vfio-user, and runs a host of it to its end. Unless `keeps_data`, data is not kept: writes send
-/// a fixed pattern.
+/// a fixed pattern. `tell` is told of connections that broke.
 ///
 /// # Errors
 /// That it cannot be reached, or was lost.
 pub fn on_target<T: 'static, F: Future<Output = T> + 'static>(
     endpoint: &Endpoint,
     keeps_data: bool,
+    tell: Tell,
     host: impl FnOnce(Connection) -> F,
 ) -> Result<T, WallError> {
     let reached = reach(endpoint, keeps_data).map_err(WallError::Connect)?;
-    let mut pacer = Pacer::new(false, Patience::new(endpoint.to_string(), endpoint.patience()));
+    let mut pacer = Pacer::new(false, Patience::new(endpoint.to_string(), endpoint.patience())).telling(tell);
     let Reached { admin, drive, takes_lists, sources } = reached;
     sources.into_iter().for_each(|source| pacer.add(source));
     let clock = pacer.clock();

@@ -1,9 +1,13 @@
 //! A driver's work with doorbells of each kind.
 
 use nandscape_transport_vfio_user::DoorbellMode;
+use nandscape_wire_nvme::register;
 
 use crate::host::{Host, Pointer};
 use crate::server::Server;
+
+/// CC.SHN (Base 3.1.4.5).
+const SHUTDOWN_NORMAL: u32 = 0b01 << 14;
 
 /// Several depths, data by PRPs and by SGLs, two queue pairs; the queues wrap around.
 fn work(host: &mut Host) {
@@ -66,6 +70,27 @@ fn in_buffers_of_the_guest() {
         host.disable();
         host.enable();
         work(&mut host);
+        server.stop();
+    }
+}
+
+/// A driver that is removed shuts the controller down and gives the pages of the buffers back, without a reset.
+#[test]
+fn in_buffers_until_a_shutdown() {
+    for mode in [DoorbellMode::Trapped, DoorbellMode::Shadow, DoorbellMode::Buffered, DoorbellMode::Mapped] {
+        let server = Server::start(1, mode);
+        let mut host = Host::start(&server.path(0));
+        host.use_buffers();
+        work(&mut host);
+        let configuration = host.register(register::CC);
+        host.set_register(register::CC, configuration | SHUTDOWN_NORMAL);
+        let is_shut_down =
+            |host: &mut Host| host.register(register::CSTS) & register::CSTS_SHST == register::CSTS_SHUT_DOWN;
+        assert!((0..1_000_000).any(|_| is_shut_down(&mut host)), "no shutdown ended");
+        let used = host.reuse_buffers();
+        // The controller still looks at doorbells.
+        (0..10).for_each(|_| assert_eq!(host.model(), "Nandscape default"));
+        assert!(host.buffer_pages() == used, "{mode:?}: a buffer was written after the shutdown");
         server.stop();
     }
 }

@@ -177,6 +177,19 @@ impl Host {
         self.buffers = true;
     }
 
+    /// Writes something else into the pages of the doorbell buffers, which it returns.
+    pub(crate) fn reuse_buffers(&mut self) -> Vec<u8> {
+        self.memory.write((SHADOW * PAGE) as usize, &[0xa5; 2 * PAGE as usize]).unwrap();
+        self.buffer_pages()
+    }
+
+    /// What the pages of the doorbell buffers hold.
+    pub(crate) fn buffer_pages(&self) -> Vec<u8> {
+        let mut pages = vec![0; 2 * PAGE as usize];
+        self.memory.read((SHADOW * PAGE) as usize, &mut pages).unwrap();
+        pages
+    }
+
     /// Identify Controller.
     pub(crate) fn identify(&mut self) -> Controller {
         let identify = SubmissionEntry { prp1: (BASE + IDENTIFY * PAGE).into(), ..SubmissionEntry::identify(1, 0) };
