@@ -166,7 +166,7 @@ fn render(report: &WallReport) -> String {
         table::arrivals(report.arrivals.as_ref()),
         table::latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us),
     );
-    errors.iter().for_each(|(status, failed)| text.push_str(&format!("failed: {failed} requests with {status}\n")));
+    errors.iter().for_each(|(status, failed)| text.push_str(&format!("failed: {failed} commands with {status}\n")));
     let cpu = host.cpu_s.map_or(String::new(), |cpu_s| {
         format!(
             "; {:.2} s of CPU time in this process, {:.2} us a request",

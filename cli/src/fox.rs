@@ -19,7 +19,7 @@ use crate::output;
 use crate::sim::resolve;
 use measure::{Job, Measured};
 
-/// Blocks and pages at the most that can be asked for: more than any drive has.
+/// Blocks, pages and cycles at the most that can be asked for: more than any drive has.
 const MOST: i64 = 1 << 30;
 
 /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units.
@@ -32,7 +32,7 @@ const MOST: i64 = 1 << 30;
 What to run:
   oc-0         mixes of reads and writes on one PU: bands of latencies
   oc-0-units   writes, then reads, on every PU alone: a heat map
-  oc-1         erase, write and read one block until it fails
+  oc-1         erase, write and read one block until an erase fails
   oc-2         1, 2, 4.. PUs of one channel, with as many threads and with one
   oc-3         the channels: vectors of pages, threads, and all PUs
   sequential   an engine alone: page after page, PU after PU
@@ -96,10 +96,10 @@ pub(crate) struct FoxArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     first_block: u32,
     /// Cycles of oc-1 at the most [default: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST as u64))]
     cycles: Option<u64>,
     /// Cycles that a line of oc-1 sums up [default: a twentieth]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST as u64))]
     every: Option<u64>,
     /// Seed of all that is random in the drive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]

@@ -183,7 +183,7 @@ fn drive(report: &Report) -> String {
     text.push_str(&aging(report.aging.as_ref()));
     text.push_str(&damage(report));
     for (status, failed) in report.errors.iter().filter(|(status, _)| !report.is_rejection(status)) {
-        text.push_str(&format!("failed: {failed} requests with {status}\n"));
+        text.push_str(&format!("failed: {failed} commands with {status}\n"));
     }
     text
 }

@@ -22,4 +22,4 @@ mod stream;
 #[cfg(target_os = "linux")]
 pub mod vfio_user;
 
-pub use remote::{Lost, Pending, Remote};
+pub use remote::{Broken, Lost, Pending, Remote};

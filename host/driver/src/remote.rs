@@ -3,6 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use nandscape_drive::Drive;
+use nandscape_sim::Span;
 
 /// A drive behind a socket. [`Drive::submit`] only queues a command; [`Remote::poll`] sends, receives and completes.
 ///
@@ -18,8 +19,8 @@ pub trait Remote: Drive {
     /// Whether it waits for room to send, and not only for data to receive.
     fn wants_to_write(&self) -> bool;
 
-    /// Why there is no connection, while it is made again.
-    fn broken(&self) -> Option<String> {
+    /// That there is no connection, while it is made again.
+    fn broken(&self) -> Option<Broken> {
         None
     }
 
@@ -37,6 +38,18 @@ pub struct Pending {
     pub commands: usize,
     /// Changes whenever an answer, or a part of one, has come.
     pub answers: u64,
+}
+
+/// A connection that broke, and is made again.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the connection to {endpoint} broke ({reason}); it is tried again for {} s (?patience=SECONDS of the URL)", .patience.as_s())]
+pub struct Broken {
+    /// The other end.
+    pub endpoint: String,
+    /// Why.
+    pub reason: String,
+    /// How long it is tried again.
+    pub patience: Span,
 }
 
 /// The connection to a drive is lost.

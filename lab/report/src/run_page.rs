@@ -29,7 +29,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         state => capital(&report.initial_state),
         done => done(report),
         headline => headline(report),
-        errors => report.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
+        errors => report.errors.iter().map(|(status, failed)| format!("{failed} commands with {status}")).collect::<Vec<_>>(),
         latency => latencies(report),
         explained => explained(document),
         flows => flows(report),

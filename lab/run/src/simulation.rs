@@ -299,6 +299,7 @@ pub(crate) fn zone_limits(profile: &Resolved) -> Option<ZoneLimits> {
         capacity: profile.zone_capacity().unwrap_or_default(),
         open: zone.max_open.into(),
         active: zone.max_active.into(),
+        transfer: profile.max_transfer(),
     })
 }
 

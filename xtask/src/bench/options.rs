@@ -110,6 +110,7 @@ pub(super) const OPTIONS: &[Feature] = &[
     option("timing.planes = die", &[], &["timing.planes=die"]),
     option("timing.planes = multi_plane", &[], &["timing.planes=multi_plane"]),
     option("timing.program_unit = word_line", &[], &["timing.program_unit=word_line"]),
+    option("timing.interleaving = rows", &[], &["timing.interleaving=rows"]),
     option("timing.cache_read", &["timing.cache_read=false"], &["timing.cache_read=true"]),
     // Few dies, so that a die gets another page while it programs.
     option(

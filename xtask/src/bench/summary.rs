@@ -54,7 +54,10 @@ pub(crate) fn of_all(benchmarks: &[&Benchmark], subjects: &[Subject], lines: &[L
 
 /// The median of the ratios of consecutive runs, and their spread.
 fn ratio(new: &[f64], old: &[f64], more_is_better: bool) -> String {
-    let ratios: Vec<f64> = new.iter().zip(old).map(|(new, old)| new / old).collect();
+    let ratios: Vec<f64> = new.iter().zip(old).map(|(new, old)| new / old).filter(|ratio| ratio.is_finite()).collect();
+    if ratios.is_empty() {
+        return "-".to_owned();
+    }
     let (least, most) = (ratios.iter().copied().fold(f64::MAX, f64::min), ratios.iter().copied().fold(0.0, f64::max));
     let median = median(&ratios);
     // Ratios on both sides of 1 show no difference.
@@ -118,6 +121,7 @@ mod tests {
         assert_eq!(ratio(&[2.0, 4.0], &[1.0, 1.0], false), "3.000 (2.000..4.000) worse");
         assert_eq!(ratio(&[1.0, 0.5], &[2.0, 1.0], false), "0.500 (0.500..0.500) better");
         assert_eq!(ratio(&[1.0, 2.0], &[2.0, 1.0], true), "1.250 (0.500..2.000) no difference");
+        assert_eq!(ratio(&[1.0], &[f64::NAN], true), "-", "the other program has no such figure");
     }
 
     #[test]

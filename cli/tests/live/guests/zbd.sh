@@ -27,9 +27,17 @@ shift $((OPTIND - 1))
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 if [ -n "$debian" ]; then
-    curl -fsSL --retry 3 -o "$folder/fio.tar.gz" "http://deb.debian.org/debian/pool/main/f/fio/fio_$debian.orig.tar.gz"
-    mkdir "$folder/fio"
-    tar -xzf "$folder/fio.tar.gz" -C "$folder/fio" --strip-components 1
+    cache=${XDG_CACHE_HOME:-$HOME/.cache}/nandscape
+    archive=$cache/fio_$debian.orig.tar.gz
+    mkdir -p "$cache" "$folder/fio"
+    if [ ! -e "$archive" ]; then
+        curl -fsSL --retry 3 -o "$folder/archive" "http://deb.debian.org/debian/pool/main/f/fio/fio_$debian.orig.tar.gz"
+        mv "$folder/archive" "$archive"
+    fi
+    if [ "$debian" = 3.33 ]; then
+        echo "d2410e13e0f379d061d077cc5ae325835bb7c6186aa7bafc1df954cbc9b014fc  $archive" | sha256sum --check --quiet
+    fi
+    tar -xzf "$archive" -C "$folder/fio" --strip-components 1
     sources=$folder/fio
 fi
 for file in functions test-zbd-support; do

@@ -184,9 +184,12 @@ impl<C: CommandSet> NvmeController<C> {
     }
 
     /// Tells the host what it has not been told. Called whenever a command has ended.
+    ///
+    /// From the start of a shutdown on nothing is told: the host may use the memory of its admin queues for something else when that has
+    /// ended, without a reset before.
     #[inline]
     pub(crate) fn report_events(&self) {
-        if !self.admin.events.requests.borrow().is_empty() {
+        if !self.admin.events.requests.borrow().is_empty() && !self.is_shut_down() {
             self.report_to_requests();
         }
     }

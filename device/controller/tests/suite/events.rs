@@ -128,6 +128,21 @@ fn requests_have_a_limit_and_a_reset_forgets_them() {
     });
 }
 
+/// The memory of the completion queue may be used for something else then.
+#[test]
+fn nothing_is_told_after_a_shutdown() {
+    with_admin(async |sim, drive, admin| {
+        assert_eq!(submit(sim, admin, request()).await, []);
+        let cc = drive.register(CC);
+        drive.set_register(CC, cc | 0b01 << 14);
+        sim.sleep(LONG).await;
+        assert_eq!(drive.register(CSTS), CSTS_RDY | CSTS_SHUT_DOWN);
+        drive.ring_submission(QueueId(9), 1);
+        sim.sleep(LONG).await;
+        assert_eq!(reap(admin), []);
+    });
+}
+
 /// From the start of a shutdown on, the timer is not active (Base 3.9.2).
 #[test]
 fn a_silent_host_may_shut_the_controller_down() {

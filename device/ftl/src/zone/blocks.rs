@@ -58,10 +58,12 @@ impl Blocks {
             bad.iter().for_each(|block| all[block.0 as usize].used = Use::Bad);
             free.push(good);
         }
-        let spare: u64 = free.iter().map(|free| (free.len() as u64).saturating_sub(needed.into())).sum();
-        let grown = media.grown_bad_blocks();
-        let stale = vec![0; free.len()];
-        Blocks { geometry: *geometry, all, free, stale, needed, spare: (spare, spare + grown), retired: grown }
+        let beyond = |good: usize| (good as u64).saturating_sub(needed.into());
+        let when_new = |plane| beyond(geometry.blocks_of(plane).filter(|block| !media.is_factory_bad(*block)).count());
+        let spare =
+            (free.iter().map(|free| beyond(free.len())).sum(), (0..geometry.planes()).map(PlaneId).map(when_new).sum());
+        let (stale, retired) = (vec![0; free.len()], media.grown_bad_blocks());
+        Blocks { geometry: *geometry, all, free, stale, needed, spare, retired }
     }
 
     pub(super) fn get(&self, block: BlockId) -> &Block {

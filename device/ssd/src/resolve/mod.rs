@@ -183,6 +183,11 @@ impl Resolved {
         self.controller.lba_bytes
     }
 
+    /// Bytes that a command moves, at the most.
+    pub fn max_transfer(&self) -> u64 {
+        self.controller.max_transfer.into()
+    }
+
     /// The order in which chips and channels serve.
     pub fn priority(&self) -> Priority {
         self.ftl.priority

@@ -92,6 +92,27 @@ fn every_ftl_knows_the_life_before_the_run() {
     }
 }
 
+/// A life in which more blocks fail than a drive has beyond its zones: the message counts the spare blocks of the new drive.
+#[test]
+fn a_life_that_is_too_long_for_zones_is_told() {
+    let error = |life: &[&str]| {
+        let sim = Executor::new().sim();
+        drive_of(
+            &sim,
+            &[&["ftl.kind=zone", "lba_size=4KiB", "buffer.size=4MiB", "geometry.blocks_per_plane=128"], life].concat(),
+            1,
+        )
+        .err()
+    };
+    let spare = |told: &str| -> u64 {
+        let (_, rest) = told.split_once("and the drive has ").expect("it tells");
+        rest.split(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+    };
+    let told = ["wear.erase_failures=30%", "wear.erase_failures=90%"]
+        .map(|failures| error(&["wear.cycles=10000", failures]).expect("too many fail").to_string());
+    assert_eq!(spare(&told[0]), spare(&told[1]), "{told:?}");
+}
+
 /// Blocks that failed in the life before the run are gone for every kind of FTL: as many as the flash says, and SMART tells. The drive
 /// goes on with the rest.
 #[test]

@@ -25,7 +25,7 @@ use super::identity::Identity;
 use super::queue::{Done, Queue, Request};
 use super::state::{FIRST_PAUSE, State};
 use super::target::Target;
-use crate::remote::{Lost, Pending, Remote};
+use crate::remote::{Broken, Lost, Pending, Remote};
 
 /// A remote namespace as a drive. See the module `nvme_tcp`.
 pub struct NvmeTcp {
@@ -150,9 +150,11 @@ impl Remote for NvmeTcp {
         }
     }
 
-    fn broken(&self) -> Option<String> {
+    fn broken(&self) -> Option<Broken> {
         let state = self.state.borrow();
-        state.broken.as_ref().filter(|_| !state.given_up).map(|(_, reason)| reason.clone())
+        let (_, reason) = state.broken.as_ref().filter(|_| !state.given_up)?;
+        let (endpoint, patience) = (state.target.to_string(), state.target.patience);
+        Some(Broken { endpoint, reason: reason.clone(), patience })
     }
 
     /// Can be read when there is something to do, be it that something has come, or that something is due.

@@ -28,7 +28,7 @@ use crate::remote::{Lost, Pending};
 const ADMIN_DEPTH: u16 = 4;
 /// Fruitless polls in a row, while commands are outstanding, after which the controller's status is read: shared memory does
 /// not tell that a server has gone.
-const POLLS_BEFORE_CHECK: u32 = 1 << 16;
+const POLLS_BEFORE_CHECK: u32 = 1 << 14;
 
 /// A queue pair as a drive. See the module.
 pub struct FunctionDrive {

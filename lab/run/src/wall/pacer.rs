@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use nandscape_host_driver::{Lost, Pending, Remote};
+use nandscape_host_driver::{Broken, Lost, Pending, Remote};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_transport_reactor::WallClock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,8 +22,8 @@ pub(super) trait Source {
     /// What it owes the load now.
     fn pending(&self) -> Pending;
 
-    /// Why there is no connection, while it is made again.
-    fn broken(&self) -> Option<String> {
+    /// That there is no connection, while it is made again.
+    fn broken(&self) -> Option<Broken> {
         None
     }
 
@@ -40,7 +40,7 @@ impl<T: Remote> Source for T {
         Remote::pending(self)
     }
 
-    fn broken(&self) -> Option<String> {
+    fn broken(&self) -> Option<Broken> {
         Remote::broken(self)
     }
 
@@ -69,8 +69,8 @@ pub(super) struct Pacer {
     quiet: u32,
     /// Told of connections that broke.
     tell: Tell,
-    /// Whether it was told of one that is not made again yet.
-    told: bool,
+    /// Of each drive, whether it was told of a connection that is not made again yet.
+    told: Vec<bool>,
 }
 
 /// Tells the user of something that a run waits for.
@@ -87,7 +87,7 @@ impl Pacer {
         let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
         let sim = executor.sim();
         let clock = WallClock::start_at(sim.now());
-        Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0, tell: |_| (), told: false }
+        Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0, tell: |_| (), told: Vec::new() }
     }
 
     /// The same, which tells of connections that broke.
@@ -156,13 +156,16 @@ impl Pacer {
         Ok(moved)
     }
 
-    /// Tells of a connection that broke, once.
+    /// Tells of each connection that broke, once.
     fn tell_if_broken(&mut self) {
-        let broken = self.sources.iter().find_map(|source| source.broken());
-        if let Some(reason) = broken.as_ref().filter(|_| !self.told) {
-            (self.tell)(&self.patience.told(reason));
+        self.told.resize(self.sources.len(), false);
+        for (source, told) in self.sources.iter().zip(&mut self.told) {
+            let broken = source.broken();
+            if let Some(broken) = broken.as_ref().filter(|_| !*told) {
+                (self.tell)(&broken.to_string());
+            }
+            *told = broken.is_some();
         }
-        self.told = broken.is_some();
     }
 
     /// Waits until a socket is ready or a task is due.

@@ -34,15 +34,6 @@ impl Patience {
         Patience { endpoint, longest, next_look: Time::ZERO, drives: Vec::new() }
     }
 
-    /// What a user reads of a connection that broke.
-    pub(super) fn told(&self, reason: &str) -> String {
-        let endpoint = &self.endpoint;
-        format!(
-            "the connection to {endpoint} broke ({reason}); it is tried again for 600 s, or as long as ?patience=SECONDS of the \
-             URL says"
-        )
-    }
-
     /// When the drives are to be looked at.
     pub(super) fn due(&self) -> Time {
         self.next_look

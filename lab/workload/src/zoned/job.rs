@@ -82,11 +82,7 @@ impl ZonedJob {
     ) -> Result<(), String> {
         let (info, Origin { clone, flow, seed }) = (drive.info(), origin);
         let lba_bytes = u64::from(info.lba_bytes);
-        let largest = spec.bs.all().map(|sizes| sizes.largest()).max().unwrap_or(0);
-        if largest > u64::from(info.max_blocks) * lba_bytes {
-            let most = u64::from(info.max_blocks) * lba_bytes;
-            return Err(format!("bs = {} is more than a command of the drive moves, {most} bytes", spec.bs));
-        }
+        spec.check_zoned_size(u64::from(info.max_blocks) * lba_bytes)?;
         let places = Places::new(spec, &table.zones.borrow(), lba_bytes, clone, seed.child("places"));
         let job = Rc::new(ZonedJob {
             runner: runner.clone(),

@@ -109,6 +109,8 @@ pub struct ZoneLimits {
     pub open: u64,
     /// Zones that can be active at a time.
     pub active: u64,
+    /// Bytes that a command moves, at the most.
+    pub transfer: u64,
 }
 
 impl Workload {
@@ -171,6 +173,19 @@ impl Workload {
 }
 
 impl JobSpec {
+    /// Checks that each request is one command of at most this number of bytes. Trims reset whole zones.
+    pub(super) fn check_zoned_size(&self, most: u64) -> Result<(), String> {
+        let largest = self.bs.all().map(|sizes| sizes.largest()).max().unwrap_or(0);
+        match largest > most && self.rw.action != Action::Trim {
+            true => Err(format!(
+                "bs = {} is more than a command of the drive moves, {} (controller.max_transfer)",
+                self.bs,
+                Bytes(most)
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// Whether it uses addresses beyond the capacity of a zone, as jobs do that know no zones.
     fn reads_gaps(&self, limits: ZoneLimits) -> bool {
         let all = limits.zones * limits.bytes;
@@ -181,6 +196,7 @@ impl JobSpec {
     /// The number of zones that the job writes at a time.
     fn check_zones(&self, limits: ZoneLimits) -> Result<u64, String> {
         let Some(zoned) = self.zoned else { return Ok(0) };
+        self.check_zoned_size(limits.transfer)?;
         let zones = self.size.bytes(limits.zones * limits.bytes) / limits.bytes;
         if zones == 0 {
             return Err(format!("size = {} holds no whole zone, which has {}", self.size, Bytes(limits.bytes)));
@@ -217,7 +233,8 @@ impl JobSpec {
 mod tests {
     use super::*;
 
-    const LIMITS: ZoneLimits = ZoneLimits { zones: 8, bytes: 1 << 20, capacity: 3 << 18, open: 3, active: 4 };
+    const LIMITS: ZoneLimits =
+        ZoneLimits { zones: 8, bytes: 1 << 20, capacity: 3 << 18, open: 3, active: 4, transfer: 65_536 };
 
     fn job(rw: &str, zoned: Zoned) -> JobSpec {
         JobSpec { rw: rw.parse().unwrap(), zoned: Some(zoned), ..JobSpec::default() }
@@ -234,6 +251,11 @@ mod tests {
         assert_eq!(error(many), "the jobs write 4 zones at a time, the drive has 3 open at most");
         let small = JobSpec { size: "512KiB".parse().unwrap(), ..job("write", base) };
         assert!(error(small).contains("size = 512KiB holds no whole zone, which has 1MiB"));
+        let large = JobSpec { bs: "128KiB".parse().unwrap(), ..job("read", base) };
+        assert!(
+            error(large)
+                .contains("bs = 128KiB is more than a command of the drive moves, 64KiB (controller.max_transfer)")
+        );
         let left = job("write", Zoned { fill: Share::Of(0.5), ..base });
         assert!(error(left.clone()).contains("zone_fill = 50% leaves zones active, of which the drive has 4 at most"));
         assert!(Workload::of(JobSpec { size: Share::Of(0.5), ..left }).check_on_zones(Some(LIMITS)).is_ok());

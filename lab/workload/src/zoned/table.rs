@@ -30,7 +30,7 @@ pub(crate) struct Zone {
     pub(crate) is_held: bool,
     /// What a job may take it for.
     pub(crate) trust: Trust,
-    /// Commands to it that failed in a row.
+    /// How often it had to be asked for in a row, without a command that succeeded in between.
     failures: u32,
 }
 
@@ -60,7 +60,7 @@ const REPORT_BYTES: u32 = 4_096;
 /// Zone states that are no longer written: read-only and offline.
 const UNUSABLE: [u8; 2] = [0xd, 0xf];
 const FULL: u8 = 0xe;
-/// Commands to a zone that fail in a row, after which it is left alone: a drive that refuses all would be asked for ever.
+/// Questions for a zone in a row after which it is left alone: a drive that refuses all commands would be asked for ever.
 const MOST_FAILURES: u32 = 8;
 
 impl Table {
@@ -109,13 +109,15 @@ impl Zone {
         Zone { start, capacity, next: written, written, in_flight: 0, is_held: false, trust: Trust::Known, failures: 0 }
     }
 
-    /// A command to it has ended.
+    /// A command to it has ended. Several at a time may fail for one reason, and count once.
     pub(crate) fn ended(&mut self, is_done: bool) {
-        self.failures = if is_done { 0 } else { self.failures + 1 };
-        match self.trust {
-            _ if self.failures >= MOST_FAILURES => self.trust = Trust::Lost,
-            Trust::Known if !is_done => self.trust = Trust::Unknown,
-            _ => {}
+        match (self.trust, is_done) {
+            (Trust::Known, true) => self.failures = 0,
+            (Trust::Known, false) => {
+                self.failures += 1;
+                self.trust = if self.failures < MOST_FAILURES { Trust::Unknown } else { Trust::Lost };
+            }
+            (Trust::Unknown | Trust::Lost, _) => {}
         }
     }
 
