@@ -105,7 +105,7 @@ pub fn render_wear(report: &WearReport) -> String {
     let told = |erases: Option<u64>| erases.map_or("none".to_owned(), |erases| format!("after {erases} erases"));
     let ended = report.ended.as_ref().map_or(String::new(), |why| format!("ended early: {why}\n"));
     format!(
-        "wear of block {} of channel {}, PU {}\n\n{}\n\nfirst read that failed: {}\na tenth of a cycle's reads failed: {}\nfirst write that failed: {}\n{ended}",
+        "wear of block {} of channel {}, PU {}\n\n{}\n\nfirst read that failed: {}\na tenth of the reads failed: {}\nfirst write that failed: {}\n{ended}",
         report.block,
         report.channel,
         report.pu,

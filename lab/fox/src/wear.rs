@@ -62,7 +62,7 @@ pub struct WearReport {
     pub first_failed_read: Option<u64>,
     /// Erases before the first write that failed.
     pub first_failed_write: Option<u64>,
-    /// Erases when a tenth of the reads of a cycle failed for the first time.
+    /// Erases when a tenth of the reads failed for the first time, of those of a cycle, or of as many cycles as have 100 reads.
     pub tenth_of_reads_failed: Option<u64>,
     /// Why it ended before all cycles, if it did.
     pub ended: Option<String>,
@@ -76,7 +76,12 @@ struct Sums {
     read: (u64, Span),
     failed_reads: u64,
     failed_writes: u64,
+    /// The reads of the last cycles, and those that failed.
+    latest: (u64, u64),
 }
+
+/// Reads of which a tenth can be told.
+const SAMPLE: u64 = 100;
 
 fn add(sum: &mut (u64, Span), span: Span) {
     *sum = (sum.0 + 1, sum.1 + span);
@@ -132,7 +137,8 @@ pub async fn wear(
         }
         erases += 1;
         if erases % plan.every == 0 || erases == plan.cycles || found.ended.is_some() {
-            found.points.push(std::mem::take(&mut sums).point(erases));
+            found.points.push(sums.point(erases));
+            sums = Sums { latest: sums.latest, ..Sums::default() };
             progress(erases as f64 / plan.cycles as f64);
         }
     }
@@ -192,7 +198,7 @@ async fn cycle(
             add(&mut sums.write, sim.now().since(begun));
         }
     }
-    let (reads, mut failed) = (plan.pages.min(written), 0);
+    let (reads, mut failed) = (plan.pages.min(written), 0u32);
     for number in 0..reads {
         let begun = sim.now();
         match host.read_into(&addresses(number), &HostMem::none()).await {
@@ -204,8 +210,12 @@ async fn cycle(
     if failed > 0 {
         found.first_failed_read.get_or_insert(erases);
     }
-    if reads > 0 && failed * 10 >= reads {
-        found.tenth_of_reads_failed.get_or_insert(erases);
+    sums.latest = (sums.latest.0 + u64::from(reads), sums.latest.1 + u64::from(failed));
+    if sums.latest.0 >= SAMPLE {
+        let (all, failed) = std::mem::take(&mut sums.latest);
+        if failed * 10 >= all {
+            found.tenth_of_reads_failed.get_or_insert(erases);
+        }
     }
     broken.unwrap_or_default()
 }

@@ -4,7 +4,7 @@
 //!
 //! Work is entered when it is asked for, with the time that it is expected to take, counts down when it has begun, and is
 //! corrected between its steps. What it takes is estimated from the mean times of the flash and from counts: a figure costs the same however
-//! much work there is. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
+//! much work there is. Only the next batch of a collection is told by the times of the pages that it programs. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
 //! of its block.
 //!
 //! Left out: waits for channels that are shared, retries, faults, and reads that are let in, all of which a correction
@@ -49,6 +49,8 @@ pub(super) struct Background {
 struct Costs {
     read: Span,
     program: Span,
+    /// Programs of each page of a block.
+    programs: Vec<Span>,
     erase: Span,
     command: Span,
     bus: Rate,
@@ -83,9 +85,11 @@ impl Costs {
     fn new(media: &Media, word_line: u32) -> Costs {
         let (geometry, timing) = (media.geometry(), media.timing());
         let mean = |times: &[Span]| Span::from_ns(times.iter().map(|time| time.ns()).sum::<u64>() / times.len() as u64);
+        let of_pages = timing.cell.pattern(geometry.pages_per_block()).into_iter();
         Costs {
             read: mean(&timing.read),
             program: mean(&timing.program),
+            programs: of_pages.map(|kind| timing.program[usize::from(kind)]).collect(),
             erase: timing.erase,
             command: timing.features.command,
             bus: timing.bus,
@@ -107,6 +111,18 @@ impl Costs {
         let bytes = u64::from(pages) * u64::from(self.page_size);
         let commands = u64::from(pages.div_ceil(self.word_line));
         self.program * commands + self.command * u64::from(pages) + self.bus.time_for(bytes)
+    }
+
+    /// Programming `pages` pages of a block, from page `from` on; those of a next block by the mean.
+    fn programming_from(&self, from: u32, pages: u32) -> Span {
+        let known = self.programs.iter().skip(from as usize).take(pages as usize);
+        match self.word_line {
+            1 => {
+                let mean = self.program * known.len() as u64;
+                self.programming(pages) + known.copied().fold(Span::ZERO, |sum, time| sum + time) - mean
+            }
+            _ => self.programming(pages),
+        }
     }
 
     /// Moving `units` units, of which nothing more is known.
@@ -185,6 +201,12 @@ impl Background {
     /// What it takes to move units.
     pub(super) fn moving(&self, units: u32) -> Span {
         if units == 0 { Span::ZERO } else { self.costs.moving(units) }
+    }
+
+    /// What it takes to move units to the pages of a block from page `to` on.
+    pub(super) fn moving_to(&self, to: u32, units: u32) -> Span {
+        let pages = units.div_ceil(self.costs.per_page);
+        self.costs.reading(pages, units) + self.costs.programming_from(to, pages)
     }
 
     /// A collection asks for what it holds, for `time`.

@@ -338,7 +338,7 @@ impl PageFtl {
             }
             let mut holding = match seized.take() {
                 Some(holding) => holding,
-                None => seize(self.time_of_step(plane, victim)).await,
+                None => seize(self.time_of_step(plane, &cursor)).await,
             };
             // A restart after a power cut looks at how far blocks are written: no pages are taken meanwhile.
             if !self.is_running() {
@@ -490,18 +490,26 @@ impl PageFtl {
     }
 
     /// How long a collection holds a plane for the next step: a batch, or the whole block.
-    fn time_of_step(&self, plane: PlaneId, victim: BlockId) -> Span {
+    fn time_of_step(&self, plane: PlaneId, cursor: &Cursor) -> Span {
+        let victim = cursor.victim;
         let units = self.state.borrow().tables.blocks.get(victim).valid;
         let time = match self.config.gc.batch {
             None => self.background.cleaning(units),
             Some(_) if units == 0 => self.background.cleaning(0),
             Some(batch) => {
-                self.background.moving(units.min(batch.saturating_mul(self.media.geometry().units_per_page())))
+                let to = self.next_target(plane, cursor);
+                self.background.moving_to(to, units.min(batch.saturating_mul(self.media.geometry().units_per_page())))
             }
         };
         // The end of a window has it let go.
         let left = self.state.borrow().time_for_step(plane, victim, self.sim.now());
         left.map_or(time, |left| time.min(left))
+    }
+
+    /// The number within its block of the page that takes what is moved next.
+    fn next_target(&self, plane: PlaneId, cursor: &Cursor) -> u32 {
+        let state = self.state.borrow();
+        state.tables.free.next_number(&state.tables.blocks, plane, cursor.stream)
     }
 
     /// How long it holds the plane after these moves, without letting go of it.
