@@ -37,6 +37,11 @@ impl Files {
         self
     }
 
+    /// Adds several inputs of one option.
+    pub(crate) fn reads_all(self, option: &str, paths: impl IntoIterator<Item = PathBuf>) -> Files {
+        paths.into_iter().fold(self, |files, path| files.reads(option, &path))
+    }
+
     /// Adds an output.
     pub(crate) fn writes(mut self, option: &str, path: &Path) -> Files {
         if StoreFile::begins(path) {

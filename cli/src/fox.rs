@@ -168,8 +168,7 @@ fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measur
 fn latencies(args: &FoxArgs) -> Result<Option<measure::Latencies>, Failure> {
     let Some(folder) = &args.out else { return Ok(None) };
     let profiles = args.drive.iter().flat_map(|drive| Profile::files(drive));
-    let files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
-    files.writes_into("--out", folder, FILES).check()?;
+    Files::default().reads_all("--drive", profiles).writes_into("--out", folder, FILES).check()?;
     output::create_folder(folder).map_err(Failure::Input)?;
     if args.what == "oc-1" {
         return Ok(None);

@@ -166,8 +166,7 @@ impl SimArgs {
             (Some(_), Some((_, profile))) => profile,
             _ => word,
         });
-        let profiles = named.flat_map(Profile::files);
-        let mut files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+        let mut files = Files::default().reads_all("--drive", named.flat_map(Profile::files));
         let jobs = self.jobs.as_deref().map(Path::new);
         let inputs = [("--replay", self.replay.as_deref()), ("--trace", self.trace_words.path()), ("", jobs)];
         let inputs = inputs.into_iter().chain(self.state.reads());

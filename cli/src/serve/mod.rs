@@ -106,8 +106,7 @@ fn remove_sockets_on_panic() {
 fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let outputs = [("--record", &args.record), ("--chrome-trace", &args.chrome_trace)];
     let outputs = outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
-    let inputs = args.profile_files().into_iter();
-    let files = inputs.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
+    let of_profiles = || Files::default().reads_all("--drive", args.profile_files());
     let functions: Vec<Address> = args.functions()?.iter().map(FunctionArg::address).collect();
     let addresses = args.addresses();
     let addresses = addresses.chain(functions.iter().map(|address| ("--vfio-user", address)));
@@ -120,15 +119,13 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let sockets = sockets.chain(args.control.iter().map(|path| ("--control", path.as_path())));
     let stores = args.stores()?;
     let stores = || stores.iter().filter_map(|store| Some(("--store", store.path()?)));
-    let files = args.state_files()?.iter().fold(files, |files, path| files.reads("--from-state", path));
+    let files = args.state_files()?.iter().fold(of_profiles(), |files, path| files.reads("--from-state", path));
     // A store is an input too: a drive that may be there already.
     let files = stores().fold(files, |files, (option, path)| files.reads(option, path));
     let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
     let files = args.saves()?.iter().flatten().fold(files, |files, path| files.writes("--save-state", path));
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
-    let profiles = args.profile_files().into_iter();
-    let files = profiles.fold(Files::default(), |files, profile| files.reads("--drive", &profile));
-    stores().fold(files, |files, (option, path)| files.goes_on_in(option, path)).check()?;
+    stores().fold(of_profiles(), |files, (option, path)| files.goes_on_in(option, path)).check()?;
     let Some(trace) = &args.chrome_trace else { return Ok(()) };
     crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
 }

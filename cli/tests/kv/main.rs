@@ -144,7 +144,7 @@ fn wrong_usage_says_what_would_be_right() {
     assert!(failed(&["sim", "--noise", "steady:0"]).contains("1 to 1,024"));
     assert!(failed(&["sim", "--servers", "2"]).contains("as many as replicas"));
     assert!(failed(&["sim", "--set", "block.hop=soon"]).contains("a time such as"));
-    assert!(failed(&["sim", "--set", "block.deadline=1ms"]).contains("--deadline"));
+    assert!(failed(&["sim", "--set", "block.deadline=1ms"]).contains("--deadline sets them here"));
     assert!(failed(&["sim", "--set", "block.scheduler=cfq"]).contains("block.depth=1"));
     assert!(failed(&["sim", "--set", "block.predictor=noop-disk"]).contains("none, told and ssd are valid"));
     assert!(failed(&["serve", "--listen", "here"]).contains("HOST:PORT"));

@@ -64,7 +64,7 @@ impl<C: CommandSet> Shutdown<C> {
         if self.flushes {
             self.controller.subsystem.set.shut_down().await;
         }
-        if self.controller.registers.borrow().is_shutdown(self.number) {
+        if self.controller.registers.borrow().is_current_shutdown(self.number) {
             // The host may use their memory for something else from now on, without a reset before (Linux does when its driver is removed).
             self.controller.forget_doorbell_buffers();
             self.controller.registers.borrow_mut().end_shutdown();

@@ -160,7 +160,7 @@ impl Registers {
     }
 
     /// Whether a shutdown goes on: the controller was not reset or enabled meanwhile.
-    pub(super) fn is_shutdown(&self, number: u32) -> bool {
+    pub(super) fn is_current_shutdown(&self, number: u32) -> bool {
         number == self.shutdowns
     }
 

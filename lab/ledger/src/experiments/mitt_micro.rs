@@ -99,8 +99,8 @@ fn judge(results: &Results) -> Result<Judgement> {
     let bound = highest(of("NoNoise", "p99.9")?) + DEADLINE.as_us();
     judgement.criteria.push(order::below("Mitt, p99.9", highest(of("Mitt", "p99.9")?), "us", bound));
     judgement.tables.push(table(results)?);
-    judgement.reason = "The drive predicts from the mean time of a program, 1.5 ms. Half of them take 2 ms, so that a read that was let in \
-        waits up to 0.5 ms longer for each (Li 3.1.7 profiles each page of a block for that)"
+    judgement.reason = "The drive predicts work that is under way from the mean time of a program, 1.5 ms, and half of them take 2 ms (Li 3.1.7 \
+        profiles each page of a block for that)"
         .to_owned();
     Ok(judgement)
 }
