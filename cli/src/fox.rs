@@ -55,7 +55,8 @@ Examples:
 
 All blocks that are used are erased first: what they hold is lost. Runs in virtual time give the same figures on any machine.
 
-Exit status: 0 when done, 1 when a run failed, 2 for bad usage or input.")]
+Exit status: 0 when done, 1 when a run failed or oc-1 was interrupted (the first Ctrl-C ends it with the figures so far, the second
+at once), 2 for bad usage or input.")]
 pub(crate) struct FoxArgs {
     /// A micro-benchmark of uFLIP-OC, or an engine; see the end of this help
     #[arg(value_name = "WHAT")]
@@ -129,6 +130,12 @@ pub(crate) fn run(args: &FoxArgs) -> Result<(), Failure> {
         (true, _) => output::result(&pretty(&object)),
         (false, Measured::Runs(reports)) => output::result(&format!("{drive}\n\n{}", render(reports))),
         (false, Measured::Wear(report)) => output::result(&format!("{drive}\n\n{}", render_wear(report))),
+    }?;
+    match measured {
+        Measured::Wear(WearReport { interrupted: true, .. }) => {
+            Err(Failure::Run(anyhow::anyhow!("interrupted; the figures are of what was measured until then")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,9 +7,10 @@ use nandscape_lab_fox::{
     Benchmark, Choice, Engines, Opened, Report, RunError, Wanted, WearPlan, WearReport, pages_of, run, scale, tables,
     wear,
 };
+use nandscape_lab_run::Phase;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, progress};
 
 /// What to run.
 pub(super) enum What {
@@ -68,7 +69,12 @@ pub(super) async fn measure(job: Job, Opened { sim, host }: Opened) -> Result<Me
         }
         What::Wear(mut plan) => {
             plan.pages = pages(plan.pages);
-            return wear(&sim, &host, &plan, &|_| ()).await.map(Measured::Wear).map_err(failure);
+            let progress = progress::interruptible();
+            let goes_on = |share| {
+                progress.at(Phase::Running, share);
+                !progress.is_stopped()
+            };
+            return wear(&sim, &host, &plan, &goes_on).await.map(Measured::Wear).map_err(failure);
         }
     };
     let (engines, mut reports) = (Engines::built_in(), Vec::new());

@@ -63,3 +63,20 @@ fn what_was_measured_is_kept() {
     assert!(requests > 0 && report["latency_us"]["read"]["count"] == requests, "{report}");
     assert!(folder.path().join("report.json").exists() && folder.path().join("report.html").exists());
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_block_that_is_being_worn_is_told_of() {
+    let words = ["fox", "oc-1", "--json", "--drive", "dfc-mlc", "--set", "geometry.pages_per_block=8"];
+    let mut child =
+        command(&[&words[..], &["--pages", "1", "--cycles", "1000000000"]].concat()).spawn().expect("it starts");
+    until_it_runs(&mut child);
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error: interrupted; "), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let wear = &report["wear"];
+    assert!(wear["interrupted"] == true && wear["points"][0]["erases"].as_u64() > Some(0), "{wear}");
+}

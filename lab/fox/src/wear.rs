@@ -66,6 +66,8 @@ pub struct WearReport {
     pub tenth_of_reads_failed: Option<u64>,
     /// Why it ended before all cycles, if it did.
     pub ended: Option<String>,
+    /// Whether that was because it was told to.
+    pub interrupted: bool,
 }
 
 /// Sums of a point under way.
@@ -102,7 +104,7 @@ impl Sums {
     }
 }
 
-/// Wears a block. `progress` gets the share of the cycles.
+/// Wears a block. `goes_on` gets the share of the cycles after each of them, and says whether there is to be another one.
 ///
 /// # Errors
 /// When the plan does not fit the drive, or the block cannot be erased at the beginning.
@@ -110,7 +112,7 @@ pub async fn wear(
     sim: &Sim,
     host: &Rc<OpenChannel>,
     plan: &WearPlan,
-    progress: &dyn Fn(f64),
+    goes_on: &dyn Fn(f64) -> bool,
 ) -> Result<WearReport, RunError> {
     check(host, plan)?;
     let WearPlan { unit, block, .. } = *plan;
@@ -126,6 +128,7 @@ pub async fn wear(
         first_failed_write: None,
         tenth_of_reads_failed: None,
         ended: None,
+        interrupted: false,
     };
     let (mut sums, mut erases) = (Sums::default(), 0);
     while erases < plan.cycles && found.ended.is_none() {
@@ -136,10 +139,13 @@ pub async fn wear(
             Err(error) => found.ended = Some(format!("erase {} failed{broken}: {}", erases + 1, error.status)),
         }
         erases += 1;
+        if !goes_on(erases as f64 / plan.cycles as f64) && found.ended.is_none() && erases < plan.cycles {
+            found.interrupted = true;
+            found.ended = Some(format!("interrupted after {erases} of {} cycles", plan.cycles));
+        }
         if erases % plan.every == 0 || erases == plan.cycles || found.ended.is_some() {
             found.points.push(sums.point(erases));
             sums = Sums { latest: sums.latest, ..Sums::default() };
-            progress(erases as f64 / plan.cycles as f64);
         }
     }
     Ok(found)

@@ -107,7 +107,7 @@ fn a_block_is_worn_until_its_erases_fail() {
     let plan = WearPlan { unit: Unit { channel: 1, pu: 2 }, block: 7, cycles: 400, every: 50, pages: 8 };
     let worn = |changes: &[&str], plan: &WearPlan| {
         let card = card(&[&["geometry.pages_per_block=8", "wear.rber=tlc-72-layers"], changes].concat());
-        let ran = simulated(&card, Seed::new(1), async |at| wear(&at.sim, &at.host, plan, &|_| ()).await);
+        let ran = simulated(&card, Seed::new(1), async |at| wear(&at.sim, &at.host, plan, &|_| true).await);
         ran.expect("an open-channel drive")
     };
     let healthy = worn(&["wear.erase_growth=50%"], &plan).expect("it fits");
@@ -127,6 +127,12 @@ fn a_block_is_worn_until_its_erases_fail() {
     let each = worn(&failing, &WearPlan { every: 1, ..plan }).expect("it fits");
     let erases: Vec<u64> = each.points.iter().map(|point| point.erases).collect();
     assert!(erases.iter().copied().eq(1..=last.erases), "one row a cycle, the failed one too: {erases:?}");
+    let card = card(&["geometry.pages_per_block=8"]);
+    let stopped = simulated(&card, Seed::new(1), async |at| wear(&at.sim, &at.host, &plan, &|share| share < 0.3).await);
+    let stopped = stopped.expect("an open-channel drive").expect("it fits");
+    let erases: Vec<u64> = stopped.points.iter().map(|point| point.erases).collect();
+    assert!(stopped.interrupted && erases == [50, 100, 120], "what was measured until then: {erases:?}");
+    assert_eq!(stopped.ended.as_deref(), Some("interrupted after 120 of 400 cycles"));
     let missing = worn(&[], &WearPlan { block: 32, ..plan }).expect_err("there is none");
     assert_eq!(missing.to_string(), "block 32: there are 32 in this drive; give 0 to 31");
 }

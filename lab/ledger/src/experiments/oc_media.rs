@@ -128,7 +128,11 @@ fn worn(run: &Run<'_>) -> Result<Figures> {
     let every = (cycles / PARTS).max(1);
     let plan = WearPlan { unit: Unit { channel: 0, pu: 0 }, block: 0, cycles, every, pages: 8 };
     let report = simulated(&profile("dfc-mlc", &changes)?, run.seed, async |at| {
-        wear(&at.sim, &at.host, &plan, run.progress).await
+        let goes_on = |share| {
+            (run.progress)(share);
+            true
+        };
+        wear(&at.sim, &at.host, &plan, &goes_on).await
     });
     let report = report.map_err(|problem| anyhow!(problem))??;
     let (first, last) = report.points.first().zip(report.points.last()).context("no cycle ended")?;
