@@ -80,7 +80,7 @@ pub(crate) struct SimArgs {
     /// Make an array of drives of the profile, each with a seed of its own: LEVEL:N with level raid0, raid1, raid5, raid6 or raid10,
     /// such as raid5:4. Its keys are set with --set: array.technique=base, proactive, tea1, tea2, teafa, speculative, preempt,
     /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
-    #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests", "out", "percentiles"])]
+    #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests"])]
     pub(crate) array: Option<Shape>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
@@ -182,9 +182,12 @@ impl SimArgs {
         if let Some(trace) = &self.chrome_trace {
             files = files.writes("--chrome-trace", trace);
         }
-        match &self.out {
-            Some(folder) => files.writes_into("--out", folder, Document::file_names()),
-            None => files,
+        match (&self.out, self.array) {
+            (Some(folder), Some(shape)) => {
+                sim_array::file_names(shape).iter().fold(files, |files, name| files.writes("--out", &folder.join(name)))
+            }
+            (Some(folder), None) => files.writes_into("--out", folder, Document::file_names()),
+            (None, _) => files,
         }
     }
 }
@@ -208,6 +211,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     let set: Vec<String> =
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
+    let changes = set.clone();
     let array = args.array.map(|shape| Ok((shape, sim_array::split(shape, &set)?))).transpose()?;
     let set = array.as_ref().map_or(set, |(_, (_, of_drives))| of_drives.clone());
     let (block, of_drive) = sim_block::split(args.array.is_some(), &set)?;
@@ -226,7 +230,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let workload = workload(args)?;
     if let Some((shape, (config, _))) = array {
-        return sim_array::run(args, (shape, config), profile, workload, args.seed);
+        return sim_array::run(args, (shape, config), profile, workload, (args.seed, changes));
     }
     let begin = args.state.begin(file, &workload, &profile)?;
     let simulation = Simulation {
@@ -294,15 +298,16 @@ pub(crate) fn failure(error: RunError) -> Failure {
 
 /// A run fails if requests failed for another reason than a planned fault, or if the user ended it.
 pub(crate) fn judge<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Result<(), Failure> {
-    for report in reports {
-        if report.failures().1 > 0 {
-            return Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status")));
-        }
-        if report.interrupted {
-            return Err(Failure::Run(anyhow::anyhow!("interrupted; the report is of what was measured until then")));
-        }
+    reports.into_iter().try_for_each(|report| judged(report.failures().1, report.interrupted))
+}
+
+/// The same, by the number of those requests, and whether the user ended the run.
+pub(crate) fn judged(failed: u64, interrupted: bool) -> Result<(), Failure> {
+    match (failed, interrupted) {
+        (0, false) => Ok(()),
+        (0, true) => Err(Failure::Run(anyhow::anyhow!("interrupted; the report is of what was measured until then"))),
+        _ => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
     }
-    Ok(())
 }
 
 fn tell_of_faults(report: &Report) {

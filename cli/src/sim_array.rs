@@ -1,12 +1,14 @@
 //! `nandscape sim --array`: an array of drives under a workload, in virtual time.
 //!
-//! Left out: states in files, searches for rates, logs of requests and the page of a run, which are of one drive.
+//! Left out: states in files, searches for rates and logs of requests, which are of one drive.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape};
+use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
 use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::Workload;
@@ -43,13 +45,22 @@ pub(crate) fn written_in_order(drive: &Resolved) -> Option<&'static str> {
     zones.or(drive.open_channel().map(|_| "chunks"))
 }
 
+fn name_of(number: usize) -> String {
+    format!("drive-{number}")
+}
+
+/// The files that `--out` writes.
+pub(crate) fn file_names(shape: Shape) -> Vec<PathBuf> {
+    ArrayDocument::file_names((0..shape.members).map(name_of))
+}
+
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
     (shape, config): (Shape, Config),
     profile: Resolved,
     workload: Workload,
-    seed: u64,
+    (seed, set): (u64, Vec<String>),
 ) -> Result<(), Failure> {
     if let Some(has) = written_in_order(&profile) {
         let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
@@ -58,7 +69,7 @@ pub(crate) fn run(
         )));
     }
     let drive = |number: usize| RigDrive {
-        name: format!("drive-{number}"),
+        name: name_of(number),
         profile: profile.clone(),
         store: args.store.into(),
         precondition: args.state.precondition(),
@@ -66,33 +77,53 @@ pub(crate) fn run(
     };
     let stack = Stack {
         drives: (0..shape.members).map(drive).collect(),
-        layer: Some(Arc::new(ArrayLayer { shape, config })),
+        layer: Some(Arc::new(ArrayLayer { shape, config: config.clone() })),
         workload,
         seed,
-        wanted: Wanted { trace: args.chrome_trace.is_some(), details: false },
+        wanted: Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() },
         check: args.check,
     };
     sim::prepare_files(args).map_err(Failure::Input)?;
-    let finished = stack.run(progress::interruptible()).map_err(sim::failure)?;
+    if let Some(folder) = &args.out {
+        output::check_page(&folder.join("report.html"))?;
+    }
+    let mut finished = stack.run(progress::interruptible()).map_err(sim::failure)?;
+    finished.choose_percentiles(&args.percentiles);
+    for drive in &mut finished.drives {
+        drive.report.host.command = Some(output::command());
+    }
     finished.host.notes.iter().for_each(|note| output::note(note));
+    tell_of_faults(&finished);
+    let document = ArrayDocument {
+        finished: &finished,
+        profile: &profile.name,
+        profile_toml: &profile.to_toml(),
+        settings: config.settings(),
+        set,
+        command: output::command(),
+    };
+    if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
+        document.write(folder, details).map_err(Failure::run)?;
+    }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
         sim::write(file, trace).map_err(Failure::Run)?;
     }
     match args.json {
-        true => output::result(&json(&finished)),
+        true => output::result(&document.to_json()),
         false => output::result(&render(&profile.name, &finished)),
     }?;
-    match finished.host.errors.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
-    }
+    sim::judged(finished.failures().1, finished.host.interrupted)
 }
 
-fn json(finished: &StackFinished) -> String {
-    let drives: Vec<serde_json::Value> =
-        finished.drives.iter().map(|drive| serde_json::json!({ "name": drive.name, "report": drive.report })).collect();
-    let whole = serde_json::json!({ "host": finished.host, "drives": drives });
-    serde_json::to_string_pretty(&whole).expect("a report is plain data")
+fn tell_of_faults(finished: &StackFinished) {
+    if finished.failures().0 > 0 {
+        let each: Vec<String> =
+            finished.host.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
+        output::note(&format!(
+            "requests failed because of planned faults, or of the age of the flash: {}",
+            each.join(", ")
+        ));
+    }
 }
 
 fn render(profile: &str, finished: &StackFinished) -> String {

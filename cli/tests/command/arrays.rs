@@ -52,9 +52,7 @@ fn settings_of_the_array_are_checked() {
 
 #[test]
 fn what_is_of_one_drive_is_refused_beside_an_array() {
-    for (flag, value) in
-        [("--percentiles", "95"), ("--out", "o"), ("--find-rate", "read.p99 < 1ms"), ("--save-state", "s")]
-    {
+    for (flag, value) in [("--requests", "r.csv"), ("--find-rate", "read.p99 < 1ms"), ("--save-state", "s")] {
         refused(&["--array", "raid5:4", "--drive", "default", flag, value], &["--array", flag, "cannot be used with"]);
     }
 }
@@ -67,12 +65,76 @@ fn an_array_that_can_be_runs_and_its_drives_have_reports_of_their_own() {
         serde_json::from_str(&out).expect("one JSON object")
     };
     let (report, again, other) = (run("3"), run("3"), run("4"));
-    let latencies = |of: &Value| of.pointer("/host/latency_us").expect("latencies").clone();
+    let latencies = |of: &Value| of.pointer("/latency_us").expect("latencies").clone();
     assert_eq!(latencies(&report), latencies(&again));
     assert_ne!(latencies(&report), latencies(&other));
-    assert_eq!(number(&report, "/host/requests"), 400.0);
+    assert_eq!(number(&report, "/requests"), 400.0);
     let drives = report["drives"].as_array().expect("a list");
     assert_eq!(drives.len(), 4);
-    let sent = number(&report, "/host/array/reads") + number(&report, "/host/array/writes");
+    let sent = number(&report, "/array/reads") + number(&report, "/array/writes");
     assert!(sent >= 400.0, "{report:#}");
+}
+
+/// A small array of drives that take turns.
+const TURNS: [&str; 14] = [
+    "sim",
+    "--array",
+    "raid5:4",
+    "--drive",
+    "default",
+    "--set",
+    "capacity=128MiB",
+    "--set",
+    "geometry.channels=2",
+    "--set",
+    "geometry.dies_per_channel=2",
+    "--precondition",
+    "steady",
+    "--set",
+];
+
+#[test]
+fn the_page_of_an_array_has_its_drives_and_their_turns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("teafa");
+    let out = out.to_str().expect("UTF-8");
+    let words = ["array.technique=teafa", "--set", "array.window=20ms", "--rw", "randrw", "--rate-iops", "4000"];
+    let more = ["--io-count", "4000", "--percentiles", "95", "--out", out, "--json"];
+    let report: Value = serde_json::from_str(&succeed(&[&TURNS[..], &words, &more].concat())).expect("one JSON object");
+    assert_eq!(report["profile"], "raid5:4 of default");
+    assert_eq!(report["inputs"]["profile_keys"]["array"]["technique"], "teafa");
+    assert!(number(&report, "/latency_us/read/p95") > 0.0);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("teafa").join(name)).expect(name);
+    let written: Value = serde_json::from_str(&read("report.json")).expect("JSON");
+    let cycle = &written["details"]["cycle"];
+    assert_eq!(cycle["positions"], serde_json::json!([0, 1, 2, 3]));
+    // Each drive does most of its work in its own window.
+    for drive in 0..4 {
+        let busy: Vec<f64> =
+            cycle["busy"][drive].as_array().expect("parts").iter().map(|share| share.as_f64().unwrap_or(0.0)).collect();
+        let own: f64 = busy[drive * 48..(drive + 1) * 48].iter().sum();
+        let all: f64 = busy.iter().sum();
+        assert!(own > 0.5 * all, "drive {drive}: {own} of {all}");
+    }
+    let page = read("report.html");
+    for told in ["id=\"cycle\"", "windows that were in force at the end are 20 ms", "href=\"drive-3/report.html\""] {
+        assert!(page.contains(told), "{told}");
+    }
+    assert!(read("drives.csv").lines().count() == 1 + 2 * 4 && read("drive-2/report.html").contains("id=\"dies\""));
+    // Arrays are compared as drives are.
+    let base = folder.path().join("base");
+    let base = base.to_str().expect("UTF-8");
+    let more = ["--rw", "randrw", "--rate-iops", "4000", "--io-count", "4000", "--out", base];
+    succeed(&[&TURNS[..], &["array.technique=base"], &more].concat());
+    let told = succeed(&["compare", base, out]);
+    assert!(told.contains("array.technique") && told.contains("read p99.9"), "{told}");
+}
+
+#[test]
+fn planned_faults_of_drives_do_not_fail_the_run() {
+    let words = ["array.technique=base", "--rw", "randread", "--io-count", "2000"];
+    let more = ["--fault", "uncorrectable probability=30%", "--json"];
+    let report: Value = serde_json::from_str(&succeed(&[&TURNS[..], &words, &more].concat())).expect("one JSON object");
+    let failed: u64 = report["errors"].as_object().expect("by status").values().filter_map(Value::as_u64).sum();
+    assert!(failed > 0 && failed < 2_000, "{report:#}");
 }

@@ -9,7 +9,8 @@ use nandscape_sim::workers::Workers;
 use nandscape_sim::{Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
-use crate::config::Config;
+use crate::config::{Config, WindowMode};
+use crate::flight::Sent;
 use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::level::{Level, Shape};
@@ -57,6 +58,8 @@ pub(crate) struct Core {
     pub(crate) failed: Cell<u32>,
     /// The member that is being rebuilt, and the first stripe that it does not have.
     pub(crate) rebuilding: Cell<Option<(usize, u64)>>,
+    /// The drive that has all stripes of the member that is being rebuilt, while that is being recorded.
+    pub(crate) rebuilt: Cell<Option<Sent>>,
     /// Commands of hosts in work: a rebuild gives way to them.
     pub(crate) in_work: Cell<u64>,
     /// More members than the level tolerates have failed.
@@ -172,6 +175,13 @@ impl Array {
         self.core.window.get()
     }
 
+    /// The place of each member in the order of turns; `None` if the members have no windows.
+    pub fn turns(&self) -> Option<Vec<usize>> {
+        let core = &self.core;
+        let takes_turns = matches!(core.config.window_mode(), WindowMode::Static | WindowMode::Dynamic);
+        takes_turns.then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())
+    }
+
     fn submit_over(&self, io: Io, paths: &Paths) {
         let job = Job { io: Some(io), begun: self.core.sim.now(), paths: paths.clone() };
         self.workers.start(job);
@@ -233,6 +243,7 @@ impl Core {
             spares: RefCell::new((count..members.len()).collect()),
             failed: Cell::new(0),
             rebuilding: Cell::new(None),
+            rebuilt: Cell::new(None),
             in_work: Cell::new(0),
             is_lost: Cell::new(false),
             journal,
@@ -265,6 +276,14 @@ impl Core {
     #[inline]
     pub(crate) fn missing_anywhere(&self) -> u32 {
         self.rebuilding.get().map_or(0, |(member, _)| 1 << member) | self.failed.get()
+    }
+
+    /// The members whose data is not all there, a bit each: without the one that was rebuilt and is not recorded as whole yet.
+    pub(crate) fn incomplete(&self) -> u32 {
+        match self.rebuilding.get() {
+            Some((member, _)) if self.rebuilt.get() == Some(self.sent(member)) => self.failed.get(),
+            _ => self.missing_anywhere(),
+        }
     }
 }
 

@@ -161,6 +161,20 @@ impl Config {
         Ok(())
     }
 
+    /// The settings that the figures of a run depend on, as [`Config::set`] takes them, without `array.`.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("chunk", Bytes(self.chunk).to_string()),
+            ("technique", self.technique.name().to_owned()),
+            ("timeout", self.timeout.to_string()),
+            ("windows", name_of(&WINDOWS, self.windows).to_owned()),
+            ("window", self.window.to_string()),
+            ("ranges", self.ranges.to_string()),
+            ("swap", self.swap.to_string()),
+            ("rebuild_rate", Bytes(self.rebuild_rate).to_string()),
+        ]
+    }
+
     /// Checks that the settings fit a level, and that what they name is there.
     ///
     /// # Errors
@@ -207,6 +221,10 @@ fn named<T: Copy>(all: &[(&str, T)], value: &str) -> Option<T> {
     all.iter().find(|(name, _)| *name == value).map(|(_, value)| *value)
 }
 
+fn name_of<T: PartialEq>(all: &[(&'static str, T)], value: T) -> &'static str {
+    all.iter().find(|(_, one)| *one == value).map_or("", |(name, _)| name)
+}
+
 fn names<T>(all: &[(&str, T)]) -> String {
     let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
     format!("valid are {}", names.join(", "))
@@ -224,6 +242,9 @@ mod tests {
         }
         assert_eq!((config.chunk, config.technique, config.window), (65_536, Technique::TeaFa, Span::from_ms(100)));
         assert_eq!((config.ranges, config.window_mode()), (4, WindowMode::Static));
+        let mut again = Config::default();
+        config.settings().iter().for_each(|(key, value)| again.set(&format!("array.{key}={value}")).unwrap());
+        assert_eq!(again, config);
         for (change, problem) in [
             ("array.chunk=big", "a size such as 4KiB"),
             ("array.technique=tea3", "proactive, tea1"),

@@ -30,8 +30,9 @@ impl Core {
         self.failed.set(self.failed.get() | bit);
         if self.rebuilding.get().is_some_and(|(rebuilt, _)| rebuilt == member) {
             self.rebuilding.set(None);
+            self.rebuilt.set(None);
         }
-        self.is_lost.set(self.loses(self.missing_anywhere()));
+        self.is_lost.set(self.loses(self.incomplete()));
         self.start_recording();
         self.start_rebuild();
     }

@@ -58,12 +58,23 @@ impl Core {
         attributes: u32,
     ) -> Ended {
         let begun = self.sim.now();
-        let missing = self.missing(stripe);
         let degraded = self.missing_anywhere() != 0;
         // Reconstruction of busy reads is off while a member is missing (Li 6.2): its redundancy is used up.
         let policy: &dyn TailPolicy = if degraded { &self.base } else { &*self.tail };
-        let seen = self.locks.seen(stripe);
-        let mut first = self.attempt(paths, stripe, segments, mem, attributes, begun);
+        let mut forwarded = None;
+        if let ([segment], false, Some(bits)) = (segments, degraded, policy.asks_first()) {
+            let answer = self.forward(paths, stripe, segment, mem, attributes | bits).await;
+            match answer.1.status.is_success() {
+                true => return Ok(self.forward_ended(answer)),
+                false => forwarded = Some(answer),
+            }
+        }
+        let (missing, seen) = (self.missing(stripe), self.locks.seen(stripe));
+        let chosen = forwarded.as_ref().map(|(sent, _)| sent.member);
+        let mut first = self.attempt(paths, stripe, segments, mem, attributes, (begun, chosen));
+        if let Some((sent, completion)) = forwarded {
+            first.adopt(sent, &completion)?;
+        }
         let loses = first.subs.iter().any(|sub| sub.is_wanted && sub.state == SubState::Missing);
         if !(missing != 0 && loses) {
             match first.run(policy).await? {
@@ -82,7 +93,7 @@ impl Core {
         let asked: SmallVec<[bool; 8]> = first.parts.iter().map(|part| part.was_busy).collect();
         let unreadable = std::mem::take(&mut first.unreadable);
         drop(first);
-        let mut again = self.attempt(paths, stripe, segments, mem, attributes, begun);
+        let mut again = self.attempt(paths, stripe, segments, mem, attributes, (begun, None));
         again.parts.iter_mut().zip(asked).for_each(|(part, busy)| part.was_busy = busy);
         unreadable.iter().for_each(|member| again.subs[*member].state = SubState::Failed);
         again.unreadable = unreadable;
@@ -95,6 +106,40 @@ impl Core {
         }
     }
 
+    /// Reads a part of a chunk into the host's memory: all that most reads need. No member is missing.
+    async fn forward(
+        &self,
+        paths: &Paths,
+        stripe: u64,
+        segment: &Segment,
+        mem: &HostMem,
+        attributes: u32,
+    ) -> (Sent, Completion) {
+        let member = self.choose_copy(stripe, segment.index, 0);
+        let mut stats = self.stats.borrow_mut();
+        stats.reads += 1;
+        stats.members[member].reads += 1;
+        drop(stats);
+        let (sent, entry) = (self.sent(member), self.sub_read(member, stripe, segment.span(), attributes, paths));
+        let part = mem.part(segment.at, self.geometry.bytes(segment.blocks));
+        (sent, self.issuer.execute(self.drive(paths, member), entry, part).await)
+    }
+
+    /// Counts a stripe read that was one sub-I/O.
+    fn forward_ended(&self, (sent, completion): (Sent, Completion)) -> Breakdown {
+        let is_busy = is_busy(&completion);
+        let mut stats = self.stats.borrow_mut();
+        stats.stripe_reads += 1;
+        stats.busy[usize::from(is_busy)] += 1;
+        stats.members[sent.member].busy += u64::from(is_busy);
+        drop(stats);
+        if is_busy && self.level.tolerates() == 0 {
+            self.overruns.set(self.overruns.get() + 1);
+        }
+        completion.breakdown
+    }
+
+    /// The first or the second attempt; `chosen` is the member that a read within one chunk was sent to.
     fn attempt<'a>(
         self: &'a Rc<Self>,
         paths: &'a Paths,
@@ -102,7 +147,7 @@ impl Core {
         segments: &'a [Segment],
         mem: &'a HostMem,
         attributes: u32,
-        begun: Time,
+        (begun, chosen): (Time, Option<usize>),
     ) -> Attempt<'a> {
         let (missing, whole) = (self.missing(stripe), union(segments));
         let is_missing = |member: usize| missing & 1 << member != 0;
@@ -115,7 +160,7 @@ impl Core {
             parts.push(Part { reach: whole, mem, is_direct: false, was_busy: false, was_asked: false });
         }
         for segment in segments {
-            let member = self.choose_copy(stripe, segment.index, missing);
+            let member = chosen.unwrap_or_else(|| self.choose_copy(stripe, segment.index, missing));
             subs[member].is_wanted = true;
             parts[member].reach = segment.span();
         }
@@ -182,6 +227,12 @@ impl Attempt<'_> {
     fn widen(&mut self) {
         let whole = union(self.segments);
         self.parts.iter_mut().for_each(|part| part.reach = whole);
+    }
+
+    /// Goes on from the answer to what was sent before the attempt began.
+    fn adopt(&mut self, sent: Sent, completion: &Completion) -> Result<(), Status> {
+        (self.parts[sent.member].was_asked, self.parts[sent.member].is_direct) = (true, true);
+        self.ended(sent, completion)
     }
 
     fn view(&self) -> View<'_> {

@@ -108,9 +108,16 @@ impl Core {
         while self.info.volatile_cache && self.is_at(spare, end) && self.flush(&paths).await.is_err() {
             self.sim.sleep(RETRY).await;
         }
+        if !self.is_at(spare, end) {
+            return;
+        }
+        // Until the others' records say that it has all of it, a crash that takes another member with it finds this one missing.
+        self.rebuilt.set(Some(spare));
+        self.start_recording();
+        self.until_recorded().await;
         if self.is_at(spare, end) {
+            self.rebuilt.set(None);
             self.rebuilding.set(None);
-            self.start_recording();
             self.start_rebuild();
         }
     }

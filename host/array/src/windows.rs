@@ -44,6 +44,11 @@ impl Core {
         self.sim.spawn(run(core, mode));
     }
 
+    /// The place of a member in the order of turns.
+    pub(crate) fn turn_of(&self, member: usize) -> usize {
+        if self.config.technique == Technique::Harmonia { 0 } else { member }
+    }
+
     /// Sets windows of one length on all members; zero is what they recommend, the shortest of all. Those that have no windows
     /// stay without.
     async fn set_windows(&self, length: Span) {
@@ -69,7 +74,7 @@ impl Core {
     async fn set_windows_of(&self, member: usize, length: Span) -> Option<u64> {
         let admin = self.admins[self.drive_of.borrow()[member]].clone()?;
         let epoch_us = self.epoch_us(&*admin).await?;
-        let position = if self.config.technique == Technique::Harmonia { 0 } else { member };
+        let position = self.turn_of(member);
         let width = self.level.members();
         let windows = Windows {
             ranges: self.config.ranges.into(),

@@ -6,6 +6,7 @@
 //! | `document` | the files of one run |
 //! | `page` | pages from templates, with data and code embedded |
 //! | `run_page` | the page of one run |
+//! | `array` | a run on an array of drives |
 //! | `explain` | a report in words |
 //! | `compare` | runs side by side |
 //! | `sweep` | the table and the page of a sweep |
@@ -19,6 +20,7 @@
 //!
 //! Pages show the figures of `report.json` and recompute none.
 
+mod array;
 mod bars;
 mod compare;
 mod csv;
@@ -36,6 +38,7 @@ mod several;
 mod sweep;
 mod tables;
 
+pub use array::ArrayDocument;
 pub use compare::{Cell, Column, Comparison, Figure, LoadError};
 pub use dashboard::dashboard_page;
 pub use demo::{Tour, TourRun};

@@ -9,6 +9,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("base.html", include_str!("../templates/base.html")),
     ("parts.html", include_str!("../templates/parts.html")),
     ("run.html", include_str!("../templates/run.html")),
+    ("array.html", include_str!("../templates/array.html")),
     ("compare.html", include_str!("../templates/compare.html")),
     ("dashboard.html", include_str!("../templates/dashboard.html")),
     ("demo.html", include_str!("../templates/demo.html")),

@@ -1,7 +1,9 @@
 //! The figures of a run as tables, for CSV and Parquet files. Column names carry their unit.
 
-use nandscape_lab_run::record::{Distribution, SeriesOf};
-use nandscape_lab_run::{Details, Report};
+use std::collections::BTreeMap;
+
+use nandscape_lab_run::record::{Distribution, Series, SeriesOf};
+use nandscape_lab_run::{Details, HostDetails, Latency, Report, StackFinished};
 
 /// Columns of the same length.
 pub(crate) struct Table {
@@ -70,13 +72,18 @@ fn table(name: &'static str, columns: Vec<(&str, Column)>) -> Table {
 
 /// All tables of a run.
 pub(crate) fn of_run(report: &Report, details: &Details) -> Vec<Table> {
-    vec![latency(report), cdf(details), series(details), drive(details)]
+    vec![latency(&report.latency_us), cdf(&details.histogram), series(&details.series), drive(details)]
+}
+
+/// All tables of a run on several drives: of its requests, and a row for each drive.
+pub(crate) fn of_array(finished: &StackFinished, details: &HostDetails) -> Vec<Table> {
+    vec![latency(&finished.host.latency_us), cdf(&details.histogram), series(&details.series), drives(finished)]
 }
 
 /// The percentiles of each direction.
-fn latency(report: &Report) -> Table {
+fn latency(latency_us: &BTreeMap<&'static str, Latency>) -> Table {
     let mut rows: Vec<(&str, &str, Option<f64>, u64)> = Vec::new();
-    for (way, latency) in report.latency_us.iter().filter(|(_, latency)| latency.count > 0) {
+    for (way, latency) in latency_us.iter().filter(|(_, latency)| latency.count > 0) {
         rows.extend(latency.figures().map(|(name, figure)| (*way, name, figure, latency.count)));
     }
     table(
@@ -91,9 +98,9 @@ fn latency(report: &Report) -> Table {
 }
 
 /// All latencies: the number of requests with each, and the cumulative share.
-fn cdf(details: &Details) -> Table {
+fn cdf(histogram: &BTreeMap<&'static str, Distribution>) -> Table {
     let (mut ways, mut latencies, mut requests, mut shares) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (way, Distribution { latency_us, requests: counts }) in &details.histogram {
+    for (way, Distribution { latency_us, requests: counts }) in histogram {
         let total: u64 = counts.iter().sum();
         let mut below = 0;
         for (latency, count) in latency_us.iter().zip(counts) {
@@ -114,8 +121,7 @@ fn cdf(details: &Details) -> Table {
 }
 
 /// Latency and throughput over time, a row for each interval and direction.
-fn series(details: &Details) -> Table {
-    let series = &details.series;
+fn series(series: &Series) -> Table {
     let each = || series.by.iter().flat_map(|(way, of)| (0..series.t_s.len()).map(move |at| (*way, of, at)));
     let figure =
         |figure: fn(&SeriesOf) -> &Vec<Option<f64>>| Column::Real(each().map(|(_, of, at)| figure(of)[at]).collect());
@@ -132,6 +138,29 @@ fn series(details: &Details) -> Table {
             ("p99_us", figure(|of| &of.p99_us)),
             ("p99_9_us", figure(|of| &of.p99_9_us)),
             ("max_us", figure(|of| &of.max_us)),
+        ],
+    )
+}
+
+/// The commands of each drive of several.
+fn drives(finished: &StackFinished) -> Table {
+    let rows: Vec<(&str, &str, &Latency)> = finished
+        .drives
+        .iter()
+        .flat_map(|drive| drive.report.latency_us.iter().map(|(way, latency)| (drive.name.as_str(), *way, latency)))
+        .collect();
+    let figure = |of: fn(&Latency) -> Option<f64>| Column::Real(rows.iter().map(|row| of(row.2)).collect());
+    table(
+        "drives",
+        vec![
+            ("drive", text(rows.iter().map(|row| row.0))),
+            ("direction", text(rows.iter().map(|row| row.1))),
+            ("commands", whole(rows.iter().map(|row| row.2.count))),
+            ("mean_us", figure(|latency| latency.mean)),
+            ("p50_us", figure(|latency| latency.p50)),
+            ("p99_us", figure(|latency| latency.p99)),
+            ("p99_9_us", figure(|latency| latency.p99_9)),
+            ("max_us", figure(|latency| latency.max)),
         ],
     )
 }

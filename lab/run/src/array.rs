@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_drive::Drive;
 use nandscape_host_array::{Array, Config, Member, Rails, Shape, Stats, Technique, WindowMode};
-use nandscape_sim::Sim;
+use nandscape_sim::{Sim, Span};
 use serde::Serialize;
 
 use crate::rig::Rig;
@@ -214,5 +214,13 @@ impl Shared for ArrayUse {
 
     fn array(&self) -> Option<ArrayReport> {
         Some(ArrayReport::of(&self.array, &self.begun.borrow()))
+    }
+
+    fn turns(&self) -> Option<Vec<usize>> {
+        self.array.turns()
+    }
+
+    fn window(&self) -> Option<Span> {
+        self.array.window()
     }
 }

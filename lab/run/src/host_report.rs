@@ -13,7 +13,7 @@ use crate::inputs::is_closed;
 use crate::latency::Latency;
 use crate::pressure::{self, Arrivals};
 use crate::record::workload_lines;
-use crate::report::breakdown;
+use crate::report::{INTERRUPTED, breakdown};
 
 /// The key of the drives in the times by layer.
 pub const DRIVE: &str = "drive";
@@ -27,6 +27,9 @@ pub struct HostReport {
     pub workload_lines: Vec<String>,
     /// The seed.
     pub seed: u64,
+    /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Requests that succeeded.
     pub requests: u64,
     /// Bytes of those.
@@ -35,6 +38,8 @@ pub struct HostReport {
     pub virtual_s: f64,
     /// Requests a second of drive time; null when none passed.
     pub iops: Option<f64>,
+    /// Bytes a second of drive time; null when none passed.
+    pub bytes_per_s: Option<f64>,
     /// Arrivals of an open load; left out of others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
@@ -72,14 +77,17 @@ impl HostReport {
         let standstill_us = outcome.standstill.as_us();
         let overload = arrivals.as_ref().and_then(|arrivals| arrivals.note(iops));
         let omission = pressure::note(&latency_us, &latency_corrected_us, standstill_us);
+        let interrupted = outcome.interrupted.then(|| INTERRUPTED.to_owned());
         HostReport {
             workload: workload.name.clone(),
             workload_lines: workload_lines(workload),
             seed,
+            interrupted: outcome.interrupted,
             requests: outcome.requests(),
             bytes: outcome.bytes(),
             virtual_s,
             iops,
+            bytes_per_s: (virtual_s > 0.0).then(|| outcome.bytes() as f64 / virtual_s),
             arrivals,
             standstill_us,
             layers_us: directions.iter().map(|way| (way.name(), layers(outcome.tally(*way)))).collect(),
@@ -88,7 +96,7 @@ impl HostReport {
             latency_corrected_us,
             array: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
-            notes: outcome.notes.iter().cloned().chain(overload).chain(omission).collect(),
+            notes: outcome.notes.iter().cloned().chain(interrupted).chain(overload).chain(omission).collect(),
         }
     }
 }

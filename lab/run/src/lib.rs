@@ -95,7 +95,7 @@ pub use percentile::{Percentile, PercentileError, Quantity};
 pub use placement::{HandleFigures, PlacementFigures};
 pub use pressure::Arrivals;
 pub use program::Program;
-pub use record::Details;
+pub use record::{Details, HostDetails};
 pub use remote::{RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
 pub use report::{Gc, Host, Report};

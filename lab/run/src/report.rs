@@ -262,7 +262,7 @@ pub(crate) struct Parts {
 }
 
 /// The note of a run that the user ended.
-const INTERRUPTED: &str =
+pub(crate) const INTERRUPTED: &str =
     "interrupted: the figures are of the requests until then, and another run would end elsewhere";
 
 impl Report {

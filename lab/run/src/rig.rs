@@ -79,12 +79,18 @@ pub struct DriveFinished {
 }
 
 /// Passes every event to the recorders of all drives. Each knows the tracks of its own.
-pub(crate) struct FanOut(pub(crate) Vec<Rc<Recorder>>);
+pub(crate) struct FanOut(pub(crate) Vec<Rc<dyn Listener>>);
 
 impl Listener for FanOut {
     fn ended(&self, event: &Event) {
         self.0.iter().for_each(|recorder| recorder.ended(event));
     }
+}
+
+/// Has the recorders of all drives hear every event, and one more.
+fn listen(sim: &Sim, drives: &[Placed], more: Option<Rc<dyn Listener>>) {
+    let recorders = drives.iter().filter_map(|drive| drive.recorder.clone()).map(|of| of as Rc<dyn Listener>);
+    sim.trace().listen(Rc::new(FanOut(recorders.chain(more).collect())));
 }
 
 impl Rig {
@@ -125,8 +131,7 @@ impl Rig {
         let drives: Rc<[Placed]> = drives.into_iter().enumerate().map(place).collect::<Result<_, RunError>>()?;
         sim.trace().set_prefix("");
         if wanted.details {
-            let recorders = drives.iter().filter_map(|drive| drive.recorder.clone()).collect();
-            sim.trace().listen(Rc::new(FanOut(recorders)));
+            listen(&sim, &drives, None);
         }
         if wanted.trace {
             sim.trace().switch_on();
@@ -153,6 +158,11 @@ impl Rig {
     /// The drives, in the order in which they were given.
     pub fn ssds(&self) -> impl Iterator<Item = &Rc<Ssd>> {
         self.drives.iter().map(|drive| &drive.ssd)
+    }
+
+    /// Has one more listener hear every event, beside the recorders of the drives.
+    pub(crate) fn listen(&self, listener: Rc<dyn Listener>) {
+        listen(&self.sim, &self.drives, Some(listener));
     }
 
     pub(crate) fn drives(&self) -> &Rc<[Placed]> {

@@ -9,11 +9,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nandscape_drive::Drive;
-use nandscape_lab_workload::{Hooks, JobSpec, Runner, Workload};
-use nandscape_sim::{Seed, Sim};
+use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload};
+use nandscape_sim::{Histogram, Seed, Sim, Span};
 
 use crate::array::ArrayReport;
+use crate::damage::is_for_faults;
 use crate::host_report::HostReport;
+use crate::percentile::Percentile;
+use crate::record::{HostDetails, HostRecorder, cycle};
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError};
 use crate::tap::{Tally, Tap};
@@ -46,6 +49,16 @@ pub trait Shared {
 
     /// What it has counted since, if it is an array.
     fn array(&self) -> Option<ArrayReport>;
+
+    /// The place of each drive in the order of turns, of drives that take turns.
+    fn turns(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// The length of the drives' windows now.
+    fn window(&self) -> Option<Span> {
+        None
+    }
 }
 
 /// Everything that a run on several drives depends on.
@@ -71,8 +84,34 @@ pub struct StackFinished {
     pub host: HostReport,
     /// The view of each drive: its own commands, counters and timeline.
     pub drives: Vec<DriveFinished>,
+    /// What was recorded above the drives, if that was wanted.
+    pub details: Option<HostDetails>,
     /// Every event, as a Chrome trace, if that was wanted.
     pub trace: Option<String>,
+    /// All latencies, by the number of the direction.
+    latencies: Vec<Histogram>,
+}
+
+impl StackFinished {
+    /// Adds percentiles to the latencies of the host.
+    pub fn choose_percentiles(&mut self, chosen: &[Percentile]) {
+        for direction in Direction::ALL {
+            if let Some(latency) = self.host.latency_us.get_mut(direction.name()) {
+                latency.choose(&self.latencies[direction as usize], chosen);
+            }
+        }
+    }
+
+    /// Requests that failed for the sake of planned faults or of wear, and others.
+    pub fn failures(&self) -> (u64, u64) {
+        let is_damaged = self.drives.iter().any(|drive| drive.report.damage.is_some());
+        let is_planned = |status: &str| is_damaged && is_for_faults(status);
+        let sum = |wanted: bool| {
+            let errors = self.host.errors.iter().filter(|(status, _)| is_planned(status) == wanted);
+            errors.map(|(_, count)| count).sum()
+        };
+        (sum(true), sum(false))
+    }
 }
 
 /// Begins the measured phase on all drives at once, and passes progress on.
@@ -81,6 +120,7 @@ struct Watch {
     drives: Rc<[Placed]>,
     tallies: Rc<[Rc<Tally>]>,
     shared: Option<Rc<dyn Shared>>,
+    recorder: Option<Rc<HostRecorder>>,
     progress: Rc<dyn Progress>,
     measuring: Cell<bool>,
 }
@@ -91,6 +131,16 @@ impl Hooks for Watch {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
         self.shared.iter().for_each(|shared| shared.begin());
+        self.recorder.iter().for_each(|recorder| recorder.begin(self.sim.now()));
+    }
+
+    fn watches_requests(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    fn served(&self, request: &Served<'_>) {
+        let window = || self.shared.as_ref().and_then(|shared| shared.window());
+        self.recorder.iter().for_each(|recorder| recorder.served(request, window()));
     }
 
     fn progress(&self, share: f64) {
@@ -100,6 +150,13 @@ impl Hooks for Watch {
     fn is_stopped(&self) -> bool {
         self.progress.is_stopped()
     }
+}
+
+/// What records the requests of the workload, and the turns of the drives if they take any.
+fn recorder(rig: &Rig, shared: Option<&dyn Shared>) -> HostRecorder {
+    let turns = shared.and_then(Shared::turns);
+    let turns = turns.map(|turns| cycle::Recorder::new(rig.ssds().map(|ssd| &**ssd), turns));
+    HostRecorder::new(turns)
 }
 
 impl Stack {
@@ -119,14 +176,18 @@ impl Stack {
         }
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let (of_all, measuring) = (shared.clone(), Cell::new(false));
-        let watch = Watch { sim: sim.clone(), drives, tallies: tallies.clone(), shared: of_all, progress, measuring };
+        let recorder = self.wanted.details.then(|| Rc::new(recorder(&rig, shared.as_deref())));
+        recorder.iter().for_each(|recorder| rig.listen(recorder.clone()));
+        let (tapped, of_host) = (tallies.clone(), recorder.clone());
+        let watch =
+            Watch { sim: sim.clone(), drives, tallies: tapped, shared: of_all, recorder: of_host, progress, measuring };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let (seed, mut tops) = (Seed::new(self.seed).child("workload"), tops.into_iter());
         let outcome = rig.run(runner.run(&self.workload, seed, |_, _| tops.next().expect("a drive for each job")))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
         }
-        if outcome.interrupted {
+        if outcome.interrupted && outcome.requests() == 0 {
             return Err(RunError::Interrupted);
         }
         let finish = |(number, tally): (usize, &Rc<Tally>)| {
@@ -143,7 +204,10 @@ impl Stack {
                         drives' ftl.windows.ranges, and array.window from 1ms to 1h";
             host.notes.push(note.to_owned());
         }
-        Ok(StackFinished { host, drives, trace: self.wanted.trace.then(|| rig.chrome_json()) })
+        let details = recorder.map(|recorder| recorder.finish(&outcome));
+        let trace = self.wanted.trace.then(|| rig.chrome_json());
+        let latencies = Direction::ALL.iter().map(|way| outcome.tally(*way).latency.clone()).collect();
+        Ok(StackFinished { host, drives, details, trace, latencies })
     }
 
     fn check_names(&self) -> Result<(), RunError> {

@@ -79,7 +79,7 @@ impl Core {
                         uuid: journal.uuid,
                         generation: generation.into(),
                         chunk: self.config.chunk.into(),
-                        missing: self.missing_anywhere().into(),
+                        missing: self.incomplete().into(),
                         crc: 0.into(),
                     };
                     (member, form::sealed(&record, journal.form.page_bytes()))

@@ -9,13 +9,13 @@ use super::{Sends, TailPolicy, View};
 pub struct Base;
 
 impl TailPolicy for Base {
+    fn asks_first(&self) -> Option<u32> {
+        Some(0)
+    }
+
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time> {
         view.ask_wanted(0, sends);
         sends.extend(view.busy().into_iter().map(|(member, _)| (member, 0)));
         None
-    }
-
-    fn is_plain(&self) -> bool {
-        true
     }
 }

@@ -22,6 +22,10 @@ impl FastFail {
 }
 
 impl TailPolicy for FastFail {
+    fn asks_first(&self) -> Option<u32> {
+        Some(FAST_FAIL)
+    }
+
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time> {
         view.ask_wanted(FAST_FAIL, sends);
         let mut busy: Vec<usize> = view.busy().into_iter().map(|(member, _)| member).collect();

@@ -41,13 +41,14 @@ pub trait TailPolicy: fmt::Debug {
     /// Which reads to send now; until when to wait at the most before it is asked again.
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time>;
 
-    /// Whether a read may end while sub-I/Os of it are under way. Their data is then kept apart from the host's memory.
-    fn abandons(&self) -> bool {
-        false
+    /// The attributes of the first sub-I/Os, of a policy that begins with what was asked alone and waits for an answer: reads within
+    /// one chunk are sent without asking it.
+    fn asks_first(&self) -> Option<u32> {
+        None
     }
 
-    /// Whether it only waits for what was asked.
-    fn is_plain(&self) -> bool {
+    /// Whether a read may end while sub-I/Os of it are under way. Their data is then kept apart from the host's memory.
+    fn abandons(&self) -> bool {
         false
     }
 }

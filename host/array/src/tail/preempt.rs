@@ -12,6 +12,10 @@ use super::{Sends, TailPolicy, View};
 pub struct Preempt;
 
 impl TailPolicy for Preempt {
+    fn asks_first(&self) -> Option<u32> {
+        Some(FAST_FAIL)
+    }
+
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time> {
         view.ask_wanted(FAST_FAIL, sends);
         let busy = shortest_first(view);

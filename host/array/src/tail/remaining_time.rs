@@ -18,6 +18,10 @@ pub(super) fn shortest_first(view: &View<'_>) -> SmallVec<[usize; 8]> {
 }
 
 impl TailPolicy for RemainingTime {
+    fn asks_first(&self) -> Option<u32> {
+        Some(FAST_FAIL)
+    }
+
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time> {
         view.ask_wanted(FAST_FAIL, sends);
         let busy = shortest_first(view);

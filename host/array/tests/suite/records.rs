@@ -1,6 +1,6 @@
 //! Arrays opened again over drives whose records cannot be read, or are of a time before they were replaced.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
@@ -22,6 +22,16 @@ struct Scratched {
     /// The first of them, and the first after them, from the first record on.
     bad: Cell<(u64, u64)>,
     is_gone: Cell<bool>,
+    /// Whether writes of the record of members are kept in `held`, instead of being passed on.
+    holds: Cell<bool>,
+    held: RefCell<Vec<Io>>,
+}
+
+impl Scratched {
+    fn let_go(&self) {
+        self.holds.set(false);
+        self.held.take().into_iter().for_each(|io| self.below.submit(io));
+    }
 }
 
 impl Drive for Scratched {
@@ -33,10 +43,13 @@ impl Drive for Scratched {
         let first = self.info().blocks - RECORDS;
         let (begin, end) = self.bad.get();
         let is_bad = (first + begin..first + end).contains(&io.command.slba());
+        let is_record = (first..first + 2 * PAGE).contains(&io.command.slba());
         if self.is_gone.get() {
             io.token.complete(Completion::of(Status::INTERNAL_ERROR));
         } else if is_bad && IoOpcode(io.command.opcode) == IoOpcode::READ {
             io.token.complete(Completion::of(Status::UNRECOVERED_READ_ERROR));
+        } else if self.holds.get() && is_record && IoOpcode(io.command.opcode) == IoOpcode::WRITE {
+            self.held.borrow_mut().push(io);
         } else {
             self.below.submit(io);
         }
@@ -54,7 +67,13 @@ impl Rig {
     async fn new(sim: &Sim, word: &str, spares: usize, journal: &str) -> Rig {
         let drive = |number: usize| {
             let below = queue(sim, &ssd(sim, &[], number as u64), 1);
-            Rc::new(Scratched { below, bad: Cell::default(), is_gone: Cell::default() })
+            Rc::new(Scratched {
+                below,
+                bad: Cell::default(),
+                is_gone: Cell::default(),
+                holds: Cell::default(),
+                held: RefCell::default(),
+            })
         };
         let drives = (0..shape(word).members + spares).map(drive).collect();
         let rig = Rig { sim: sim.clone(), issuer: Issuer::new(sim), drives };
@@ -168,6 +187,37 @@ fn one_record_that_cannot_be_read_is_made_up_for_by_the_others() {
             })
             .unwrap();
     }
+}
+
+#[test]
+fn a_rebuilt_member_is_whole_once_that_is_recorded() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid5:3", 1, INTENT).await;
+            let array = rig.open(&[]).await.unwrap();
+            array.fail_member(0);
+            // A rebuild writes nothing before the member is recorded as missing.
+            while array.rebuilding().is_none_or(|(_, share)| share == 0.0) {
+                sim.sleep(Span::from_us(100)).await;
+            }
+            rig.drives.iter().for_each(|drive| drive.holds.set(true));
+            sim.sleep(Span::from_s(60)).await;
+            // All stripes are there, and a crash would find the member missing.
+            assert_eq!((array.missing(), array.rebuilding()), (vec![0], Some((0, 1.0))));
+            rig.check(&array, 1).await;
+            rig.drives.iter().for_each(|drive| drive.let_go());
+            rig.rebuilt(&array).await;
+            // Another member is lost with the host: the records have the first one.
+            rig.drives[0].is_gone.set(true);
+            rig.drives[1].is_gone.set(true);
+            drop(array);
+            let array = rig.open(&[]).await.unwrap();
+            assert_eq!(array.missing(), [1]);
+            rig.check(&array, 1).await;
+        })
+        .unwrap();
 }
 
 #[test]

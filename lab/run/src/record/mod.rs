@@ -9,8 +9,12 @@
 //! | `samples` | the drive's state over time: free blocks, wear, busy shares of dies |
 //! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
 //! | `tail` | the slowest requests: parts of their time, windows, dies |
+//! | `above` | what lies over several drives |
+//! | `cycle` | collections of drives that take turns |
 //! | `describe` | a workload in words |
 
+mod above;
+pub(crate) mod cycle;
 mod describe;
 mod intervals;
 mod samples;
@@ -28,6 +32,9 @@ use nandscape_sim::Time;
 use nandscape_sim::trace::{Event, Listener};
 use serde::Serialize;
 
+pub use above::HostDetails;
+pub(crate) use above::HostRecorder;
+pub use cycle::Cycle;
 pub(crate) use describe::workload_lines;
 pub use samples::Samples;
 pub use series::{Series, SeriesOf};

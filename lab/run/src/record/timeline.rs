@@ -184,6 +184,11 @@ impl Recorder {
         *self.planes.get(event.track.index())?
     }
 
+    /// Arrays that work independently, of the dies that are shown.
+    pub(super) fn arrays(&self) -> u64 {
+        self.arrays_of_die.iter().copied().map(u64::from).sum()
+    }
+
     /// The number of dies that are shown.
     pub(super) fn dies(&self) -> usize {
         self.dies.len()

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use nandscape_device_ssd::ProfileError;
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::Executor;
+use nandscape_sim::trace::Listener;
 use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
 use nandscape_transport_reactor::replay::{Ending, replay_while};
 use nandscape_transport_reactor::{Export, Port, Released};
@@ -217,7 +218,8 @@ impl Replay {
         if self.details {
             let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();
             recorders.iter().for_each(|recorder| recorder.begin(sim.now()));
-            sim.trace().listen(Rc::new(FanOut(recorders)));
+            let listeners = recorders.into_iter().map(|of| of as Rc<dyn Listener>).collect();
+            sim.trace().listen(Rc::new(FanOut(listeners)));
         }
         if self.trace {
             sim.trace().switch_on();

@@ -1,0 +1,147 @@
+//! The page of a run on an array: its latencies beside those of its drives, what was busy, and whether the drives kept to their turns.
+
+use minijinja::{Value, context};
+use nandscape_lab_run::{ArrayReport, HostDetails, Latency, Report};
+use nandscape_lab_workload::Direction;
+use serde_json::json;
+
+use super::ArrayDocument;
+use crate::format::{bytes, count, percent, rounded, seconds, us_or_dash};
+use crate::page;
+
+const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/array.js"));
+
+/// The page.
+pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails) -> String {
+    let finished = document.finished;
+    let (host, first) = (&finished.host, &finished.drives[0].report);
+    let drives: Vec<_> = finished
+        .drives
+        .iter()
+        .map(|drive| json!({ "name": drive.name, "histogram": drive.details.as_ref().map(|details| &details.histogram) }))
+        .collect();
+    let data =
+        json!({ "virtual_s": host.virtual_s, "latency_us": host.latency_us, "details": details, "drives": drives });
+    let ways: Vec<&str> = details.histogram.keys().copied().collect();
+    let array = host.array.as_ref();
+    let windows = details.cycle.as_ref().zip(array);
+    let shown = context! {
+        name => document.name(), workload => host.workload, seed => host.seed,
+        technique => array.map_or("", |array| array.technique),
+        state => first.initial_state,
+        done => format!("{} requests, {} in {} of drive time", count(host.requests), bytes(host.bytes as f64), seconds(host.virtual_s)),
+        headline => headline(document),
+        errors => host.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
+        latency => latencies(document),
+        ways,
+        interval => seconds(details.series.interval_s),
+        busy => array.map(busy),
+        sent => array.map(sent),
+        window => windows.and_then(|(_, array)| array.window_ms).map(|ms| format!("{} ms", rounded(ms))),
+        turns => details.cycle.as_ref().map(|cycle| turns(&cycle.positions)),
+        moves => array.is_some_and(|array| array.window_changes > 1),
+        drives => rows(document),
+        command => document.command,
+        workload_lines => host.workload_lines,
+        settings => document.settings.iter().map(|(key, value)| format!("array.{key} = {value}")).collect::<Vec<_>>(),
+        notes => host.notes,
+    };
+    page::render("array.html", SCRIPT, &data.to_string(), shown)
+}
+
+/// Which drive has which window.
+fn turns(positions: &[usize]) -> &'static str {
+    match positions.iter().all(|position| *position == 0) {
+        true => "All drives have the window from 0 to 1.",
+        false => "Drive 0 has the window from 0 to 1, drive 1 the one from 1 to 2.",
+    }
+}
+
+/// The key figures.
+fn headline(document: &ArrayDocument<'_>) -> Vec<Value> {
+    let host = &document.finished.host;
+    let figure = |name: String, value: String, unit: &str| context! { name, value, unit };
+    let mut figures = Vec::new();
+    if let (Some(iops), Some(rate)) = (host.iops, host.bytes_per_s) {
+        figures.push(figure("requests a second".to_owned(), rounded(iops), ""));
+        figures.push(figure("throughput".to_owned(), bytes(rate), "/s"));
+    }
+    for way in ["read", "write"] {
+        if let Some(latency) = host.latency_us.get(way) {
+            figures.push(figure(format!("{way}, mean"), us_or_dash(latency.mean), "µs"));
+            figures.push(figure(format!("{way}, p99.9"), us_or_dash(latency.p99_9), "µs"));
+        }
+    }
+    if let Some(array) = host.array.as_ref().filter(|array| array.stripe_reads > 0) {
+        let met = array.busy_sub_ios.iter().skip(1).sum::<u64>() as f64 / array.stripe_reads as f64;
+        figures.push(figure("stripe reads that met a busy drive".to_owned(), percent(met), ""));
+    }
+    figures
+}
+
+fn latencies(document: &ArrayDocument<'_>) -> Value {
+    let columns = ["count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
+    let row = |name: String, latency: &Latency| {
+        let figures = latency.figures().map(|(_, figure)| us_or_dash(figure));
+        let cells: Vec<String> = [count(latency.count)].into_iter().chain(figures).collect();
+        context! { name, cells }
+    };
+    let host = &document.finished.host;
+    let seen = Direction::ALL.iter().filter_map(|way| Some((way.name(), host.latency_us.get(way.name())?)));
+    let corrected = host.latency_corrected_us.iter().map(|(way, latency)| row(format!("{way}, corrected"), latency));
+    let rows: Vec<Value> = seen.map(|(way, latency)| row(way.to_owned(), latency)).chain(corrected).collect();
+    context! { columns, rows }
+}
+
+/// Stripe reads by the number of their busy sub-I/Os.
+fn busy(array: &ArrayReport) -> Vec<Value> {
+    let all = array.stripe_reads.max(1) as f64;
+    let row =
+        |(busy, reads): (usize, &u64)| context! { busy, reads => count(*reads), share => percent(*reads as f64 / all) };
+    array.busy_sub_ios.iter().enumerate().map(row).collect()
+}
+
+/// What the array sent.
+fn sent(array: &ArrayReport) -> Vec<Value> {
+    let row = |name: &str, value: u64, meaning: &str| context! { name, value => count(value), meaning };
+    let mut rows = vec![
+        row("stripe reads", array.stripe_reads, "what requests read of one stripe each"),
+        row("reads sent", array.reads, "to the drives, for them"),
+        row("extra reads", array.extra_reads, "of those, of chunks that nobody asked for"),
+        row("resubmissions", array.resubmissions, "of those, sent again after a busy answer"),
+        row("reconstructions", array.reconstructions, "stripe reads that were put together from other chunks"),
+        row("stripe writes", array.stripe_writes, "what requests write of one stripe each"),
+        row("whole stripes", array.full_writes, "of those, written without reads"),
+        row("read-modify-writes", array.read_modify_writes, "of those, from the old data and parity"),
+        row("reconstruct-writes", array.reconstruct_writes, "of those, from the rest of the data"),
+        row("writes sent", array.writes, "to the drives, of data and parity"),
+        row("reads for writes", array.reads_for_writes, "of old data and parity"),
+    ];
+    if let Some(rails) = &array.rails {
+        rows = vec![row("changes of roles", rails.swaps, "between the drive that is read and the one that is written")];
+    }
+    rows
+}
+
+/// Each drive.
+fn rows(document: &ArrayDocument<'_>) -> Vec<Value> {
+    let row = |drive: &nandscape_lab_run::DriveFinished| {
+        let Report { latency_us, gc, waf, .. } = &drive.report;
+        let of = |way: &str| latency_us.get(way);
+        let figure = |latency: Option<&Latency>, of: fn(&Latency) -> Option<f64>| us_or_dash(latency.and_then(of));
+        let read = of("read");
+        let cells = [
+            read.map_or("-".to_owned(), |latency| count(latency.count)),
+            figure(read, |latency| latency.p50),
+            figure(read, |latency| latency.p99),
+            figure(read, |latency| latency.p99_9),
+            figure(read, |latency| latency.max),
+            count(gc.blocked_reads),
+            of("write").map_or("-".to_owned(), |latency| count(latency.count)),
+            count(gc.blocks),
+            waf.map_or("-".to_owned(), |waf| format!("{waf:.3}")),
+        ];
+        context! { name => drive.name, cells => cells.to_vec() }
+    };
+    document.finished.drives.iter().map(row).collect()
+}
