@@ -417,7 +417,7 @@ section! {
     /// itself to say how long they are to be, and what it keeps ready for them.
     WindowKeys at "ftl.windows" {
         /// Equal ranges of the capacity that may have windows at different times, 2 to 63; 0 is none. Each has an open block on
-        /// every plane, and one for what is moved. Such a drive is not planted: it is written to be full.
+        /// every plane, and one for what is moved.
         ranges: u32,
         /// What each range has for itself: `"blocks"`, on all planes; or `"planes"`, a part of them, so that a collection of one range
         /// keeps no read of another waiting. Then the number of planes is a multiple of `ranges`.

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Interface, Located, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl,
-    Stats, TableSummary, ZoneFtl,
+    Ftl, Located, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats,
+    TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
@@ -144,12 +144,11 @@ impl Part {
     }
 
     pub(crate) fn can_be_planted(&self) -> bool {
-        self.ox_block().is_none_or(|ftl| ftl.can_be_planted()) && !self.has_ranges()
-    }
-
-    /// Whether ranges of the logical blocks are in blocks of their own.
-    fn has_ranges(&self) -> bool {
-        self.placement().is_some_and(|report| report.interface == Interface::Ranges)
+        match &self.ftl {
+            AnyFtl::Page(ftl) => ftl.can_be_planted(),
+            AnyFtl::OxBlock(ftl) => ftl.can_be_planted(),
+            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => true,
+        }
     }
 
     pub(crate) fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {

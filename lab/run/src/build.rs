@@ -131,10 +131,10 @@ fn cannot_be_planted(profile: &Resolved, precondition: Precondition) -> String {
             "precondition {state}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \
              that was written; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\""
         ),
-        // The FTL could be planted, but not with ranges in blocks of their own.
+        // The FTL could be planted, but not with ranges in stripes.
         None => format!(
-            "precondition {state}: drive {name} has ftl.windows.ranges and can only start new, because each range is in blocks of its own; \
-             valid are precondition none, after which a workload may write the drive, and ftl.windows.ranges = 0"
+            "precondition {state}: drive {name} has ftl.windows.ranges with ftl.rain.width and can only start new, because stripes of several \
+             ranges are not planted; valid are precondition none, after which a workload may write the drive, and ftl.windows.ranges = 0"
         ),
     }
 }

@@ -60,8 +60,9 @@ const LOADS: [Load; 2] = [
 ];
 
 /// Stages, and the beginnings of the paths of their sources.
-const STAGES: [(&str, &[&str]); 10] = [
+const STAGES: [(&str, &[&str]); 11] = [
     ("host: requests and records", &["lab/", "sim/src/rng", "sim/src/histogram", "sim/src/slots"]),
+    ("layers of the host", &["host/"]),
     ("transport", &["transport/"]),
     ("queue pair", &["drive/src/ring", "drive/src/queue", "drive/src/io", "drive/src/mem", "wire/"]),
     ("host link", &["device/controller/src/link", "sim/src/units"]),
@@ -170,7 +171,7 @@ fn full_name<'a>(names: &'a mut BTreeMap<String, String>, name: &str) -> &'a str
 
 /// The stage of a source of the project.
 fn stage_of(path: &str) -> Option<&'static str> {
-    let folders = ["lab/", "transport/", "drive/src/", "wire/", "device/", "sim/src/"];
+    let folders = ["lab/", "host/", "transport/", "drive/src/", "wire/", "device/", "sim/src/"];
     // From the workspace's root on: the last of the folders that has a crate's sources.
     let from = folders.iter().filter_map(|folder| path.rfind(&format!("/{folder}"))).min()?;
     let path = &path[from + 1..];
@@ -202,6 +203,7 @@ mod tests {
         assert_eq!(stage("drive/src/breakdown.rs"), "resources and waits");
         assert_eq!(stage("sim/src/executor.rs"), "events, tasks, workers");
         assert_eq!(stage("lab/workload/src/job.rs"), "host: requests and records");
+        assert_eq!(stage("host/array/src/read.rs"), "layers of the host");
         assert_eq!(stage_of("/rustc/abc/library/core/src/mem/mod.rs"), None);
     }
 }

@@ -11,6 +11,7 @@
 //! | `neighbour` | what one client of a live drive costs another |
 //! | `tails` | tails under fio with a technique, against the same drive or array without it |
 //! | `dashboard` | what an open page of the dashboard costs the clients of a drive |
+//! | `array` | commands to an array beside those to a drive alone |
 //! | `parity` | the parity of eight pages |
 //! | `price`, `options` | cost of the options: NAND timing, aging, scrubbing, placement, partitions, zones; which they are |
 //! | `restart` | drives in files: how soon they serve again, and what a file costs |
@@ -25,6 +26,7 @@
 //!
 //! No benchmark passes or fails: speed is a ratio to a reference measured in the same session.
 
+mod array;
 mod boot;
 mod calibration;
 mod dashboard;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use super::{
-    boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, parity, price, python, restart,
+    array, boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, parity, price, python, restart,
     served_instructions, state, sweep, tails,
 };
 
@@ -316,6 +316,11 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "ring-64",
         about: "4 KiB random reads through shared-memory queue pairs, 64 at a time, no delays (claim femu-scalability)",
         how: How::Own(live::ring_64),
+    },
+    Benchmark {
+        name: "array",
+        about: "simulated commands an instruction of an array of four drives, against those of a drive alone",
+        how: How::Own(array::of_four),
     },
     Benchmark {
         name: "parity",

@@ -21,8 +21,8 @@ pub(super) struct HostPrograms {
     per_lun: u32,
     /// Units that all planes and dies are given at a time.
     units_per_round: u32,
-    /// Planes of a stripe that planting has yet to write.
-    to_plant: Stripe,
+    /// Planes of a stripe that planting has yet to write, and whose data goes there.
+    to_plant: (u8, Stripe),
 }
 
 impl HostPrograms {
@@ -37,18 +37,18 @@ impl HostPrograms {
             under_way: vec![0; geometry.planes() as usize],
             per_lun,
             units_per_round: geometry.planes() * geometry.units_per_page() * together.word_line * per_lun,
-            to_plant: Stripe::new(),
+            to_plant: (0, Stripe::new()),
         }
     }
 
-    /// The plane of the next page for planting, which writes the planes of a stripe one after the other; `None` when none is
+    /// The plane of a handle's next page for planting, which writes the planes of a stripe one after the other; `None` when none is
     /// ready.
-    pub(super) fn next_to_plant(&mut self) -> Option<PlaneId> {
-        if self.to_plant.is_empty() {
-            self.to_plant = self.allocation.next();
-            self.to_plant.reverse();
+    pub(super) fn next_to_plant(&mut self, handle: u8) -> Option<PlaneId> {
+        if self.to_plant.0 != handle || self.to_plant.1.is_empty() {
+            self.to_plant = (handle, self.allocation.next_for(handle));
+            self.to_plant.1.reverse();
         }
-        self.to_plant.pop()
+        self.to_plant.1.pop()
     }
 
     /// Units that all planes and dies are given to program at a time.

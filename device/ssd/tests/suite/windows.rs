@@ -204,6 +204,32 @@ fn outside_its_window_a_drive_writes_its_buffer_when_that_is_nearly_full() {
     });
 }
 
+/// What is planted is what overwrites lead to: both ways of ranges, beside drives without.
+#[test]
+fn ranges_are_planted_as_overwrites_leave_them() {
+    for changes in [&["ftl.windows.ranges=4"][..], &["ftl.windows.ranges=4", "ftl.windows.ranges_own=planes"]] {
+        let waf = |writes: u64| {
+            with(changes, async |rig| {
+                let mut rng = Seed::new(7).child("overwrites").rng();
+                for _ in 0..writes {
+                    rig.write(rng.below(UNITS)).await;
+                }
+                let before = rig.ssd.ftl_stats();
+                for _ in 0..UNITS / 2 {
+                    rig.write(rng.below(UNITS)).await;
+                }
+                let stats = rig.ssd.ftl_stats().since(&before);
+                stats.programmed_units() as f64 / stats.host_units as f64
+            })
+        };
+        let (planted, later) = (waf(0), waf(3 * UNITS));
+        assert!(
+            (planted / later - 1.0).abs() < 0.03,
+            "{changes:?}: {planted} as planted, {later} after more overwrites"
+        );
+    }
+}
+
 #[test]
 fn ranges_are_collected_in_windows_of_their_own() {
     ranges_are_collected_in_turn(&[]);
@@ -219,10 +245,6 @@ fn ranges_are_collected_in_turn(changes: &[&str]) {
     with(&changes, async |rig| {
         let ended = rig.set(Windows { ranges: 3.into(), ..Windows::new(4, 1, 20_000_000, 0) }).await;
         assert_eq!(ended, Err(Status::INVALID_FIELD), "it has four");
-        let mut rng = Seed::new(5).child("fill").rng();
-        for unit in (0..UNITS).chain((0..UNITS).map(|_| rng.below(UNITS))) {
-            rig.write(unit).await;
-        }
         let length = 20_000_000;
         let now_us = rig.sim.now().ns() / 1_000;
         rig.set(Windows { ranges: 4.into(), ..Windows::new(4, 1, length, now_us) }).await.unwrap();

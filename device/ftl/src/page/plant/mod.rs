@@ -2,9 +2,10 @@
 //!
 //! `full` writes every unit once, in order, with the allocation that a host's writes have, in no drive time. `steady` plants
 //! the image that uniform random overwrites leave behind, then runs such overwrites, also in no drive time, until write
-//! amplification is stable.
+//! amplification is stable. Drives with ranges in blocks of their own are overwritten from full on.
 
 mod image;
+mod ranges;
 
 use std::collections::VecDeque;
 
@@ -16,7 +17,7 @@ use smallvec::SmallVec;
 use super::PageFtl;
 use super::moves::{Cursor, Moves};
 use super::state::State;
-use super::streams::HOST;
+use super::streams;
 use super::write::NO_LPN;
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, Mapping};
@@ -50,12 +51,18 @@ const MAX_ROUNDS: u32 = 16;
 const MIN_ROUND: u64 = 1 << 16;
 
 impl PageFtl {
+    /// Whether [`PageFtl::plant`] may be called: stripes of several ranges are not planted.
+    pub fn can_be_planted(&self) -> bool {
+        self.config.rain.is_none() || self.ranges() == 0
+    }
+
     /// Brings an unused drive into a state of use. `progress` gets the share done, from 0 to 1.
     ///
     /// # Panics
-    /// When the drive has been written to.
+    /// When the drive has been written to, or cannot be planted.
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         assert_eq!(self.state.borrow().counters, Stats::default(), "planting needs an unused drive");
+        assert!(self.can_be_planted(), "stripes of several ranges are not planted");
         let report = match plant {
             Plant::Full => self.plant_full(progress),
             Plant::Steady => self.plant_steady(seed, progress),
@@ -73,10 +80,14 @@ impl PageFtl {
             self.plant_stripes(progress);
             return PlantReport { overwritten: 0, waf: 1.0 };
         }
+        if self.ranges() > 0 {
+            self.plant_full_ranges(progress);
+            return PlantReport { overwritten: 0, waf: 1.0 };
+        }
         let units = self.config.logical_units;
         let per_page = self.media.geometry().units_per_page();
         for first in (0..units).step_by(per_page as usize) {
-            self.write_page((first..units.min(first + per_page)).map(Lpn));
+            self.write_page(0, (first..units.min(first + per_page)).map(Lpn));
             if first % (1 << 22) < per_page {
                 progress(f64::from(first) / f64::from(units));
             }
@@ -86,13 +97,16 @@ impl PageFtl {
 
     fn plant_steady(&self, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         let (image, mut planted) = (&mut seed.child("image").rng(), |share: f64| progress(share * 0.6));
-        match self.config.rain {
-            Some(_) => self.plant_stripes_image(image, &mut planted),
-            None => self.plant_image(image, &mut planted),
+        match (&self.config.rain, self.ranges()) {
+            (Some(_), _) => self.plant_stripes_image(image, &mut planted),
+            (None, 0) => self.plant_image(image, &mut planted),
+            (None, _) => self.plant_full_ranges(&mut planted),
         }
         let mut rng = seed.child("overwrites").rng();
         let geometry = self.media.geometry();
-        let round = (u64::from(geometry.planes()) * u64::from(geometry.units_per_block())).max(MIN_ROUND);
+        let of_blocks = (u64::from(geometry.planes()) * u64::from(geometry.units_per_block())).max(MIN_ROUND);
+        // From full to steady takes a few times the capacity.
+        let round = if self.ranges() > 0 { of_blocks.max(u64::from(self.config.logical_units)) } else { of_blocks };
         let (mut before, mut waf) = (f64::INFINITY, f64::INFINITY);
         let mut rounds = 0;
         while rounds < MIN_ROUNDS || ((waf - before).abs() > STILL * waf && rounds < MAX_ROUNDS) {
@@ -110,6 +124,10 @@ impl PageFtl {
             self.overwrite_stripes(units, rng);
             return self.waf_since(&before);
         }
+        if self.ranges() > 0 {
+            self.overwrite_ranges(units, rng);
+            return self.waf_since(&before);
+        }
         let per_page = self.media.geometry().units_per_page();
         let logical = u64::from(self.config.logical_units);
         let mut lpns = Ahead::new((0..units).map(|_| Lpn(rng.below(logical) as u32)));
@@ -118,7 +136,7 @@ impl PageFtl {
                 let state = self.state.borrow();
                 (0..per_page).map_while(|_| lpns.next(&state.tables.map)).collect()
             };
-            self.write_page(page.into_iter());
+            self.write_page(0, page.into_iter());
         }
         self.waf_since(&before)
     }
@@ -129,16 +147,21 @@ impl PageFtl {
         programmed as f64 / (after.host_units - before.host_units) as f64
     }
 
-    /// Programs one page of the host's data, and collects as far as that makes necessary.
-    fn write_page(&self, lpns: impl Iterator<Item = Lpn>) {
+    /// Programs one page of the host's data, of one range where there are ranges, and collects as far as that makes necessary.
+    fn write_page(&self, handle: u8, lpns: impl Iterator<Item = Lpn>) {
         let state = &mut *self.state.borrow_mut();
-        let plane = state.programs.next_to_plant().expect("collectors keep up when they take no time");
-        self.write_page_to(state, plane, lpns);
+        let plane = state.programs.next_to_plant(handle).expect("collectors keep up when they take no time");
+        self.write_page_to(state, (plane, handle), lpns);
     }
 
     /// The same, in a plane that is ready.
-    pub(super) fn write_page_to(&self, state: &mut State, plane: PlaneId, lpns: impl Iterator<Item = Lpn>) {
-        let page = state.take_host_pages(plane, 0, 1).next().expect("one was asked for");
+    pub(super) fn write_page_to(
+        &self,
+        state: &mut State,
+        (plane, handle): (PlaneId, u8),
+        lpns: impl Iterator<Item = Lpn>,
+    ) {
+        let page = state.take_host_pages(plane, handle, 1).next().expect("one was asked for");
         state.host_program_begins(plane);
         let units = (state.geometry.unit_at(page, 0).0..).map(UnitId);
         let mut tags = Tags::new();
@@ -226,11 +249,13 @@ impl PageFtl {
     fn fill_word_line(&self, state: &mut State, plane: PlaneId) {
         let word_line = state.programs.together.word_line;
         let per_page = state.geometry.units_per_page() as usize;
-        while !state.tables.next_number(plane, HOST).is_multiple_of(word_line) {
-            let page = state.take_host_pages(plane, 0, 1).next().expect("one was asked for");
-            state.host_program_begins(plane);
-            self.media.plant_program(page, padding(per_page));
-            state.host_program_ended(&[page]);
+        for handle in 0..self.ranges().max(1) {
+            while !state.tables.next_number(plane, streams::of_handle(handle)).is_multiple_of(word_line) {
+                let page = state.take_host_pages(plane, handle, 1).next().expect("one was asked for");
+                state.host_program_begins(plane);
+                self.media.plant_program(page, padding(per_page));
+                state.host_program_ended(&[page]);
+            }
         }
     }
 

@@ -73,7 +73,7 @@ impl PageFtl {
             let Some(lpn) = rain.layout.unit(stripe, member) else { continue };
             let plane = rain.layout.plane_at(rain.layout.place(stripe), member);
             let before = state.counters.host_units;
-            self.write_page_to(state, plane, std::iter::once(lpn));
+            self.write_page_to(state, (plane, 0), std::iter::once(lpn));
             if member == width - 1 {
                 state.counters.host_units = before;
                 state.counters.rain.parity_units += 1;
