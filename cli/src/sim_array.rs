@@ -153,7 +153,7 @@ fn head(profile: &str, host: &HostReport) -> String {
 fn layers(host: &HostReport) -> String {
     let mut rows = table::table(&["mean time, us", "array", "drives"]);
     for (way, layers) in &host.layers_us {
-        let of = |layer: &str| layers.get(layer).map_or("-".to_owned(), |us| rounded(*us));
+        let of = |layer: &str| rounded(layers.get(layer).copied().unwrap_or(0.0));
         rows.add_row([(*way).to_owned(), of("array"), of(nandscape_lab_run::DRIVE)]);
     }
     format!("{rows}\n")

@@ -258,14 +258,16 @@ impl Breakdown {
     }
 
     /// Charges to a layer of the host the part of `latency` that is not accounted for: its own time, above what the drive
-    /// or the layer below took. Afterwards the total is `latency`.
+    /// or the layer below took. Afterwards the total is `latency`. A layer that took no time is not listed.
     ///
     /// # Panics
     /// When more than `latency` is accounted for.
     pub fn charge_rest(&mut self, layer: &'static str, latency: Span) {
         let below = self.total();
         assert!(below <= latency, "{layer}: {below} below it is more than its latency, {latency}");
-        self.times().above.get_or_insert_default().add(layer, latency - below);
+        if below < latency {
+            self.times().above.get_or_insert_default().add(layer, latency - below);
+        }
     }
 
     /// Time in the layers of a host above the drive, the innermost first.

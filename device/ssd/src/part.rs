@@ -144,11 +144,7 @@ impl Part {
     }
 
     pub(crate) fn can_be_planted(&self) -> bool {
-        match &self.ftl {
-            AnyFtl::Page(ftl) => ftl.can_be_planted(),
-            AnyFtl::OxBlock(ftl) => ftl.can_be_planted(),
-            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => true,
-        }
+        self.ox_block().is_none_or(|ftl| ftl.can_be_planted())
     }
 
     pub(crate) fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {

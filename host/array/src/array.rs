@@ -3,14 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_drive::{Drive, DriveInfo, Io, Issuer};
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer};
 use nandscape_sim::signal::Signal;
-use nandscape_sim::workers::Workers;
 use nandscape_sim::{Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::config::{Config, WindowMode};
 use crate::flight::Sent;
+use crate::front::Front;
 use crate::geometry::Geometry;
 use crate::journal::Journal;
 use crate::level::{Level, Shape};
@@ -32,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) io: Option<Io>,
     pub(crate) begun: Time,
     pub(crate) paths: Paths,
+    /// What a member has answered to a read that was passed on to it, if that was not success.
+    pub(crate) answer: Option<(Sent, Completion)>,
 }
 
 /// What all users of an array share.
@@ -50,6 +52,8 @@ pub(crate) struct Core {
     /// The array's own queue pairs.
     pub(crate) paths: Paths,
     pub(crate) admins: Vec<Option<Rc<dyn Drive>>>,
+    /// The namespace of each drive.
+    pub(crate) nsids: Vec<u32>,
     /// The drive of each member.
     pub(crate) drive_of: RefCell<Vec<usize>>,
     /// Drives that are not in use.
@@ -82,7 +86,7 @@ pub(crate) struct Core {
 /// An array, which is a drive. [`Array::over`] gives further jobs drives of their own.
 pub struct Array {
     core: Rc<Core>,
-    workers: Workers<Job>,
+    front: Rc<Front>,
 }
 
 /// An array through other queue pairs.
@@ -111,9 +115,8 @@ impl Array {
     ) -> Result<Rc<Array>, ArrayError> {
         let core = Rc::new(Core::new(sim, shape, config, members, journal)?);
         core.start_windows();
-        let serving = core.clone();
-        let workers = Workers::new(sim, async move |job: &mut Job| serving.clone().serve(job).await);
-        Ok(Rc::new(Array { core, workers }))
+        let front = Front::new(&core);
+        Ok(Rc::new(Array { core, front }))
     }
 
     /// The array through other queue pairs to the same drives, members and spares in their order.
@@ -181,11 +184,6 @@ impl Array {
         let takes_turns = matches!(core.config.window_mode(), WindowMode::Static | WindowMode::Dynamic);
         takes_turns.then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())
     }
-
-    fn submit_over(&self, io: Io, paths: &Paths) {
-        let job = Job { io: Some(io), begun: self.core.sim.now(), paths: paths.clone() };
-        self.workers.start(job);
-    }
 }
 
 impl Drive for Array {
@@ -194,7 +192,11 @@ impl Drive for Array {
     }
 
     fn submit(&self, io: Io) {
-        self.submit_over(io, &self.core.paths);
+        self.front.submit(io, &self.core.paths);
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        self.front.cancel(command)
     }
 }
 
@@ -204,7 +206,11 @@ impl Drive for Connection {
     }
 
     fn submit(&self, io: Io) {
-        self.array.submit_over(io, &self.paths);
+        self.array.front.submit(io, &self.paths);
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        self.array.front.cancel(command)
     }
 }
 
@@ -238,6 +244,7 @@ impl Core {
             base: Base,
             stats: RefCell::new(Stats::new(count)),
             paths: members.iter().map(|member| member.io.clone()).collect(),
+            nsids: members.iter().map(|member| member.io.info().nsid).collect(),
             admins: members.iter().map(|member| member.admin.clone()).collect(),
             drive_of: RefCell::new((0..count).collect()),
             spares: RefCell::new((count..members.len()).collect()),

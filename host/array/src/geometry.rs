@@ -83,6 +83,15 @@ impl Geometry {
         blocks as usize * self.lba_bytes as usize
     }
 
+    /// The stripe and the part of a command that lies within one chunk.
+    pub(crate) fn within_chunk(&self, slba: u64, blocks: u32) -> Option<(u64, Segment)> {
+        let chunk = u64::from(self.chunk_blocks);
+        let (number, start) = (slba / chunk, slba % chunk);
+        let index = (number % self.data as u64) as usize;
+        let segment = Segment { index, start: start as u32, blocks, at: 0 };
+        (start + u64::from(blocks) <= chunk).then_some((number / self.data as u64, segment))
+    }
+
     /// The parts of a command in each stripe.
     pub(crate) fn pieces(&self, slba: u64, blocks: u32) -> SmallVec<[(u64, Segments); 1]> {
         let (chunk, end) = (u64::from(self.chunk_blocks), slba + u64::from(blocks));
@@ -118,8 +127,11 @@ mod tests {
         #[test]
         fn pieces_cover_each_block_once_in_order(slba in 0u64..500, blocks in 1u32..200, chunk in 1u32..20, data in 1usize..6) {
             let geometry = Geometry { lba_bytes: 512, chunk_blocks: chunk, data, stripes: 1_000, unit_blocks: 8 };
+            let pieces = geometry.pieces(slba, blocks);
+            let single = (pieces.len() == 1 && pieces[0].1.len() == 1).then(|| (pieces[0].0, pieces[0].1[0]));
+            prop_assert_eq!(geometry.within_chunk(slba, blocks), single);
             let (mut next, mut at) = (slba, 0);
-            for (stripe, segments) in geometry.pieces(slba, blocks) {
+            for (stripe, segments) in pieces {
                 for segment in segments {
                     let first = (stripe * data as u64 + segment.index as u64) * u64::from(chunk) + u64::from(segment.start);
                     prop_assert_eq!((first, segment.at), (next, at));

@@ -8,7 +8,8 @@
 //! | `level` | which member holds which chunk |
 //! | `geometry` | the parts of a command in stripes and chunks |
 //! | `member` | the drives under it, and what their answers mean |
-//! | `serve` | a command, from its submission to its end |
+//! | `front` | commands as they come; reads within one chunk |
+//! | `serve` | a command that has a task, to its end |
 //! | `read` | the read of a stripe |
 //! | `tail` | policies: how reads are issued, and what busy answers lead to |
 //! | `rails` | a drive to read and a drive to write, which change roles |
@@ -28,6 +29,7 @@ mod array;
 mod config;
 mod failure;
 mod flight;
+mod front;
 mod geometry;
 mod journal;
 pub mod level;

@@ -49,6 +49,7 @@ struct Attempt<'a> {
 }
 
 impl Core {
+    /// Reads parts of a stripe. `answer` is what a member has answered to a read within a chunk, if it was asked already.
     pub(crate) async fn read_stripe(
         self: &Rc<Self>,
         paths: &Paths,
@@ -56,23 +57,16 @@ impl Core {
         segments: &[Segment],
         mem: &HostMem,
         attributes: u32,
+        answer: Option<(Sent, Completion)>,
     ) -> Ended {
         let begun = self.sim.now();
         let degraded = self.missing_anywhere() != 0;
         // Reconstruction of busy reads is off while a member is missing (Li 6.2): its redundancy is used up.
         let policy: &dyn TailPolicy = if degraded { &self.base } else { &*self.tail };
-        let mut forwarded = None;
-        if let ([segment], false, Some(bits)) = (segments, degraded, policy.asks_first()) {
-            let answer = self.forward(paths, stripe, segment, mem, attributes | bits).await;
-            match answer.1.status.is_success() {
-                true => return Ok(self.forward_ended(answer)),
-                false => forwarded = Some(answer),
-            }
-        }
         let (missing, seen) = (self.missing(stripe), self.locks.seen(stripe));
-        let chosen = forwarded.as_ref().map(|(sent, _)| sent.member);
+        let chosen = answer.as_ref().map(|(sent, _)| sent.member);
         let mut first = self.attempt(paths, stripe, segments, mem, attributes, (begun, chosen));
-        if let Some((sent, completion)) = forwarded {
+        if let Some((sent, completion)) = answer {
             first.adopt(sent, &completion)?;
         }
         let loses = first.subs.iter().any(|sub| sub.is_wanted && sub.state == SubState::Missing);
@@ -104,39 +98,6 @@ impl Core {
             true => self.read_ended(again, true),
             false => Err(again.failure.unwrap_or(Status::UNRECOVERED_READ_ERROR)),
         }
-    }
-
-    /// Reads a part of a chunk into the host's memory: all that most reads need. No member is missing.
-    async fn forward(
-        &self,
-        paths: &Paths,
-        stripe: u64,
-        segment: &Segment,
-        mem: &HostMem,
-        attributes: u32,
-    ) -> (Sent, Completion) {
-        let member = self.choose_copy(stripe, segment.index, 0);
-        let mut stats = self.stats.borrow_mut();
-        stats.reads += 1;
-        stats.members[member].reads += 1;
-        drop(stats);
-        let (sent, entry) = (self.sent(member), self.sub_read(member, stripe, segment.span(), attributes, paths));
-        let part = mem.part(segment.at, self.geometry.bytes(segment.blocks));
-        (sent, self.issuer.execute(self.drive(paths, member), entry, part).await)
-    }
-
-    /// Counts a stripe read that was one sub-I/O.
-    fn forward_ended(&self, (sent, completion): (Sent, Completion)) -> Breakdown {
-        let is_busy = is_busy(&completion);
-        let mut stats = self.stats.borrow_mut();
-        stats.stripe_reads += 1;
-        stats.busy[usize::from(is_busy)] += 1;
-        stats.members[sent.member].busy += u64::from(is_busy);
-        drop(stats);
-        if is_busy && self.level.tolerates() == 0 {
-            self.overruns.set(self.overruns.get() + 1);
-        }
-        completion.breakdown
     }
 
     /// The first or the second attempt; `chosen` is the member that a read within one chunk was sent to.
@@ -183,7 +144,7 @@ impl Core {
     }
 
     /// The member to read a data chunk from: copies in turn, of those that are there.
-    fn choose_copy(&self, stripe: u64, index: usize, missing: u32) -> usize {
+    pub(crate) fn choose_copy(&self, stripe: u64, index: usize, missing: u32) -> usize {
         let copies = self.level.copies();
         if copies == 1 {
             return self.level.member(stripe, index, 0);
@@ -312,8 +273,10 @@ impl Attempt<'_> {
         drop(stats);
         sub.state = SubState::Flying;
         let mem = part.mem.clone();
-        let entry = core.sub_read(member, self.stripe, reach, attributes | self.attributes, paths);
-        flight.send(core.sent(member), core.drive(paths, member), entry, mem);
+        let sent = core.sent(member);
+        let entry = core.sub_command(IoOpcode::READ, sent, (self.stripe, reach));
+        let entry = SubmissionEntry { cdw2: (attributes | self.attributes).into(), ..entry };
+        flight.send(sent, &*paths[sent.drive], entry, mem);
     }
 
     fn ended(&mut self, sent: Sent, completion: &Completion) -> Result<(), Status> {
@@ -402,7 +365,7 @@ impl Attempt<'_> {
 }
 
 /// Whether a read found background work in its way: it was rejected for it, or has waited behind it.
-fn is_busy(completion: &Completion) -> bool {
+pub(crate) fn is_busy(completion: &Completion) -> bool {
     match Answer::of(completion) {
         Answer::Busy => true,
         Answer::Success => completion.breakdown.waited_for(cause::GC) || Hints(completion.dw1).busy(),
@@ -416,19 +379,7 @@ impl Core {
         stripe * u64::from(self.geometry.chunk_blocks)
     }
 
-    pub(crate) fn sub_command(
-        &self,
-        opcode: IoOpcode,
-        member: usize,
-        (stripe, reach): (u64, Reach),
-        paths: &Paths,
-    ) -> SubmissionEntry {
-        let nsid = self.drive(paths, member).info().nsid;
-        SubmissionEntry::blocks(opcode, nsid, self.row(stripe) + u64::from(reach.start), reach.blocks)
-    }
-
-    fn sub_read(&self, member: usize, stripe: u64, reach: Reach, attributes: u32, paths: &Paths) -> SubmissionEntry {
-        let entry = self.sub_command(IoOpcode::READ, member, (stripe, reach), paths);
-        SubmissionEntry { cdw2: attributes.into(), ..entry }
+    pub(crate) fn sub_command(&self, opcode: IoOpcode, to: Sent, (stripe, reach): (u64, Reach)) -> SubmissionEntry {
+        SubmissionEntry::blocks(opcode, self.nsids[to.drive], self.row(stripe) + u64::from(reach.start), reach.blocks)
     }
 }

@@ -1,15 +1,16 @@
-//! A command of a host, from its submission to its end.
+//! A command of a host that has a task, to its end.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_drive::command::{Command, Extent};
 use nandscape_drive::{Breakdown, Completion, HostMem, Io};
+use nandscape_sim::Time;
 use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::array::{Core, Job, Paths};
-use crate::flight::{Flight, all, longer};
+use crate::flight::{Flight, Sent, all, longer};
 use crate::geometry::Segments;
 use crate::member::Answer;
 use crate::write::Source;
@@ -19,7 +20,7 @@ pub const LAYER: &str = "array";
 /// The name of the time that a write waits for the journal.
 pub const JOURNAL: &str = "array_journal";
 /// The attributes of a command that its sub-I/Os have, too: workload class and tenant.
-const PASSED: u32 = 0xffff;
+pub(crate) const PASSED: u32 = 0xffff;
 
 /// How a part of a command ended.
 pub(crate) type Ended = Result<Breakdown, Status>;
@@ -31,14 +32,18 @@ pub(crate) fn join(parts: impl IntoIterator<Item = Ended>) -> Ended {
 
 impl Core {
     pub(crate) async fn serve(self: Rc<Self>, job: &mut Job) {
-        let Some(Io { command, mem, token }) = job.io.take() else { return };
+        let Some(io) = job.io.take() else { return };
         self.in_work.set(self.in_work.get() + 1);
-        let io = Io { command, mem, token };
         let ended = match Command::parse(&io, &self.info) {
-            Ok(parsed) => self.execute(&job.paths, parsed, &io).await,
+            Ok(parsed) => self.execute(&job.paths, parsed, &io, job.answer.take()).await,
             Err(status) => Err(status),
         };
         self.in_work.set(self.in_work.get() - 1);
+        self.end(io, job.begun, ended);
+    }
+
+    /// Completes a command that came at `begun`.
+    pub(crate) fn end(&self, io: Io, begun: Time, ended: Ended) {
         let mut completion = match ended {
             Ok(breakdown) => Completion { breakdown, ..Completion::of(Status::SUCCESS) },
             Err(status) => Completion::of(status),
@@ -46,19 +51,28 @@ impl Core {
         if io.mem.has_failed() && completion.status.is_success() {
             completion.status = Status::DATA_TRANSFER_ERROR;
         }
-        let taken = self.sim.now() - job.begun;
+        let taken = self.sim.now() - begun;
         if !taken.is_zero() {
             completion.breakdown.charge_rest(LAYER, taken);
         }
         io.token.complete(completion);
     }
 
-    async fn execute(self: &Rc<Self>, paths: &Paths, command: Command, io: &Io) -> Ended {
+    async fn execute(
+        self: &Rc<Self>,
+        paths: &Paths,
+        command: Command,
+        io: &Io,
+        answer: Option<(Sent, Completion)>,
+    ) -> Ended {
         let (entry, mem) = (&io.command, &io.mem);
         let attributes = entry.cdw2.get() & PASSED;
         let fua = entry.cdw12.get() & FUA;
         match command {
-            Command::Read(extent) => self.read(paths, extent, mem, attributes).await,
+            Command::Read(extent) => match answer {
+                Some(answer) => self.read_on(paths, extent, mem, attributes, answer).await,
+                None => self.read(paths, extent, mem, attributes).await,
+            },
             Command::Verify(extent) => self.verify(paths, extent, attributes).await,
             Command::Compare(extent) => self.compare(paths, extent, mem, attributes).await,
             Command::Write(extent) => {
@@ -75,14 +89,28 @@ impl Core {
         }
     }
 
+    /// Goes on with a read within one chunk, from the answer of a member.
+    async fn read_on(
+        self: &Rc<Self>,
+        paths: &Paths,
+        extent: Extent,
+        mem: &HostMem,
+        attributes: u32,
+        answer: (Sent, Completion),
+    ) -> Ended {
+        let within = self.geometry.within_chunk(extent.slba, extent.blocks);
+        let (stripe, segment) = within.expect("only a read within a chunk is passed on");
+        self.read_stripe(paths, stripe, &[segment], mem, attributes, Some(answer)).await
+    }
+
     pub(crate) async fn read(self: &Rc<Self>, paths: &Paths, extent: Extent, mem: &HostMem, attributes: u32) -> Ended {
         let mut pieces = self.geometry.pieces(extent.slba, extent.blocks);
         if pieces.len() == 1 {
             let (stripe, segments) = pieces.remove(0);
-            return self.read_stripe(paths, stripe, &segments, mem, attributes).await;
+            return self.read_stripe(paths, stripe, &segments, mem, attributes, None).await;
         }
         let one = |(stripe, segments): (u64, Segments)| async move {
-            self.read_stripe(paths, stripe, &segments, mem, attributes).await
+            self.read_stripe(paths, stripe, &segments, mem, attributes, None).await
         };
         join(all(pieces.into_iter().map(one).collect()).await)
     }

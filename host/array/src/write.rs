@@ -258,13 +258,14 @@ impl Core {
         let mut mems = Vec::with_capacity(reads.len());
         for (member, reach) in reads {
             let mem = self.scratch(reach.blocks);
-            let entry = self.sub_command(IoOpcode::READ, *member, (stripe, *reach), paths);
+            let sent = self.sent(*member);
+            let entry = self.sub_command(IoOpcode::READ, sent, (stripe, *reach));
             let mut stats = self.stats.borrow_mut();
             stats.reads_for_writes += 1;
             stats.members[*member].reads += 1;
             drop(stats);
             let entry = SubmissionEntry { cdw2: attributes.into(), ..entry };
-            flight.send(self.sent(*member), self.drive(paths, *member), entry, mem.clone());
+            flight.send(sent, &*paths[sent.drive], entry, mem.clone());
             mems.push(mem);
         }
         let (mut sum, mut is_whole) = (Breakdown::new(), true);
@@ -393,7 +394,8 @@ impl Core {
         let mut flight = Flight::new(&self.sim, &self.issuer);
         for write in writes.iter().filter(|write| write.is_rebuild || missing & 1 << write.member == 0) {
             let opcode = if write.mem.is_some() { IoOpcode::WRITE } else { IoOpcode::WRITE_ZEROES };
-            let mut entry = self.sub_command(opcode, write.member, (stripe, write.reach), paths);
+            let sent = self.sent(write.member);
+            let mut entry = self.sub_command(opcode, sent, (stripe, write.reach));
             // Deallocate is a bit of Write Zeroes only.
             let flags = if write.mem.is_some() { flags & FUA } else { flags };
             (entry.cdw12, entry.cdw2) = ((entry.cdw12.get() | flags).into(), attributes.into());
@@ -402,7 +404,7 @@ impl Core {
             stats.members[write.member].writes += 1;
             drop(stats);
             let mem = write.mem.clone().unwrap_or_else(HostMem::none);
-            flight.send(self.sent(write.member), self.drive(paths, write.member), entry, mem);
+            flight.send(sent, &*paths[sent.drive], entry, mem);
         }
         let (mut sum, mut interrupted, mut unmoved) = (Breakdown::new(), None, None);
         while !flight.is_empty() {

@@ -126,15 +126,9 @@ fn cannot_be_planted(profile: &Resolved, precondition: Precondition) -> String {
     let (name, state) = (&profile.name, precondition.name());
     let of_parts = profile.parts().iter().map(|part| part.drive.kind());
     let other = of_parts.chain([profile.kind()]).find(|kind| kind != "page" && kind != "ox_block");
-    match other {
-        Some(kind) => format!(
-            "precondition {state}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \
-             that was written; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\""
-        ),
-        // The FTL could be planted, but not with ranges in stripes.
-        None => format!(
-            "precondition {state}: drive {name} has ftl.windows.ranges with ftl.rain.width and can only start new, because stripes of several \
-             ranges are not planted; valid are precondition none, after which a workload may write the drive, and ftl.windows.ranges = 0"
-        ),
-    }
+    let kind = other.expect("drives of page FTLs and OX-Block are planted");
+    format!(
+        "precondition {state}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \
+         that was written; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\""
+    )
 }

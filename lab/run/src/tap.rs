@@ -51,6 +51,7 @@ impl Tally {
 /// See the module.
 pub(crate) struct Tap {
     sim: Sim,
+    lba_bytes: u64,
     below: Rc<dyn Drive>,
     tally: Rc<Tally>,
     passing: RefCell<Slots<Passing>>,
@@ -69,8 +70,8 @@ struct Passing {
 
 impl Tap {
     pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, tally: &Rc<Tally>) -> Rc<Tap> {
-        let (sim, tally) = (sim.clone(), tally.clone());
-        Rc::new_cyclic(|me| Tap { sim, below, tally, passing: RefCell::default(), me: me.clone() })
+        let (sim, tally, lba_bytes) = (sim.clone(), tally.clone(), u64::from(below.info().lba_bytes));
+        Rc::new_cyclic(|me| Tap { sim, lba_bytes, below, tally, passing: RefCell::default(), me: me.clone() })
     }
 }
 
@@ -84,15 +85,15 @@ pub(crate) fn direction(opcode: u8) -> Option<Direction> {
 }
 
 /// Bytes that a command reads or writes. Ranges to deallocate lie in its data and are not looked at.
-fn bytes(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
-    u64::from(command.blocks_named()) * u64::from(info.lba_bytes)
+fn bytes(command: &SubmissionEntry, lba_bytes: u64) -> u64 {
+    u64::from(command.blocks_named()) * lba_bytes
 }
 
 /// Where a command reads or writes, in bytes; 0 of one that is in several places.
-fn offset(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
+fn offset(command: &SubmissionEntry, lba_bytes: u64) -> u64 {
     match command.blocks_in_a_row() {
         0 => 0,
-        _ => command.slba().saturating_mul(u64::from(info.lba_bytes)),
+        _ => command.slba().saturating_mul(lba_bytes),
     }
 }
 
@@ -103,8 +104,8 @@ impl Drive for Tap {
 
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
-        let (direction, bytes) = (direction(command.opcode), bytes(&command, &self.info()));
-        let offset = offset(&command, &self.info());
+        let (direction, bytes) = (direction(command.opcode), bytes(&command, self.lba_bytes));
+        let offset = offset(&command, self.lba_bytes);
         let passing = Passing { token, direction, bytes, offset, submitted: self.sim.now() };
         let tag = self.passing.borrow_mut().insert(passing).to_bits();
         let me = self.me.upgrade().expect("a connection in use is alive");

@@ -7,6 +7,9 @@
 //! that does not answer, or has no page left for its collector, is neither written nor cleaned any more; its data stays
 //! mapped.
 //!
+//! Where ranges of the logical blocks have planes of their own, each range needs blocks of its own planes: the drive becomes read-only when
+//! one of them lacks some, whatever the others have.
+//!
 //! Data that cannot be read when its block is cleaned, or when a write covers only a part of its unit, is lost: reads of
 //! it fail until it is written again.
 //!
@@ -34,6 +37,8 @@ pub(super) struct Damage {
     /// Good blocks in planes that are in use, and those that are needed to go on writing.
     usable: u64,
     needed: u64,
+    /// Usable ones by range, where ranges have planes of their own.
+    of_ranges: Vec<u64>,
     /// Usable beyond the needed ones when the drive was new.
     spare: u64,
     /// Why the drive is written no more.
@@ -43,12 +48,22 @@ pub(super) struct Damage {
 impl Damage {
     pub(super) fn new(geometry: &Geometry) -> Damage {
         let has_lost_blocks = vec![false; geometry.planes() as usize];
-        Damage { has_lost_blocks, lost: BTreeMap::new(), usable: 0, needed: 0, spare: 0, read_only: None }
+        Damage {
+            has_lost_blocks,
+            lost: BTreeMap::new(),
+            usable: 0,
+            needed: 0,
+            of_ranges: Vec::new(),
+            spare: 0,
+            read_only: None,
+        }
     }
 
-    /// Whether fewer good blocks are left than are needed.
+    /// Whether fewer good blocks are left than are needed, in the drive or in the planes of a range.
     fn lacks_blocks(&self) -> Option<ReadOnly> {
-        (self.usable < self.needed).then_some(ReadOnly::FewBlocks)
+        let of_range = self.needed / self.of_ranges.len().max(1) as u64;
+        let is_short = self.usable < self.needed || self.of_ranges.iter().any(|usable| *usable < of_range);
+        is_short.then_some(ReadOnly::FewBlocks)
     }
 
     /// Whether no sector of a unit is lost.
@@ -86,7 +101,6 @@ impl Damage {
             self.lost.insert(lpn, from.long()?);
         }
         self.usable = from.long()?;
-        self.read_only = self.lacks_blocks();
         Ok(())
     }
 
@@ -108,6 +122,7 @@ impl State {
         let garbage = u64::from(self.programs.together.word_line * self.geometry.units_per_page() - 1);
         self.damage.needed = least + (least * garbage).div_ceil(units);
         self.damage.usable = (0..self.geometry.planes()).map(|plane| self.tables.good_blocks(PlaneId(plane))).sum();
+        self.count_by_range();
         let new = self.damage.usable + media.grown_bad_blocks();
         self.damage.spare = new.saturating_sub(self.damage.needed);
         if media.grown_bad_blocks() > 0 {
@@ -115,8 +130,24 @@ impl State {
                 let has_lost = self.geometry.blocks_of(plane).any(|block| media.is_grown_bad(block));
                 self.damage.has_lost_blocks[plane.0 as usize] = has_lost;
             }
-            self.damage.read_only = self.damage.lacks_blocks();
+            self.judge_blocks();
         }
+    }
+
+    /// Counts the usable blocks of each range anew, where ranges have planes of their own, and whether the drive lacks some.
+    pub(super) fn count_by_range(&mut self) {
+        let mut of_ranges = vec![0; usize::from(self.programs.allocation.ranges())];
+        for plane in (0..self.geometry.planes()).map(PlaneId).filter(|plane| !self.collectors.is_out_of_use(*plane)) {
+            if let Some(range) = self.programs.allocation.range_of(plane) {
+                of_ranges[usize::from(range)] += self.tables.good_blocks(plane);
+            }
+        }
+        self.damage.of_ranges = of_ranges;
+    }
+
+    /// Whether the drive is at its end as it is.
+    pub(super) fn judge_blocks(&mut self) {
+        self.damage.read_only = self.damage.lacks_blocks();
     }
 
     /// Blocks went bad before the drive was started.
@@ -124,9 +155,9 @@ impl State {
         for plane in (0..self.geometry.planes()).map(PlaneId) {
             let grown = self.geometry.blocks_of(plane).filter(|block| self.is_remembered_bad(*block)).count();
             self.damage.has_lost_blocks[plane.0 as usize] = grown > 0;
-            self.damage.usable -= grown as u64;
+            self.lose_usable(plane, grown as u64);
         }
-        self.damage.read_only = self.damage.lacks_blocks();
+        self.judge_blocks();
     }
 
     /// Spare blocks now, and when the drive was new.
@@ -141,9 +172,16 @@ impl State {
         (0..planes).all(|plane| self.tables.good_blocks(PlaneId(plane)) > share)
     }
 
-    /// `blocks` blocks are not usable any more.
-    fn use_less(&mut self, blocks: u64) {
+    fn lose_usable(&mut self, plane: PlaneId, blocks: u64) {
         self.damage.usable -= blocks;
+        if let Some(range) = self.programs.allocation.range_of(plane) {
+            self.damage.of_ranges[usize::from(range)] -= blocks;
+        }
+    }
+
+    /// `blocks` blocks of a plane are not usable any more.
+    fn use_less(&mut self, plane: PlaneId, blocks: u64) {
+        self.lose_usable(plane, blocks);
         self.damage.read_only = self.damage.read_only.or(self.damage.lacks_blocks());
     }
 
@@ -207,7 +245,7 @@ impl State {
         self.damage.has_lost_blocks[plane.0 as usize] = true;
         self.collectors.of_mut(plane).without_victim();
         if !self.collectors.is_out_of_use(plane) {
-            self.use_less(1);
+            self.use_less(plane, 1);
         }
         self.update_ready(plane);
         self.wake_collector(plane);
@@ -216,7 +254,7 @@ impl State {
     /// A plane is neither written nor cleaned any more.
     pub(super) fn take_out(&mut self, plane: PlaneId) {
         if self.collectors.take_out(plane) {
-            self.use_less(self.tables.good_blocks(plane));
+            self.use_less(plane, self.tables.good_blocks(plane));
             self.collectors.of_mut(plane).without_victim();
             self.update_ready(plane);
             self.check_group(plane);

@@ -151,6 +151,8 @@ impl State {
             self.check_blocks(plane, from)?;
         }
         self.damage.restore(from)?;
+        self.count_by_range();
+        self.judge_blocks();
         // A drive without handles has saved nothing of them.
         if !from.is_at_end() {
             placed::restore(self.placed.as_mut(), self.geometry.blocks(), from)?;

@@ -25,16 +25,14 @@ struct Rig {
     admin: Rc<QueueDrive>,
 }
 
-/// Runs a test on a drive, in steady state if it can be planted.
+/// Runs a test on a drive in steady state.
 fn with<T>(changes: &[&str], test: impl AsyncFnOnce(&Rig) -> T) -> T {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let mut profile = Profile::load("femu-teafa").unwrap();
     SMALL.iter().chain(changes).for_each(|change| profile.set(change).unwrap());
     let ssd = Ssd::new(&sim, &profile.resolve().unwrap(), StoreKind::None, Seed::new(1)).unwrap();
-    if ssd.can_be_planted() {
-        ssd.plant(Plant::Steady, Seed::new(2), &mut |_| ());
-    }
+    ssd.plant(Plant::Steady, Seed::new(2), &mut |_| ());
     let io = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 1_024).unwrap();
     let admin = QueueDrive::new(&sim, ssd.controller(), QueueId::ADMIN, 32).unwrap();
     let rig = Rig { sim, ssd, io, admin };
@@ -227,6 +225,42 @@ fn ranges_are_planted_as_overwrites_leave_them() {
             (planted / later - 1.0).abs() < 0.03,
             "{changes:?}: {planted} as planted, {later} after more overwrites"
         );
+    }
+}
+
+/// With room in abundance on the planes of the other range: no write waits for room that never comes.
+#[test]
+fn a_drive_is_read_only_when_the_planes_of_a_range_are_gone() {
+    for (mode, fault) in [
+        ("capacitor", "dead channel=0 from=1ms"),
+        ("through", "dead channel=0 from=1ms"),
+        ("capacitor", "fail program channel=0 probability=5%"),
+        ("through", "fail erase channel=0 probability=60%"),
+    ] {
+        let changes = [
+            "ftl.windows.ranges=4",
+            "ftl.windows.ranges_own=planes",
+            "capacity=128MiB",
+            "ftl.over_provisioning=300%",
+            &format!("buffer.mode={mode}"),
+            &format!("faults=[\"{fault}\"]"),
+        ];
+        with(&changes, async |rig| {
+            let (mut rng, units) =
+                (Seed::new(11).child("writes").rng(), u64::from(rig.ssd.controller().info().blocks as u32) / 8);
+            let issuer = Issuer::new(&rig.sim);
+            let mut left = 4_000_000;
+            loop {
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, rng.below(units) * 8, 8);
+                let ended = issuer.execute(&*rig.io, entry, HostMem::none()).await.status.meaning();
+                if ended == Status::READ_ONLY_RANGE {
+                    break;
+                }
+                assert!(ended == Status::SUCCESS || ended == Status::WRITE_FAULT, "{mode}, {fault}: {ended}");
+                left -= 1;
+                assert!(left > 0, "{mode}, {fault}: the planes of a range do not fail");
+            }
+        });
     }
 }
 

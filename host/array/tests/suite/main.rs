@@ -1,5 +1,6 @@
 //! Arrays over drives of the model and over drives that answer as a test says.
 
+mod cancel;
 mod conformance;
 mod crash;
 mod degraded;

@@ -109,18 +109,3 @@ fn under_every_collector() {
         }
     }
 }
-
-#[test]
-fn a_drive_with_ranges_says_that_they_keep_it_from_being_planted() {
-    let mut profile = Profile::load("femu-teafa").unwrap();
-    profile.set_all(["capacity=264MiB", "geometry.pages_per_block=32", "ftl.windows.ranges=4"]).unwrap();
-    let drive = RigDrive {
-        name: "drive".to_owned(),
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Steady,
-        seed: Seed::new(1),
-    };
-    let problem = Rig::build(vec![drive], Wanted::default(), &()).err().expect("it cannot be planted").to_string();
-    assert!(problem.contains("precondition steady: drive femu-teafa has ftl.windows.ranges"), "{problem}");
-}

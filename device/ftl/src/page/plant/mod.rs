@@ -51,18 +51,12 @@ const MAX_ROUNDS: u32 = 16;
 const MIN_ROUND: u64 = 1 << 16;
 
 impl PageFtl {
-    /// Whether [`PageFtl::plant`] may be called: stripes of several ranges are not planted.
-    pub fn can_be_planted(&self) -> bool {
-        self.config.rain.is_none() || self.ranges() == 0
-    }
-
     /// Brings an unused drive into a state of use. `progress` gets the share done, from 0 to 1.
     ///
     /// # Panics
-    /// When the drive has been written to, or cannot be planted.
+    /// When the drive has been written to.
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         assert_eq!(self.state.borrow().counters, Stats::default(), "planting needs an unused drive");
-        assert!(self.can_be_planted(), "stripes of several ranges are not planted");
         let report = match plant {
             Plant::Full => self.plant_full(progress),
             Plant::Steady => self.plant_steady(seed, progress),
@@ -97,6 +91,7 @@ impl PageFtl {
 
     fn plant_steady(&self, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         let (image, mut planted) = (&mut seed.child("image").rng(), |share: f64| progress(share * 0.6));
+        // Stripes and ranges do not go together.
         match (&self.config.rain, self.ranges()) {
             (Some(_), _) => self.plant_stripes_image(image, &mut planted),
             (None, 0) => self.plant_image(image, &mut planted),

@@ -3,7 +3,8 @@
 //!
 //! The planes of a range are neighbours by channel, then die: as many as possible have channels of their own.
 //!
-//! Left out: planes that fail. The data of a range stays on its planes, though others have more room.
+//! Left out: planes of another range for one whose planes fail: the drive is read-only before a range lacks blocks, though others have
+//! more room.
 
 use nandscape_device_media::{Geometry, PlaneId};
 
@@ -43,6 +44,14 @@ impl AllocationPolicy for ByRange {
 
     fn is_ready_for(&self, handle: u8) -> bool {
         self.policies[usize::from(handle)].is_any_ready()
+    }
+
+    fn ranges(&self) -> u8 {
+        self.policies.len() as u8
+    }
+
+    fn range_of(&self, plane: PlaneId) -> Option<u8> {
+        Some(self.owners[plane.0 as usize])
     }
 
     fn width(&self) -> u32 {

@@ -26,6 +26,16 @@ pub trait AllocationPolicy {
         self.is_any_ready()
     }
 
+    /// Ranges of the logical blocks that have planes of their own, by the handles of their data; 0 is none.
+    fn ranges(&self) -> u8 {
+        0
+    }
+
+    /// The range that a plane belongs to, where ranges have planes of their own.
+    fn range_of(&self, _plane: PlaneId) -> Option<u8> {
+        None
+    }
+
     /// Planes of a stripe at the most. A stripe is written when there is data for as many, or when data must not wait.
     fn width(&self) -> u32;
 
