@@ -7,9 +7,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{BUILTIN, Profile};
-use nandscape_lab_run::{Precondition, Report, Rig, RigDrive, Simulation, Wanted};
+use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
-use nandscape_sim::Seed;
 
 /// Less than there is to be had: a drive gets whole blocks on every plane, and what its collectors need to turn.
 const OVER_PROVISIONING: [&str; 3] = ["0%", "2%", "7%"];
