@@ -11,6 +11,7 @@ use nandscape_host_driver::vfio_user::{Function, FunctionDrive, FunctionError, Q
 use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
+mod busy;
 mod server;
 
 use server::Server;

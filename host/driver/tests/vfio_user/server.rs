@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
@@ -30,6 +30,12 @@ impl Export for Exported {
     }
 }
 
+fn resolved(name: &str, changes: &[&str]) -> Resolved {
+    let mut profile = Profile::load(name).unwrap();
+    changes.iter().for_each(|key| profile.set(key).unwrap());
+    profile.resolve().unwrap()
+}
+
 /// A drive as a PCI function.
 pub(crate) struct Server {
     pub(crate) folder: tempfile::TempDir,
@@ -46,11 +52,18 @@ impl Server {
 
     /// A drive with a changed profile, whose operations take no time.
     pub(crate) fn of(name: &'static str, changes: &'static [&'static str], doorbells: DoorbellMode) -> Server {
+        Server::made(doorbells, move || resolved(name, changes).without_delay())
+    }
+
+    /// The same, whose operations take the profile's times.
+    pub(crate) fn timed(name: &'static str, changes: &'static [&'static str], doorbells: DoorbellMode) -> Server {
+        Server::made(doorbells, move || resolved(name, changes))
+    }
+
+    fn made(doorbells: DoorbellMode, profile: impl FnOnce() -> Resolved + Send + 'static) -> Server {
         let (tell, told) = channel();
         let reactor = std::thread::spawn(move || {
-            let mut profile = Profile::load(name).unwrap();
-            changes.iter().for_each(|key| profile.set(key).unwrap());
-            let resolved = profile.resolve().unwrap().without_delay();
+            let resolved = profile();
             let executor = Executor::new();
             let sim = executor.sim();
             let ssd = Ssd::new(&sim, &resolved, StoreKind::Ram, Seed::new(7)).unwrap();
