@@ -178,10 +178,12 @@ impl Array {
         self.core.window.get()
     }
 
-    /// The place of each member in the order of turns; `None` if the members have no windows.
+    /// The place of each member in the order of turns; `None` if the members have no windows, or several ranges with windows of their own,
+    /// each of which has another place.
     pub fn turns(&self) -> Option<Vec<usize>> {
         let core = &self.core;
-        let takes_turns = matches!(core.config.window_mode(), WindowMode::Static | WindowMode::Dynamic);
+        let has_windows = matches!(core.config.window_mode(), WindowMode::Static | WindowMode::Dynamic);
+        let takes_turns = has_windows && core.config.ranges == 1;
         takes_turns.then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())
     }
 }

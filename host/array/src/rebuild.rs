@@ -85,6 +85,7 @@ impl Core {
         self.drive_of.borrow_mut()[member] = spare;
         self.rebuilding.set(Some((member, 0)));
         self.failed.set(failed & !(1 << member));
+        self.start_windows_of(member);
         let core = self.clone();
         let spare = self.sent(member);
         self.sim.spawn(async move { core.rebuild(spare).await });

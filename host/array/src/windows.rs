@@ -44,6 +44,15 @@ impl Core {
         self.sim.spawn(run(core, mode));
     }
 
+    /// A drive has taken the place of a member: it gets the member's windows.
+    pub(crate) fn start_windows_of(self: &Rc<Self>, member: usize) {
+        let Some(length) = self.window.get() else { return };
+        let core = self.clone();
+        self.sim.spawn(async move {
+            core.set_windows_of(member, length).await;
+        });
+    }
+
     /// The place of a member in the order of turns.
     pub(crate) fn turn_of(&self, member: usize) -> usize {
         if self.config.technique == Technique::Harmonia { 0 } else { member }

@@ -37,6 +37,8 @@ pub struct ArrayReport {
     pub array: String,
     /// The tail policy.
     pub technique: &'static str,
+    /// Members that may fail at any time without loss of data.
+    pub tolerates: usize,
     /// Bytes of a chunk.
     pub chunk_bytes: u64,
     /// Size in bytes.
@@ -109,6 +111,7 @@ impl ArrayReport {
         ArrayReport {
             array: array.shape().to_string(),
             technique: config.technique.name(),
+            tolerates: array.shape().level().tolerates(),
             chunk_bytes: config.chunk,
             bytes: array.info().bytes(),
             stripe_reads: stats.stripe_reads,
@@ -195,6 +198,7 @@ impl Shared for RailsUse {
         Some(ArrayReport {
             array: "raid1:2".to_owned(),
             technique: Technique::Rails.name(),
+            tolerates: 0,
             chunk_bytes: self.config.chunk,
             bytes: self.rails.info().bytes(),
             rails: Some(RailsReport { swaps, most_missed_bytes }),

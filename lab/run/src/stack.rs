@@ -104,8 +104,10 @@ impl StackFinished {
 
     /// Requests that failed for the sake of planned faults or of wear, and others.
     pub fn failures(&self) -> (u64, u64) {
-        let is_damaged = self.drives.iter().any(|drive| drive.report.damage.is_some());
-        let is_planned = |status: &str| is_damaged && is_for_faults(status);
+        let damaged = self.drives.iter().filter(|drive| drive.report.damage.is_some()).count();
+        // What an array makes good must not fail.
+        let tolerated = self.host.array.as_ref().map_or(0, |array| array.tolerates);
+        let is_planned = |status: &str| damaged > tolerated && is_for_faults(status);
         let sum = |wanted: bool| {
             let errors = self.host.errors.iter().filter(|(status, _)| is_planned(status) == wanted);
             errors.map(|(_, count)| count).sum()

@@ -39,6 +39,8 @@ pub(super) struct Damage {
     needed: u64,
     /// Usable ones by range, where ranges have planes of their own.
     of_ranges: Vec<u64>,
+    /// Those that each range needs.
+    needed_of_range: u64,
     /// Usable beyond the needed ones when the drive was new.
     spare: u64,
     /// Why the drive is written no more.
@@ -54,6 +56,7 @@ impl Damage {
             usable: 0,
             needed: 0,
             of_ranges: Vec::new(),
+            needed_of_range: 0,
             spare: 0,
             read_only: None,
         }
@@ -61,8 +64,7 @@ impl Damage {
 
     /// Whether fewer good blocks are left than are needed, in the drive or in the planes of a range.
     fn lacks_blocks(&self) -> Option<ReadOnly> {
-        let of_range = self.needed / self.of_ranges.len().max(1) as u64;
-        let is_short = self.usable < self.needed || self.of_ranges.iter().any(|usable| *usable < of_range);
+        let is_short = self.usable < self.needed || self.of_ranges.iter().any(|usable| *usable < self.needed_of_range);
         is_short.then_some(ReadOnly::FewBlocks)
     }
 
@@ -117,10 +119,15 @@ impl State {
     /// more as let some block always hold a page of garbage, or a word line: then collectors always gain something.
     pub(super) fn count_spare(&mut self, logical_units: u32, media: &Media) {
         let (planes, units) = (u64::from(self.geometry.planes()), u64::from(self.geometry.units_per_block()));
-        let least = u64::from(logical_units).div_ceil(units)
-            + planes * u64::from(self.pace.free_blocks + self.pace.open_blocks);
         let garbage = u64::from(self.programs.together.word_line * self.geometry.units_per_page() - 1);
-        self.damage.needed = least + (least * garbage).div_ceil(units);
+        // For a part of the data on a part of the planes.
+        let needed = |parts: u64| {
+            let data = u64::from(logical_units).div_ceil(parts).div_ceil(units);
+            let least = data + planes / parts * u64::from(self.pace.free_blocks + self.pace.open_blocks);
+            least + (least * garbage).div_ceil(units)
+        };
+        let ranges = u64::from(self.programs.allocation.ranges());
+        (self.damage.needed, self.damage.needed_of_range) = (needed(1), needed(ranges.max(1)));
         self.damage.usable = (0..self.geometry.planes()).map(|plane| self.tables.good_blocks(PlaneId(plane))).sum();
         self.count_by_range();
         let new = self.damage.usable + media.grown_bad_blocks();

@@ -109,6 +109,12 @@ fn ranges_of(keys: &FtlKeys, ranges: u32) -> Result<PlacementConfig> {
         let problem = "does not go with ftl.wear.static_threshold, which mixes the data that it moves; 0 is valid";
         return wrong("ftl.windows.ranges", problem);
     }
+    if keys.rain.width.is_some_and(|width| width > 0) {
+        return wrong(
+            "ftl.windows.ranges",
+            "does not go with ftl.rain.width, whose stripes have data of all of them; 0 is valid",
+        );
+    }
     Ok(PlacementConfig { handles: ranges as u8, isolation: Isolation::Persistent, interface: Interface::Ranges })
 }
 
@@ -130,9 +136,6 @@ pub(super) fn check_ranges_own(keys: &FtlKeys, geometry: &Counts) -> Result<()> 
             "\"planes\" needs a number of planes that is a multiple of ftl.windows.ranges, {ranges}; there are {planes}"
         );
         return wrong("ftl.windows.ranges_own", problem);
-    }
-    if keys.rain.width.is_some_and(|width| width > 0) {
-        return wrong("ftl.windows.ranges_own", "\"planes\" does not go with ftl.rain.width; \"blocks\" is valid");
     }
     Ok(())
 }

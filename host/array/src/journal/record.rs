@@ -84,9 +84,10 @@ impl Core {
                     };
                     (member, form::sealed(&record, journal.form.page_bytes()))
                 };
-                let writes: Vec<(usize, Vec<u8>)> = self.recorded_members().into_iter().map(record).collect();
-                // The drives are back soon after a power cut: nothing is acknowledged before it is recorded.
-                while !self.write_records(journal.form.record(generation), Vec::clone(&writes)).await {
+                // The drives are back soon after a power cut: nothing is acknowledged before it is recorded. Members may have failed
+                // meanwhile, and others taken their place.
+                let writes = || self.recorded_members().into_iter().map(record).collect();
+                while !self.write_records(journal.form.record(generation), writes()).await {
                     self.sim.sleep(RETRY).await;
                 }
             })

@@ -10,3 +10,4 @@ mod memory;
 mod records;
 mod rig;
 mod tails;
+mod windows;

@@ -45,7 +45,7 @@ fn its_time_to_wait_comes_back() {
     // Its program begins a moment after the writes have ended, and may be over on a machine that was busy meanwhile.
     let begun = now();
     let rejected = loop {
-        for slba in (1_024..1_056).step_by(8) {
+        for slba in (1_024..1_280).step_by(8) {
             assert_eq!(execute(&mut pair, blocks(IoOpcode::WRITE, slba)).status(), Status::SUCCESS);
         }
         let mut answers = (0..1_000).map(|_| execute(&mut pair, read(FAST_FAIL)));

@@ -70,12 +70,12 @@ impl PageFtl {
     }
 
     fn plant_full(&self, progress: &mut dyn FnMut(f64)) -> PlantReport {
-        if self.config.rain.is_some() {
-            self.plant_stripes(progress);
-            return PlantReport { overwritten: 0, waf: 1.0 };
-        }
         if self.ranges() > 0 {
             self.plant_full_ranges(progress);
+            return PlantReport { overwritten: 0, waf: 1.0 };
+        }
+        if self.config.rain.is_some() {
+            self.plant_stripes(progress);
             return PlantReport { overwritten: 0, waf: 1.0 };
         }
         let units = self.config.logical_units;
@@ -91,11 +91,10 @@ impl PageFtl {
 
     fn plant_steady(&self, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         let (image, mut planted) = (&mut seed.child("image").rng(), |share: f64| progress(share * 0.6));
-        // Stripes and ranges do not go together.
         match (&self.config.rain, self.ranges()) {
-            (Some(_), _) => self.plant_stripes_image(image, &mut planted),
+            (_, 1..) => self.plant_full_ranges(&mut planted),
+            (Some(_), 0) => self.plant_stripes_image(image, &mut planted),
             (None, 0) => self.plant_image(image, &mut planted),
-            (None, _) => self.plant_full_ranges(&mut planted),
         }
         let mut rng = seed.child("overwrites").rng();
         let geometry = self.media.geometry();

@@ -20,6 +20,7 @@ impl PageFtl {
 
     /// Writes every unit once, the ranges one after the other.
     pub(super) fn plant_full_ranges(&self, progress: &mut dyn FnMut(f64)) {
+        assert!(self.config.rain.is_none(), "stripes and ranges do not go together");
         let (units, ranges) = (self.config.logical_units, self.ranges());
         let per_page = self.media.geometry().units_per_page();
         let state = self.state.borrow();
@@ -40,7 +41,7 @@ impl PageFtl {
         }
     }
 
-    /// Overwrites random units, and as many more of each range as end a page.
+    /// Overwrites random units; those that do not fill the last page of their range are left out.
     pub(super) fn overwrite_ranges(&self, units: u64, rng: &mut Rng) {
         let per_page = self.media.geometry().units_per_page() as usize;
         let logical = u64::from(self.config.logical_units);

@@ -1,0 +1,52 @@
+//! The windows of members that are real drives: what each of them has been told.
+
+use std::rc::Rc;
+
+use nandscape_device_ssd::Ssd;
+use nandscape_drive::{Drive, HostMem, Issuer};
+use nandscape_host_array::{Array, Member};
+use nandscape_sim::{Executor, Sim, Span};
+use nandscape_wire_nvme::SubmissionEntry;
+use nandscape_wire_nvme::vendor::{WINDOWS, Windows};
+use zerocopy::FromBytes;
+
+use crate::rig::{config, queue, shape, ssd};
+
+async fn windows(sim: &Sim, admin: &dyn Drive) -> Windows {
+    let mem = HostMem::zeroed(size_of::<Windows>());
+    let ended = Issuer::new(sim).execute(admin, SubmissionEntry::get_features(WINDOWS), mem.clone()).await;
+    assert!(ended.status.is_success());
+    Windows::read_from_bytes(&mem.to_vec()).expect("the feature's bytes")
+}
+
+#[test]
+fn a_spare_takes_over_the_windows_of_the_member_in_whose_place_it_is() {
+    for technique in ["teafa", "harmonia"] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssds: Vec<Rc<Ssd>> = (0..5).map(|number| ssd(&sim, &[], number)).collect();
+        let admins: Vec<Rc<dyn Drive>> = ssds.iter().map(|ssd| queue(&sim, ssd, 0)).collect();
+        let member =
+            |(ssd, admin): (&Rc<Ssd>, &Rc<dyn Drive>)| Member { io: queue(&sim, ssd, 1), admin: Some(admin.clone()) };
+        let members = ssds.iter().zip(&admins).map(member).collect();
+        let settings = [&*format!("array.technique={technique}"), "array.window=20ms"];
+        let array = Array::new(&sim, shape("raid5:4"), config(&settings), members).expect("a possible array");
+        executor
+            .block_on(async {
+                sim.sleep(Span::from_ms(10)).await;
+                for (number, admin) in admins.iter().enumerate() {
+                    let told = windows(&sim, &**admin).await;
+                    let position = if technique == "teafa" { number as u16 } else { 0 };
+                    let expected = if number < 4 { (4, position, 20_000_000) } else { (0, 0, 0) };
+                    assert_eq!((told.width.get(), told.position.get()), (expected.0, expected.1), "drive {number}");
+                    assert!(number == 4 || told.length.get() == expected.2);
+                }
+                array.fail_member(2);
+                sim.sleep(Span::from_ms(10)).await;
+                let told = windows(&sim, &*admins[4]).await;
+                let position = if technique == "teafa" { 2 } else { 0 };
+                assert_eq!((told.width.get(), told.position.get(), told.length.get()), (4, position, 20_000_000));
+            })
+            .unwrap();
+    }
+}
