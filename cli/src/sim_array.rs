@@ -86,6 +86,10 @@ pub(crate) fn run(
     sim::prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
+        for of_drive in (0..shape.members).map(|number| folder.join(name_of(number))) {
+            output::create_folder(&of_drive).map_err(Failure::Input)?;
+            output::check_page(&of_drive.join("report.html"))?;
+        }
     }
     let mut finished = stack.run(progress::interruptible()).map_err(sim::failure)?;
     finished.choose_percentiles(&args.percentiles);

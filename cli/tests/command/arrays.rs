@@ -131,6 +131,16 @@ fn the_page_of_an_array_has_its_drives_and_their_turns() {
 }
 
 #[test]
+fn folders_of_drives_are_looked_at_before_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    std::fs::write(folder.path().join("drive-2"), "kept").expect("a file");
+    refused(&["--array", "raid5:4", "--drive", "default", "--set", "capacity=64MiB", "--out", out], &["drive-2"]);
+    assert_eq!(std::fs::read(folder.path().join("drive-2")).expect("it is there"), b"kept");
+    assert!(!folder.path().join("report.json").exists());
+}
+
+#[test]
 fn planned_faults_of_drives_do_not_fail_the_run() {
     let words = ["array.technique=base", "--rw", "randread", "--io-count", "2000"];
     let more = ["--fault", "uncorrectable probability=30%", "--json"];

@@ -35,7 +35,8 @@ impl Tally {
 
     /// What was recorded, in the measured phase of the host.
     pub(crate) fn outcome(&self, host: &Outcome) -> Outcome {
-        Outcome { started: host.started, ended: host.ended, ..self.outcome.take() }
+        let Outcome { started, ended, interrupted, .. } = *host;
+        Outcome { started, ended, interrupted, ..self.outcome.take() }
     }
 
     fn record(&self, command: &Passing, completed: Time, completion: &Completion) {

@@ -25,7 +25,7 @@ pub trait Hooks {
     /// Progress: the share of the workload's requests issued or of its time passed, from 0 to 1.
     fn progress(&self, _share: f64) {}
 
-    /// Whether the run is to end now, because the user wants it to. It is asked with each progress. No further request is
+    /// Whether the run is to end now, because the user wants it to. It is asked every some requests. No further request is
     /// issued then, and outstanding ones complete.
     fn is_stopped(&self) -> bool {
         false
@@ -91,6 +91,8 @@ pub struct Runner {
 
 /// The interval of progress reports, in requests.
 const PROGRESS_EVERY: u64 = 1 << 14;
+/// Requests after which the user is asked whether the run is to end: few, as they may be large.
+const LOOK_EVERY: u64 = 64;
 /// The most reports without time passing: a million requests at one instant.
 const STANDSTILL: u32 = 64;
 
@@ -315,6 +317,8 @@ impl Runner {
         self.began(now);
         if issued.is_multiple_of(PROGRESS_EVERY) {
             self.hooks.progress(self.share(now));
+        }
+        if issued.is_multiple_of(LOOK_EVERY) {
             self.look_for_stop();
         }
         Some(measured)
