@@ -1,8 +1,10 @@
 //! Pages: filled-in templates with embedded style, code and data, so that a page is one file that loads nothing.
 
 use minijinja::{Environment, Value, context};
+use nandscape_lab_run::Latency;
 
 use crate::explain::{Explanation, Kind};
+use crate::format::{count, us_or_dash};
 
 /// Templates, by the names that they use for each other.
 const TEMPLATES: &[(&str, &str)] = &[
@@ -53,6 +55,17 @@ pub(crate) fn explained(explanation: &Explanation) -> Value {
         explanation.of_kind(kind).map(|one| context! { text => one.text, figures => one.brackets() }).collect()
     };
     context! { found => of_kind(Kind::Finding), advice => of_kind(Kind::Advice) }
+}
+
+/// The table of latencies for a template, a row for each name.
+pub(crate) fn latencies<'a>(rows: impl Iterator<Item = (String, &'a Latency)>) -> Value {
+    let columns = ["count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
+    let row = |(name, latency): (String, &Latency)| {
+        let figures = latency.figures().map(|(_, figure)| us_or_dash(figure));
+        let cells: Vec<String> = [count(latency.count)].into_iter().chain(figures).collect();
+        context! { name, cells }
+    };
+    context! { columns, rows => rows.map(row).collect::<Vec<_>>() }
 }
 
 /// JSON within HTML: nothing in it may end its element. In JSON, `<` occurs within strings only.

@@ -96,18 +96,12 @@ fn seen(report: &Report) -> impl Iterator<Item = (&'static str, &Latency)> {
 }
 
 fn latencies(report: &Report) -> Value {
-    let row = |(way, latency): (String, &Latency)| {
-        let figures = latency.figures().map(|(_, figure)| us_or_dash(figure));
-        let cells: Vec<String> = [count(latency.count)].into_iter().chain(figures).collect();
-        context! { name => way, cells }
-    };
-    let columns = ["count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
     let requests = seen(report).map(|(way, latency)| (way.to_owned(), latency));
     let corrected = report.latency_corrected_us.iter().filter(|(_, latency)| latency.count > 0);
     let corrected = corrected.map(|(way, latency)| (format!("{way}, corrected"), latency));
     let operations = report.operations_us.iter().filter(|(_, latency)| latency.count > 0);
     let named = operations.map(|(name, latency)| (format!("operation {name}"), latency));
-    context! { columns, rows => requests.chain(corrected).chain(named).map(row).collect::<Vec<_>>() }
+    page::latencies(requests.chain(corrected).chain(named))
 }
 
 fn breakdown(report: &Report) -> Value {

@@ -80,17 +80,11 @@ fn headline(document: &ArrayDocument<'_>) -> Vec<Value> {
 }
 
 fn latencies(document: &ArrayDocument<'_>) -> Value {
-    let columns = ["count", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "p99.9999", "max"];
-    let row = |name: String, latency: &Latency| {
-        let figures = latency.figures().map(|(_, figure)| us_or_dash(figure));
-        let cells: Vec<String> = [count(latency.count)].into_iter().chain(figures).collect();
-        context! { name, cells }
-    };
     let host = &document.finished.host;
-    let seen = Direction::ALL.iter().filter_map(|way| Some((way.name(), host.latency_us.get(way.name())?)));
-    let corrected = host.latency_corrected_us.iter().map(|(way, latency)| row(format!("{way}, corrected"), latency));
-    let rows: Vec<Value> = seen.map(|(way, latency)| row(way.to_owned(), latency)).chain(corrected).collect();
-    context! { columns, rows }
+    let seen = Direction::ALL.iter().filter_map(|way| host.latency_us.get_key_value(way.name()));
+    let requests = seen.map(|(way, latency)| ((*way).to_owned(), latency));
+    let corrected = host.latency_corrected_us.iter().map(|(way, latency)| (format!("{way}, corrected"), latency));
+    page::latencies(requests.chain(corrected))
 }
 
 /// Stripe reads by the number of their busy sub-I/Os.
