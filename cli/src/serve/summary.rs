@@ -1,5 +1,8 @@
 //! The summary of a server's work, printed at its end.
+//!
+//! Left out: counters of drives and of parts of drives, which JSON has; but those of an array are told.
 
+use nandscape_lab_report::format::{count, percent};
 use nandscape_transport_control::Statistics;
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::{FaultCount, Timing};
@@ -42,6 +45,7 @@ fn as_text(figures: &[Figures]) -> String {
             text.push_str(&format!("{} fault \"{rule}\": struck {struck} of {matched} operations\n", export.name));
         }
         text.push_str(&damage(export));
+        text.push_str(&array(export));
     }
     let timing = timing(figures);
     let (lag, gap) = (&timing.release_lag, &timing.poll_gap);
@@ -57,6 +61,55 @@ fn as_text(figures: &[Figures]) -> String {
         gap.max().as_us(),
         timing.behind_max.as_us(),
     ));
+    text
+}
+
+/// Busy sub-I/Os of stripe reads, windows, and the tail of each drive, of an array.
+fn array(export: &ExportFigures) -> String {
+    let Some(all) = export.counters.get("array_stripe_reads_total") else { return String::new() };
+    let of = |name: &str| export.counters.get(name).copied().unwrap_or_default();
+    let busy = [
+        "array_stripe_reads_busy_total",
+        "array_stripe_reads_busy_twice_total",
+        "array_stripe_reads_busy_thrice_total",
+    ];
+    let [once, twice, thrice] = busy.map(of);
+    let share = |reads: f64| percent(reads / all.max(1.0));
+    let mut text = format!(
+        "{} stripe reads by busy sub-I/Os: none {}, one {}, two {}, three or more {}\n",
+        export.name,
+        share(all - once),
+        share(once - twice),
+        share(twice - thrice),
+        share(thrice)
+    );
+    text.push_str(&format!(
+        "{} reads sent: {}, of those {} extra and {} resubmitted; {} stripe reads reconstructed\n",
+        export.name,
+        count(of("array_reads_sent_total") as u64),
+        count(of("array_reads_extra_total") as u64),
+        count(of("array_reads_resubmitted_total") as u64),
+        count(of("array_reads_reconstructed_total") as u64)
+    ));
+    if let Some(ms) = export.counters.get("array_window_ms") {
+        text.push_str(&format!("{} windows of {ms:.1} ms, of each drive in turn\n", export.name));
+    }
+    for (drive, counters) in &export.parts {
+        let of = |name: &str| counters.get(name).copied();
+        let Some(reads) = of("array_member_reads_total") else { continue };
+        let us = |name: &str| of(name).map_or("-".to_owned(), |us| format!("{us:.1}"));
+        text.push_str(&format!(
+            "{} drive {drive}: {} reads, {} of them busy; latency p50 {} us, p99 {}, p99.9 {}, max {}; {} writes\n",
+            export.name,
+            count(reads as u64),
+            count(of("array_member_busy_reads_total").unwrap_or_default() as u64),
+            us("array_member_read_p50_us"),
+            us("array_member_read_p99_us"),
+            us("array_member_read_p99_9_us"),
+            us("array_member_read_max_us"),
+            count(of("array_member_writes_total").unwrap_or_default() as u64)
+        ));
+    }
     text
 }
 

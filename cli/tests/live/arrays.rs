@@ -44,7 +44,39 @@ fn fio_verifies_an_array_and_the_figures_tell_of_each_member() {
     let of = |place: &str| number(&figures, &format!("/drives/0/{place}"));
     assert!(of("counters/array_stripe_writes_total") > 500.0, "{figures:#}");
     assert!(of("counters/array_writes_sent_total") > of("counters/array_stripe_writes_total"), "{figures:#}");
+    for member in 0..4 {
+        let of = |name: &str| of(&format!("parts/member-{member}/{name}"));
+        let (p50, p99, most) =
+            (of("array_member_read_p50_us"), of("array_member_read_p99_us"), of("array_member_read_max_us"));
+        assert!(0.0 < p50 && p50 <= p99 && p99 <= most, "{figures:#}");
+    }
     assert_eq!((of("counters/array_members_missing"), of("counters/array_lost"), of("writes/errors")), (0.0, 0.0, 0.0));
+}
+
+#[test]
+fn the_summary_of_an_array_tells_busy_stripes_windows_and_the_tail_of_each_drive() {
+    let teafa = [
+        "--set",
+        "array.technique=teafa",
+        "--set",
+        "array.window=20ms",
+        "--set",
+        "controller.predictable_latency=true",
+    ];
+    let args = [&ARRAY[..], &["--nbd", "unix:n.sock", "--precondition", "steady", "--store", "none"], &teafa].concat();
+    let server = Server::start(tempfile::tempdir().unwrap(), &args);
+    fio(&server, &["--rw=randrw", "--bs=16k", "--iodepth=8", "--io_size=32m", "--size=128m"]);
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let lines: Vec<&str> = ended.out.lines().collect();
+    let line =
+        |start: &str| lines.iter().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{}", ended.out));
+    assert!(line("small stripe reads by busy sub-I/Os: none ").contains("three or more "), "{}", ended.out);
+    assert!(line("small windows of 20.0 ms").ends_with("in turn"), "{}", ended.out);
+    for number in 0..4 {
+        let of = line(&format!("small drive member-{number}: "));
+        assert!(of.contains("of them busy; latency p50 ") && !of.contains("p50 - us"), "{of}");
+    }
 }
 
 #[test]

@@ -49,8 +49,10 @@ pub(crate) struct Core {
     pub(crate) tail: Rc<dyn TailPolicy>,
     pub(crate) base: Base,
     pub(crate) stats: RefCell<Stats>,
-    /// The array's own queue pairs.
+    /// The array's own queue pairs: for writes of all jobs, and what the array reads of its own.
     pub(crate) paths: Paths,
+    /// Those for reads of hosts that have none of their own.
+    pub(crate) read_paths: Paths,
     pub(crate) admins: Vec<Option<Rc<dyn Drive>>>,
     /// The namespace of each drive.
     pub(crate) nsids: Vec<u32>,
@@ -119,7 +121,7 @@ impl Array {
         Ok(Rc::new(Array { core, front }))
     }
 
-    /// The array through other queue pairs to the same drives, members and spares in their order.
+    /// The array, reads of which go through other queue pairs to the same drives, members and spares in their order.
     pub fn over(self: &Rc<Self>, drives: Vec<Rc<dyn Drive>>) -> Rc<Connection> {
         Rc::new(Connection { array: self.clone(), paths: drives.into() })
     }
@@ -194,7 +196,7 @@ impl Drive for Array {
     }
 
     fn submit(&self, io: Io) {
-        self.front.submit(io, &self.core.paths);
+        self.front.submit(io, &self.core.read_paths);
     }
 
     fn cancel(&self, command: CommandRef) -> bool {
@@ -246,6 +248,7 @@ impl Core {
             base: Base,
             stats: RefCell::new(Stats::new(count)),
             paths: members.iter().map(|member| member.io.clone()).collect(),
+            read_paths: members.iter().map(|member| member.reads.as_ref().unwrap_or(&member.io).clone()).collect(),
             nsids: members.iter().map(|member| member.io.info().nsid).collect(),
             admins: members.iter().map(|member| member.admin.clone()).collect(),
             drive_of: RefCell::new((0..count).collect()),

@@ -58,6 +58,7 @@ impl Core {
         io.token.complete(completion);
     }
 
+    /// Reads go through the job's queue pairs, all else through the array's own: what a busy drive keeps waiting fills those only.
     async fn execute(
         self: &Rc<Self>,
         paths: &Paths,
@@ -77,15 +78,15 @@ impl Core {
             Command::Compare(extent) => self.compare(paths, extent, mem, attributes).await,
             Command::Write(extent) => {
                 let source = Source::Data(self.of_one_moment(mem, extent)?);
-                self.write(paths, extent, &source, fua, attributes).await
+                self.write(&self.paths, extent, &source, fua, attributes).await
             }
             Command::Zeroes(extent) => {
                 let deac = if Cdw12::of(entry).deac() { DEAC } else { 0 };
-                self.write(paths, extent, &Source::Zeros { deac }, fua, attributes).await
+                self.write(&self.paths, extent, &Source::Zeros { deac }, fua, attributes).await
             }
-            Command::Deallocate(ranges) => self.deallocate(paths, &ranges, attributes).await,
+            Command::Deallocate(ranges) => self.deallocate(&self.paths, &ranges, attributes).await,
             Command::Hints => Ok(Breakdown::new()),
-            Command::Flush => self.flush(paths).await,
+            Command::Flush => self.flush(&self.paths).await,
         }
     }
 

@@ -125,6 +125,13 @@ pub(crate) fn measure_load(setup: &Setup, workload: Workload, run: &Run<'_>) -> 
     measure_on((&mut rig, &array), &workload, run)
 }
 
+/// The same with a trace, which has no requests to warm up with.
+pub(crate) fn measure_trace(setup: &Setup, trace: Workload, run: &Run<'_>) -> Result<Figures> {
+    let (mut rig, array) = build(setup, run)?;
+    let workload = Workload { limit: Limit::Requests(run.effort.of(setup.requests)), ..trace };
+    measure_on((&mut rig, &array), &workload, run)
+}
+
 /// A workload with as many requests as the effort has of `requests`; a tenth as many run before.
 pub(crate) fn shortened(workload: Workload, requests: u64, run: &Run<'_>) -> Workload {
     let warmup = run.effort.of(requests / 10);

@@ -12,6 +12,7 @@
 //! | `open_channel` | runs of the experiments on open-channel drives |
 //! | `array` | runs of the experiments on arrays of drives |
 //! | `ttflash` | runs of the experiments on the drive of ttFlash |
+//! | `server_trace` | a trace of a real server, beside generated loads |
 //! | `mitt` | runs of the experiments on MittOS |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
@@ -40,6 +41,7 @@ mod ox;
 mod pool;
 mod queueing;
 pub mod results;
+mod server_trace;
 pub mod session;
 pub mod show;
 mod ttflash;

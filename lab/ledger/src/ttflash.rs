@@ -2,8 +2,6 @@
 //!
 //! Left out: everything that one claim alone asks.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Result, bail, ensure};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
@@ -156,12 +154,4 @@ fn figures(outcome: &Outcome, rig: &Rig) -> Figures {
         figures.add("foreground flushes", stats.rain.foreground_flushes as f64, "");
     }
     figures
-}
-
-/// The trace of a real server that lies beside the project, if it does. Another folder is named by `NANDSCAPE_TRACES`.
-pub(crate) fn server_trace() -> Option<PathBuf> {
-    let folder = std::env::var_os("NANDSCAPE_TRACES").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let path = folder.unwrap_or_else(beside).join("msr-40-60.trace");
-    path.is_file().then_some(path)
 }

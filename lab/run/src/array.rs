@@ -10,10 +10,13 @@ use serde::Serialize;
 
 use crate::rig::Rig;
 use crate::simulation::RunError;
-use crate::stack::{Layer, Shared};
+use crate::stack::{Connect, Layer, Shared};
 
-/// Entries of the array's own queue pairs.
-const ENTRIES: u32 = 1_024;
+/// Entries of queue pairs for reads.
+pub(crate) const ENTRIES: u32 = 1_024;
+/// Entries of those for writes: half of the commands that drives take at a time by default. Writes to a drive that collects wait in
+/// it; with more of them no read would be fetched, and none could fail fast.
+pub(crate) const WRITE_ENTRIES: u32 = 512;
 
 /// An array over all drives of a stack.
 #[derive(Clone, Debug)]
@@ -150,10 +153,14 @@ impl ArrayReport {
 /// # Errors
 /// Why these drives cannot be such an array.
 pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, RunError> {
+    array_over(rig, shape, config, &|number, entries| Ok(rig.connect(number, entries)?))
+}
+
+/// The same, through queue pairs that `connect` makes to the drive of a number, with so many entries.
+fn array_over(rig: &Rig, shape: Shape, config: Config, connect: &Connect<'_>) -> Result<Rc<Array>, RunError> {
     let member = |number: usize| -> Result<Member, RunError> {
-        let io: Rc<dyn Drive> = rig.connect(number, ENTRIES)?;
         let admin: Rc<dyn Drive> = rig.admin(number)?;
-        Ok(Member { io, admin: Some(admin) })
+        Ok(Member { io: connect(number, WRITE_ENTRIES)?, reads: Some(connect(number, ENTRIES)?), admin: Some(admin) })
     };
     let members = (0..rig.ssds().count()).map(member).collect::<Result<Vec<_>, RunError>>()?;
     Array::new(rig.sim(), shape, config, members).map_err(|error| RunError::Workload(error.to_string()))
@@ -164,16 +171,16 @@ impl Layer for ArrayLayer {
         Err("an array is shared by all jobs of a run".to_owned())
     }
 
-    fn share(&self, rig: &Rig) -> Result<Option<Rc<dyn Shared>>, RunError> {
+    fn share(&self, rig: &Rig, connect: &Connect<'_>) -> Result<Option<Rc<dyn Shared>>, RunError> {
         let checked = self.config.check(self.shape).map_err(|error| RunError::Workload(error.to_string()));
         checked?;
         if self.config.technique == Technique::Rails {
-            let paths: [Rc<dyn Drive>; 2] = [rig.connect(0, ENTRIES)?, rig.connect(1, ENTRIES)?];
+            let paths = [connect(0, ENTRIES)?, connect(1, ENTRIES)?];
             let rails = Rails::new(rig.sim(), self.config.swap, paths);
             let rails = rails.map_err(|error| RunError::Workload(error.to_string()))?;
             return Ok(Some(Rc::new(RailsUse { rails, config: self.config.clone() })));
         }
-        let array = array_on(rig, self.shape, self.config.clone())?;
+        let array = array_over(rig, self.shape, self.config.clone(), connect)?;
         let begun = RefCell::new(array.stats());
         Ok(Some(Rc::new(ArrayUse { array, begun })))
     }

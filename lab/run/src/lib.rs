@@ -104,5 +104,5 @@ pub use saved::{Begin, History, Settled, Start, StateError, StateFile, check_can
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
-pub use stack::{Layer, Shared, Stack, StackFinished};
+pub use stack::{Connect, Layer, Shared, Stack, StackFinished};
 pub use upkeep::{Recoveries, Upkeep};

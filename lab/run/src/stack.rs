@@ -21,6 +21,9 @@ use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError};
 use crate::tap::{Tally, Tap};
 
+/// Makes a queue pair to the drive of a number, with so many entries, whose commands count among those of the drive.
+pub type Connect<'a> = dyn Fn(usize, u32) -> Result<Rc<dyn Drive>, RunError> + 'a;
+
 /// A layer of a host over the drives.
 pub trait Layer: Debug + Send + Sync {
     /// A drive for one job, over a connection of its own to each of the drives, in their order. Its completions charge the
@@ -34,7 +37,7 @@ pub trait Layer: Debug + Send + Sync {
     ///
     /// # Errors
     /// As those of [`Layer::over`].
-    fn share(&self, _rig: &Rig) -> Result<Option<Rc<dyn Shared>>, RunError> {
+    fn share(&self, _rig: &Rig, _connect: &Connect<'_>) -> Result<Option<Rc<dyn Shared>>, RunError> {
         Ok(None)
     }
 }
@@ -170,8 +173,11 @@ impl Stack {
         self.check_names()?;
         let mut rig = Rig::build(self.drives.clone(), self.wanted, &*progress)?;
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
-        let shared = self.layer.as_ref().map_or(Ok(None), |layer| layer.share(&rig))?;
-        let tops = self.connect_all(&rig, &tallies, shared.as_ref())?;
+        let connect = |number: usize, entries: u32| -> Result<Rc<dyn Drive>, RunError> {
+            Ok(Tap::over(rig.sim(), rig.connect(number, entries)?, tallies[number].clone()))
+        };
+        let shared = self.layer.as_ref().map_or(Ok(None), |layer| layer.share(&rig, &connect))?;
+        let tops = self.connect_all(rig.sim(), &connect, shared.as_ref())?;
         for top in &tops {
             let info = top.info();
             self.workload.check_on(info.bytes(), info.lba_bytes).map_err(RunError::Workload)?;
@@ -230,15 +236,12 @@ impl Stack {
     /// A drive for each job and each load.
     fn connect_all(
         &self,
-        rig: &Rig,
-        tallies: &[Rc<Tally>],
+        sim: &Sim,
+        connect: &Connect<'_>,
         shared: Option<&Rc<dyn Shared>>,
     ) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
         let loads = self.workload.loads.iter().map(|_| u32::MAX);
-        let connect = |number: usize, entries: u32| -> Result<Rc<dyn Drive>, RunError> {
-            Ok(Tap::over(rig.sim(), rig.connect(number, entries)?, &tallies[number]))
-        };
         let top = |(index, entries): (usize, u32)| match &self.layer {
             None => connect(index % self.drives.len(), entries),
             Some(layer) => {
@@ -246,7 +249,7 @@ impl Stack {
                 let below = below.collect::<Result<Vec<_>, RunError>>()?;
                 match shared {
                     Some(shared) => Ok(shared.over(below)),
-                    None => layer.over(rig.sim(), below).map_err(RunError::Workload),
+                    None => layer.over(sim, below).map_err(RunError::Workload),
                 }
             }
         };

@@ -1,5 +1,10 @@
 //! A connection to one of several drives that records the commands passing through it: the drive's own latencies, below the
 //! layers of the host. A drive alone needs none, as its host sees the same.
+//!
+//! | listener | where |
+//! |---|---|
+//! | [`Tally`] | a run on several drives: latencies of the measured phase, and the drive's page |
+//! | [`Tail`] | an array that is served: latencies since it began |
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -8,13 +13,41 @@ use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Sim, Time};
+use nandscape_sim::{Histogram, Sim, Time};
 use nandscape_wire_nvme::blocks::BlockWork;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::rig::Placed;
 
-/// What all connections to one drive record.
+/// Hears of the commands that have passed.
+pub(crate) trait Listener {
+    /// A read, write or deallocation has ended.
+    fn passed(&self, served: &Served<'_>);
+}
+
+/// Latencies of a drive since it began.
+#[derive(Default)]
+pub(crate) struct Tail(RefCell<Outcome>);
+
+impl Tail {
+    /// The latencies of one direction.
+    pub(crate) fn with<T>(&self, direction: Direction, look: impl FnOnce(&Histogram) -> T) -> T {
+        look(&self.0.borrow().tally(direction).latency)
+    }
+}
+
+impl Listener for Tail {
+    fn passed(&self, served: &Served<'_>) {
+        record(&mut self.0.borrow_mut(), served);
+    }
+}
+
+fn record(outcome: &mut Outcome, served: &Served<'_>) {
+    let Served { direction, bytes, submitted, completed, completion, .. } = *served;
+    outcome.record(direction, bytes, submitted, completed, completion);
+}
+
+/// What all connections to one drive of a run record.
 pub(crate) struct Tally {
     drives: Rc<[Placed]>,
     number: usize,
@@ -38,14 +71,15 @@ impl Tally {
         let Outcome { started, ended, interrupted, .. } = *host;
         Outcome { started, ended, interrupted, ..self.outcome.take() }
     }
+}
 
-    fn record(&self, command: &Passing, completed: Time, completion: &Completion) {
-        let Passing { direction: Some(direction), bytes, offset, submitted, .. } = *command else { return };
-        if self.begun.get().is_none_or(|begun| submitted < begun) {
+impl Listener for Tally {
+    fn passed(&self, served: &Served<'_>) {
+        if self.begun.get().is_none_or(|begun| served.submitted < begun) {
             return;
         }
-        self.outcome.borrow_mut().record(direction, bytes, submitted, completed, completion);
-        self.drives[self.number].served(&Served { direction, bytes, offset, submitted, completed, completion });
+        record(&mut self.outcome.borrow_mut(), served);
+        self.drives[self.number].served(served);
     }
 }
 
@@ -54,7 +88,7 @@ pub(crate) struct Tap {
     sim: Sim,
     lba_bytes: u64,
     below: Rc<dyn Drive>,
-    tally: Rc<Tally>,
+    listener: Rc<dyn Listener>,
     passing: RefCell<Slots<Passing>>,
     me: Weak<Tap>,
 }
@@ -70,9 +104,9 @@ struct Passing {
 }
 
 impl Tap {
-    pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, tally: &Rc<Tally>) -> Rc<Tap> {
-        let (sim, tally, lba_bytes) = (sim.clone(), tally.clone(), u64::from(below.info().lba_bytes));
-        Rc::new_cyclic(|me| Tap { sim, lba_bytes, below, tally, passing: RefCell::default(), me: me.clone() })
+    pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>) -> Rc<Tap> {
+        let (sim, lba_bytes) = (sim.clone(), u64::from(below.info().lba_bytes));
+        Rc::new_cyclic(|me| Tap { sim, lba_bytes, below, listener, passing: RefCell::default(), me: me.clone() })
     }
 }
 
@@ -123,7 +157,11 @@ impl Drive for Tap {
 impl Sink for Tap {
     fn complete(&self, tag: u64, completion: Completion) {
         let passed = self.passing.borrow_mut().remove(Key::from_bits(tag)).expect("a command completes once");
-        self.tally.record(&passed, self.sim.now(), &completion);
+        if let Some(direction) = passed.direction {
+            let Passing { bytes, offset, submitted, .. } = passed;
+            let completed = self.sim.now();
+            self.listener.passed(&Served { direction, bytes, offset, submitted, completed, completion: &completion });
+        }
         passed.token.complete(completion);
     }
 

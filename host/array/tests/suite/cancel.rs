@@ -46,7 +46,7 @@ fn a_read_that_waits_in_a_member_is_cancelled_and_nothing_else() {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let slow = || Rc::new(Slow { sim: sim.clone(), waiting: Rc::default() });
-    let members = (0..4).map(|_| Member { io: slow(), admin: None }).collect();
+    let members = (0..4).map(|_| Member { io: slow(), reads: None, admin: None }).collect();
     let array = Array::new(&sim, shape("raid5:4"), config(&["array.technique=tea2"]), members).unwrap();
     let issuer = Issuer::new(&sim);
     executor

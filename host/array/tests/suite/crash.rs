@@ -188,7 +188,7 @@ impl<'a> Case<'a> {
     }
 
     pub(crate) fn members(fuses: &[Rc<Fuse>]) -> Vec<Member> {
-        fuses.iter().map(|fuse| Member { io: fuse.clone(), admin: None }).collect()
+        fuses.iter().map(|fuse| Member { io: fuse.clone(), reads: None, admin: None }).collect()
     }
 
     pub(crate) async fn crash(&self, load: &Rc<Load>, array: Rc<Array>, fuses: Vec<Rc<Fuse>>, fate: Fate, what: &str) {
@@ -350,7 +350,7 @@ fn with_marks_alone_such_an_array_opens_only_by_force() {
     let sim = executor.sim();
     let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, &[], number)).collect();
     let below: Vec<Rc<dyn Drive>> = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
-    let members = || below.iter().map(|io| Member { io: io.clone(), admin: None }).collect::<Vec<_>>();
+    let members = || below.iter().map(|io| Member { io: io.clone(), reads: None, admin: None }).collect::<Vec<_>>();
     executor
         .block_on(async {
             let array = Array::create(&sim, shape("raid5:4"), config(&[]), members()).await.unwrap();
@@ -368,7 +368,7 @@ fn with_marks_alone_such_an_array_opens_only_by_force() {
                 Array::open(&sim, config(&["array.force=true"]), two).await.err().map(|error| error.to_string());
             assert!(refused.as_ref().is_some_and(|error| error.contains("tolerates 1")), "{refused:?}");
             let foreign = ssd(&sim, &[], 9);
-            let foreign = vec![Member { io: queue(&sim, &foreign, 1), admin: None }];
+            let foreign = vec![Member { io: queue(&sim, &foreign, 1), reads: None, admin: None }];
             let refused = Array::open(&sim, config(&[]), foreign).await.err().map(|error| error.to_string());
             assert!(refused.as_ref().is_some_and(|error| error.contains("no drive has the record")), "{refused:?}");
         })
@@ -381,7 +381,7 @@ fn marks_cost_little_where_writes_come_back_and_journalled_data_doubles_writes()
         let mut executor = Executor::new();
         let sim = executor.sim();
         let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, &[], number)).collect();
-        let members = ssds.iter().map(|ssd| Member { io: queue(&sim, ssd, 1), admin: None }).collect();
+        let members = ssds.iter().map(|ssd| Member { io: queue(&sim, ssd, 1), reads: None, admin: None }).collect();
         let journal = format!("array.journal={journal}");
         executor
             .block_on(async {

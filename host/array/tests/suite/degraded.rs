@@ -61,7 +61,7 @@ impl Rig {
             Rc::new(Pulled { below: queue(sim, ssd, 1), is_gone: Cell::new(false), bad: Cell::new(None) })
         };
         let drives: Vec<Rc<Pulled>> = ssds.iter().map(pulled).collect();
-        let members = drives.iter().map(|drive| Member { io: drive.clone(), admin: None }).collect();
+        let members = drives.iter().map(|drive| Member { io: drive.clone(), reads: None, admin: None }).collect();
         let settings = ["array.technique=tea2", "array.chunk=8KiB", "array.rebuild_rate=0"];
         let array = Array::new(sim, shape, config(&settings), members).unwrap();
         let rng = RefCell::new(Seed::new(seed).child("degraded").rng());

@@ -44,7 +44,7 @@ impl Drive for Held {
 }
 
 fn member(io: Rc<dyn Drive>) -> Member {
-    Member { io, admin: None }
+    Member { io, reads: None, admin: None }
 }
 
 fn held(sim: &Sim, number: u64) -> Rc<Held> {
@@ -210,7 +210,7 @@ fn arrays_made_at_the_same_time_with_the_same_seed_are_told_apart_by_their_drive
         let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, &[], number)).collect();
         let of = |ssd: &Rc<Ssd>| {
             let admin = QueueDrive::new(&sim, ssd.controller(), QueueId::ADMIN, 32).unwrap();
-            Member { io: queue(&sim, ssd, 1), admin: can_ask.then_some(admin as Rc<dyn Drive>) }
+            Member { io: queue(&sim, ssd, 1), reads: None, admin: can_ask.then_some(admin as Rc<dyn Drive>) }
         };
         let members: Vec<Member> = ssds.iter().map(of).collect();
         let made = Rc::new(Cell::new(0));

@@ -84,7 +84,7 @@ impl Rig {
     }
 
     fn members(&self) -> Vec<Member> {
-        self.drives.iter().map(|io| Member { io: io.clone(), admin: None }).collect()
+        self.drives.iter().map(|io| Member { io: io.clone(), reads: None, admin: None }).collect()
     }
 
     async fn open(&self, more: &[&str]) -> Result<Rc<Array>, String> {

@@ -48,6 +48,6 @@ pub(crate) fn shape(word: &str) -> Shape {
 pub(crate) fn array(sim: &Sim, word: &str, settings: &[&str], changes: &[&str]) -> (Rc<Array>, Vec<Rc<Ssd>>) {
     let shape = shape(word);
     let ssds: Vec<Rc<Ssd>> = (0..shape.members as u64).map(|number| ssd(sim, changes, number)).collect();
-    let members = ssds.iter().map(|ssd| Member { io: queue(sim, ssd, 1), admin: None }).collect();
+    let members = ssds.iter().map(|ssd| Member { io: queue(sim, ssd, 1), reads: None, admin: None }).collect();
     (Array::new(sim, shape, config(settings), members).expect("a possible array"), ssds)
 }

@@ -70,7 +70,7 @@ fn read(word: &str, technique: &str, busy_us: &[u64], chunks: u32) -> Outcome {
             Rc::new(Fake { sim: sim.clone(), busy_until, seen: RefCell::default() })
         })
         .collect();
-    let members = fakes.iter().map(|fake| Member { io: fake.clone(), admin: None }).collect();
+    let members = fakes.iter().map(|fake| Member { io: fake.clone(), reads: None, admin: None }).collect();
     let settings = [&*format!("array.technique={technique}"), "array.timeout=100us"];
     let array = Array::new(&sim, shape(word), config(&settings), members).unwrap();
     let issuer = Issuer::new(&sim);

@@ -26,8 +26,11 @@ fn a_spare_takes_over_the_windows_of_the_member_in_whose_place_it_is() {
         let sim = executor.sim();
         let ssds: Vec<Rc<Ssd>> = (0..5).map(|number| ssd(&sim, &[], number)).collect();
         let admins: Vec<Rc<dyn Drive>> = ssds.iter().map(|ssd| queue(&sim, ssd, 0)).collect();
-        let member =
-            |(ssd, admin): (&Rc<Ssd>, &Rc<dyn Drive>)| Member { io: queue(&sim, ssd, 1), admin: Some(admin.clone()) };
+        let member = |(ssd, admin): (&Rc<Ssd>, &Rc<dyn Drive>)| Member {
+            io: queue(&sim, ssd, 1),
+            reads: None,
+            admin: Some(admin.clone()),
+        };
         let members = ssds.iter().zip(&admins).map(member).collect();
         let settings = [&*format!("array.technique={technique}"), "array.window=20ms"];
         let array = Array::new(&sim, shape("raid5:4"), config(&settings), members).expect("a possible array");

@@ -1,13 +1,15 @@
 //! TeaFA, Base and no-GC under nine loads: how much TeaFA gains between p99 and p99.9, and what it leaves.
 //!
-//! Left out: the traces themselves, of which Table 3.3 has the statistics.
+//! Left out: the traces themselves, of which Table 3.3 has the statistics. A trace of another server runs beside, where it is there.
 
 use anyhow::Result;
+use nandscape_lab_trace::Pace;
 
 use crate::array::{self, ARRAY, BASE, CAPACITY, DRIVE, LOADS, Line, NO_GC, STATE, TEAFA, WINDOW};
 use crate::claim::{Check, Claim, Kind, Paper};
-use crate::experiment::{Choice, Clock, Experiment, Point};
+use crate::experiment::{Choice, Clock, Experiment, Point, Run};
 use crate::figures::{Results, short};
+use crate::server_trace;
 use crate::verdict::{Judgement, Table, order, ratio};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
@@ -41,6 +43,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             taken: "those of the table, at most 60,000; loads of large requests 6,000 and more",
             why: "p99.9 of the reads needs thousands of them; COSM and BSEL have 4 and 8% reads",
         },
+        Choice {
+            open: "a trace of a server",
+            taken: "10,000 requests of an MSR Cambridge server, at TPCC's rate and four times it; shown, not judged",
+            why: "4,054 reads are too few for a percentile beyond p99.9",
+        },
     ],
     points,
     judge,
@@ -60,6 +67,11 @@ const LOAD: [(&str, &str, u64); 9] = [
 ];
 const LINES: [Line; 3] = [NO_GC, TEAFA, BASE];
 const JUDGED: [&str; 2] = ["p99", "p99.9"];
+/// Paces of the server's trace: the rate of TPCC in requests a second, and four times that.
+const PACES: [(&str, Pace); 2] = [
+    ("server's trace, at TPCC's rate", Pace::Rate(1e6 / 721.0)),
+    ("server's trace, at four times TPCC's rate", Pace::Rate(4e6 / 721.0)),
+];
 /// Loads in which the paper saw several busy sub-I/Os, and their share in percent.
 const SEVERAL: ([&str; 2], f64) = (["COSM", "LMBE"], 0.05);
 
@@ -74,6 +86,15 @@ fn points() -> Vec<Point> {
             let setup = line.under(workload, requests);
             let point = Point::new(name(load, line.name), move |run| array::measure(&setup, run));
             points.push(point.with("load", load).with("line", line.name));
+        }
+    }
+    // Last, so that the seeds of the others do not depend on the trace.
+    let Some(path) = server_trace::path() else { return points };
+    for (of, pace) in PACES {
+        for line in LINES {
+            let (path, setup) = (path.clone(), line.under(of, server_trace::REQUESTS));
+            let measure = move |run: &Run<'_>| array::measure_trace(&setup, server_trace::workload(&path, pace)?, run);
+            points.push(Point::new(server_trace::name(of, line.name), measure).with("load", of).with("line", line.name));
         }
     }
     points
@@ -108,24 +129,39 @@ fn judge(results: &Results) -> Result<Judgement> {
         short(left.iter().copied().fold(0.0, f64::max))
     ));
     judgement.tables.push(table(results)?);
+    let lines = LINES.map(|line| line.name);
+    server_trace::add_tables(&mut judgement, results, &PACES, &lines, &COLUMNS);
     judgement.reason = "The loads are Poisson processes at the mean rate, where the traces have bursts: collections meet fewer reads, and \
         in loads with few requests a second hardly any"
         .to_owned();
     Ok(judgement)
 }
 
+/// Figures of the tables, and their heads.
+const COLUMNS: [(&str, &str); 10] = [
+    ("reads", "reads"),
+    ("mean", "mean, us"),
+    ("p99", "p99"),
+    ("p99.9", "p99.9"),
+    ("1 busy", "1 busy, %"),
+    ("2 busy", "2 busy"),
+    ("3 busy", "3 busy"),
+    ("4 busy", "4 busy"),
+    ("blocks cleaned", "blocks cleaned"),
+    ("write amplification", "waf"),
+];
+
 fn table(results: &Results) -> Result<Table> {
-    let figures = ["reads", "mean", "p99", "p99.9", "1 busy", "2 busy", "3 busy", "4 busy", "blocks cleaned", "write amplification"];
     let mut rows = Vec::new();
     for (load, ..) in LOAD {
         for line in LINES {
             let of = results.of(&name(load, line.name))?;
-            let row: Result<Vec<String>> = figures.iter().map(|figure| Ok(short(of.number(figure)?))).collect();
+            let row: Result<Vec<String>> = COLUMNS.iter().map(|(figure, _)| Ok(short(of.number(figure)?))).collect();
             rows.push([vec![name(load, line.name)], row?].concat());
         }
     }
-    let head = ["", "reads", "mean, us", "p99", "p99.9", "1 busy, %", "2 busy", "3 busy", "4 busy", "blocks cleaned", "waf"];
-    Ok(Table { title: "reads of the array".to_owned(), head: head.map(str::to_owned).to_vec(), rows })
+    let head = std::iter::once("").chain(COLUMNS.iter().map(|(_, head)| *head)).map(str::to_owned).collect();
+    Ok(Table { title: "reads of the array".to_owned(), head, rows })
 }
 
 #[cfg(test)]

@@ -277,7 +277,7 @@ fn on_array(settings: &'static [&'static str], run: &Run<'_>) -> Result<Figures>
             hosted.push(Hosted::new(&sim, &size, Order::Fifo, run.seed.child("array").nth(number)).await?);
         }
         let member = |drive: &Hosted| -> Result<Member> {
-            Ok(Member { io: drive.queue(&sim, QueueId(1), ENTRIES)?, admin: Some(drive.queue(&sim, QueueId::ADMIN, 32)?) })
+            Ok(Member { io: drive.queue(&sim, QueueId(1), ENTRIES)?, reads: None, admin: Some(drive.queue(&sim, QueueId::ADMIN, 32)?) })
         };
         let members = hosted.iter().map(member).collect::<Result<Vec<_>>>()?;
         let array = Array::new(&sim, shape, config, members).context("the array")?;

@@ -3,12 +3,13 @@
 //! Left out: the traces themselves, of which Table 3.3 has the statistics. A trace of another server runs beside, where it is there.
 
 use anyhow::Result;
-use nandscape_lab_trace::{Address, Options, Pace, Replay, Trace};
-use nandscape_lab_workload::{Workload, load};
+use nandscape_lab_trace::Pace;
+use nandscape_lab_workload::load;
 
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
-use crate::figures::{Figures, Results, short};
+use crate::figures::{Results, short};
+use crate::server_trace;
 use crate::ttflash::{
     self, BASE, CAPACITY, DRIVE, FREE_BLOCKS, GTR, Line, NO_GC, NO_GC_RAIN, OVER_PROVISIONING, PB, RGC,
     STATE, TTFLASH, WIDTH,
@@ -96,15 +97,10 @@ const MOST_BLOCKED: f64 = 0.7;
 /// Paces of the trace: its own, and the rate of DTRS in requests a second.
 const PACES: [(&str, Pace); 2] =
     [("server's trace", Pace::Scaled(1.0)), ("server's trace, at DTRS's rate", Pace::Rate(1e6 / 2_034.0))];
-const TRACE_REQUESTS: u64 = 10_000;
 const TRACE_CAPACITY: &str = "16GiB";
 
 fn name(load: &str, line: &Line, number: u32) -> String {
     format!("{load}, {}, run {number}", line.name)
-}
-
-fn trace_name(pace: &str, line: &Line) -> String {
-    format!("{pace}, {}", line.name)
 }
 
 fn points() -> Vec<Point> {
@@ -118,17 +114,16 @@ fn points() -> Vec<Point> {
         }
     }
     // Last, so that the seeds of the others do not depend on the trace.
-    let Some(path) = ttflash::server_trace() else { return points };
+    let Some(path) = server_trace::path() else { return points };
     for (of, pace) in PACES {
         for line in LINES {
             let path = path.clone();
-            let workload = move || -> Result<Workload> {
-                let trace = Trace::open(Options { path: path.clone(), ..Options::default() })?;
-                Ok(Replay::workload(trace, pace, Address::Wrap)?)
-            };
             // A trace has no requests to warm up with.
-            let measure = move |run: &Run<'_>| ttflash::measure_all(&line, TRACE_CAPACITY, workload()?, TRACE_REQUESTS, 0, run);
-            points.push(Point::new(trace_name(of, &line), measure).with("load", of).with("drive", line.name));
+            let measure = move |run: &Run<'_>| {
+                let workload = server_trace::workload(&path, pace)?;
+                ttflash::measure_all(&line, TRACE_CAPACITY, workload, server_trace::REQUESTS, 0, run)
+            };
+            points.push(Point::new(server_trace::name(of, line.name), measure).with("load", of).with("drive", line.name));
         }
     }
     points
@@ -193,7 +188,8 @@ fn judge(results: &Results) -> Result<Judgement> {
         ones, which delays reads a little without collections too, under MSNFS. p99.9 is later by 2 to 4% under LMBE and MSNFS, by a fifth \
         under TPCC, and still within 1.5 times no-GC (seed 1)"
         .to_owned();
-    add_trace(results, &mut judgement);
+    let lines = LINES.map(|line| line.name);
+    server_trace::add_tables(&mut judgement, results, &PACES, &lines, &COLUMNS);
     Ok(judgement)
 }
 
@@ -227,25 +223,10 @@ fn table(results: &Results, load: &str) -> Result<Table> {
     Ok(Table { title: format!("{load}: reads, medians of three runs"), head: head(), rows: rows? })
 }
 
-/// The trace, as far as it was there.
-fn add_trace(results: &Results, judgement: &mut Judgement) {
-    for (pace, _) in PACES {
-        let row = |line: &Line| -> Result<Vec<String>> {
-            let of: &Figures = results.of(&trace_name(pace, line))?;
-            let figures: Result<Vec<String>> = COLUMNS.iter().map(|(figure, _)| Ok(short(of.number(figure)?))).collect();
-            Ok([vec![line.name.to_owned()], figures?].concat())
-        };
-        let rows: Result<Vec<_>> = LINES.iter().map(row).collect();
-        match rows {
-            Ok(rows) => judgement.tables.push(Table { title: format!("{pace}: reads"), head: head(), rows }),
-            Err(_) => judgement.notes.push(format!("{pace}: left out, as the trace was not there")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Figures;
     use crate::ttflash::QUANTILES;
     use crate::verdict::Verdict;
 

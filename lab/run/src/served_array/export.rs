@@ -129,11 +129,14 @@ impl Export for ArrayExport {
         let stats = self.array.stats();
         let busy = |count: usize| stats.busy.get(count..).unwrap_or_default().iter().sum::<u64>() as f64;
         let rebuilt = self.array.rebuilding().map_or(1.0, |(_, share)| share);
-        BTreeMap::from([
+        let mut counters = BTreeMap::from([
             ("array_stripe_reads_total", stats.stripe_reads as f64),
             ("array_stripe_reads_busy_total", busy(1)),
             ("array_stripe_reads_busy_twice_total", busy(2)),
+            ("array_stripe_reads_busy_thrice_total", busy(3)),
             ("array_reads_sent_total", stats.reads as f64),
+            ("array_reads_extra_total", stats.extra_reads as f64),
+            ("array_reads_resubmitted_total", stats.resubmissions as f64),
             ("array_reads_reconstructed_total", stats.reconstructions as f64),
             ("array_stripe_writes_total", stats.stripe_writes as f64),
             ("array_writes_sent_total", stats.writes as f64),
@@ -142,7 +145,9 @@ impl Export for ArrayExport {
             ("array_members_missing", self.array.missing().len() as f64),
             ("array_rebuilt_ratio", rebuilt),
             ("array_lost", f64::from(u8::from(self.array.is_lost()))),
-        ])
+        ]);
+        counters.extend(self.array.window().map(|window| ("array_window_ms", window.as_us() / 1e3)));
+        counters
     }
 
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {

@@ -7,6 +7,7 @@ use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_array::Member;
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
+use nandscape_lab_workload::Direction;
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Export, FaultCount, Order};
 use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
@@ -14,6 +15,7 @@ use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
 use crate::live::{DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin, RemoteSpec};
 use crate::simulation::Progress;
+use crate::tap::{Tail, Tap};
 
 /// Entries of the admin queue of a model.
 const ADMIN_ENTRIES: u32 = 32;
@@ -28,10 +30,25 @@ pub enum MemberSpec {
 }
 
 /// Such a drive at work.
-pub(super) enum Under {
-    Model(String, Rc<SsdExport>),
-    Remote(String, Rc<Far>),
+pub(super) struct Under {
+    name: String,
+    at: Place,
+    tail: Rc<Tail>,
 }
+
+/// Where it is.
+enum Place {
+    Here(Rc<SsdExport>),
+    Elsewhere(Rc<Far>),
+}
+
+/// Percentiles of the reads of a drive, by the name of the counter; 1 is the longest.
+const TAIL: [(&str, f64); 4] = [
+    ("array_member_read_p50_us", 0.5),
+    ("array_member_read_p99_us", 0.99),
+    ("array_member_read_p99_9_us", 0.999),
+    ("array_member_read_max_us", 1.0),
+];
 
 impl MemberSpec {
     /// The name that users know it by.
@@ -54,34 +71,33 @@ impl MemberSpec {
         file: Option<StoreFile>,
         progress: &dyn Progress,
     ) -> Result<Under, String> {
-        match self {
+        let at = match self {
             MemberSpec::Model(spec) => {
                 let export = spec.build_in(sim, seed, file, progress).map_err(|error| error.to_string())?;
-                Ok(Under::Model(spec.name.clone(), Rc::new(export)))
+                Place::Here(Rc::new(export))
             }
-            MemberSpec::Remote(spec) => Ok(Under::Remote(spec.name.clone(), Rc::new(Far::connect(&spec.target)?))),
-        }
+            MemberSpec::Remote(spec) => Place::Elsewhere(Rc::new(Far::connect(&spec.target)?)),
+        };
+        Ok(Under { name: self.name().to_owned(), at, tail: Rc::default() })
     }
 }
 
 impl Under {
     pub(super) fn name(&self) -> &str {
-        match self {
-            Under::Model(name, _) | Under::Remote(name, _) => name,
-        }
+        &self.name
     }
 
     pub(super) fn model(&self) -> Option<&Rc<SsdExport>> {
-        match self {
-            Under::Model(_, export) => Some(export),
-            Under::Remote(..) => None,
+        match &self.at {
+            Place::Here(export) => Some(export),
+            Place::Elsewhere(_) => None,
         }
     }
 
     pub(super) fn far(&self) -> Option<&Rc<Far>> {
-        match self {
-            Under::Model(..) => None,
-            Under::Remote(_, far) => Some(far),
+        match &self.at {
+            Place::Here(_) => None,
+            Place::Elsewhere(far) => Some(far),
         }
     }
 
@@ -91,15 +107,17 @@ impl Under {
 
     /// Its queues, as the array uses them.
     pub(super) fn member(&self, sim: &Sim) -> Result<Member, String> {
-        let (io, admin): (Rc<dyn Drive>, Rc<dyn Drive>) = match self {
-            Under::Model(name, export) => {
-                let refused = |status: nandscape_wire_nvme::Status| format!("drive {name}: {}", status.name());
+        type Queues = (Rc<dyn Drive>, Option<Rc<dyn Drive>>, Rc<dyn Drive>);
+        let (io, reads, admin): Queues = match &self.at {
+            Place::Here(export) => {
+                let refused = |status: nandscape_wire_nvme::Status| format!("drive {}: {}", self.name, status.name());
                 let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, ADMIN_ENTRIES);
-                (export.connect().map_err(refused)?, admin.map_err(refused)?)
+                (export.connect().map_err(refused)?, Some(export.connect().map_err(refused)?), admin.map_err(refused)?)
             }
-            Under::Remote(_, far) => (far.clone(), Rc::new(FarAdmin::of(far))),
+            Place::Elsewhere(far) => (far.clone(), None, Rc::new(FarAdmin::of(far))),
         };
-        Ok(Member { io, admin: Some(admin) })
+        let heard = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
+        Ok(Member { io: heard(io), reads: reads.map(heard), admin: Some(admin) })
     }
 
     /// Whether all of it reads as zeros once it is deallocated. The models' do.
@@ -108,23 +126,30 @@ impl Under {
         identity.optional_commands & ONCS_DSM != 0 && identity.deallocated & 0b111 == DLFEAT_ZEROS
     }
 
+    /// Its own counters, and the latencies of the array's reads.
     pub(super) fn counters(&self) -> BTreeMap<&'static str, f64> {
-        match self {
-            Under::Model(_, export) => export.counters(),
-            Under::Remote(_, far) => far.counters(),
-        }
+        let mut counters = match &self.at {
+            Place::Here(export) => export.counters(),
+            Place::Elsewhere(far) => far.counters(),
+        };
+        self.tail.with(Direction::Read, |reads| {
+            if reads.count() > 0 {
+                counters.extend(TAIL.map(|(name, quantile)| (name, reads.quantile(quantile).as_us())));
+            }
+        });
+        counters
     }
 
     pub(super) fn order(&self, order: &Order) -> Result<(), String> {
-        match self {
-            Under::Model(_, export) => export.order(order),
-            Under::Remote(name, far) => Err(format!("drive {name} is {}: give orders where it is", far.url())),
+        match &self.at {
+            Place::Here(export) => export.order(order),
+            Place::Elsewhere(far) => Err(format!("drive {} is {}: give orders where it is", self.name, far.url())),
         }
     }
 
     pub(super) fn faults(&self) -> Vec<FaultCount> {
         let Some(export) = self.model() else { return Vec::new() };
-        let named = |count: FaultCount| FaultCount { rule: format!("{}={}", self.name(), count.rule), ..count };
+        let named = |count: FaultCount| FaultCount { rule: format!("{}={}", self.name, count.rule), ..count };
         export.faults().into_iter().map(named).collect()
     }
 }

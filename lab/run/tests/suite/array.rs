@@ -7,7 +7,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_host_array::Config;
 use nandscape_lab_run::{ArrayLayer, ArrayReport, Precondition, RigDrive, Stack, StackFinished, Wanted};
-use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload, load};
 use nandscape_sim::Seed;
 
 fn drive(number: u64) -> RigDrive {
@@ -74,6 +74,33 @@ fn windows_are_set_on_all_drives_and_dynamic_ones_move() {
     let moving = run("raid5:4", &["array.technique=tea2", "array.windows=dynamic"]);
     assert!(array(&moving).window_changes > 10, "{:?}", array(&moving).window_changes);
     assert_ne!(array(&moving).window_ms, Some(500.0));
+}
+
+/// In the long windows that drives recommend, writes fill all that a drive takes at a time. Reads that may fail fast must not wait
+/// behind them.
+#[test]
+fn reads_do_not_queue_behind_writes_to_a_drive_in_its_window() {
+    let profile = Profile::load("femu-teafa").unwrap().resolve().unwrap();
+    let (store, precondition) = (StoreKind::None, Precondition::Steady);
+    let drive = |number: u64| {
+        let (name, seed) = (format!("drive-{number}"), Seed::new(1).child("array").nth(number));
+        RigDrive { name, profile: profile.clone(), store, precondition, seed }
+    };
+    let mut config = Config::default();
+    config.set("array.technique=teafa").unwrap();
+    let stack = Stack {
+        drives: (0..4).map(drive).collect(),
+        layer: Some(Arc::new(ArrayLayer { shape: "raid5:4".parse().unwrap(), config })),
+        workload: Workload { limit: Limit::Requests(4_000), ..load("teafa-tpcc").unwrap() },
+        seed: 1,
+        wanted: Wanted::default(),
+        check: false,
+    };
+    let finished = stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"));
+    assert!(array(&finished).window_ms.unwrap() > 1_000.0);
+    let writes = &finished.host.latency_us["write"];
+    assert!(writes.p99.unwrap() > 100e3, "the load is to fill the drive: {:?} us", writes.p99);
+    assert!(p99_9(&finished) < 1e3, "{} us", p99_9(&finished));
 }
 
 #[test]
