@@ -39,10 +39,11 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let all: Vec<Explanation> =
         args.reports.iter().map(|path| Explanation::load(path)).collect::<Result<_, _>>().map_err(Failure::input)?;
     for one in all.iter().filter(|one| !one.has_tail) {
-        output::note(&format!(
-            "{} has no slowest requests and is explained by its means; `sim --out` records them",
-            one.path
-        ));
+        let ways = match one.is_of_array {
+            true => "the folders of its drives beside it have theirs",
+            false => "`sim --out` records them",
+        };
+        output::note(&format!("{} has no slowest requests and is explained by its means; {ways}", one.path));
     }
     match args.json {
         true => output::result(&Explanation::to_json(&all)),

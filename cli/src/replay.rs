@@ -78,12 +78,13 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
         }
     };
     let precondition = args.state.for_replay()?;
+    let faults = args.faults()?;
     let is_changed =
-        drive.is_some() || !args.set.is_empty() || !args.fault.is_empty() || args.no_delay || precondition.is_some();
+        drive.is_some() || !args.set.is_empty() || !faults.is_empty() || args.no_delay || precondition.is_some();
     Ok(is_changed.then(|| WhatIf {
         drive,
         set: args.set.clone(),
-        faults: args.fault.clone(),
+        faults,
         no_delay: args.no_delay,
         precondition,
         keeps_data: args.store == StoreArg::Ram,
@@ -118,7 +119,8 @@ fn write_reports(folder: &Path, replayed: &Replayed) -> anyhow::Result<()> {
         };
         output::create_folder(&folder)?;
         if let Some(details) = &drive.details {
-            Document { report: &drive.report, details, profile_toml: &drive.profile_toml }.write(&folder)?;
+            Document { report: &drive.report, details, profile_toml: &drive.profile_toml, part_of: None }
+                .write(&folder)?;
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::str::FromStr;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -96,9 +97,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "TIME", value_parser = age, allow_hyphen_values = true, conflicts_with_all = ["replay", "from_state"])]
     age: Option<String>,
     /// Inject a fault into the flash: corrupt, uncorrectable, slow, fail, stuck, dead or power_cut, then place and time; see
-    /// the end of this help. May be repeated; adds to the profile's `faults`
+    /// the end of this help. May be repeated; adds to the profile's `faults`. With --array it is for all drives, or for one of them:
+    /// drive-1=RULE
     #[arg(long, value_name = "RULE")]
-    pub(crate) fault: Vec<Rule>,
+    pub(crate) fault: Vec<FaultWord>,
     #[command(flatten)]
     pub(crate) state: StateWords,
     /// Seed of all random choices
@@ -144,6 +146,49 @@ pub(crate) struct SimArgs {
     trace_words: TraceWords,
 }
 
+/// The value of `--fault`.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultWord {
+    /// The drive that it is for, of several; else it is for all.
+    pub(crate) drive: Option<String>,
+    pub(crate) rule: Rule,
+}
+
+impl FromStr for FaultWord {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<FaultWord, String> {
+        // The first word of a rule has no `=` in it.
+        let first = word.split_whitespace().next().and_then(|first| first.split_once('='));
+        let (drive, rule) = match first {
+            Some((name, _)) => (Some(name.to_owned()), &word.trim_start()[name.len() + 1..]),
+            None => (None, word),
+        };
+        Ok(FaultWord { drive, rule: rule.parse().map_err(|error: <Rule as FromStr>::Err| error.to_string())? })
+    }
+}
+
+impl SimArgs {
+    /// Drives beside the members of an array.
+    fn spares(&self) -> usize {
+        // What is wrong with the settings is told later.
+        let config = self.array.and_then(|shape| sim_array::split(shape, &self.set).ok());
+        config.map_or(0, |(config, _)| config.spares)
+    }
+
+    /// The rules for all drives. One that names a drive is an error, unless there are several.
+    pub(crate) fn faults(&self) -> Result<Vec<Rule>, Failure> {
+        let of = |word: &FaultWord| match &word.drive {
+            Some(name) => Err(Failure::Input(anyhow::anyhow!(
+                "--fault \"{name}={}\": there is one drive, and a RULE alone is for it; NAME=RULE is for drives of --array",
+                word.rule
+            ))),
+            None => Ok(word.rule.clone()),
+        };
+        self.fault.iter().map(of).collect()
+    }
+}
+
 #[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StoreArg {
     None,
@@ -183,9 +228,9 @@ impl SimArgs {
             files = files.writes("--chrome-trace", trace);
         }
         match (&self.out, self.array) {
-            (Some(folder), Some(shape)) => {
-                sim_array::file_names(shape).iter().fold(files, |files, name| files.writes("--out", &folder.join(name)))
-            }
+            (Some(folder), Some(shape)) => sim_array::file_names(shape.members + self.spares())
+                .iter()
+                .fold(files, |files, name| files.writes("--out", &folder.join(name))),
             (Some(folder), None) => files.writes_into("--out", folder, Document::file_names()),
             (None, _) => files,
         }
@@ -215,12 +260,16 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let array = args.array.map(|shape| Ok((shape, sim_array::split(shape, &set)?))).transpose()?;
     let set = array.as_ref().map_or(set, |(_, (_, of_drives))| of_drives.clone());
     let (block, of_drive) = sim_block::split(args.array.is_some(), &set)?;
+    if let (Some((shape, (config, _))), Some(drive)) = (&array, &args.drive) {
+        let profiles = sim_array::profiles(args, (*shape, config), |faults| resolve_with(drive, &of_drive, faults))?;
+        return sim_array::run(args, (*shape, config.clone()), profiles, workload(args)?, (args.seed, changes));
+    }
     let profile = match (&args.drive, &file) {
-        (Some(drive), _) => resolve_with(drive, &of_drive, &args.fault)?,
+        (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,
         (None, Some(file)) => {
             let profile = file.profile().map_err(Failure::input)?;
             let name = profile.name.clone();
-            let mut resolved = resolve_profile((&name, profile), &of_drive, &args.fault)?;
+            let mut resolved = resolve_profile((&name, profile), &of_drive, &args.faults()?)?;
             // What was decided for the file holds for what comes from it.
             resolved.notes.splice(..0, file.notes().iter().cloned());
             resolved
@@ -229,9 +278,6 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     };
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     let workload = workload(args)?;
-    if let Some((shape, (config, _))) = array {
-        return sim_array::run(args, (shape, config), profile, workload, (args.seed, changes));
-    }
     let begin = args.state.begin(file, &workload, &profile)?;
     let simulation = Simulation {
         store: args.store.into(),
@@ -271,11 +317,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     finished.report.host.state_file = args.state.file_name();
     finished.report.notes.iter().for_each(|note| output::note(note));
     tell_of_faults(&finished.report);
-    write_files(args, &simulation, &finished).map_err(Failure::Run)?;
+    // A file that cannot be written does not lose the figures.
+    let written = write_files(args, &simulation, &finished).map_err(Failure::Run);
     match args.json {
         true => output::result(&finished.report.to_json()),
         false => output::result(&table::render(&finished.report)),
     }?;
+    written?;
     finished.saved.map_err(Failure::run)?;
     judge([&finished.report])
 }
@@ -316,12 +364,7 @@ fn tell_of_faults(report: &Report) {
             None => "requests failed because of planned faults",
             Some(_) => "requests failed because of the age of the flash, or of planned faults",
         };
-        let each: Vec<String> = report
-            .errors
-            .iter()
-            .filter(|(status, _)| !report.is_rejection(status))
-            .map(|(status, failed)| format!("{failed} with {status}"))
-            .collect();
+        let each: Vec<String> = report.failed().map(|(status, failed)| format!("{failed} with {status}")).collect();
         output::note(&format!("{reason}: {}", each.join(", ")));
     }
     if let Some(why) = report.damage.as_ref().and_then(|damage| damage.read_only_because.as_ref()) {
@@ -398,7 +441,7 @@ pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
 fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
     if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
         let profile_toml = &simulation.profile.to_toml();
-        Document { report: &finished.report, details, profile_toml }.write(folder)?;
+        Document { report: &finished.report, details, profile_toml, part_of: None }.write(folder)?;
     }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
         write(file, trace)?;

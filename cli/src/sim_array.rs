@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table};
+use nandscape_device_media::Rule;
 use nandscape_device_ssd::Resolved;
-use nandscape_host_array::{Config, Shape};
+use nandscape_host_array::{Config, Shape, Technique};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
 use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
@@ -16,7 +17,7 @@ use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
-use crate::sim::SimArgs;
+use crate::sim::{FaultWord, SimArgs};
 use crate::{output, progress, sim, table};
 
 /// Settings of the array among changes of keys, and the changes of the drives' keys.
@@ -49,26 +50,54 @@ fn name_of(number: usize) -> String {
     format!("drive-{number}")
 }
 
-/// The files that `--out` writes.
-pub(crate) fn file_names(shape: Shape) -> Vec<PathBuf> {
-    ArrayDocument::file_names((0..shape.members).map(name_of))
+/// The files that `--out` writes, of an array of so many drives.
+pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
+    ArrayDocument::file_names((0..drives).map(name_of))
+}
+
+/// The profile of each drive, members and spares, with the faults that are meant for it.
+pub(crate) fn profiles(
+    args: &SimArgs,
+    (shape, config): (Shape, &Config),
+    resolve: impl Fn(&[Rule]) -> Result<Resolved, Failure>,
+) -> Result<Vec<Resolved>, Failure> {
+    let names: Vec<String> = (0..shape.members + config.spares).map(name_of).collect();
+    let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
+    if let Some(FaultWord { drive: Some(drive), rule }) = args.fault.iter().find(unknown) {
+        return Err(Failure::Input(anyhow::anyhow!(
+            "--fault \"{drive}={rule}\": there is no drive {drive:?}; NAME=RULE names one of {}, a RULE alone is for all",
+            names.join(", ")
+        )));
+    }
+    let of = |name: &String| {
+        let meant = args.fault.iter().filter(|word| word.drive.as_ref().is_none_or(|drive| drive == name));
+        let profile = resolve(&meant.map(|word| word.rule.clone()).collect::<Vec<_>>())?;
+        Ok(if args.no_delay { profile.without_delay() } else { profile })
+    };
+    names.iter().map(of).collect()
 }
 
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
     (shape, config): (Shape, Config),
-    profile: Resolved,
+    profiles: Vec<Resolved>,
     workload: Workload,
     (seed, set): (u64, Vec<String>),
 ) -> Result<(), Failure> {
-    if let Some(has) = written_in_order(&profile) {
+    let profile = &profiles[0];
+    if let Some(has) = written_in_order(profile) {
         let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
         return Err(Failure::Input(anyhow::anyhow!(
             "--array {shape}: {problem}; a profile with a block interface is valid, such as default"
         )));
     }
-    let drive = |number: usize| RigDrive {
+    if config.technique == Technique::Preempt && !profile.lets_urgent_reads_in() {
+        output::note(
+            "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",
+        );
+    }
+    let drive = |(number, profile): (usize, &Resolved)| RigDrive {
         name: name_of(number),
         profile: profile.clone(),
         store: args.store.into(),
@@ -76,7 +105,7 @@ pub(crate) fn run(
         seed: Seed::new(seed).child("array").nth(number as u64),
     };
     let stack = Stack {
-        drives: (0..shape.members).map(drive).collect(),
+        drives: profiles.iter().enumerate().map(drive).collect(),
         layer: Some(Arc::new(ArrayLayer { shape, config: config.clone() })),
         workload,
         seed,
@@ -86,7 +115,7 @@ pub(crate) fn run(
     sim::prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
-        for of_drive in (0..shape.members).map(|number| folder.join(name_of(number))) {
+        for of_drive in (0..profiles.len()).map(|number| folder.join(name_of(number))) {
             output::create_folder(&of_drive).map_err(Failure::Input)?;
             output::check_page(&of_drive.join("report.html"))?;
         }
@@ -106,17 +135,25 @@ pub(crate) fn run(
         set,
         command: output::command(),
     };
-    if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
-        document.write(folder, details).map_err(Failure::run)?;
-    }
-    if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
-        sim::write(file, trace).map_err(Failure::Run)?;
-    }
+    // A file that cannot be written does not lose the figures.
+    let written = write_files(args, &document);
     match args.json {
         true => output::result(&document.to_json()),
         false => output::result(&render(&profile.name, &finished)),
     }?;
+    written?;
     sim::judged(finished.failures().1, finished.host.interrupted)
+}
+
+fn write_files(args: &SimArgs, document: &ArrayDocument<'_>) -> Result<(), Failure> {
+    let finished = document.finished;
+    if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
+        document.write(folder, details).map_err(Failure::run)?;
+    }
+    match (&args.chrome_trace, &finished.trace) {
+        (Some(file), Some(trace)) => sim::write(file, trace).map_err(Failure::Run),
+        _ => Ok(()),
+    }
 }
 
 fn tell_of_faults(finished: &StackFinished) {
@@ -204,15 +241,26 @@ fn array_of(array: &ArrayReport) -> String {
 
 /// The tail of each drive, below the array.
 fn drives(finished: &StackFinished) -> String {
-    let mut rows =
-        table::table(&["drive", "reads", "p50, us", "p99, us", "p99.9, us", "max, us", "behind GC", "writes", "waf"]);
+    let mut rows = table::table(&[
+        "drive",
+        "reads",
+        "p50, us",
+        "p99, us",
+        "p99.9, us",
+        "max, us",
+        "rejected",
+        "behind GC",
+        "writes",
+        "waf",
+    ]);
     for (number, drive) in finished.drives.iter().enumerate() {
         let Report { latency_us, gc, waf, .. } = &drive.report;
         let read = latency_us.get("read");
         let figure = |of: Option<f64>| us_or_dash(of);
         let writes = latency_us.get("write").map_or(0, |latency| latency.count);
         let array = finished.host.array.as_ref();
-        let sent = array.and_then(|array| array.members.get(number)).map_or(0, |member| member.reads);
+        let of_drive = |array: &&ArrayReport| array.members.iter().find(|member| member.drive == number).copied();
+        let sent = array.as_ref().and_then(of_drive).map_or(0, |member| member.reads);
         rows.add_row([
             drive.name.clone(),
             count(read.map_or(sent, |latency| latency.count)),
@@ -220,6 +268,7 @@ fn drives(finished: &StackFinished) -> String {
             figure(read.and_then(|latency| latency.p99)),
             figure(read.and_then(|latency| latency.p99_9)),
             figure(read.and_then(|latency| latency.max)),
+            count(drive.report.rejected()),
             count(gc.blocked_reads),
             count(writes),
             waf.map_or("-".to_owned(), |waf| format!("{waf:.2}")),

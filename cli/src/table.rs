@@ -182,7 +182,7 @@ fn drive(report: &Report) -> String {
     text.push_str(&crate::sim_block::render(report.block.as_ref()));
     text.push_str(&aging(report.aging.as_ref()));
     text.push_str(&damage(report));
-    for (status, failed) in report.errors.iter().filter(|(status, _)| !report.is_rejection(status)) {
+    for (status, failed) in report.failed() {
         text.push_str(&format!("failed: {failed} commands with {status}\n"));
     }
     text

@@ -73,7 +73,7 @@ impl Finished {
         let Some(details) = &self.run.details else {
             return Err(error::input(py, "details: the run has no recording; run it with details=True"));
         };
-        let document = Document { report: &self.run.report, details, profile_toml: &self.profile };
+        let document = Document { report: &self.run.report, details, profile_toml: &self.profile, part_of: None };
         document.write(&folder).map_err(|problem| error::run(py, &problem.to_string()))
     }
 

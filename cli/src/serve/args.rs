@@ -312,7 +312,7 @@ impl ServeArgs {
         }
         let named = self.drive.iter().map(|word| plan::named(word)).collect::<Result<Vec<_>, Failure>>()?;
         match &self.array {
-            Some(array) => array.members(named),
+            Some(array) => array.members(named, sim_array::parts(array.shape, &self.set)?.0.spares),
             None => Ok(named),
         }
     }

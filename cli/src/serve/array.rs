@@ -37,14 +37,18 @@ impl FromStr for ArrayArg {
 }
 
 impl ArrayArg {
-    /// The drives of the array: those that are named, or, where one profile is, as many of it as the array has members.
-    pub(super) fn members<'a>(&self, named: Vec<(String, Named<'a>)>) -> Result<Vec<(String, Named<'a>)>, Failure> {
+    /// The drives of the array: those that are named, or, where one profile is, as many of it as the array has members and spares.
+    pub(super) fn members<'a>(
+        &self,
+        named: Vec<(String, Named<'a>)>,
+        spares: usize,
+    ) -> Result<Vec<(String, Named<'a>)>, Failure> {
         let (wanted, given) = (self.shape.members, named.len());
         match named.into_iter().collect::<Vec<_>>() {
             one if given == 1 => match &one[0] {
-                (name, Named::Profile(profile)) => {
-                    Ok((0..wanted).map(|number| (format!("{name}-{number}"), Named::Profile(profile))).collect())
-                }
+                (name, Named::Profile(profile)) => Ok((0..wanted + spares)
+                    .map(|number| (format!("{name}-{number}"), Named::Profile(profile)))
+                    .collect()),
                 (name, _) => input(format!(
                     "--array {}: drive {name:?} is one drive; give {wanted} of them, each with a --drive of its own",
                     self.shape
@@ -55,6 +59,10 @@ impl ArrayArg {
                  as spares",
                 self.shape,
                 few.len()
+            )),
+            _ if spares > 0 => input(format!(
+                "array.spares={spares}: the drives are named one by one, and those beyond the {wanted} members are spares: leave it out, \
+                 or give one --drive P for all"
             )),
             all => Ok(all),
         }
@@ -183,15 +191,19 @@ mod tests {
     #[test]
     fn a_profile_alone_is_that_of_all_members() {
         let array: ArrayArg = "raid5:4".parse().unwrap();
-        let members = array.members(vec![("fast".to_owned(), Named::Profile("default"))]).unwrap();
+        let members = array.members(vec![("fast".to_owned(), Named::Profile("default"))], 0).unwrap();
         let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["fast-0", "fast-1", "fast-2", "fast-3"]);
+        let spare = array.members(vec![("fast".to_owned(), Named::Profile("default"))], 1).unwrap();
+        assert_eq!((spare.len(), &*spare[4].0), (5, "fast-4"));
         let three = (0..3).map(|number| (number.to_string(), Named::Profile("default"))).collect();
-        assert!(array.members(three).err().unwrap().to_string().contains("it needs 4 drives, and there are 3"));
+        assert!(array.members(three, 0).err().unwrap().to_string().contains("it needs 4 drives, and there are 3"));
         let five: Vec<_> = (0..5).map(|number| (number.to_string(), Named::Url("nvme-tcp://h:1/nqn.x"))).collect();
-        assert_eq!(array.members(five).unwrap().len(), 5);
+        assert_eq!(array.members(five, 0).unwrap().len(), 5);
+        let five: Vec<_> = (0..5).map(|number| (number.to_string(), Named::Url("nvme-tcp://h:1/nqn.x"))).collect();
+        assert!(array.members(five, 1).err().unwrap().to_string().contains("named one by one"));
         let url = vec![("a".to_owned(), Named::Url("nvme-tcp://h:1/nqn.x"))];
-        assert!(array.members(url).err().unwrap().to_string().contains("each with a --drive of its own"));
+        assert!(array.members(url, 0).err().unwrap().to_string().contains("each with a --drive of its own"));
     }
 
     #[test]

@@ -128,6 +128,11 @@ fn the_page_of_an_array_has_its_drives_and_their_turns() {
     succeed(&[&TURNS[..], &["array.technique=base"], &more].concat());
     let told = succeed(&["compare", base, out]);
     assert!(told.contains("array.technique") && told.contains("read p99.9"), "{told}");
+    for row in ["stripe reads with one busy sub-I/O", "write amplification of the drives, mean"] {
+        assert!(told.lines().any(|line| line.trim_start().starts_with(row) && line.ends_with('x')), "{row}: {told}");
+    }
+    assert!(!told.contains("-0"), "{told}");
+    assert!(read("drive-2/report.html").contains("A drive of <a href=\"../report.html\">raid5:4 of default</a>"));
 }
 
 #[test]
@@ -147,4 +152,39 @@ fn planned_faults_of_drives_do_not_fail_the_run() {
     let report: Value = serde_json::from_str(&succeed(&[&TURNS[..], &words, &more].concat())).expect("one JSON object");
     let failed: u64 = report["errors"].as_object().expect("by status").values().filter_map(Value::as_u64).sum();
     assert!(failed > 0 && failed < 2_000, "{report:#}");
+}
+
+#[test]
+fn a_member_that_fails_is_rebuilt_on_a_spare_within_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("spare");
+    let out = out.to_str().expect("UTF-8");
+    let words = ["array.spares=1", "--set", "array.rebuild_rate=0", "--fault", "drive-1=dead from=300ms"];
+    let load = ["--rw", "randrw", "--rate-iops", "300", "--io-count", "3000", "--check", "--out", out, "--json"];
+    let report: Value = serde_json::from_str(&succeed(&[&TURNS[..], &words, &load].concat())).expect("one JSON object");
+    assert!(report["errors"].as_object().expect("by status").is_empty(), "{:#}", report["errors"]);
+    let array = &report["array"];
+    assert_eq!((&array["missing"], &array["members"][1]["drive"]), (&serde_json::json!([]), &serde_json::json!(4)));
+    assert!(number(&report, "/array/stripes_rebuilt") > 0.0 && array["rebuilding"].is_null(), "{array:#}");
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("member 1, drive-1, has failed; drive-4 was rebuilt and has taken its place"), "{notes}");
+    assert!(folder.path().join("spare/drive-4/report.html").is_file());
+    // The others have no faults, and the dead drive is the one that was named.
+    assert!(report["drives"][0]["report"]["damage"].is_null());
+}
+
+#[test]
+fn a_fault_names_a_drive_that_is_there() {
+    let of =
+        |fault: &str, parts: &[&str]| refused(&["--array", "raid1:2", "--drive", "default", "--fault", fault], parts);
+    of("drive-2=dead", &["there is no drive \"drive-2\"", "one of drive-0, drive-1"]);
+    of("drive-1=dies", &["\"dies\" is no kind of fault"]);
+    refused(
+        &["--drive", "default", "--fault", "drive-0=dead"],
+        &["there is one drive", "NAME=RULE is for drives of --array"],
+    );
+    refused(
+        &["--array", "raid0:2", "--drive", "default", "--set", "array.spares=1"],
+        &["array.spares", "nothing to rebuild from"],
+    );
 }

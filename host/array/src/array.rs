@@ -152,6 +152,11 @@ impl Array {
         (0..self.core.level.members()).filter(|member| missing & 1 << member != 0).collect()
     }
 
+    /// The drive of each member, by its number among those the array was made of.
+    pub fn drives(&self) -> Vec<usize> {
+        self.core.drive_of.borrow().clone()
+    }
+
     /// The member that a drive is now, by its number among those the array was made of; `None` for a spare, and for a drive that
     /// has failed.
     pub fn member_of(&self, drive: usize) -> Option<usize> {

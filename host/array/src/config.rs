@@ -54,6 +54,8 @@ pub struct Config {
     pub rebuild_rate: u64,
     /// How often `rails` swaps roles.
     pub swap: Span,
+    /// Drives of the members' profile that stand by, where the drives are not named one by one.
+    pub spares: usize,
     /// Seed of choices by chance.
     pub seed: u64,
     /// What tells a new array from others, beside its drives: its name, and, at the wall clock, something that comes once only.
@@ -74,11 +76,17 @@ impl Default for Config {
             force: false,
             rebuild_rate: 100 << 20,
             swap: Span::from_s(10),
+            spares: 0,
             seed: 1,
             identity: String::new(),
         }
     }
 }
+
+/// Spares at the most.
+const MOST_SPARES: usize = 8;
+/// How often roles are swapped at the most: a drive could not do anything in between.
+const LEAST_SWAP: Span = Span::from_ms(1);
 
 /// Why a setting is not valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -100,7 +108,7 @@ const JOURNALS: [(&str, JournalMode); 3] =
 
 impl Config {
     /// The keys, with a line on each.
-    pub const KEYS: [(&str, &str); 10] = [
+    pub const KEYS: [(&str, &str); 11] = [
         ("array.chunk", "bytes of a chunk: a multiple of the drives' mapping unit, such as 4KiB"),
         (
             "array.technique",
@@ -113,6 +121,7 @@ impl Config {
         ("array.journal", "what protects interrupted writes where drives keep data: none, intent or data"),
         ("array.force", "open an array though a member was lost together with a crash: true or false"),
         ("array.swap", "how often technique rails swaps the roles of its drives, such as 10s"),
+        ("array.spares", "drives that stand by to take the place of a member that fails: 0 to 8"),
         ("array.rebuild_rate", "bytes a second that a rebuild moves at the most, such as 100MiB; 0 is no limit"),
     ];
 
@@ -150,8 +159,12 @@ impl Config {
                 self.rebuild_rate = bytes(value).ok_or_else(|| wrong("bytes a second such as 100MiB are, and 0"))?;
             }
             "array.swap" => {
-                let swap = span(value).filter(|swap| !swap.is_zero());
-                self.swap = swap.ok_or_else(|| wrong("a time such as 10s is"))?;
+                let swap = span(value).filter(|swap| *swap >= LEAST_SWAP);
+                self.swap = swap.ok_or_else(|| wrong("a time such as 10s is, 1ms or more"))?;
+            }
+            "array.spares" => {
+                let spares = value.parse().ok().filter(|spares| *spares <= MOST_SPARES);
+                self.spares = spares.ok_or_else(|| wrong("a number from 0 to 8 is"))?;
             }
             _ => {
                 let all: Vec<&str> = Config::KEYS.iter().map(|(key, _)| *key).collect();
@@ -171,6 +184,7 @@ impl Config {
             ("window", self.window.to_string()),
             ("ranges", self.ranges.to_string()),
             ("swap", self.swap.to_string()),
+            ("spares", self.spares.to_string()),
             ("rebuild_rate", Bytes(self.rebuild_rate).to_string()),
         ]
     }
@@ -187,6 +201,13 @@ impl Config {
                 "\"rails\" has a drive to read and a drive to write, and {shape} is not that; valid is raid1:2"
             );
             return Err(ConfigError { key: "array.technique".to_owned(), problem });
+        }
+        if self.spares > 0 && (self.technique == Technique::Rails || shape.level().tolerates() == 0) {
+            let problem = format!(
+                "a spare is rebuilt from what others have, and {shape} with {} has nothing to rebuild from; valid is 0",
+                self.technique.name()
+            );
+            return Err(ConfigError { key: "array.spares".to_owned(), problem });
         }
         let is_plain = matches!(self.technique, Technique::Base | Technique::Harmonia);
         if shape.level().tolerates() == 0 && !is_plain {
@@ -252,6 +273,8 @@ mod tests {
             ("array.stripe=3", "valid are array.chunk"),
             ("array.ranges=0", "from 1"),
             ("array.swap=0", "10s"),
+            ("array.swap=1ns", "1ms or more"),
+            ("array.spares=9", "from 0 to 8"),
             ("array.chunk", "KEY=VALUE"),
         ] {
             let error = config.clone().set(change).unwrap_err().to_string();

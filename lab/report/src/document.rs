@@ -19,6 +19,17 @@ pub struct Document<'a> {
     pub details: &'a Details,
     /// The profile with all keys.
     pub profile_toml: &'a str,
+    /// What the drive is a part of, if that has a page.
+    pub part_of: Option<PartOf<'a>>,
+}
+
+/// A drive as a part of an array, whose page is in the folder above.
+#[derive(Copy, Clone, Debug)]
+pub struct PartOf<'a> {
+    /// The name of the drive.
+    pub drive: &'a str,
+    /// That of the array.
+    pub whole: &'a str,
 }
 
 impl Document<'_> {

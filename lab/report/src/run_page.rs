@@ -8,7 +8,7 @@ use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
 
 use crate::bars::{self, Bar};
-use crate::document::Document;
+use crate::document::{Document, PartOf};
 use crate::explain::Explanation;
 use crate::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
 use crate::page;
@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("../templates/run.js");
 
 /// The page.
 pub(crate) fn render(document: &Document<'_>) -> String {
-    let Document { report, details, profile_toml } = document;
+    let Document { report, details, profile_toml, part_of } = document;
     let ways: Vec<&str> = details.histogram.keys().copied().collect();
     let timeline = &details.timeline;
     let dies_left_out = match timeline.dies_left_out {
@@ -26,10 +26,12 @@ pub(crate) fn render(document: &Document<'_>) -> String {
     };
     let shown = context! {
         profile => report.profile, workload => report.workload, seed => report.seed,
+        part_of => part_of.map(|PartOf { drive, whole }| context! { drive, whole }),
         state => capital(&report.initial_state),
         done => done(report),
         headline => headline(report),
-        errors => report.errors.iter().map(|(status, failed)| format!("{failed} commands with {status}")).collect::<Vec<_>>(),
+        errors => report.failed().map(|(status, failed)| format!("{failed} commands with {status}")).collect::<Vec<_>>(),
+        rejected => Some(report.rejected()).filter(|rejected| *rejected > 0).map(count),
         latency => latencies(report),
         explained => explained(document),
         flows => flows(report),

@@ -78,6 +78,16 @@ pub struct ArrayReport {
     pub windows_refused: bool,
     /// The length of windows in force, in milliseconds; null without windows.
     pub window_ms: Option<f64>,
+    /// Members that have failed and are not rebuilt.
+    pub missing: Vec<usize>,
+    /// Whether more have failed than the level tolerates.
+    pub is_lost: bool,
+    /// The member that is being rebuilt, and the share of it that is there; null if none is.
+    pub rebuilding: Option<(usize, f64)>,
+    /// Stripes that rebuilds have moved to spares.
+    pub stripes_rebuilt: u64,
+    /// Chunks that could not be read, and were written again.
+    pub chunks_repaired: u64,
     /// By member; none with technique `rails`, which counts nothing of the above.
     pub members: Vec<MemberReport>,
     /// Of technique `rails`, since the run began; left out of others.
@@ -97,6 +107,8 @@ pub struct RailsReport {
 /// What an array has sent to one of its members.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MemberReport {
+    /// The number of the drive that is the member at the end.
+    pub drive: usize,
     /// Reads.
     pub reads: u64,
     /// Writes, deallocations and flushes.
@@ -133,10 +145,17 @@ impl ArrayReport {
             window_changes: stats.window_changes,
             windows_refused: config.window_mode() != WindowMode::None && array.window().is_none(),
             window_ms: array.window().map(|window| window.as_us() / 1e3),
+            missing: array.missing(),
+            is_lost: array.is_lost(),
+            rebuilding: array.rebuilding(),
+            stripes_rebuilt: stats.rebuilt,
+            chunks_repaired: stats.repairs,
             members: stats
                 .members
                 .iter()
-                .map(|member| MemberReport {
+                .zip(array.drives())
+                .map(|(member, drive)| MemberReport {
+                    drive,
                     reads: member.reads,
                     writes: member.writes,
                     busy: member.busy,
@@ -145,6 +164,46 @@ impl ArrayReport {
                 .collect(),
             rails: None,
         }
+    }
+
+    /// That a run of so many seconds is too short to tell of windows, if it is: drives collect ahead in the first one.
+    pub(crate) fn short_of_a_cycle(&self, run_s: f64) -> Option<String> {
+        let cycle_s = self.window_ms? * self.members.len() as f64 / 1e3;
+        (run_s < 2.0 * cycle_s).then(|| {
+            format!(
+                "the run took {run_s:.1} s, and the drives' turns {cycle_s:.1} s: in its first window a drive collects ahead, so that \
+                 latencies of writes and write amplification are those of a longer run only after some turns; a shorter array.window or \
+                 more requests show that"
+            )
+        })
+    }
+
+    /// What became of members that failed, in sentences; `names` are those of the drives. None without failures.
+    pub fn failures(&self, names: &[&str]) -> Vec<String> {
+        let name = |drive: usize| names.get(drive).copied().unwrap_or("?");
+        let of = |(number, member): (usize, &MemberReport)| {
+            let rebuilding = self.rebuilding.filter(|(rebuilt, _)| *rebuilt == number);
+            match (member.drive == number, self.missing.contains(&number), rebuilding) {
+                (true, false, _) => None,
+                (true, true, _) => {
+                    Some(format!("member {number}, {}, has failed, and no spare has taken its place", name(number)))
+                }
+                (false, true, Some((_, share))) => Some(format!(
+                    "member {number}, {}, has failed; {} takes its place, {:.1}% are rebuilt",
+                    name(number),
+                    name(member.drive),
+                    share * 100.0
+                )),
+                (false, missing, _) => Some(format!(
+                    "member {number}, {}, has failed; {} {} its place",
+                    name(number),
+                    name(member.drive),
+                    if missing { "is to take" } else { "was rebuilt and has taken" }
+                )),
+            }
+        };
+        let lost = self.is_lost.then(|| format!("more members have failed than {} tolerates: writes fail", self.array));
+        self.members.iter().enumerate().filter_map(of).chain(lost).collect()
     }
 }
 

@@ -365,20 +365,24 @@ impl Report {
         self.fairness = fairness(&self.flows);
     }
 
-    /// Requests that failed because of planned faults, and for other reasons. Reads that the block layer has rejected are no failures.
+    /// Requests that failed because of planned faults, and for other reasons. Reads that were rejected are no failures.
     pub fn failures(&self) -> (u64, u64) {
         let planned = |status: &str| self.damage.is_some() && is_for_faults(status);
-        let sum = |wanted: bool| {
-            let errors =
-                self.errors.iter().filter(|(status, _)| !self.is_rejection(status) && planned(status) == wanted);
-            errors.map(|(_, count)| count).sum()
-        };
+        let sum =
+            |wanted: bool| self.failed().filter(|(status, _)| planned(status) == wanted).map(|(_, count)| count).sum();
         (sum(true), sum(false))
     }
 
-    /// Whether requests with a status are reads that the host's block layer has rejected.
-    pub fn is_rejection(&self, status: &str) -> bool {
-        self.block.is_some() && status == BUSY.to_string()
+    /// Requests that failed, by status.
+    pub fn failed(&self) -> impl Iterator<Item = (&str, u64)> {
+        let busy = BUSY.to_string();
+        let failed = self.errors.iter().filter(move |(status, _)| *status.as_str() != *busy);
+        failed.map(|(status, count)| (&**status, *count))
+    }
+
+    /// Reads that the host's block layer, or a drive that they allowed to fail fast, has rejected: they would have waited.
+    pub fn rejected(&self) -> u64 {
+        self.errors.get(&*BUSY.to_string()).copied().unwrap_or_default()
     }
 
     /// The report as one JSON object.

@@ -209,8 +209,13 @@ impl Stack {
         host.array = shared.and_then(|shared| shared.array());
         if host.array.as_ref().is_some_and(|array| array.windows_refused) {
             let note = "the drives have refused the array's windows, and collect at any time: array.ranges has to be 1 or the \
-                        drives' ftl.windows.ranges, and array.window from 1ms to 1h";
+                        drives' ftl.windows.ranges, and array.window from 1ms to 3600s";
             host.notes.push(note.to_owned());
+        }
+        if let Some(array) = &host.array {
+            let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
+            host.notes.extend(array.failures(&names));
+            host.notes.extend(array.short_of_a_cycle(host.virtual_s));
         }
         let details = recorder.map(|recorder| recorder.finish(&outcome));
         let trace = self.wanted.trace.then(|| rig.chrome_json());

@@ -366,6 +366,11 @@ impl Resolved {
         self.controller.windows
     }
 
+    /// Whether reads with the preempt flag are let into collections, and others are not.
+    pub fn lets_urgent_reads_in(&self) -> bool {
+        self.keys.ftl.gc.preempt_on_request.unwrap_or(false)
+    }
+
     /// The names of a drive that is built with `seed`.
     pub(crate) fn names(&self, seed: Seed) -> Names {
         identity::names(&self.name, &self.keys.identity, seed)

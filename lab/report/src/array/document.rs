@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page;
-use crate::document::{Document, WriteError};
+use crate::document::{Document, PartOf, WriteError};
 use crate::{csv, tables};
 
 const FILES: [&str; 6] = ["report.json", "report.html", "latency.csv", "cdf.csv", "series.csv", "drives.csv"];
@@ -113,7 +113,8 @@ impl ArrayDocument<'_> {
             let Some(details) = &drive.details else { continue };
             let of_drive = folder.join(&drive.name);
             std::fs::create_dir_all(&of_drive).map_err(|error| WriteError::of(&of_drive, error))?;
-            Document { report: &drive.report, details, profile_toml: self.profile_toml }.write(&of_drive)?;
+            let part_of = Some(PartOf { drive: &drive.name, whole: &self.name() });
+            Document { report: &drive.report, details, profile_toml: self.profile_toml, part_of }.write(&of_drive)?;
         }
         Ok(())
     }

@@ -130,6 +130,7 @@ fn rows(document: &ArrayDocument<'_>) -> Vec<Value> {
             figure(read, |latency| latency.p99),
             figure(read, |latency| latency.p99_9),
             figure(read, |latency| latency.max),
+            count(drive.report.rejected()),
             count(gc.blocked_reads),
             of("write").map_or("-".to_owned(), |latency| count(latency.count)),
             count(gc.blocks),

@@ -49,6 +49,21 @@ const TROUBLE: [(&str, &str); 6] = [
     ("units dropped", "/damage/dropped_units"),
 ];
 
+/// Those of an array, and of its drives together: `*` stands for each drive, and counts are summed, write amplification is the mean.
+const ARRAY: [(&str, &str); 11] = [
+    ("stripe reads", "/array/stripe_reads"),
+    ("stripe reads with one busy sub-I/O", "/array/busy_sub_ios/1"),
+    ("stripe reads with two busy sub-I/Os", "/array/busy_sub_ios/2"),
+    ("stripe reads with three busy sub-I/Os", "/array/busy_sub_ios/3"),
+    ("extra reads of the array", "/array/extra_reads"),
+    ("reads sent again", "/array/resubmissions"),
+    ("stripe reads reconstructed", "/array/reconstructions"),
+    ("writes sent by the array", "/array/writes"),
+    ("write amplification of the drives, mean", "/drives/*/report/waf"),
+    ("blocks reclaimed by GC, all drives", "/drives/*/report/gc/blocks"),
+    ("reads held up by GC, all drives", "/drives/*/report/gc/blocked_reads"),
+];
+
 /// All figures that any experiment has.
 pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
     let mut names: Vec<(String, &str, String)> = vec![
@@ -68,6 +83,7 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
     names.push(("write amplification".to_owned(), "", "/waf".to_owned()));
     names.push(("blocks reclaimed by GC".to_owned(), "", "/gc/blocks".to_owned()));
     names.push(("reads held up by GC".to_owned(), "", "/gc/blocked_reads".to_owned()));
+    names.extend(ARRAY.map(|(name, path)| (name.to_owned(), "", path.to_owned())));
     names.extend(TROUBLE.map(|(name, path)| (name.to_owned(), "", path.to_owned())));
     let figure =
         |(name, unit, path): (String, &'static str, String)| Figure { name, unit, cells: cells(columns, &path) };
@@ -79,10 +95,21 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
 
 /// A figure of a report; counts by status are summed.
 fn number(report: &Value, path: &str) -> Option<f64> {
+    if let Some((list, rest)) = path.split_once("/*") {
+        let each: Option<Vec<f64>> = report.pointer(list)?.as_array()?.iter().map(|one| number(one, rest)).collect();
+        let each = each?;
+        let mean_of = if rest.ends_with("/waf") { each.len() as f64 } else { 1.0 };
+        return (!each.is_empty()).then(|| sum(each.into_iter()) / mean_of);
+    }
     match report.pointer(path)? {
-        Value::Object(counts) => Some(counts.values().filter_map(Value::as_f64).sum()),
+        Value::Object(counts) => Some(sum(counts.values().filter_map(Value::as_f64))),
         value => value.as_f64(),
     }
+}
+
+/// Of nothing it is 0, where that of the library is -0.
+fn sum(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |sum, value| sum + value)
 }
 
 fn cells(columns: &[Column], path: &str) -> Vec<Option<Cell>> {

@@ -41,6 +41,8 @@ pub struct Explanation {
     pub sentences: Vec<Sentence>,
     /// Whether the report has its slowest requests: without them, sentences are about means.
     pub has_tail: bool,
+    /// Whether it is of an array: the reports of its drives have their own slowest requests.
+    pub is_of_array: bool,
 }
 
 /// The version of the JSON form.
@@ -58,6 +60,7 @@ impl Explanation {
             seed: report["seed"].as_u64().unwrap_or_default(),
             sentences: sentences.collect(),
             has_tail: report["details"]["tail"].is_object(),
+            is_of_array: report["array"].is_object(),
         }
     }
 

@@ -68,9 +68,9 @@ struct State {
 }
 
 impl Recorder {
-    /// Of drives that take turns, by the positions of their windows.
+    /// Of drives that take turns, by the positions of their windows. Drives beyond those are spares, of which nothing is told.
     pub(crate) fn new<'a>(ssds: impl Iterator<Item = &'a Ssd>, positions: Vec<usize>) -> Recorder {
-        let drives: Vec<timeline::Recorder> = ssds.map(timeline::Recorder::new).collect();
+        let drives: Vec<timeline::Recorder> = ssds.take(positions.len()).map(timeline::Recorder::new).collect();
         let arrays = drives.iter().map(timeline::Recorder::arrays).collect();
         let state = RefCell::new(None);
         Recorder { windows: positions.len(), positions, drives, arrays, state }
