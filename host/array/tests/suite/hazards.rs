@@ -8,16 +8,20 @@ use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId};
 use nandscape_host_array::{Array, Config, Member};
 use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::degraded::Pulled;
 use crate::rig::{SMALL, config, queue, shape, ssd};
 
-/// A drive that holds its writes back while it is told to, and answers each with an error when that is asked for.
+/// A drive that holds its writes back while it is told to, and answers each with an error when that is asked for. Reads that may fail
+/// fast it holds back, too, and answers that it is busy.
 struct Held {
     below: Rc<dyn Drive>,
     holds: Cell<bool>,
     writes: RefCell<Vec<Io>>,
+    is_busy: Cell<bool>,
+    reads: RefCell<Vec<Io>>,
     /// What a Flush ends with.
     flush: Cell<Status>,
 }
@@ -26,6 +30,11 @@ impl Held {
     fn fail_one(&self) {
         let io = self.writes.borrow_mut().remove(0);
         io.token.complete(Completion::of(Status::WRITE_FAULT));
+    }
+
+    fn reject_one(&self) {
+        let io = self.reads.borrow_mut().remove(0);
+        io.token.complete(Completion { dw0: 100, dw1: 1, ..Completion::of(BUSY) });
     }
 }
 
@@ -37,6 +46,9 @@ impl Drive for Held {
     fn submit(&self, io: Io) {
         match IoOpcode(io.command.opcode) {
             IoOpcode::WRITE if self.holds.get() => self.writes.borrow_mut().push(io),
+            IoOpcode::READ if self.is_busy.get() && io.command.cdw2.get() & FAST_FAIL != 0 => {
+                self.reads.borrow_mut().push(io);
+            }
             IoOpcode::FLUSH if !self.flush.get().is_success() => io.token.complete(Completion::of(self.flush.get())),
             _ => self.below.submit(io),
         }
@@ -49,7 +61,14 @@ fn member(io: Rc<dyn Drive>) -> Member {
 
 fn held(sim: &Sim, number: u64) -> Rc<Held> {
     let below = queue(sim, &ssd(sim, &[], number), 1);
-    Rc::new(Held { below, holds: Cell::new(false), writes: RefCell::default(), flush: Cell::new(Status::SUCCESS) })
+    Rc::new(Held {
+        below,
+        holds: Cell::new(false),
+        writes: RefCell::default(),
+        is_busy: Cell::new(false),
+        reads: RefCell::default(),
+        flush: Cell::new(Status::SUCCESS),
+    })
 }
 
 fn pulled(sim: &Sim, number: u64) -> Rc<Pulled> {
@@ -134,6 +153,82 @@ fn late_errors_of_a_dead_drive_do_not_fail_the_spare_in_its_place() {
             rebuilt(&sim, &array).await;
             assert_eq!(read(&issuer, &array, 0, 8).await, [1; 4_096]);
             assert_eq!(read(&issuer, &array, 64, 8).await, [2; 4_096]);
+            assert_eq!(array.scrub().await.mismatches, 0);
+        })
+        .unwrap();
+}
+
+/// An array of three with data in stripe 0, and a read of its first chunk that its drive holds back.
+async fn with_a_read_held_back<'a>(
+    sim: &Sim,
+    drives: &[Rc<Held>],
+    issuer: &'a Issuer,
+) -> (Rc<Array>, impl Future<Output = Vec<u8>> + use<'a>) {
+    let members = drives.iter().map(|drive| member(drive.clone())).collect();
+    let array = Array::new(sim, shape("raid5:3"), config(&SETTINGS), members).unwrap();
+    for (slba, byte) in [(0, 1), (16, 2)] {
+        assert!(write(issuer, &array, slba, 16, byte).await.is_success());
+    }
+    drives[0].is_busy.set(true);
+    let reading = array.clone();
+    let (mem, entry) = (HostMem::zeroed(4_096), SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8));
+    let sent = issuer.execute(&*reading, entry, mem.clone());
+    while drives[0].reads.borrow().is_empty() {
+        sim.sleep(Span::from_us(10)).await;
+    }
+    let read = async move {
+        assert_eq!(sent.await.status, Status::SUCCESS);
+        mem.to_vec()
+    };
+    (array, read)
+}
+
+/// Fails the drive of a member by a write to one of its chunks.
+async fn fail_by_a_write(sim: &Sim, (issuer, array): (&Issuer, &Rc<Array>), drive: &Held, slba: u64) {
+    drive.holds.set(true);
+    let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, 16);
+    let sent = issuer.execute(&**array, entry, HostMem::from_bytes(&[3; 16 * 512]));
+    while drive.writes.borrow().is_empty() {
+        sim.sleep(Span::from_us(10)).await;
+    }
+    drive.fail_one();
+    assert!(sent.await.status.is_success());
+}
+
+#[test]
+fn a_member_that_answers_busy_after_another_has_failed_is_waited_for() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Held>> = (0..3).map(|number| held(&sim, number)).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let (array, read) = with_a_read_held_back(&sim, &drives, &issuer).await;
+            // Of stripe 1, member 1 has parity or data, and stripe 0 is not written.
+            fail_by_a_write(&sim, (&issuer, &array), &drives[1], 32).await;
+            assert_eq!(array.missing(), [1]);
+            drives[0].reject_one();
+            assert_eq!(read.await, [1; 4_096], "it cannot be put together, so it is read without the bit");
+            assert_eq!((array.stats().resubmissions, array.is_lost()), (1, false));
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_drive_that_answers_busy_after_a_spare_has_taken_its_place_is_not_asked_again() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Held>> = (0..4).map(|number| held(&sim, number)).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let (array, read) = with_a_read_held_back(&sim, &drives, &issuer).await;
+            array.fail_member(0);
+            rebuilt(&sim, &array).await;
+            assert_eq!(array.member_of(3), Some(0));
+            drives[0].reject_one();
+            assert_eq!(read.await, [1; 4_096]);
+            assert_eq!((drives[0].reads.borrow().len(), array.missing().len()), (0, 0));
             assert_eq!(array.scrub().await.mismatches, 0);
         })
         .unwrap();
