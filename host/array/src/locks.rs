@@ -1,6 +1,8 @@
-//! Locks of stripes, granted in the order of asking: writes of a stripe go one after the other, and what puts data together
-//! from several chunks goes beside other readers only. A plain read takes no lock; it asks afterwards whether a writer was
-//! there meanwhile, if it needs to know.
+//! Locks of stripes, granted in the order of asking: writes of a stripe go one after the other, and what must put data together
+//! from several chunks goes beside other readers only. A plain read takes no lock; it asks afterwards whether the chunks that it
+//! puts together are of one moment, if it needs to know. They are unless writes to members began since, or those that had begun
+//! were not all in place on the members of these chunks: what a writer reads, and writes that only another member holds up, are
+//! in nobody's way.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -19,7 +21,7 @@ const GROUPS: usize = 4_096;
 pub(crate) struct StripeLocks {
     sim: Sim,
     inner: RefCell<Inner>,
-    /// Writers that have begun and ended, by group of stripes.
+    /// How often writes to members have begun, by group of stripes.
     versions: Box<[Cell<u32>]>,
 }
 
@@ -33,6 +35,8 @@ struct Inner {
 #[derive(Default)]
 struct Entry {
     is_exclusive: bool,
+    /// Members whose part of the writes of the holder is not in place, a bit each.
+    pending: u32,
     shared: u32,
     queue: VecDeque<Key>,
 }
@@ -50,8 +54,12 @@ pub(crate) struct Guard<'a> {
     is_exclusive: bool,
 }
 
-/// What a plain read has seen of a stripe; `None` if a writer was there.
-pub(crate) type Seen = Option<u32>;
+/// What a plain read has seen of a stripe before it was sent.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Seen {
+    version: u32,
+    pending: u32,
+}
 
 impl StripeLocks {
     pub(crate) fn new(sim: &Sim) -> StripeLocks {
@@ -63,16 +71,35 @@ impl StripeLocks {
         &self.versions[(stripe % GROUPS as u64) as usize]
     }
 
-    /// The version of a stripe that nobody writes.
+    /// A stripe as it is now.
     pub(crate) fn seen(&self, stripe: u64) -> Seen {
-        let inner = self.inner.borrow();
-        let is_written = inner.stripes.get(&stripe).is_some_and(|entry| entry.is_exclusive);
-        (!is_written).then(|| self.version(stripe).get())
+        let pending = self.inner.borrow().stripes.get(&stripe).map_or(0, |entry| entry.pending);
+        Seen { version: self.version(stripe).get(), pending }
     }
 
-    /// Whether nobody has written a stripe since.
-    pub(crate) fn is_unchanged(&self, stripe: u64, seen: Seen) -> bool {
-        seen == Some(self.version(stripe).get())
+    /// Whether what was read of `members` since is of one moment.
+    pub(crate) fn is_of_one_moment(&self, stripe: u64, seen: Seen, members: u32) -> bool {
+        seen.version == self.version(stripe).get() && seen.pending & members == 0
+    }
+
+    /// Whether somebody writes a stripe, or waits to.
+    pub(crate) fn is_written(&self, stripe: u64) -> bool {
+        self.inner.borrow().stripes.get(&stripe).is_some_and(|entry| entry.is_exclusive || !entry.queue.is_empty())
+    }
+
+    /// Writes to members begin, by the holder of the lock.
+    pub(crate) fn writes_begin(&self, stripe: u64, members: u32) {
+        self.version(stripe).set(self.version(stripe).get().wrapping_add(1));
+        if let Some(entry) = self.inner.borrow_mut().stripes.get_mut(&stripe) {
+            entry.pending |= members;
+        }
+    }
+
+    /// The write to a member is in place. One that ended otherwise is pending until the lock is given back.
+    pub(crate) fn is_in_place(&self, stripe: u64, member: usize) {
+        if let Some(entry) = self.inner.borrow_mut().stripes.get_mut(&stripe) {
+            entry.pending &= !(1 << member);
+        }
     }
 
     /// Locks a stripe against writers.
@@ -89,11 +116,8 @@ impl StripeLocks {
         let mut inner = self.inner.borrow_mut();
         let entry = inner.stripes.get_mut(&stripe).expect("a lock that is held has an entry");
         match is_exclusive {
-            true => entry.is_exclusive = false,
+            true => (entry.is_exclusive, entry.pending) = (false, 0),
             false => entry.shared -= 1,
-        }
-        if is_exclusive {
-            self.version(stripe).set(self.version(stripe).get().wrapping_add(1));
         }
         self.grant(&mut inner, stripe);
     }
@@ -113,16 +137,9 @@ impl StripeLocks {
             waiter.is_granted = true;
             self.sim.wake(waiter.task);
             entry.queue.pop_front();
-            self.count_writer(stripe, entry.is_exclusive);
         }
         if !entry.is_exclusive && entry.shared == 0 {
             stripes.remove(&stripe);
-        }
-    }
-
-    fn count_writer(&self, stripe: u64, is_exclusive: bool) {
-        if is_exclusive {
-            self.version(stripe).set(self.version(stripe).get().wrapping_add(1));
         }
     }
 }
@@ -162,7 +179,6 @@ impl<'a> Future for Acquire<'a> {
                 let at_once = entry.queue.is_empty() && entry.admits(is_exclusive);
                 if at_once {
                     entry.take(is_exclusive);
-                    locks.count_writer(stripe, is_exclusive);
                 } else {
                     let task = locks.sim.current_task();
                     let key = inner.waiters.insert(Waiter { task, is_exclusive, is_granted: false });
@@ -234,9 +250,16 @@ mod tests {
                 .block_on(async {
                     sim.sleep(Span::from_ns(1)).await;
                     let seen = locks.seen(3);
-                    assert!(locks.is_unchanged(3, seen), "readers change nothing");
+                    assert!(locks.is_of_one_moment(3, seen, !0), "readers change nothing");
                     sim.sleep(Span::from_ns(10)).await;
-                    assert!(!locks.is_unchanged(3, seen) && locks.seen(3).is_none());
+                    assert!(locks.is_of_one_moment(3, seen, !0) && locks.is_written(3), "a writer may read");
+                    locks.writes_begin(3, 0b101);
+                    assert!(!locks.is_of_one_moment(3, seen, 0b010), "writes have begun since");
+                    let seen = locks.seen(3);
+                    assert!(!locks.is_of_one_moment(3, seen, 0b110) && locks.is_of_one_moment(3, seen, 0b010));
+                    locks.is_in_place(3, 2);
+                    assert!(!locks.is_of_one_moment(3, seen, 0b110), "it was not when the read was sent");
+                    assert!(locks.is_of_one_moment(3, locks.seen(3), 0b110), "only another member is waited for");
                     // One that gives up does not hold the others up.
                     let gave_up = locks.exclusive(3);
                     drop(gave_up);

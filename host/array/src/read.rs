@@ -1,7 +1,8 @@
 //! The read of a stripe: sub-I/Os as the policy says, until the data is there or can be put together from other chunks.
 //!
-//! A plain read takes no lock. What is put together must be from one moment: if a write came between, or a member is missing,
-//! the stripe is locked against writers and read again, all chunks over the same blocks.
+//! A plain read takes no lock. What is put together must be from one moment. If writes came between, it is read again; where they
+//! come again and again, what is busy is waited for, for a writer may wait longer. If a member is missing, or its data unreadable,
+//! the stripe is locked against writers, and all chunks are read over the same blocks.
 
 use std::rc::Rc;
 
@@ -20,6 +21,9 @@ use crate::member::Answer;
 use crate::parity::recover;
 use crate::serve::Ended;
 use crate::tail::{Sends, Sub, SubState, TailPolicy, View};
+
+/// Attempts without a lock. The last waits for what is busy instead of evading it.
+const TRIES: usize = 5;
 
 /// A member's chunk in a stripe read, with the memory that it is read into.
 struct Part {
@@ -63,35 +67,37 @@ impl Core {
         let degraded = self.missing_anywhere() != 0;
         // Reconstruction of busy reads is off while a member is missing (Li 6.2): its redundancy is used up.
         let policy: &dyn TailPolicy = if degraded { &self.base } else { &*self.tail };
-        let (missing, seen) = (self.missing(stripe), self.locks.seen(stripe));
+        let (missing, mut seen) = (self.missing(stripe), self.locks.seen(stripe));
         let chosen = answer.as_ref().map(|(sent, _)| sent.member);
         let mut first = self.attempt(paths, stripe, segments, mem, attributes, (begun, chosen));
         if let Some((sent, completion)) = answer {
             first.adopt(sent, &completion)?;
         }
         let loses = first.subs.iter().any(|sub| sub.is_wanted && sub.state == SubState::Missing);
-        if !(missing != 0 && loses) {
-            match first.run(policy).await? {
+        for tries in (0..TRIES).rev().take_while(|_| !(missing != 0 && loses)) {
+            let how = if tries > 0 { policy } else { &self.base };
+            match first.run(how).await? {
                 Outcome::Direct => {
                     first.put_together();
                     return self.read_ended(first, false);
                 }
-                Outcome::Indirect if self.locks.is_unchanged(stripe, seen) && first.put_together() => {
+                Outcome::Indirect
+                    if self.locks.is_of_one_moment(stripe, seen, first.read()) && first.put_together() =>
+                {
                     return self.read_ended(first, true);
                 }
                 Outcome::Indirect => self.stats.borrow_mut().rereads += 1,
             }
+            // A lock that nobody has is had at once.
+            let has_lost = !first.unreadable.is_empty() || (self.missing_anywhere() != 0) != degraded;
+            if has_lost || !self.locks.is_written(stripe) {
+                break;
+            }
+            seen = self.locks.seen(stripe);
+            first = first.again();
         }
         let _guard = self.locks.shared(stripe).await;
-        let counted = std::mem::take(&mut first.breakdown);
-        let asked: SmallVec<[bool; 8]> = first.parts.iter().map(|part| part.was_busy).collect();
-        let unreadable = std::mem::take(&mut first.unreadable);
-        drop(first);
-        let mut again = self.attempt(paths, stripe, segments, mem, attributes, (begun, None));
-        again.parts.iter_mut().zip(asked).for_each(|(part, busy)| part.was_busy = busy);
-        unreadable.iter().for_each(|member| again.subs[*member].state = SubState::Failed);
-        again.unreadable = unreadable;
-        again.breakdown = counted;
+        let mut again = first.again();
         again.widen();
         again.run(policy).await?;
         match again.put_together() {
@@ -183,6 +189,23 @@ enum Outcome {
     Indirect,
 }
 
+impl<'a> Attempt<'a> {
+    /// The next attempt, which knows what this one has found.
+    fn again(self) -> Attempt<'a> {
+        let Attempt { core, paths, stripe, segments, mem, attributes, begun, .. } = self;
+        let mut again = core.attempt(paths, stripe, segments, mem, attributes, (begun, None));
+        again.parts.iter_mut().zip(&self.parts).for_each(|(part, before)| part.was_busy = before.was_busy);
+        self.unreadable.iter().for_each(|member| again.subs[*member].state = SubState::Failed);
+        Attempt { unreadable: self.unreadable, breakdown: self.breakdown, ..again }
+    }
+
+    /// The members that have been read, a bit each.
+    fn read(&self) -> u32 {
+        let done = self.subs.iter().enumerate().filter(|(_, sub)| sub.state == SubState::Done);
+        done.fold(0, |all, (member, _)| all | 1 << member)
+    }
+}
+
 impl Attempt<'_> {
     /// All chunks over the same blocks, so that any of them can be put together from the others.
     fn widen(&mut self) {
@@ -258,6 +281,7 @@ impl Attempt<'_> {
         let (core, sub, reach) = (self.core, &mut self.subs[member], self.parts[member].reach);
         let own = self.segments.iter().find(|segment| sub.role == Role::Data(segment.index));
         let own = own.filter(|segment| sub.is_wanted && !abandons && segment.span() == reach);
+        assert!(sub.state != SubState::Flying, "what is being read is not asked again: its memory would be another");
         let part = &mut self.parts[member];
         let is_again = std::mem::replace(&mut part.was_asked, true);
         part.is_direct = own.is_some();

@@ -19,6 +19,7 @@ use crate::array::{Core, Paths};
 use crate::flight::{Flight, longer};
 use crate::geometry::{Reach, Segment, union};
 use crate::journal::{Entry, RETRY};
+use crate::level::MAX_MEMBERS;
 use crate::member::{Answer, is_interrupted};
 use crate::parity::{add, change_q, p_of, q_of, recover};
 use crate::serve::Ended;
@@ -392,7 +393,11 @@ impl Core {
     ) -> Ended {
         let missing = self.missing(stripe);
         let mut flight = Flight::new(&self.sim, &self.issuer);
-        for write in writes.iter().filter(|write| write.is_rebuild || missing & 1 << write.member == 0) {
+        let goes = |write: &&SubWrite| write.is_rebuild || missing & 1 << write.member == 0;
+        let mut left = [0u8; MAX_MEMBERS];
+        writes.iter().filter(goes).for_each(|write| left[write.member] += 1);
+        self.locks.writes_begin(stripe, writes.iter().filter(goes).fold(0, |all, write| all | 1 << write.member));
+        for write in writes.iter().filter(goes) {
             let opcode = if write.mem.is_some() { IoOpcode::WRITE } else { IoOpcode::WRITE_ZEROES };
             let sent = self.sent(write.member);
             let mut entry = self.sub_command(opcode, sent, (stripe, write.reach));
@@ -410,7 +415,13 @@ impl Core {
         while !flight.is_empty() {
             let Some((sent, ended)) = flight.next(None).await else { continue };
             match Answer::of(&ended) {
-                Answer::Success => sum = longer(sum, ended.breakdown),
+                Answer::Success => {
+                    sum = longer(sum, ended.breakdown);
+                    left[sent.member] -= 1;
+                    if left[sent.member] == 0 {
+                        self.locks.is_in_place(stripe, sent.member);
+                    }
+                }
                 Answer::Interrupted => interrupted = Some(ended.status),
                 Answer::NotMoved if has_failed_memory(writes, sent.member) => unmoved = Some(ended.status),
                 _ => {

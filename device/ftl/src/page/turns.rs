@@ -40,7 +40,7 @@ pub(super) struct Turns {
     /// Free blocks of a plane that its collector keeps at any time.
     free_blocks: u32,
     /// Those beyond them that a collection in a window works up to: what hosts have taken between two windows, or half of what it
-    /// was before.
+    /// was before. It begins with one: a drive that knows nothing of its hosts does not collect ahead.
     learned: u32,
     /// And at the most.
     most: u32,
@@ -63,7 +63,7 @@ pub(super) struct Timer {
 impl Turns {
     pub(super) fn new(config: &GcConfig) -> Turns {
         let most = config.free_in_window;
-        Turns { free_blocks: config.free_blocks, learned: most, most, open: vec![true], ..Turns::default() }
+        Turns { free_blocks: config.free_blocks, learned: most.min(1), most, open: vec![true], ..Turns::default() }
     }
 
     /// Whether the drive may not always do work of its own.
@@ -88,6 +88,12 @@ impl Turns {
     /// Ranges that have windows of their own.
     fn ranges(&self) -> u16 {
         self.schedule.map_or(1, |schedule| schedule.ranges)
+    }
+
+    /// Free blocks beyond those kept at any time that a collection in a window works up to. A drive with ranges has a window at any time,
+    /// and learns nothing between two of them.
+    fn ahead(&self) -> u32 {
+        if self.ranges() > 1 { self.most } else { self.learned }
     }
 
     /// Whether it is the drive's turn with some range.
@@ -118,7 +124,7 @@ impl State {
     /// Whether a plane is low on space while there are windows.
     pub(super) fn is_low_in_window(&self, plane: PlaneId) -> bool {
         match self.turns.is_any_open() {
-            true => self.tables.free.free_blocks(plane) <= self.turns.free_blocks + self.turns.learned,
+            true => self.tables.free.free_blocks(plane) <= self.turns.free_blocks + self.turns.ahead(),
             false => !self.has_room_for_host(plane),
         }
     }

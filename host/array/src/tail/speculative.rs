@@ -21,7 +21,9 @@ impl TailPolicy for Speculative {
         }
         // What is late is not counted on: enough is read to do without it.
         let late = |member: usize| view.subs[member].is_wanted && view.subs[member].state == SubState::Flying;
-        let rest = (0..view.subs.len()).filter(|member| view.subs[*member].state == SubState::Idle);
+        let asked = sends.clone();
+        let is_new = |member: &usize| asked.iter().all(|(sent, _)| sent != member);
+        let rest = (0..view.subs.len()).filter(|member| view.subs[*member].state == SubState::Idle).filter(is_new);
         let is_useful = |member: &usize| {
             let sub = &view.subs[*member];
             view.has_parity || view.subs.iter().enumerate().any(|(other, of)| late(other) && of.role == sub.role)

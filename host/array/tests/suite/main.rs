@@ -7,6 +7,7 @@ mod degraded;
 mod hardships;
 mod hazards;
 mod memory;
+mod moment;
 mod records;
 mod rig;
 mod tails;
