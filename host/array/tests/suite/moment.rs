@@ -73,7 +73,7 @@ async fn write(issuer: Rc<Issuer>, array: Rc<Array>, chunk: u64, numbers: Number
 }
 
 /// Reads chunks until all writers are done.
-async fn read(issuer: Rc<Issuer>, array: Rc<Array>, all: Vec<Numbers>, mut rng: Rng) {
+async fn read(case: String, (issuer, array): (Rc<Issuer>, Rc<Array>), all: Vec<Numbers>, mut rng: Rng) {
     while all.iter().any(|numbers| numbers.acknowledged.get() < WRITES) {
         let chunks = 1 + rng.below(3);
         let first = rng.below(CHUNKS - chunks + 1);
@@ -87,13 +87,17 @@ async fn read(issuer: Rc<Issuer>, array: Rc<Array>, all: Vec<Numbers>, mut rng: 
             let (number, rest) = block.split_at(8);
             let number = u64::from_le_bytes(number.try_into().expect("eight bytes"));
             let (least, most) = (least[chunk], all[chunk].sent.get());
-            assert!((least..=most).contains(&number), "chunk {chunk}, block {at}: {number} of {least} to {most}");
-            assert!(rest.iter().all(|byte| *byte == 0), "chunk {chunk}: bytes that nobody wrote");
+            assert!(
+                (least..=most).contains(&number),
+                "{case}: chunk {chunk}, block {at}: {number} of {least} to {most}"
+            );
+            assert!(rest.iter().all(|byte| *byte == 0), "{case}: chunk {chunk}: bytes that nobody wrote");
         }
     }
 }
 
-fn run(word: &str, technique: &str, seed: Seed) {
+fn run(word: &str, technique: &str, number: u64) {
+    let (case, seed) = (format!("seed {number}, {word}, {technique}"), Seed::new(number).child("moment"));
     let mut executor = Executor::new();
     let sim = executor.sim();
     let moody = |number: u64| {
@@ -111,7 +115,8 @@ fn run(word: &str, technique: &str, seed: Seed) {
     }
     let reading = Rc::new(Cell::new(4));
     for number in 0..reading.get() {
-        let reader = read(issuer.clone(), array.clone(), all.clone(), seed.child("reader").nth(number).rng());
+        let reader =
+            read(case.clone(), (issuer.clone(), array.clone()), all.clone(), seed.child("reader").nth(number).rng());
         let reading = reading.clone();
         sim.spawn(async move {
             reader.await;
@@ -123,11 +128,11 @@ fn run(word: &str, technique: &str, seed: Seed) {
             while reading.get() > 0 {
                 sim.sleep(Span::from_us(100)).await;
             }
-            assert_eq!(array.scrub().await.mismatches, 0);
+            assert_eq!(array.scrub().await.mismatches, 0, "{case}");
         })
-        .expect("nobody stands still");
+        .unwrap_or_else(|stalled| panic!("{case}: {stalled}"));
     let stats = array.stats();
-    assert!(stats.reconstructions > 20, "the test is to reconstruct: {stats:?}");
+    assert!(stats.reconstructions > 20, "{case}: the test is to reconstruct: {stats:?}");
 }
 
 #[test]
@@ -136,8 +141,7 @@ fn what_is_put_together_beside_writers_is_of_one_moment() {
     for number in seed()..seed() + count {
         for word in ["raid5:4", "raid6:5", "raid1:2", "raid10:4"] {
             for technique in ["tea2", "tea1", "proactive", "speculative"] {
-                println!("seed {number}, {word}, {technique}");
-                run(word, technique, Seed::new(number).child("moment"));
+                run(word, technique, number);
             }
         }
     }
