@@ -106,6 +106,6 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data")),
-        false => output::result(&table::text(&runs, args.requests + args.requests / 10)),
+        false => output::result(&table::text(&runs, args.requests)),
     }
 }

@@ -115,5 +115,5 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     if args.json {
         return output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"));
     }
-    output::result(&table::text(&runs, args.requests + args.requests / 10))
+    output::result(&table::text(&runs, args.requests))
 }

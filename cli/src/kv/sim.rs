@@ -12,7 +12,7 @@ use nandscape_lab_kv::{Load, Outcome, Processors, RunError, Spec};
 use nandscape_sim::Span;
 
 use super::table;
-use super::words::{NoiseArg, TimeArg, policy, share, time};
+use super::words::{NoiseArg, TimeArg, count, policy, share, time};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
@@ -35,16 +35,16 @@ Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(super) struct SimArgs {
     /// Servers
-    #[arg(long, value_name = "N", default_value_t = 3, visible_alias = "nodes")]
+    #[arg(long, value_name = "N", default_value_t = 3, visible_alias = "nodes", value_parser = count::<1, 1_000>)]
     servers: usize,
     /// Replicas of a key
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: usize,
     /// Clients, each with one request at a time
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<1, 10_000>)]
     clients: usize,
     /// Gets of a request, side by side; it takes as long as the longest
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<1, 1_000>)]
     scale: usize,
     /// The mean time between two requests of a client
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -56,7 +56,7 @@ pub(super) struct SimArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 1_000)]
     value_size: usize,
     /// Requests that are measured; a tenth as many run before
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     requests: u64,
     /// The drive of every server
     #[arg(long, value_name = "P", default_value = "default")]
@@ -91,7 +91,7 @@ pub(super) struct SimArgs {
     #[arg(long, value_name = "TIME", default_value = "150us", value_parser = time)]
     hop: Span,
     /// Processors of each server
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = count::<1, 1_024>)]
     cores: usize,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
@@ -115,7 +115,17 @@ impl SimArgs {
             value_bytes: self.value_size,
             requests: self.requests,
         };
-        let noisy = self.noisy.unwrap_or(self.servers).min(self.servers);
+        let noisy = self.noisy.unwrap_or(self.servers);
+        let refused = |flag: &str, number: usize, valid: String| {
+            let servers = self.servers;
+            Err(Failure::Input(anyhow::anyhow!("{flag} {number}: there are {servers} servers; {valid}")))
+        };
+        if noisy > self.servers {
+            return refused("--noisy", noisy, format!("0 to {} of them can have noise", self.servers));
+        }
+        if let Some(first) = self.first.filter(|first| *first >= self.servers) {
+            return refused("--first", first, format!("0 to {} are valid", self.servers - 1));
+        }
         Ok(Spec {
             servers: self.servers,
             replicas: self.replicas,
@@ -124,7 +134,7 @@ impl SimArgs {
             order: self.first.map_or(Order::Primary, Order::Server),
             network: Times { hop: self.hop, ..Times::default() },
             server: ServerConfig::default(),
-            processors: Processors::Each(self.cores.max(1)),
+            processors: Processors::Each(self.cores),
             seed: self.seed,
             block,
             ..Spec::new(resolve(&self.drive, &changes)?)
@@ -189,7 +199,7 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
     if args.json {
         return output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"));
     }
-    let all = (args.requests + args.requests / 10) * args.scale as u64;
+    let all = args.requests * args.scale as u64;
     let Tuning { deadline, hedge, .. } = tuning;
     let (hedge, deadline) = (hedge.unwrap_or(Span::ZERO).as_us(), deadline.as_us());
     let head = format!(

@@ -32,6 +32,12 @@ impl FromStr for NoiseArg {
     }
 }
 
+/// A number within bounds.
+pub(super) fn count<const LEAST: usize, const MOST: usize>(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
+    number.ok_or_else(|| format!("{LEAST} to {MOST} are valid"))
+}
+
 /// A time above zero.
 pub(super) fn time(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|_| format!("{text:?} is no time; one such as 300us or 2ms is valid"))?;

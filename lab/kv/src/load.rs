@@ -55,6 +55,28 @@ struct Shared {
     requests: RefCell<Histogram>,
     gets: RefCell<Histogram>,
     begun: Cell<Option<Time>>,
+    /// What all clients had counted then.
+    before: Cell<Counts>,
+    clients: Vec<Rc<Client>>,
+}
+
+/// What clients count together.
+#[derive(Copy, Clone, Default)]
+struct Counts {
+    tries: u64,
+    busy: u64,
+    failed: u64,
+}
+
+impl Counts {
+    fn of(clients: &[Rc<Client>]) -> Counts {
+        let sum = |of: fn(&Client) -> u64| clients.iter().map(|client| of(client)).sum();
+        Counts {
+            tries: sum(|client| client.stats().tries()),
+            busy: sum(|client| client.stats().busy()),
+            failed: sum(|client| client.stats().failed()),
+        }
+    }
 }
 
 /// Puts at a time.
@@ -93,13 +115,15 @@ pub(crate) async fn measure(
     seed: Seed,
 ) -> Outcome {
     let shared = Rc::new(Shared {
-        left: Cell::new(load.requests + load.requests / 10),
+        left: Cell::new(load.requests.saturating_add(load.requests / 10)),
         measured: load.requests,
         running: Cell::new(clients.len()),
         ended: Signal::new(sim),
         requests: RefCell::default(),
         gets: RefCell::default(),
         begun: Cell::new(None),
+        before: Cell::default(),
+        clients: clients.clone(),
     });
     for (number, client) in clients.iter().enumerate() {
         let rng = seed.child("load").nth(number as u64).rng();
@@ -109,13 +133,13 @@ pub(crate) async fn measure(
     while shared.running.get() > 0 {
         shared.ended.changed().await;
     }
-    let sum = |of: fn(&Client) -> u64| clients.iter().map(|client| of(client)).sum();
+    let (all, before) = (Counts::of(&clients), shared.before.get());
     Outcome {
         requests: shared.requests.take(),
         gets: shared.gets.take(),
-        tries: sum(|client| client.stats().tries()),
-        busy: sum(|client| client.stats().busy()),
-        failed: sum(|client| client.stats().failed()),
+        tries: all.tries - before.tries,
+        busy: all.busy - before.busy,
+        failed: all.failed - before.failed,
         took: shared.begun.get().map_or(Span::ZERO, |begun| sim.now() - begun),
         deadline_us: policies.first().and_then(|policy| policy.deadline_us()),
     }
@@ -142,6 +166,7 @@ impl Worker {
             let is_measured = left < shared.measured;
             if is_measured && shared.begun.get().is_none() {
                 shared.begun.set(Some(self.sim.now()));
+                shared.before.set(Counts::of(&shared.clients));
             }
             let begun = self.sim.now();
             self.request(scale, records, is_measured).await;

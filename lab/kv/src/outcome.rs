@@ -9,7 +9,7 @@ pub struct Outcome {
     pub requests: Histogram,
     /// Latencies of gets.
     pub gets: Histogram,
-    /// Tries of gets, all those before the measured phase included.
+    /// Tries of gets in the measured phase.
     pub tries: u64,
     /// Of those, rejected.
     pub busy: u64,

@@ -4,7 +4,7 @@
 //!
 //! Work is entered when it is asked for, with the time that it is expected to take, counts down when it has begun, and is
 //! corrected between its steps. What it takes is estimated from the mean times of the flash and from counts: a figure costs the same however
-//! much work there is. Only the next batch of a collection is told by the times of the pages that it programs. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
+//! much work there is. Only the next batch of a collection is told by the pages that it reads, and by the times of those that it programs. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
 //! of its block.
 //!
 //! Left out: waits for channels that are shared, retries, faults, and reads that are let in, all of which a correction
@@ -203,10 +203,10 @@ impl Background {
         if units == 0 { Span::ZERO } else { self.costs.moving(units) }
     }
 
-    /// What it takes to move units to the pages of a block from page `to` on.
-    pub(super) fn moving_to(&self, to: u32, units: u32) -> Span {
+    /// What it takes to move units out of `from` pages to the pages of a block from page `to` on.
+    pub(super) fn moving_to(&self, (from, to): (u32, u32), units: u32) -> Span {
         let pages = units.div_ceil(self.costs.per_page);
-        self.costs.reading(pages, units) + self.costs.programming_from(to, pages)
+        self.costs.reading(from, units) + self.costs.programming_from(to, pages)
     }
 
     /// A collection asks for what it holds, for `time`.

@@ -127,6 +127,16 @@ impl State {
         Some(())
     }
 
+    /// Pages that are read to move the next `units` units.
+    fn pages_to_read(&self, cursor: &Cursor, units: u32) -> u32 {
+        let mut last = cursor.read;
+        let is_next = |unit: &UnitId| {
+            let page = Some(self.geometry.page_of(*unit));
+            std::mem::replace(&mut last, page) != page
+        };
+        self.left(cursor).take(units as usize).filter(is_next).count() as u32
+    }
+
     /// The current units of a block that are yet to be planned.
     fn left(&self, cursor: &Cursor) -> impl Iterator<Item = UnitId> {
         self.tables.blocks.valid_units(cursor.victim, cursor.next)
@@ -497,8 +507,9 @@ impl PageFtl {
             None => self.background.cleaning(units),
             Some(_) if units == 0 => self.background.cleaning(0),
             Some(batch) => {
-                let to = self.next_target(plane, cursor);
-                self.background.moving_to(to, units.min(batch.saturating_mul(self.media.geometry().units_per_page())))
+                let units = units.min(batch.saturating_mul(self.media.geometry().units_per_page()));
+                let from = self.state.borrow().pages_to_read(cursor, units);
+                self.background.moving_to((from, self.next_target(plane, cursor)), units)
             }
         };
         // The end of a window has it let go.
