@@ -92,14 +92,28 @@ fn array(export: &ExportFigures) -> String {
         count(of("array_reads_reconstructed_total") as u64)
     ));
     if let Some(ms) = export.counters.get("array_window_ms") {
-        text.push_str(&format!("{} windows of {ms:.1} ms, of each drive in turn\n", export.name));
+        text.push_str(&format!("{} windows of {ms:.1} ms\n", export.name));
+    }
+    if of("array_windows_refused") > 0.0 {
+        text.push_str(&format!("{} windows: the drives have refused them, and collect at any time\n", export.name));
+    }
+    if of("array_members_missing") > 0.0 || of("array_stripes_rebuilt_total") > 0.0 {
+        text.push_str(&format!(
+            "{} members missing: {}; stripes rebuilt: {}\n",
+            export.name,
+            of("array_members_missing"),
+            count(of("array_stripes_rebuilt_total") as u64)
+        ));
     }
     for (drive, counters) in &export.parts {
         let of = |name: &str| counters.get(name).copied();
-        let Some(reads) = of("array_member_reads_total") else { continue };
+        let Some(reads) = of("array_member_reads_total") else {
+            text.push_str(&format!("{} drive {drive}: no member, it stands by or has failed\n", export.name));
+            continue;
+        };
         let us = |name: &str| of(name).map_or("-".to_owned(), |us| format!("{us:.1}"));
         text.push_str(&format!(
-            "{} drive {drive}: {} reads, {} of them busy; latency p50 {} us, p99 {}, p99.9 {}, max {}; {} writes\n",
+            "{} drive {drive}: {} reads, those for writes among them, {} busy; latency p50 {} us, p99 {}, p99.9 {}, max {}; {} writes\n",
             export.name,
             count(reads as u64),
             count(of("array_member_busy_reads_total").unwrap_or_default() as u64),

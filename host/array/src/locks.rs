@@ -5,7 +5,7 @@
 //! in nobody's way.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,6 +21,8 @@ const GROUPS: usize = 4_096;
 pub(crate) struct StripeLocks {
     sim: Sim,
     inner: RefCell<Inner>,
+    /// Stripes whose write ended before it was in place on all members: their parity or copies may not fit the data.
+    torn: RefCell<BTreeSet<u64>>,
     /// How often writes to members have begun, by group of stripes.
     versions: Box<[Cell<u32>]>,
 }
@@ -64,7 +66,7 @@ pub(crate) struct Seen {
 impl StripeLocks {
     pub(crate) fn new(sim: &Sim) -> StripeLocks {
         let versions = (0..GROUPS).map(|_| Cell::new(0)).collect();
-        StripeLocks { sim: sim.clone(), inner: RefCell::default(), versions }
+        StripeLocks { sim: sim.clone(), inner: RefCell::default(), torn: RefCell::default(), versions }
     }
 
     fn version(&self, stripe: u64) -> &Cell<u32> {
@@ -79,7 +81,22 @@ impl StripeLocks {
 
     /// Whether what was read of `members` since is of one moment.
     pub(crate) fn is_of_one_moment(&self, stripe: u64, seen: Seen, members: u32) -> bool {
-        seen.version == self.version(stripe).get() && seen.pending & members == 0
+        seen.version == self.version(stripe).get() && seen.pending & members == 0 && !self.is_torn(stripe)
+    }
+
+    /// A write of a stripe was interrupted: nothing is put together from it until it is made consistent.
+    pub(crate) fn tear(&self, stripe: u64) {
+        self.torn.borrow_mut().insert(stripe);
+    }
+
+    /// A stripe is consistent again.
+    pub(crate) fn mend(&self, stripe: u64) {
+        self.torn.borrow_mut().remove(&stripe);
+    }
+
+    /// Whether a stripe may be inconsistent.
+    pub(crate) fn is_torn(&self, stripe: u64) -> bool {
+        self.torn.borrow().contains(&stripe)
     }
 
     /// Whether somebody writes a stripe, or waits to.

@@ -9,10 +9,10 @@ use nandscape_wire_nvme::vendor::BUSY;
 /// A drive that is to be a member, or a spare.
 #[derive(Clone)]
 pub struct Member {
-    /// Its I/O commands: writes, what they and rebuilds read, and reads of hosts without queue pairs of their own.
+    /// Its I/O commands: writes, and what they and rebuilds read.
     pub io: Rc<dyn Drive>,
-    /// Another queue pair for those reads. Without it they queue behind writes to a drive that is busy, and cannot fail fast before
-    /// the drive has fetched them.
+    /// Another queue pair, for reads of hosts that bring none. Without it they queue behind writes to a drive that is busy, and cannot
+    /// fail fast before the drive has fetched them.
     pub reads: Option<Rc<dyn Drive>>,
     /// Its admin commands; without them, it cannot be told of windows.
     pub admin: Option<Rc<dyn Drive>>,

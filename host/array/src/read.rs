@@ -75,7 +75,7 @@ impl Core {
         }
         let loses = first.subs.iter().any(|sub| sub.is_wanted && sub.state == SubState::Missing);
         for tries in (0..TRIES).rev().take_while(|_| !(missing != 0 && loses)) {
-            let how = if tries > 0 { policy } else { &self.base };
+            let how = if tries > 0 && !self.locks.is_torn(stripe) { policy } else { &self.base };
             match first.run(how).await? {
                 Outcome::Direct => {
                     first.put_together();
@@ -90,7 +90,7 @@ impl Core {
             }
             // A lock that nobody has is had at once.
             let has_lost = !first.unreadable.is_empty() || (self.missing_anywhere() != 0) != degraded;
-            if has_lost || !self.locks.is_written(stripe) {
+            if has_lost || !(self.locks.is_written(stripe) || self.locks.is_torn(stripe)) {
                 break;
             }
             seen = self.locks.seen(stripe);
@@ -100,13 +100,15 @@ impl Core {
         let mut again = first.again();
         again.widen();
         again.run(policy).await?;
-        match again.put_together() {
+        // Of a torn stripe a chunk that cannot be read cannot be put together either. With a member missing the journal has seen to it.
+        let is_sound = missing != 0 || again.is_direct() || !self.locks.is_torn(stripe);
+        match is_sound && again.put_together() {
             true => self.read_ended(again, true),
             false => Err(again.failure.unwrap_or(Status::UNRECOVERED_READ_ERROR)),
         }
     }
 
-    /// The first or the second attempt; `chosen` is the member that a read within one chunk was sent to.
+    /// An attempt; `chosen` is the member that a read within one chunk was sent to.
     fn attempt<'a>(
         self: &'a Rc<Self>,
         paths: &'a Paths,

@@ -210,6 +210,9 @@ impl Core {
         if written.is_err_and(is_interrupted) {
             return Err(Status::ABORTED_POWER_LOSS);
         }
+        if right.is_some() && written.is_ok() {
+            self.locks.mend(stripe);
+        }
         report.stripes += 1;
         report.unreadable += u64::from(unreadable != 0);
         report.mismatches += u64::from(writes.iter().any(|write| unreadable & 1 << write.member == 0));

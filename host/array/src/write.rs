@@ -93,6 +93,10 @@ impl Core {
             self.sim.sleep(RETRY).await;
             ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
         }
+        // What is in the journal was written whole, after an interruption too, and a whole stripe does not depend on what was there.
+        if (matches!(entry, Entry::Journalled(_)) || self.geometry.is_full(segments)) && ended.is_ok() {
+            self.locks.mend(stripe);
+        }
         self.unprotect(stripe, entry);
         if !waited.is_zero() {
             breakdown.charge_rest(crate::serve::JOURNAL, breakdown.total() + waited);
@@ -429,6 +433,9 @@ impl Core {
                     self.fail_drive(sent);
                 }
             }
+        }
+        if interrupted.is_some() || unmoved.is_some() {
+            self.locks.tear(stripe);
         }
         self.until_recorded().await;
         if let Some(status) = interrupted {

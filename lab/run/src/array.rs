@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
 use nandscape_host_array::{Array, Config, Member, Rails, Shape, Stats, Technique, WindowMode};
 use nandscape_sim::{Sim, Span};
@@ -14,9 +15,14 @@ use crate::stack::{Connect, Layer, Shared};
 
 /// Entries of queue pairs for reads.
 pub(crate) const ENTRIES: u32 = 1_024;
-/// Entries of those for writes: half of the commands that drives take at a time by default. Writes to a drive that collects wait in
-/// it; with more of them no read would be fetched, and none could fail fast.
-pub(crate) const WRITE_ENTRIES: u32 = 512;
+/// Entries of those for writes at the most.
+const WRITE_ENTRIES: u32 = 512;
+
+/// Entries of queue pairs for writes: half of the commands that the drive takes at a time. Writes to a drive that collects wait in it;
+/// with more of them no read would be fetched, and none could fail fast.
+pub(crate) fn write_entries(profile: &Resolved) -> u32 {
+    (profile.command_slots() / 2).clamp(2, WRITE_ENTRIES)
+}
 
 /// An array over all drives of a stack.
 #[derive(Clone, Debug)]
@@ -109,6 +115,8 @@ pub struct RailsReport {
 pub struct MemberReport {
     /// The number of the drive that is the member at the end.
     pub drive: usize,
+    /// Whether that has failed.
+    pub has_failed: bool,
     /// Reads.
     pub reads: u64,
     /// Writes, deallocations and flushes.
@@ -156,6 +164,7 @@ impl ArrayReport {
                 .zip(array.drives())
                 .map(|(member, drive)| MemberReport {
                     drive,
+                    has_failed: array.member_of(drive).is_none(),
                     reads: member.reads,
                     writes: member.writes,
                     busy: member.busy,
@@ -171,9 +180,8 @@ impl ArrayReport {
         let cycle_s = self.window_ms? * self.members.len() as f64 / 1e3;
         (run_s < 2.0 * cycle_s).then(|| {
             format!(
-                "the run took {run_s:.1} s, and the drives' turns {cycle_s:.1} s: in its first window a drive collects ahead, so that \
-                 latencies of writes and write amplification are those of a longer run only after some turns; a shorter array.window or \
-                 more requests show that"
+                "the run took {run_s:.1} s, and a turn of all drives takes {cycle_s:.1} s. Drives collect ahead in their first windows, so a longer \
+                 run, or a shorter array.window, has other write amplification and other latencies of writes"
             )
         })
     }
@@ -183,8 +191,14 @@ impl ArrayReport {
         let name = |drive: usize| names.get(drive).copied().unwrap_or("?");
         let of = |(number, member): (usize, &MemberReport)| {
             let rebuilding = self.rebuilding.filter(|(rebuilt, _)| *rebuilt == number);
-            match (member.drive == number, self.missing.contains(&number), rebuilding) {
+            let (is_first, is_missing) = (member.drive == number, self.missing.contains(&number));
+            match (is_first, is_missing, rebuilding) {
                 (true, false, _) => None,
+                (false, true, _) if member.has_failed => Some(format!(
+                    "member {number} is missing: {}, which took the place of {}, has failed, too",
+                    name(member.drive),
+                    name(number)
+                )),
                 (true, true, _) => {
                     Some(format!("member {number}, {}, has failed, and no spare has taken its place", name(number)))
                 }
@@ -219,7 +233,11 @@ pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, Ru
 fn array_over(rig: &Rig, shape: Shape, config: Config, connect: &Connect<'_>) -> Result<Rc<Array>, RunError> {
     let member = |number: usize| -> Result<Member, RunError> {
         let admin: Rc<dyn Drive> = rig.admin(number)?;
-        Ok(Member { io: connect(number, WRITE_ENTRIES)?, reads: Some(connect(number, ENTRIES)?), admin: Some(admin) })
+        Ok(Member {
+            io: connect(number, write_entries(rig.profile(number)))?,
+            reads: Some(connect(number, ENTRIES)?),
+            admin: Some(admin),
+        })
     };
     let members = (0..rig.ssds().count()).map(member).collect::<Result<Vec<_>, RunError>>()?;
     Array::new(rig.sim(), shape, config, members).map_err(|error| RunError::Workload(error.to_string()))

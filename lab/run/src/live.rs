@@ -17,6 +17,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport}
 use nandscape_wire_nvme::Status;
 use serde::{Deserialize, Serialize};
 
+use crate::array::write_entries;
 use crate::build::{DriveError, Precondition, build_drive, prepare, restore_drive};
 use crate::damage::Fault;
 use crate::inside;
@@ -221,6 +222,11 @@ impl SsdExport {
     /// The drive.
     pub fn ssd(&self) -> &Rc<Ssd> {
         &self.ssd
+    }
+
+    /// A connection for writes of an array, with fewer entries than the drive has command slots.
+    pub(crate) fn connect_for_writes(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect_with(write_entries(&self.profile).min(self.profile.max_queue_entries()))
     }
 
     /// Its profile.

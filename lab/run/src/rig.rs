@@ -94,6 +94,11 @@ fn listen(sim: &Sim, drives: &[Placed], more: Option<Rc<dyn Listener>>) {
 }
 
 impl Rig {
+    /// What a drive was made from.
+    pub(crate) fn profile(&self, number: usize) -> &Resolved {
+        &self.drives[number].given.profile
+    }
+
     /// Makes the drives and brings each into its state of use.
     ///
     /// # Errors

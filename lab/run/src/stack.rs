@@ -11,6 +11,7 @@ use std::sync::Arc;
 use nandscape_drive::Drive;
 use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload};
 use nandscape_sim::{Histogram, Seed, Sim, Span};
+use nandscape_wire_nvme::Status;
 
 use crate::array::ArrayReport;
 use crate::damage::is_for_faults;
@@ -110,7 +111,9 @@ impl StackFinished {
         let damaged = self.drives.iter().filter(|drive| drive.report.damage.is_some()).count();
         // What an array makes good must not fail.
         let tolerated = self.host.array.as_ref().map_or(0, |array| array.tolerates);
-        let is_planned = |status: &str| damaged > tolerated && is_for_faults(status);
+        // It cannot make good that power fails: commands under way end.
+        let is_power_cut = |status: &str| damaged > 0 && status == Status::ABORTED_POWER_LOSS.to_string();
+        let is_planned = |status: &str| (damaged > tolerated && is_for_faults(status)) || is_power_cut(status);
         let sum = |wanted: bool| {
             let errors = self.host.errors.iter().filter(|(status, _)| is_planned(status) == wanted);
             errors.map(|(_, count)| count).sum()
@@ -211,6 +214,11 @@ impl Stack {
             let note = "the drives have refused the array's windows, and collect at any time: array.ranges has to be 1 or the \
                         drives' ftl.windows.ranges, and array.window from 1ms to 3600s";
             host.notes.push(note.to_owned());
+        }
+        for note in drives.iter().flat_map(|drive| &drive.report.notes) {
+            if !host.notes.contains(note) {
+                host.notes.push(note.clone());
+            }
         }
         if let Some(array) = &host.array {
             let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();

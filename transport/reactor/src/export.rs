@@ -110,6 +110,18 @@ impl QueueExport {
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
         QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries }
     }
+
+    /// A connection with another number of entries.
+    ///
+    /// # Errors
+    /// That there is no queue pair left, or that the controller does not take so many entries.
+    pub fn connect_with(&self, entries: u32) -> Result<Rc<dyn Drive>, Status> {
+        let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
+        let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), entries)?;
+        // The next connection gets the number when the commands of this one have ended.
+        drive.keep_until_deleted(Box::new(id));
+        Ok(drive)
+    }
 }
 
 impl Export for QueueExport {
@@ -118,11 +130,7 @@ impl Export for QueueExport {
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
-        let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), self.entries)?;
-        // The next connection gets the number when the commands of this one have ended.
-        drive.keep_until_deleted(Box::new(id));
-        Ok(drive)
+        self.connect_with(self.entries)
     }
 
     fn pairs(&self) -> Option<Pairs> {

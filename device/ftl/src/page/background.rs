@@ -4,7 +4,8 @@
 //!
 //! Work is entered when it is asked for, with the time that it is expected to take, counts down when it has begun, and is
 //! corrected between its steps. What it takes is estimated from the mean times of the flash and from counts: a figure costs the same however
-//! much work there is. Only the next batch of a collection is told by the pages that it reads, and by the times of those that it programs. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
+//! much work there is. The next batch of a collection is told by the pages that it reads, and by the times of those that it programs; a program of
+//! the host's data by the times of its pages. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
 //! of its block.
 //!
 //! Left out: waits for channels that are shared, retries, faults, and reads that are let in, all of which a correction
@@ -113,6 +114,37 @@ impl Costs {
         self.program * commands + self.command * u64::from(pages) + self.bus.time_for(bytes)
     }
 
+    /// What the array takes of that.
+    fn array(&self, pages: u32) -> Span {
+        self.program * u64::from(pages.div_ceil(self.word_line))
+    }
+
+    /// Programming these pages one after the other.
+    fn programming_of(&self, geometry: &Geometry, pages: &[PageId]) -> Span {
+        let count = pages.len() as u32;
+        match self.word_line {
+            1 => self.programming(count) - self.array(count) + self.arrays(geometry, pages.iter().copied()),
+            _ => self.programming(count),
+        }
+    }
+
+    /// What the array takes to program pages one after the other.
+    fn arrays(&self, geometry: &Geometry, pages: impl Iterator<Item = PageId>) -> Span {
+        pages.fold(Span::ZERO, |sum, page| sum + self.of_page(geometry, page))
+    }
+
+    fn of_page(&self, geometry: &Geometry, page: PageId) -> Span {
+        self.programs[geometry.page_in_block(page) as usize]
+    }
+
+    /// The array time of a command that programs these pages together: of several planes, the longest.
+    fn together(&self, geometry: &Geometry, pages: &[PageId]) -> Span {
+        match self.word_line {
+            1 => pages.iter().map(|page| self.of_page(geometry, *page)).max().unwrap_or(self.program),
+            _ => self.program,
+        }
+    }
+
     /// Programming `pages` pages of a block, from page `from` on; those of a next block by the mean.
     fn programming_from(&self, from: u32, pages: u32) -> Span {
         let known = self.programs.iter().skip(from as usize).take(pages as usize);
@@ -211,16 +243,19 @@ impl Background {
 
     /// A collection asks for what it holds, for `time`.
     pub(super) fn collection(&self, plane: PlaneId, time: Span) -> Work<'_> {
-        self.enter(plane, self.scheme, time)
+        self.enter(plane, self.scheme, (time, self.costs.program))
     }
 
-    /// A program of the host's data begins.
-    pub(super) fn program(&self, plane: PlaneId, pages: usize) -> Option<Work<'_>> {
-        self.writes_end_in_buffer.then(|| self.enter(plane, GcScheme::Plane, self.costs.programming(pages as u32)))
+    /// A program of the host's data begins, of these pages together.
+    pub(super) fn program(&self, plane: PlaneId, pages: &[PageId]) -> Option<Work<'_>> {
+        let of_array = self.costs.together(&self.geometry, pages);
+        let count = pages.len() as u32;
+        let time = self.costs.programming(count) - self.costs.array(count) + of_array;
+        self.writes_end_in_buffer.then(|| self.enter(plane, GcScheme::Plane, (time, of_array)))
     }
 
-    fn enter(&self, plane: PlaneId, reach: GcScheme, time: Span) -> Work<'_> {
-        let work = Work { of: self, plane, reach, asked: Cell::new(Some(time)) };
+    fn enter(&self, plane: PlaneId, reach: GcScheme, (time, of_array): (Span, Span)) -> Work<'_> {
+        let work = Work { of: self, plane, reach, asked: Cell::new(Some(time)), of_array };
         work.lanes().for_each(|lane| lane.asked.set(lane.asked.get() + time));
         work
     }
@@ -233,6 +268,8 @@ pub(super) struct Work<'a> {
     reach: GcScheme,
     /// What it takes, until it has begun.
     asked: Cell<Option<Span>>,
+    /// Of a program, what its array takes.
+    of_array: Span,
 }
 
 impl<'a> Work<'a> {
@@ -247,14 +284,15 @@ impl<'a> Work<'a> {
     /// A collection has what it holds, and keeps it for these moves and for what comes after them.
     pub(super) fn moves(&self, moves: &Moves, after: Span) {
         let costs = &self.of.costs;
-        let copies = (costs.read + costs.program) * moves.copybacks.len() as u64;
+        let to = moves.copybacks.iter().map(|(_, to)| *to);
+        let copies = costs.read * moves.copybacks.len() as u64 + costs.arrays(&self.of.geometry, to);
         let reads = costs.reading(moves.reads.len() as u32, moves.units.len() as u32);
-        self.expect(copies + reads + costs.programming(moves.targets.len() as u32) + after);
+        self.expect(copies + reads + costs.programming_of(&self.of.geometry, &moves.targets) + after);
     }
 
     /// Its reads are done.
     pub(super) fn has_read(&self, moves: &Moves, after: Span) {
-        self.expect(self.of.costs.programming(moves.targets.len() as u32) + after);
+        self.expect(self.of.costs.programming_of(&self.of.geometry, &moves.targets) + after);
     }
 
     /// It erases its block.
@@ -264,7 +302,7 @@ impl<'a> Work<'a> {
 
     /// A program is in the register, from which it is programmed once the programs before it are.
     pub(super) fn is_loaded(&self) {
-        let (now, program) = (self.of.sim.now(), self.of.costs.program);
+        let (now, program) = (self.of.sim.now(), self.of_array);
         self.begin(|lane| if lane.begun.get() > 0 { lane.ends.get().max(now) + program } else { now + program });
     }
 

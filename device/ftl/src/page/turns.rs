@@ -40,7 +40,7 @@ pub(super) struct Turns {
     /// Free blocks of a plane that its collector keeps at any time.
     free_blocks: u32,
     /// Those beyond them that a collection in a window works up to: what hosts have taken between two windows, or half of what it
-    /// was before. It begins with one: a drive that knows nothing of its hosts does not collect ahead.
+    /// was before. It begins with one: nothing is known of hosts.
     learned: u32,
     /// And at the most.
     most: u32,

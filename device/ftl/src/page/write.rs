@@ -344,7 +344,7 @@ impl PageFtl {
         let image = self.state.borrow_mut().image(job);
         let who = self.config.priority.who(cause::HOST_WRITE);
         let plane = self.media.geometry().plane_of(self.media.geometry().block_of(job.pages[0]));
-        let work = self.background.program(plane, job.pages.len());
+        let work = self.background.program(plane, &job.pages);
         let loaded = |breakdown: &Breakdown| {
             work.iter().for_each(Work::is_loaded);
             let watchers = self.state.borrow_mut().buffer.loaded(&job.slots);

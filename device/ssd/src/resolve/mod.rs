@@ -366,6 +366,11 @@ impl Resolved {
         self.controller.windows
     }
 
+    /// Commands in work at a time.
+    pub fn command_slots(&self) -> u32 {
+        self.keys.controller.command_slots.unwrap_or(1)
+    }
+
     /// Whether reads with the preempt flag are let into collections, and others are not.
     pub fn lets_urgent_reads_in(&self) -> bool {
         self.keys.ftl.gc.preempt_on_request.unwrap_or(false)

@@ -18,6 +18,9 @@ use crate::level::{Kind, Shape};
 use crate::member::Member;
 use crate::write::{SubWrite, SubWrites};
 
+/// Records are looked for with chunks of up to 2 to the power of this in bytes: 32 MiB, the longest transfer of a drive.
+const LARGEST_CHUNK: u32 = 25;
+
 /// A part of a journalled write that is whole: its slot, and its data.
 type Part = (Slot, Vec<u8>);
 
@@ -62,6 +65,21 @@ impl Array {
         let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
         array.core().record_state().await;
         Ok(array)
+    }
+
+    /// Whether a drive has records of an array, of any size of chunks.
+    pub async fn has_records(sim: &Sim, config: &Config, members: &[Member]) -> bool {
+        let issuer = Issuer::new(sim);
+        let sizes = (9..=LARGEST_CHUNK).map(|shift| 1 << shift);
+        for chunk in std::iter::once(config.chunk).chain(sizes) {
+            let Ok(form) = form_of(members, chunk) else { continue };
+            for member in members.iter().filter(|member| member.io.info().keeps_data) {
+                if Found::on(&issuer, &*member.io, &form).await.record.is_some() {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Opens an array that was made on these drives, in any order: what a crash left half-written is made consistent, drives that

@@ -28,8 +28,12 @@ struct Held {
 
 impl Held {
     fn fail_one(&self) {
+        self.end_one(Status::WRITE_FAULT);
+    }
+
+    fn end_one(&self, status: Status) {
         let io = self.writes.borrow_mut().remove(0);
-        io.token.complete(Completion::of(Status::WRITE_FAULT));
+        io.token.complete(Completion::of(status));
     }
 
     fn reject_one(&self) {
@@ -230,6 +234,49 @@ fn a_drive_that_answers_busy_after_a_spare_has_taken_its_place_is_not_asked_agai
             assert_eq!(read.await, [1; 4_096]);
             assert_eq!((drives[0].reads.borrow().len(), array.missing().len()), (0, 0));
             assert_eq!(array.scrub().await.mismatches, 0);
+        })
+        .unwrap();
+}
+
+#[test]
+fn nothing_is_put_together_from_a_stripe_whose_write_was_interrupted() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives: Vec<Rc<Held>> = (0..3).map(|number| held(&sim, number)).collect();
+    let members = drives.iter().map(|drive| member(drive.clone())).collect();
+    executor
+        .block_on(async {
+            let issuer = Issuer::new(&sim);
+            let array = Array::new(&sim, shape("raid5:3"), config(&SETTINGS), members).unwrap();
+            for (slba, byte) in [(0, 1), (16, 2)] {
+                assert!(write(&issuer, &array, slba, 16, byte).await.is_success());
+            }
+            // The new parity is in place, the new data is not.
+            drives[0].holds.set(true);
+            let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 16);
+            let sent = issuer.execute(&*array, entry, HostMem::from_bytes(&[3; 16 * 512]));
+            while drives[0].writes.borrow().is_empty() {
+                sim.sleep(Span::from_us(10)).await;
+            }
+            sim.sleep(Span::from_ms(5)).await;
+            drives[0].end_one(Status::ABORTED_POWER_LOSS);
+            assert_eq!(sent.await.status, Status::ABORTED_POWER_LOSS);
+            drives[0].holds.set(false);
+            let read_beside_busy = async |byte: u8, is_asked: bool| {
+                drives[1].is_busy.set(true);
+                let (mem, entry) = (HostMem::zeroed(4_096), SubmissionEntry::blocks(IoOpcode::READ, 1, 16, 8));
+                let sent = issuer.execute(&*array, entry, mem.clone());
+                sim.sleep(Span::from_ms(1)).await;
+                assert_eq!(drives[1].reads.borrow().len(), 1);
+                drives[1].reject_one();
+                assert_eq!(sent.await.status, Status::SUCCESS);
+                assert!(mem.to_vec().iter().all(|read| *read == byte));
+                assert_eq!(array.stats().reconstructions > 0, is_asked);
+            };
+            read_beside_busy(2, false).await;
+            drives[1].is_busy.set(false);
+            assert_eq!(array.scrub().await.mismatches, 1);
+            read_beside_busy(2, true).await;
         })
         .unwrap();
 }

@@ -86,6 +86,9 @@ fn waits(report: &Value, way: &str) -> Option<Sentence> {
         true => (cite.number(&format!("latency_us.{way}.mean"))?, format!("breakdown_us.{way}")),
         false => (cite.number(&format!("{place}.mean_us"))?, format!("{place}.breakdown_us")),
     };
+    if mean <= 0.0 {
+        return None;
+    }
     let parts = parts(at(report, &breakdown)?);
     let told: Vec<String> = parts
         .iter()

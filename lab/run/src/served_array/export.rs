@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_controller::{Forward, NvmeController};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
-use nandscape_host_array::Array;
+use nandscape_host_array::{Array, WindowMode};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport, Source};
 use nandscape_wire_nvme::Status;
 
@@ -146,6 +146,8 @@ impl Export for ArrayExport {
             ("array_rebuilt_ratio", rebuilt),
             ("array_lost", f64::from(u8::from(self.array.is_lost()))),
         ]);
+        let is_refused = self.array.config().window_mode() != WindowMode::None && self.array.window().is_none();
+        counters.insert("array_windows_refused", f64::from(u8::from(is_refused)));
         counters.extend(self.array.window().map(|window| ("array_window_ms", window.as_us() / 1e3)));
         counters
     }

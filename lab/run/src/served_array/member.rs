@@ -112,7 +112,11 @@ impl Under {
             Place::Here(export) => {
                 let refused = |status: nandscape_wire_nvme::Status| format!("drive {}: {}", self.name, status.name());
                 let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, ADMIN_ENTRIES);
-                (export.connect().map_err(refused)?, Some(export.connect().map_err(refused)?), admin.map_err(refused)?)
+                (
+                    export.connect_for_writes().map_err(refused)?,
+                    Some(export.connect().map_err(refused)?),
+                    admin.map_err(refused)?,
+                )
             }
             Place::Elsewhere(far) => (far.clone(), None, Rc::new(FarAdmin::of(far))),
         };

@@ -42,8 +42,13 @@ pub(super) async fn open(
     let has_records = config.journal != JournalMode::None;
     match opening {
         Opening::ForNow => Array::new(&sim, shape, config, members).map_err(told),
-        // Without records an array is what its drives are.
-        Opening::Again if !has_records => Array::new(&sim, shape, config, members).map_err(told),
+        // Without records an array is what its drives are. One that has some would lose what they say.
+        Opening::Again if !has_records => match Array::has_records(&sim, &config, &members).await {
+            true => Err("the drives have records of an array, which array.journal=none would overlook: which members are missing, how large \
+                         chunks are; leave it out to open that array, or give --array-create to empty the drives"
+                .to_owned()),
+            false => Array::new(&sim, shape, config, members).map_err(told),
+        },
         Opening::New | Opening::Anew => Array::create(&sim, shape, config, members).await.map_err(told),
         Opening::Again => {
             let array = Array::open(&sim, config, members).await.map_err(told)?;

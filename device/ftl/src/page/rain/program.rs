@@ -80,7 +80,8 @@ impl PageFtl {
             false => None,
         };
         let page = program.page;
-        let work = self.background.program(self.media.geometry().plane_of(self.media.geometry().block_of(page)), 1);
+        let work =
+            self.background.program(self.media.geometry().plane_of(self.media.geometry().block_of(page)), &[page]);
         let loaded = |_: &Breakdown| work.iter().for_each(Work::is_loaded);
         let ended = self.media.program_together(&[page], &image, who, &mut breakdown, loaded).await;
         drop(counted);
