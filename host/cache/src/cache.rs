@@ -99,11 +99,14 @@ impl Cache {
         if info.metadata_bytes > 0 {
             return bad(format!("blocks with {} bytes of metadata; blocks without are possible", info.metadata_bytes));
         }
-        if lba_bytes == 0 || PAGE % lba_bytes != 0 {
+        if !PAGE.is_multiple_of(lba_bytes) {
             return bad(format!("blocks of {lba_bytes} bytes; sizes that divide a page of {PAGE} bytes are possible"));
         }
         if u64::from(info.max_blocks) * lba_bytes < PAGE {
-            return bad(format!("commands of {} blocks at the most; a page of {PAGE} bytes is possible", info.max_blocks));
+            return bad(format!(
+                "commands of {} blocks at the most; a page of {PAGE} bytes is possible",
+                info.max_blocks
+            ));
         }
         let pages = Pages::new(config.pages(), config.replacement);
         Ok(Rc::new_cyclic(|me| Cache {
@@ -372,8 +375,7 @@ impl Cache {
         self.loads.borrow_mut().forget(all);
         self.writes.borrow_mut().begin(pages.clone());
         let keeps = IoOpcode(io.command.opcode) == IoOpcode::WRITE;
-        let flight =
-            Flight::Write { token: io.token, pages, extent: extent.filter(|_| keeps), mem: io.mem.clone() };
+        let flight = Flight::Write { token: io.token, pages, extent: extent.filter(|_| keeps), mem: io.mem.clone() };
         self.send(io.command, io.mem, flight);
     }
 

@@ -79,13 +79,11 @@ impl Config {
             "cache.memory" => {
                 let bytes = value.parse::<Bytes>().ok().map(|bytes| bytes.0);
                 let valid = "a size of a page (4KiB) to 1TiB is";
-                self.memory =
-                    bytes.filter(|bytes| (PAGE..=MOST).contains(bytes)).ok_or_else(|| wrong(valid))?;
+                self.memory = bytes.filter(|bytes| (PAGE..=MOST).contains(bytes)).ok_or_else(|| wrong(valid))?;
             }
             "cache.replacement" => {
                 let names = ReplacementKind::ALL.map(|(name, _)| name).join(", ");
-                self.replacement =
-                    ReplacementKind::named(value).ok_or_else(|| wrong(&format!("valid are {names}")))?;
+                self.replacement = ReplacementKind::named(value).ok_or_else(|| wrong(&format!("valid are {names}")))?;
             }
             "cache.hit" => self.hit = time()?,
             "cache.load_rejected" => self.load_rejected = yes()?,

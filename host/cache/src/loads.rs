@@ -22,7 +22,13 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn new(sim: &Sim, pages: RangeInclusive<u64>, mem: HostMem, until: Option<Time>, has_deadline: bool) -> Rc<Load> {
+    pub(crate) fn new(
+        sim: &Sim,
+        pages: RangeInclusive<u64>,
+        mem: HostMem,
+        until: Option<Time>,
+        has_deadline: bool,
+    ) -> Rc<Load> {
         Rc::new(Load { pages, mem, until, has_deadline, ended: RefCell::default(), told: Signal::new(sim) })
     }
 

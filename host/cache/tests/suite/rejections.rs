@@ -55,8 +55,7 @@ fn those_who_want_the_same_page_wait_for_one_read() {
         .block_on(async {
             let (cache, _) = cache(&sim, &profile, &[]);
             let issuer = Issuer::new(&sim);
-            let reads: Vec<_> =
-                (0..8).map(|_| issuer.execute(&*cache, read(9, 0), HostMem::zeroed(4_096))).collect();
+            let reads: Vec<_> = (0..8).map(|_| issuer.execute(&*cache, read(9, 0), HostMem::zeroed(4_096))).collect();
             for read in reads {
                 assert!(read.await.status.is_success());
             }
