@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_disk::{DiskSpec, Seek, Shingled, ShingledSpec};
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::conformance::{self, Subject};
 use nandscape_drive::shingle::{CleaningStep, CleaningWatch, ShingleMap};
-use nandscape_drive::{HostMem, Issuer};
+use nandscape_drive::{HostMem, Issuer, Stage};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
@@ -77,8 +78,13 @@ fn an_idle_disk_cleans_and_a_read_that_comes_then_waits_for_the_band() {
             assert_eq!(notes.0.borrow().0, [steps]);
             let (begun, read) = (sim.now(), SubmissionEntry::blocks(IoOpcode::READ, 1, 9_000, 8));
             let mem = HostMem::zeroed(4_096);
-            assert!(issuer.execute(&*disk, read, mem.clone()).await.status.is_success());
-            assert!(sim.now() - begun > Span::from_ms(20), "{}", sim.now() - begun);
+            let ended = issuer.execute(&*disk, read, mem.clone()).await;
+            let took = sim.now() - begun;
+            assert!(ended.status.is_success() && took > Span::from_ms(20), "{took}");
+            // It waited for the cleaning alone.
+            let waited = ended.breakdown.stage(Stage::Queue);
+            assert!(ended.breakdown.total() == took && waited > Span::from_ms(15), "{waited} of {took}");
+            assert_eq!(ended.breakdown.waited(Stage::Queue, cause::GC), waited);
             assert_eq!((disk.cleanings().bands, disk.cleanings().forced), (1, 0));
             assert_eq!(mem.to_vec(), [9_000_u64 as u8 | 1; 4_096]);
             sim.sleep(Span::from_s(1)).await;

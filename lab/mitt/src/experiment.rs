@@ -87,7 +87,6 @@ pub fn experiment(of: &Experiment, begins: &mut dyn FnMut(&str)) -> Result<Repor
     Ok(Report { runs, right, deadline, hedge })
 }
 
-/// The number of runs.
 impl Experiment {
     /// Runs in all.
     pub fn runs(&self) -> usize {

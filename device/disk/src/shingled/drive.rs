@@ -1,8 +1,8 @@
 //! The drive: commands one at a time, in order of arrival. A write goes to the media cache; when that has no room, bands are cleaned first.
 //! When no command has come for some time, bands are cleaned until one comes or the cache holds nothing that is newest.
 //!
-//! Every access to the platters has the overhead of the controller. In a command's [`Breakdown`], a wait for a cleaning that its own write
-//! needs is `queue`, as is the time behind other commands.
+//! Every access to the platters has the overhead of the controller. In a command's [`Breakdown`], `queue` is the time behind other commands,
+//! and behind cleanings ([`cause::GC`]), be it one that the command's own write needs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -40,12 +40,21 @@ pub struct Shingled {
     mechanics: RefCell<Mechanics>,
     data: RefCell<Data>,
     log: RefCell<Log>,
-    queue: RefCell<VecDeque<(Io, Time)>>,
+    queue: RefCell<VecDeque<Waiting>>,
     came: Signal,
     /// When the last command ended.
     idle_since: Cell<Time>,
     watch: RefCell<Option<Rc<dyn CleaningWatch>>>,
     cleanings: Cell<Cleanings>,
+    /// Since when a band is being cleaned.
+    cleans_since: Cell<Option<Time>>,
+}
+
+struct Waiting {
+    io: Io,
+    arrived: Time,
+    /// Time that cleanings had taken by then.
+    cleaned: Span,
 }
 
 impl Shingled {
@@ -65,6 +74,7 @@ impl Shingled {
             idle_since: Cell::new(sim.now()),
             watch: RefCell::default(),
             cleanings: Cell::default(),
+            cleans_since: Cell::new(None),
             spec: spec.clone(),
         });
         sim.spawn(disk.clone().serve_in_turn());
@@ -90,8 +100,8 @@ impl Shingled {
         loop {
             let next = self.queue.borrow_mut().pop_front();
             match next {
-                Some((io, arrived)) => {
-                    self.serve(io, arrived).await;
+                Some(waiting) => {
+                    self.serve(waiting).await;
                     self.idle_since.set(self.sim.now());
                 }
                 None if self.log.borrow().is_empty() => self.came.changed().await,
@@ -115,16 +125,13 @@ impl Shingled {
         self.came.changed().await;
     }
 
-    async fn serve(&self, io: Io, arrived: Time) {
+    async fn serve(&self, Waiting { io, arrived, cleaned }: Waiting) {
         let mut breakdown = Breakdown::new();
         let command = Command::parse(&io, &self.info());
         if let Ok(Command::Write(extent)) = &command {
             self.make_room(extent.blocks.into()).await;
         }
-        let waited = self.sim.now() - arrived;
-        if !waited.is_zero() {
-            breakdown.waits(Stage::Queue).add(cause::HOST_READ, waited);
-        }
+        self.waited(arrived, cleaned, &mut breakdown);
         let mut status = match command {
             Ok(command) => self.execute(command, &io.mem, &mut breakdown).await,
             Err(status) => {
@@ -136,6 +143,22 @@ impl Shingled {
             status = Status::DATA_TRANSFER_ERROR;
         }
         io.token.complete(Completion { breakdown, ..Completion::of(status) });
+    }
+
+    /// Time that cleanings have taken so far.
+    fn cleaned(&self) -> Span {
+        let under_way = self.cleans_since.get().map_or(Span::ZERO, |since| self.sim.now() - since);
+        self.cleanings.get().took + under_way
+    }
+
+    /// A command has waited, for cleanings and for others.
+    fn waited(&self, arrived: Time, cleaned: Span, breakdown: &mut Breakdown) {
+        let (waited, by_cleanings) = (self.sim.now() - arrived, self.cleaned() - cleaned);
+        for (cause, span) in [(cause::GC, by_cleanings), (cause::HOST_READ, waited.saturating_sub(by_cleanings))] {
+            if !span.is_zero() {
+                breakdown.waits(Stage::Queue).add(cause, span);
+            }
+        }
     }
 
     async fn overhead(&self, breakdown: &mut Breakdown) {
@@ -186,12 +209,9 @@ impl Shingled {
         let end = extent.slba + u64::from(extent.blocks);
         for slba in (extent.slba..end).step_by(MOST as usize) {
             let blocks = u64::from(MOST).min(end - slba);
-            let begun = self.sim.now();
+            let (begun, cleaned) = (self.sim.now(), self.cleaned());
             self.make_room(blocks).await;
-            let waited = self.sim.now() - begun;
-            if !waited.is_zero() {
-                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, waited);
-            }
+            self.waited(begun, cleaned, breakdown);
             self.write(Extent { slba, blocks: blocks as u32 }, &HostMem::none(), breakdown).await;
         }
     }
@@ -222,6 +242,7 @@ impl Shingled {
         let band = oldest / self.spec.band_sectors();
         let steps = self.steps(band);
         let (begun, watch) = (self.sim.now(), self.watch.borrow().clone());
+        self.cleans_since.set(Some(begun));
         if let Some(watch) = &watch {
             watch.began(&steps);
         }
@@ -233,6 +254,7 @@ impl Shingled {
             }
         }
         self.log.borrow_mut().remove(self.range(band));
+        self.cleans_since.set(None);
         let mut cleanings = self.cleanings.get();
         cleanings.bands += 1;
         cleanings.forced += u64::from(is_forced);
@@ -297,20 +319,17 @@ impl Drive for Shingled {
     }
 
     fn submit(&self, io: Io) {
-        self.queue.borrow_mut().push_back((io, self.sim.now()));
+        self.queue.borrow_mut().push_back(Waiting { io, arrived: self.sim.now(), cleaned: self.cleaned() });
         self.came.notify();
     }
 
     fn cancel(&self, command: CommandRef) -> bool {
         let mut queue = self.queue.borrow_mut();
-        let found = queue.iter().position(|(io, _)| io.token.is_of(command));
-        let Some((io, arrived)) = found.and_then(|at| queue.remove(at)) else { return false };
+        let found = queue.iter().position(|waiting| waiting.io.token.is_of(command));
+        let Some(Waiting { io, arrived, cleaned }) = found.and_then(|at| queue.remove(at)) else { return false };
         drop(queue);
         let mut completion = Completion::of(Status::ABORT_REQUESTED);
-        let waited = self.sim.now() - arrived;
-        if !waited.is_zero() {
-            completion.breakdown.waits(Stage::Queue).add(cause::HOST_READ, waited);
-        }
+        self.waited(arrived, cleaned, &mut completion.breakdown);
         io.token.complete(completion);
         true
     }
