@@ -40,7 +40,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     clock: Clock::Wall,
     parameters: &[
         mitt::DRIVE,
-        Parameter { what: "reads", value: "of 4 KiB, at random places", source: "Li 2020, 3.1.7: a 4 KiB read" },
+        Parameter { what: "reads", value: "of 4 KiB, at random places of the 16 MiB that hold data", source: "Li 2020, 3.1.7: a 4 KiB read" },
     ],
     choices: &[
         Choice {
