@@ -279,7 +279,9 @@ mod tests {
             parts.iter_mut().for_each(|part| part.record(Span::from_ns(if *pending == 4_096 { last } else { first })));
         }
         let mut idle = idle::Idle::default();
-        [&mut idle.alone, &mut idle.told].map(|late| late.record(Span::from_ns(100)));
+        for late in [&mut idle.alone, &mut idle.told] {
+            late.record(Span::from_ns(100));
+        }
         let figures = figures(&times, &idle).unwrap();
         judge(&Results(vec![(TURNS.to_owned(), figures)])).unwrap().verdict().0
     }
