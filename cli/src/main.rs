@@ -21,6 +21,7 @@ mod inspect_ox;
 mod inspect_state;
 mod kv;
 mod lab;
+mod mitt;
 mod numbers;
 mod output;
 mod progress;
@@ -86,6 +87,8 @@ enum Command {
     Guest(Box<guest::GuestArgs>),
     /// A replicated key-value store on drives, whose clients evade noisy neighbours
     Kv(Box<kv::KvArgs>),
+    /// Fail fast where a page cache, a shingled disk, a shared core or a runtime is busy
+    Mitt(Box<mitt::MittArgs>),
     /// YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive
     Ycsb(Box<ycsb::YcsbArgs>),
     /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units
@@ -131,6 +134,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Fsck(args) => fsck::run(&args),
         Command::Kv(args) => kv::run(&args),
+        Command::Mitt(args) => mitt::run(&args),
         Command::Ycsb(args) => ycsb::run(&args),
         Command::Fox(args) => fox::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -9,6 +9,7 @@
 //! | `drive` | the `Drive` trait |
 //! | `command` | commands to drives that are no controllers, checked |
 //! | `flash` | what a host that manages flash is told of it |
+//! | `shingle` | the same of a shingled disk |
 //! | `controller` | the `Controller` trait |
 //! | `subsystem` | the `Subsystem` trait: several controllers of one drive |
 //! | `block_sizes` | bytes of a logical block of each namespace |
@@ -41,6 +42,7 @@ pub mod parity;
 pub mod queue_drive;
 pub mod queue_memory;
 pub mod ring;
+pub mod shingle;
 pub mod subsystem;
 pub mod testing;
 

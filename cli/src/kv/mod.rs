@@ -7,8 +7,8 @@ mod demo;
 #[cfg(target_os = "linux")]
 mod serve;
 mod sim;
-mod table;
-mod words;
+pub(crate) mod table;
+pub(crate) mod words;
 
 use clap::{Args, Subcommand};
 

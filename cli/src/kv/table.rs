@@ -11,7 +11,7 @@ const QUANTILES: [(f64, &str, &str); 5] =
     [(0.5, "p50", "p50"), (0.9, "p90", "p90"), (0.95, "p95", "p95"), (0.99, "p99", "p99"), (0.999, "p99.9", "p99_9")];
 
 /// Runs by their names, as a table.
-pub(super) fn text(runs: &[(String, Outcome)], gets: u64) -> String {
+pub(crate) fn text(runs: &[(String, Outcome)], gets: u64) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
     let head = ["latency, us", "count", "mean"].into_iter().chain(QUANTILES.map(|(_, name, _)| name));
@@ -39,7 +39,7 @@ fn figures(latency: &Histogram) -> Value {
 }
 
 /// Runs by their names, as JSON.
-pub(super) fn json(runs: &[(String, Outcome)]) -> Value {
+pub(crate) fn json(runs: &[(String, Outcome)]) -> Value {
     let run = |(name, outcome): &(String, Outcome)| {
         json!({
             "policy": name,

@@ -39,14 +39,14 @@ pub(super) fn count<const LEAST: usize, const MOST: usize>(text: &str) -> Result
 }
 
 /// A time above zero.
-pub(super) fn time(text: &str) -> Result<Span, String> {
+pub(crate) fn time(text: &str) -> Result<Span, String> {
     let span: Span = text.parse().map_err(|_| format!("{text:?} is no time; one such as 300us or 2ms is valid"))?;
     if span.is_zero() { Err("a time above zero is valid".to_owned()) } else { Ok(span) }
 }
 
 /// A time, or the 95th percentile of Base.
 #[derive(Copy, Clone, Debug)]
-pub(super) enum TimeArg {
+pub(crate) enum TimeArg {
     P95,
     Given(Span),
 }
@@ -73,7 +73,7 @@ impl TimeArg {
 }
 
 /// The name of a policy.
-pub(super) fn policy(text: &str) -> Result<String, String> {
+pub(crate) fn policy(text: &str) -> Result<String, String> {
     match NAMES.contains(&text) {
         true => Ok(text.to_owned()),
         false => Err(format!("{text:?} is no policy; {} are", NAMES.join(", "))),

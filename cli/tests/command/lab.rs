@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 42] = [
+const CLAIMS: [&str; 43] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -31,6 +31,7 @@ const CLAIMS: [&str; 42] = [
     "ttflash-filebench",
     "ttflash-arithmetic",
     "ttflash-wear",
+    "mitt-cost",
     "mitt-accuracy",
     "mitt-micro",
     "mitt-vs-others",

@@ -14,6 +14,7 @@
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
 //! | `ycsb` | YCSB on a log-structured store, conventional and offloaded |
+//! | `mitt` | failing fast beyond drives |
 //! | `zones` | resets and finishes of drives with zones |
 //! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
@@ -45,6 +46,7 @@ mod help;
 mod interrupt;
 mod lab;
 mod meaning;
+mod mitt;
 mod pages;
 mod partitioning;
 mod pressure;

@@ -6,6 +6,7 @@
 //! | `mechanics` | where the arm is, where the platters are, and how long a command takes |
 //! | `data` | the contents |
 //! | `disk` | the drive: commands one at a time, in order of arrival |
+//! | `shingled` | a disk whose tracks overlap: a media cache, and bands that are cleaned |
 //!
 //! A disk has one arm, so it serves one command at a time. The platters turn all the time: how long a command waits for its first sector
 //! depends on when it comes, and a host that does not see the platters cannot know it.
@@ -17,7 +18,9 @@
 mod data;
 mod disk;
 mod mechanics;
+mod shingled;
 mod spec;
 
 pub use disk::{Counters, Disk};
+pub use shingled::{Cleanings, Shingled, ShingledSpec};
 pub use spec::{DiskSpec, Seek, SpecError};

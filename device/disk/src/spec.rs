@@ -41,8 +41,8 @@ pub struct DiskSpec {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("disk: {field}: {problem}")]
 pub struct SpecError {
-    field: &'static str,
-    problem: String,
+    pub(crate) field: &'static str,
+    pub(crate) problem: String,
 }
 
 impl DiskSpec {

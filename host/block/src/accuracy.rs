@@ -52,7 +52,7 @@ impl Default for Accuracy {
 
 impl Accuracy {
     /// A read with a deadline has ended.
-    pub(crate) fn compare(&mut self, predicted: Span, took: Span, deadline: Span) {
+    pub fn compare(&mut self, predicted: Span, took: Span, deadline: Span) {
         self.compared += 1;
         let off = predicted.saturating_sub(took).max(took.saturating_sub(predicted));
         match took > predicted {
@@ -65,6 +65,21 @@ impl Accuracy {
             _ => return,
         }
         self.wrong.record(off);
+    }
+
+    /// Adds what another one has counted.
+    pub fn merge(&mut self, other: &Accuracy) {
+        self.reads += other.reads;
+        self.judged += other.judged;
+        self.rejected += other.rejected;
+        self.cancelled += other.cancelled;
+        self.attached += other.attached;
+        self.false_positives += other.false_positives;
+        self.false_negatives += other.false_negatives;
+        self.compared += other.compared;
+        self.longer.merge(&other.longer);
+        self.shorter.merge(&other.shorter);
+        self.wrong.merge(&other.wrong);
     }
 
     /// The share of the reads compared that the prediction was wrong about; 0 without any.
@@ -88,5 +103,8 @@ mod tests {
         assert_eq!((accuracy.longer.count(), accuracy.shorter.count(), accuracy.wrong.count()), (3, 1, 2));
         assert!((accuracy.inaccuracy() - 0.5).abs() < 1e-9);
         assert_eq!(Accuracy::default().inaccuracy(), 0.0);
+        let mut both = accuracy.clone();
+        both.merge(&accuracy);
+        assert_eq!((both.compared, both.wrong.count(), both.inaccuracy()), (8, 4, accuracy.inaccuracy()));
     }
 }

@@ -18,16 +18,19 @@ pub enum PredictorKind {
     NoopDisk,
     /// [`MittCfq`](crate::predictor::MittCfq).
     CfqDisk,
+    /// [`MittSmr`](crate::predictor::MittSmr).
+    SmrDisk,
 }
 
 impl PredictorKind {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, PredictorKind); 5] = [
+    pub const ALL: [(&str, PredictorKind); 6] = [
         ("none", PredictorKind::None),
         ("told", PredictorKind::Told),
         ("ssd", PredictorKind::Ssd),
         ("noop-disk", PredictorKind::NoopDisk),
         ("cfq-disk", PredictorKind::CfqDisk),
+        ("smr-disk", PredictorKind::SmrDisk),
     ];
 
     /// The name.
@@ -98,7 +101,7 @@ impl Config {
     /// The keys, with a line on each.
     pub const KEYS: [(&str, &str); 12] = [
         ("block.scheduler", "which command goes to the drive next: noop, ssd or cfq"),
-        ("block.predictor", "how long reads take: none, told, ssd, noop-disk or cfq-disk"),
+        ("block.predictor", "how long reads take: none, told, ssd, noop-disk, cfq-disk or smr-disk"),
         ("block.deadline", "the deadline of reads that carry none, such as 2ms; 0 is none"),
         ("block.hop", "by how much a read may be late before it is rejected, such as 300us"),
         ("block.depth", "commands at the drive at a time; 0 is no limit"),
@@ -167,7 +170,7 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let bad = |key: &str, problem: String| Err(ConfigError { key: key.to_owned(), problem });
         let scheduler = match self.predictor {
-            PredictorKind::NoopDisk => SchedulerKind::Noop,
+            PredictorKind::NoopDisk | PredictorKind::SmrDisk => SchedulerKind::Noop,
             PredictorKind::CfqDisk => SchedulerKind::Cfq,
             PredictorKind::None | PredictorKind::Told | PredictorKind::Ssd => self.scheduler,
         };
@@ -223,7 +226,7 @@ mod tests {
         assert_eq!((config.depth, config.predict_only), (8, true));
         for (change, problem) in [
             ("block.scheduler=bfq", "valid are noop"),
-            ("block.predictor=x", "valid are none, told, ssd, noop-disk, cfq-disk"),
+            ("block.predictor=x", "valid are none, told, ssd, noop-disk, cfq-disk, smr-disk"),
             ("block.slice=0", "from 1us on"),
             ("block.deadline=soon", "a time such as"),
             ("block.deadline=999999h", "a time such as"),

@@ -106,6 +106,13 @@ impl BlockLayer {
         self.judge(&request, &predictor.predict(&request, arrived))
     }
 
+    /// How long a read would take if it was submitted now; `None` where nothing is predicted.
+    pub fn predict(&self, slba: u64, blocks: u32) -> Option<Prediction> {
+        let arrived = self.sim.now();
+        let request = Request { is_read: true, slba, blocks, class: 0, tenant: 0, deadline: None, arrived };
+        Some(self.predictor.as_ref()?.predict(&request, arrived))
+    }
+
     fn judge(&self, request: &Request, prediction: &Prediction) -> Result<(), Busy> {
         let Some(deadline) = request.deadline else { return Ok(()) };
         match prediction.latency > deadline + self.config.hop {

@@ -27,7 +27,7 @@ pub mod cpu;
 pub mod network;
 pub mod noise;
 pub mod policy;
-mod race;
+pub mod race;
 pub mod ring;
 pub mod server;
 pub mod store;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// The result of `first`, unless `second` ends before it. If both have ended, `first` counts.
-pub(crate) async fn race<F: Future + Unpin>(first: &mut F, second: impl Future<Output = ()>) -> Option<F::Output> {
+pub async fn race<F: Future + Unpin>(first: &mut F, second: impl Future<Output = ()>) -> Option<F::Output> {
     let mut second = pin!(second);
     let mut first = pin!(first);
     std::future::poll_fn(|context| match first.as_mut().poll(context) {

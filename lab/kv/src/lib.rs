@@ -20,7 +20,8 @@ mod place;
 mod simulated;
 mod spec;
 
-pub use load::Load;
+pub use load::{Load, key, measure};
 pub use outcome::Outcome;
-pub use simulated::{RunError, run};
+pub use place::segment_bytes;
+pub use simulated::{RunError, fill, run};
 pub use spec::{Processors, Spec};

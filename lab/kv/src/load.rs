@@ -35,7 +35,7 @@ impl Default for Load {
 }
 
 /// The name of a record.
-pub(crate) fn key(number: u64) -> Vec<u8> {
+pub fn key(number: u64) -> Vec<u8> {
     format!("user{number:010}").into_bytes()
 }
 
@@ -106,8 +106,8 @@ pub(crate) async fn put_all(sim: &Sim, clients: &[Rc<Client>], load: &Load) -> R
     problem.take().map_or(Ok(()), Err)
 }
 
-/// Runs the gets.
-pub(crate) async fn measure(
+/// Runs the gets of clients, each with the policy in its place.
+pub async fn measure(
     sim: &Sim,
     clients: Vec<Rc<Client>>,
     policies: &[Rc<dyn Policy>],

@@ -13,7 +13,7 @@ pub(crate) fn halves(drive: &Rc<dyn Drive>) -> (Extent, Extent) {
 }
 
 /// Bytes of a segment: a sixty-fourth of a small store, a MiB at the least.
-pub(crate) fn segment_bytes(extent: &Extent, info: &DriveInfo) -> u32 {
+pub fn segment_bytes(extent: &Extent, info: &DriveInfo) -> u32 {
     let bytes = extent.blocks.saturating_mul(info.lba_bytes.into()) / 64;
     (bytes.min(SEGMENT_BYTES.into()) as u32).next_power_of_two().clamp(1 << 20, SEGMENT_BYTES)
 }

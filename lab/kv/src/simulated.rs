@@ -17,7 +17,7 @@ use nandscape_lab_run::{Rig, RigDrive, Wanted};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Stalled};
 
-use crate::load::{key, measure};
+use crate::load::{Load, key, measure};
 use crate::outcome::Outcome;
 use crate::place::{halves, segment_bytes};
 use crate::spec::{Processors, Spec};
@@ -127,7 +127,7 @@ async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Se
         net.start(number, Rc::new(Server::new(sim, store.clone(), cpu, spec.server)));
         stores.push(store);
     }
-    load(spec, sim, &stores).await?;
+    fill(sim, &stores, &spec.load, spec.replicas).await?;
     for (number, pattern) in spec.noise.iter().enumerate().take(spec.servers) {
         let Some(pattern) = pattern else { continue };
         let (_, extent) = halves(&drives[number][1]);
@@ -174,20 +174,22 @@ async fn store(sim: &Sim, server: usize, drive: &Rc<dyn Drive>) -> Result<Store,
 }
 
 /// Puts all values, at each server on its own, and waits until the drives have nothing left to write.
-async fn load(spec: &Spec, sim: &Sim, stores: &[Rc<Store>]) -> Result<(), RunError> {
-    let ring = Rc::new(Ring::new(spec.servers));
+///
+/// # Errors
+/// When one of them cannot be put.
+pub async fn fill(sim: &Sim, stores: &[Rc<Store>], load: &Load, replicas: usize) -> Result<(), PutError> {
+    let ring = Rc::new(Ring::new(stores.len()));
     let (left, ended) = (Rc::new(Cell::new(0)), Rc::new(Signal::new(sim)));
     let problem: Rc<RefCell<Option<PutError>>> = Rc::default();
-    let value: Rc<[u8]> = vec![7; spec.load.value_bytes].into();
+    let value: Rc<[u8]> = vec![7; load.value_bytes].into();
     for lane in 0..LOADERS {
         left.set(left.get() + 1);
         let (left, ended, problem) = (left.clone(), ended.clone(), problem.clone());
-        let (ring, stores, value, spec) =
-            (ring.clone(), stores.to_vec(), value.clone(), (spec.load.records, spec.replicas));
+        let (ring, stores, value, records) = (ring.clone(), stores.to_vec(), value.clone(), load.records);
         sim.spawn(async move {
-            for number in (lane..spec.0).step_by(LOADERS as usize) {
+            for number in (lane..records).step_by(LOADERS as usize) {
                 let key = key(number);
-                for server in ring.replicas(&key, spec.1) {
+                for server in ring.replicas(&key, replicas) {
                     if problem.borrow().is_some() {
                         break;
                     }
@@ -204,5 +206,5 @@ async fn load(spec: &Spec, sim: &Sim, stores: &[Rc<Store>]) -> Result<(), RunErr
         ended.changed().await;
     }
     sim.sleep(Span::from_ms(500)).await;
-    problem.take().map_or(Ok(()), |error| Err(error.into()))
+    problem.take().map_or(Ok(()), Err)
 }

@@ -79,7 +79,7 @@ pub fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> R
     config.check().map_err(|error| error.to_string())?;
     let predictor = match config.predictor {
         PredictorKind::None | PredictorKind::Told => None,
-        PredictorKind::NoopDisk | PredictorKind::CfqDisk => {
+        PredictorKind::NoopDisk | PredictorKind::CfqDisk | PredictorKind::SmrDisk => {
             let name = config.predictor.name();
             return Err(format!(
                 "block.predictor: {name} knows disks, and this drive is flash; none, told and ssd are valid for it"

@@ -7,6 +7,7 @@
 //! | `times` | how long operations of flash take |
 //! | `noop_disk` | by the next free time of a disk that serves in order of arrival (MittNoop) |
 //! | `cfq_disk` | by that, and by what waits for each process (MittCFQ) |
+//! | `smr_disk` | by that, and by the band that is being cleaned (MittSmr) |
 //! | `line` | the account of a disk |
 //! | `profile`, `calibrate` | how long a disk takes, by distance and size; the run that measures it |
 
@@ -16,6 +17,7 @@ mod chip;
 mod line;
 mod noop_disk;
 mod profile;
+mod smr_disk;
 mod ssd;
 mod times;
 
@@ -24,6 +26,7 @@ pub use cfq_disk::MittCfq;
 pub use chip::Order;
 pub use noop_disk::MittNoop;
 pub use profile::DiskProfile;
+pub use smr_disk::MittSmr;
 pub use ssd::{Flash, MittSsd};
 pub use times::FlashTimes;
 

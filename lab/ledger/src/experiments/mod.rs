@@ -27,6 +27,7 @@ experiments! {
     femu_white_gc,
     femu_cluster,
     femu_unsafe_delay,
+    mitt_cost,
     mitt_accuracy,
     mitt_micro,
     mitt_vs_others,

@@ -1,0 +1,33 @@
+//! A shingled disk as the host sees it that manages it, or that is told by it: where data is, and which parts of a band's cleaning are
+//! under way (Li 6.1: SMR-aware systems).
+//!
+//! Left out: how long anything takes. A host has to find that out.
+
+/// A part of the cleaning of a band: one access to the platters.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct CleaningStep {
+    /// Whether it writes.
+    pub is_write: bool,
+    /// The first sector on the platters.
+    pub place: u64,
+    /// Sectors.
+    pub sectors: u32,
+}
+
+/// Is told of cleanings. One is under way at a time.
+pub trait CleaningWatch {
+    /// The cleaning of a band begins, with these steps.
+    fn began(&self, steps: &[CleaningStep]);
+
+    /// The next step has ended.
+    fn step_ended(&self);
+}
+
+/// Knows where data is.
+pub trait ShingleMap {
+    /// Calls `told` with the first sector on the platters, and the number of sectors, of each piece that a read of logical blocks passes.
+    fn pieces(&self, slba: u64, blocks: u32, told: &mut dyn FnMut(u64, u32));
+
+    /// The sector on the platters at which the next write begins.
+    fn next_write(&self) -> u64;
+}

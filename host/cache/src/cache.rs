@@ -1,0 +1,456 @@
+//! The drive: a read of pages in memory ends after a copy; others read what is missing from the drive below, or are rejected at once.
+//!
+//! A read that is rejected has its pages read all the same, without a deadline, unless the settings say otherwise: a tenant whose pages
+//! were taken would otherwise ask other replicas for ever, and never get them back.
+
+use std::cell::{Cell, RefCell};
+use std::ops::RangeInclusive;
+use std::rc::{Rc, Weak};
+
+use nandscape_drive::command::{Command, Extent};
+use nandscape_drive::io::Sink;
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_host_block::{Accuracy, BlockLayer, Busy, Request};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL, PREDICT_ONLY};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use crate::config::Config;
+use crate::loads::{Load, Loads};
+use crate::pages::{PAGE, Pages};
+use crate::predict::{Form, Sought};
+use crate::writes::{Writes, noted};
+
+/// The cache's name in breakdowns.
+pub const LAYER: &str = "cache";
+
+/// Why a drive can have no cache.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("cache: {0}")]
+pub struct CacheError(String);
+
+/// What a cache has done so far.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Counters {
+    /// Reads whose pages were all in memory.
+    pub hits: u64,
+    /// Reads that had to wait for the drive below, or were rejected.
+    pub misses: u64,
+    /// Pages read from the drive below.
+    pub loaded: u64,
+    /// Pages that went for others, or when the limit fell.
+    pub evicted: u64,
+    /// Reads that went to the drive below as they are.
+    pub passed: u64,
+}
+
+/// See the file.
+pub struct Cache {
+    sim: Sim,
+    config: Config,
+    below: Rc<dyn Drive>,
+    /// The block layer that `below` belongs to.
+    layer: Option<Rc<BlockLayer>>,
+    form: Form,
+    pages: RefCell<Pages>,
+    loads: RefCell<Loads>,
+    writes: RefCell<Writes>,
+    flights: RefCell<Slots<Flight>>,
+    counters: Cell<Counters>,
+    counted: RefCell<Accuracy>,
+    me: Weak<Cache>,
+}
+
+/// A command of the drive below.
+enum Flight {
+    Load(Rc<Load>),
+    Write { token: Token, pages: Option<RangeInclusive<u64>>, extent: Option<Extent>, mem: HostMem },
+}
+
+/// A read that waits for pages.
+struct Reading {
+    token: Token,
+    entry: SubmissionEntry,
+    mem: HostMem,
+    extent: Extent,
+    request: Request,
+    /// Whether it is served in any case.
+    only: bool,
+    /// From its submission to its completion, and the part of it spent waiting.
+    predicted: Option<(Span, Span)>,
+}
+
+impl Cache {
+    /// An empty cache over a drive. `layer` is the block layer that the drive is a connection of: it predicts the reads of missing pages.
+    /// Without one, deadlines are passed on, and the drive below may reject.
+    ///
+    /// # Errors
+    /// When the drive's blocks do not fit into pages.
+    pub fn over(
+        sim: &Sim,
+        config: Config,
+        below: Rc<dyn Drive>,
+        layer: Option<Rc<BlockLayer>>,
+    ) -> Result<Rc<Cache>, CacheError> {
+        let info = below.info();
+        let lba_bytes = u64::from(info.lba_bytes);
+        let bad = |problem: String| Err(CacheError(problem));
+        if info.metadata_bytes > 0 {
+            return bad(format!("blocks with {} bytes of metadata; blocks without are possible", info.metadata_bytes));
+        }
+        if !PAGE.is_multiple_of(lba_bytes) {
+            return bad(format!("blocks of {lba_bytes} bytes; sizes that divide a page of {PAGE} bytes are possible"));
+        }
+        if u64::from(info.max_blocks) * lba_bytes < PAGE {
+            return bad(format!(
+                "commands of {} blocks at the most; a page of {PAGE} bytes is possible",
+                info.max_blocks
+            ));
+        }
+        let pages = Pages::new(config.pages(), config.replacement);
+        Ok(Rc::new_cyclic(|me| Cache {
+            sim: sim.clone(),
+            config,
+            below,
+            layer,
+            form: Form { blocks: info.blocks, lba_bytes },
+            pages: RefCell::new(pages),
+            loads: RefCell::default(),
+            writes: RefCell::default(),
+            flights: RefCell::default(),
+            counters: Cell::default(),
+            counted: RefCell::default(),
+            me: me.clone(),
+        }))
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters.get()
+    }
+
+    /// How right its predictions were.
+    pub fn counted(&self) -> Accuracy {
+        self.counted.borrow().clone()
+    }
+
+    /// Counts from the beginning.
+    pub fn count_anew(&self) {
+        self.counted.take();
+        self.counters.take();
+    }
+
+    /// Pages in memory.
+    pub fn pages(&self) -> usize {
+        self.pages.borrow().len()
+    }
+
+    /// Memory is taken for others, or given back: from now on there is so much, in bytes, and a page at the least.
+    pub fn set_memory(&self, bytes: u64) {
+        let gone = self.pages.borrow_mut().set_limit(usize::try_from(bytes / PAGE).unwrap_or(usize::MAX));
+        self.count(|counters| counters.evicted += gone);
+    }
+
+    /// Whether a read would be in time if it was submitted now (addrcheck, Li 3.1.8). If it would not be, its pages are read all the
+    /// same where the settings say that, as with a read that is rejected.
+    ///
+    /// # Errors
+    /// That it would not be.
+    pub fn addrcheck(&self, slba: u64, blocks: u32, deadline: Span) -> Result<(), Busy> {
+        let is_inside = slba.checked_add(blocks.into()).is_some_and(|end| end <= self.form.blocks);
+        if deadline.is_zero() || blocks == 0 || !is_inside {
+            return Ok(());
+        }
+        let extent = Extent { slba, blocks };
+        let sought = self.seek(extent);
+        let Some((latency, wait)) = self.predict(extent, &sought) else { return Ok(()) };
+        if latency <= deadline {
+            return Ok(());
+        }
+        self.load_rejected(extent, 0);
+        Err(Busy { wait, latency, deadline })
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counters)) {
+        let mut counters = self.counters.get();
+        change(&mut counters);
+        self.counters.set(counters);
+    }
+
+    fn seek(&self, extent: Extent) -> Sought {
+        let most = u64::from(self.below.info().max_blocks) * self.form.lba_bytes / PAGE;
+        Sought::of(self.form.pages(extent), most, &self.pages.borrow(), &self.loads.borrow())
+    }
+
+    fn predict(&self, extent: Extent, sought: &Sought) -> Option<(Span, Span)> {
+        let (latency, wait) = sought.predict(self.layer.as_deref(), &self.form, self.sim.now())?;
+        Some((latency + self.copying(extent), wait))
+    }
+
+    fn copying(&self, extent: Extent) -> Span {
+        let pages = self.form.pages(extent);
+        self.config.hit * (pages.end() - pages.start() + 1)
+    }
+
+    fn is_written(&self, extent: Extent) -> bool {
+        let writes = self.writes.borrow();
+        self.form.pages(extent).any(|page| writes.has(page))
+    }
+
+    fn read(&self, io: Io, extent: Extent) {
+        let Io { command: entry, mem, token } = io;
+        let request = Request::of(&entry, None, self.sim.now());
+        let only = self.config.predict_only || entry.cdw2.get() & PREDICT_ONLY != 0;
+        let sought = self.seek(extent);
+        let predicted = self.predict(extent, &sought);
+        let is_late = request.deadline.zip(predicted).is_some_and(|(deadline, (latency, _))| latency > deadline);
+        self.judged(&request, is_late, only);
+        let is_hit = sought.loading.is_empty() && sought.missing.is_empty();
+        self.count(|counters| match is_hit {
+            true => counters.hits += 1,
+            false => counters.misses += 1,
+        });
+        if is_late && !only {
+            let wait = predicted.map_or(Span::ZERO, |(_, wait)| wait);
+            self.load_rejected(extent, entry.cdw2.get());
+            return self.reject(token, &request, wait, self.config.reject);
+        }
+        self.copy_held(extent, &mem);
+        let deadline = if only { 0 } else { entry.cdw3.get() };
+        let loads = self.load_all(sought, entry.cdw2.get(), deadline);
+        let reading = Reading { token, entry, mem, extent, request, only, predicted };
+        let me = self.me.upgrade().expect("a cache that is used");
+        self.sim.spawn(async move { me.wait_for(reading, loads).await });
+    }
+
+    fn judged(&self, request: &Request, is_late: bool, only: bool) {
+        let mut counted = self.counted.borrow_mut();
+        counted.reads += 1;
+        counted.judged += u64::from(request.deadline.is_some());
+        counted.rejected += u64::from(is_late && !only);
+        counted.attached += u64::from(is_late && only);
+    }
+
+    /// Rejects a read after some time.
+    fn reject(&self, token: Token, request: &Request, wait: Span, takes: Span) {
+        let (sim, began) = (self.sim.clone(), request.arrived);
+        self.sim.spawn(async move {
+            sim.sleep(takes).await;
+            let us = u32::try_from(wait.ns().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
+            let mut completion = Completion { dw0: us, ..Completion::of(BUSY) };
+            completion.breakdown.charge_rest(LAYER, sim.now() - began);
+            token.complete(completion);
+        });
+    }
+
+    /// Reads the pages of a read that is rejected for those who ask later.
+    fn load_rejected(&self, extent: Extent, cdw2: u32) {
+        if self.config.load_rejected && !self.is_written(extent) {
+            let sought = self.seek(extent);
+            self.load_all(sought, cdw2 & !(PREDICT_ONLY | FAST_FAIL), 0);
+        }
+    }
+
+    /// Copies what is in memory.
+    fn copy_held(&self, extent: Extent, mem: &HostMem) {
+        let mut held = self.pages.borrow_mut();
+        for page in self.form.pages(extent) {
+            let Some(contents) = held.use_page(page) else { continue };
+            if let Some(bytes) = contents.as_ref().filter(|_| !mem.is_none()) {
+                let (from, at, len) = self.form.part(page, extent);
+                mem.write(at, &bytes[from..from + len]);
+            }
+        }
+    }
+
+    /// Begins to read what is missing. All reads that bring the pages.
+    fn load_all(&self, sought: Sought, cdw2: u32, deadline_us: u32) -> Vec<Rc<Load>> {
+        let mut loads = sought.loading;
+        for run in sought.missing {
+            loads.push(self.load(run, cdw2, deadline_us));
+        }
+        loads
+    }
+
+    fn load(&self, pages: RangeInclusive<u64>, cdw2: u32, deadline_us: u32) -> Rc<Load> {
+        let (extent, info) = (self.form.blocks(pages.clone()), self.below.info());
+        let until = self.layer.as_ref().and_then(|layer| layer.predict(extent.slba, extent.blocks));
+        let until = until.map(|prediction| self.sim.now() + prediction.latency);
+        let bytes = (pages.end() - pages.start() + 1) * PAGE;
+        let mem = if info.keeps_data { HostMem::zeroed(bytes as usize) } else { HostMem::none() };
+        let load = Load::new(&self.sim, pages, mem.clone(), until, deadline_us > 0);
+        // What it brings of a page that is being written may be old or new, and is for those alone that wait already.
+        if !self.is_written(extent) {
+            self.loads.borrow_mut().begin(&load);
+        }
+        let mut entry = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, extent.slba, extent.blocks);
+        (entry.cdw2, entry.cdw3) = (cdw2.into(), deadline_us.into());
+        let part = if mem.is_none() { mem } else { mem.part(0, extent.blocks as usize * info.lba_bytes as usize) };
+        self.send(entry, part, Flight::Load(load.clone()));
+        load
+    }
+
+    fn send(&self, entry: SubmissionEntry, mem: HostMem, flight: Flight) {
+        let key = self.flights.borrow_mut().insert(flight);
+        let me: Rc<dyn Sink> = self.me.upgrade().expect("a cache that is used");
+        self.below.submit(Io { command: entry, mem, token: Token::new(me, key.to_bits()) });
+    }
+
+    /// A read of pages has ended: they are in memory from now on, unless they were written meanwhile.
+    fn loaded(&self, load: &Rc<Load>, completion: Completion) {
+        let own = self.loads.borrow_mut().end(load);
+        if completion.status.is_success() {
+            let mut gone = 0;
+            for page in &own {
+                let at = ((page - load.pages.start()) * PAGE) as usize;
+                let contents = (!load.mem.is_none()).then(|| load.mem.part(at, PAGE as usize).to_vec().into());
+                gone += self.pages.borrow_mut().insert(*page, contents);
+            }
+            self.count(|counters| {
+                counters.evicted += gone;
+                counters.loaded += own.len() as u64;
+            });
+        }
+        load.end(completion);
+    }
+
+    /// Waits until all pages of a read are there.
+    async fn wait_for(self: Rc<Self>, reading: Reading, mut loads: Vec<Rc<Load>>) {
+        let mut status = Status::SUCCESS;
+        while let Some(load) = loads.pop() {
+            let ended = load.wait().await;
+            match ended.status.meaning() {
+                Status::SUCCESS => self.copy_loaded(&load, &reading),
+                BUSY if reading.request.deadline.is_some() && !reading.only => {
+                    self.counted.borrow_mut().cancelled += 1;
+                    self.load_rejected(reading.extent, reading.entry.cdw2.get());
+                    let wait = Span::from_us(ended.dw0.into());
+                    return self.reject(reading.token, &reading.request, wait, Span::ZERO);
+                }
+                // Another one's deadline: this one waits.
+                BUSY if load.has_deadline => loads.push(self.load(load.pages.clone(), 0, 0)),
+                _ => status = ended.status,
+            }
+        }
+        let copying = self.copying(reading.extent);
+        self.sim.sleep(copying).await;
+        self.end(reading, status);
+    }
+
+    fn copy_loaded(&self, load: &Load, Reading { mem, extent, .. }: &Reading) {
+        if mem.is_none() || load.mem.is_none() {
+            return;
+        }
+        let wanted = self.form.pages(*extent);
+        for page in load.pages.clone().filter(|page| wanted.contains(page)) {
+            let (from, at, len) = self.form.part(page, *extent);
+            let begin = ((page - load.pages.start()) * PAGE) as usize + from;
+            mem.write(at, &load.mem.part(begin, len).to_vec());
+        }
+    }
+
+    fn end(&self, reading: Reading, mut status: Status) {
+        let Reading { token, mem, request, predicted, .. } = reading;
+        if mem.has_failed() && status.is_success() {
+            status = Status::DATA_TRANSFER_ERROR;
+        }
+        let took = self.sim.now() - request.arrived;
+        let mut completion = Completion::of(status);
+        if let Some((deadline, (latency, wait))) = request.deadline.zip(predicted).filter(|_| status.is_success()) {
+            self.counted.borrow_mut().compare(latency, took, deadline);
+            if latency > deadline {
+                completion.dw0 = u32::try_from(wait.ns().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
+            }
+        }
+        completion.breakdown.charge_rest(LAYER, took);
+        token.complete(completion);
+    }
+
+    /// A command that may change pages; `extent` is what it writes, if it writes one extent.
+    fn write(&self, io: Io, extent: Option<Extent>) {
+        let pages = extent.and_then(|extent| noted(self.form.pages(extent)));
+        let all = pages.clone().unwrap_or(0..=u64::MAX);
+        self.pages.borrow_mut().forget(all.clone());
+        self.loads.borrow_mut().forget(all);
+        self.writes.borrow_mut().begin(pages.clone());
+        let keeps = IoOpcode(io.command.opcode) == IoOpcode::WRITE;
+        let flight = Flight::Write { token: io.token, pages, extent: extent.filter(|_| keeps), mem: io.mem.clone() };
+        self.send(io.command, io.mem, flight);
+    }
+
+    /// Whole pages that a write has written alone are in memory from now on.
+    fn written(&self, alone: &[u64], extent: Extent, mem: &HostMem) {
+        let keeps_data = self.below.info().keeps_data;
+        if keeps_data && mem.is_none() || mem.has_failed() {
+            return;
+        }
+        let mut gone = 0;
+        for page in alone {
+            let (_, at, len) = self.form.part(*page, extent);
+            if len as u64 == PAGE {
+                let contents = keeps_data.then(|| mem.part(at, len).to_vec().into());
+                gone += self.pages.borrow_mut().insert(*page, contents);
+            }
+        }
+        self.count(|counters| counters.evicted += gone);
+    }
+}
+
+impl Sink for Cache {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let flight = self.flights.borrow_mut().remove(Key::from_bits(tag));
+        match flight {
+            Some(Flight::Load(load)) => self.loaded(&load, completion),
+            Some(Flight::Write { token, pages, extent, mem }) => {
+                let alone = self.writes.borrow_mut().end(pages);
+                if let Some(extent) = extent.filter(|_| completion.status.is_success()) {
+                    self.written(&alone, extent, &mem);
+                }
+                token.complete(completion);
+            }
+            None => {}
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.sim.is_stopped()
+    }
+}
+
+/// Bits of CDW12 beside the number of blocks: a read with any, such as FUA, is one of the drive below.
+const SPECIAL: u32 = 0xffff_0000;
+
+impl Drive for Cache {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        let opcode = IoOpcode(io.command.opcode);
+        match Command::parse(&io, &self.below.info()) {
+            Ok(Command::Read(extent)) if io.command.cdw12.get() & SPECIAL == 0 && !self.is_written(extent) => {
+                self.read(io, extent);
+            }
+            Ok(Command::Write(extent) | Command::Zeroes(extent)) => self.write(io, Some(extent)),
+            Ok(Command::Deallocate(_)) => self.write(io, None),
+            // What the cache does not know may change anything.
+            Err(_) if ![IoOpcode::READ, IoOpcode::COMPARE, IoOpcode::VERIFY, IoOpcode::FLUSH].contains(&opcode) => {
+                self.write(io, None);
+            }
+            _ => {
+                self.count(|counters| counters.passed += u64::from(opcode == IoOpcode::READ));
+                self.below.submit(io);
+            }
+        }
+    }
+
+    /// Reads that wait for pages are not cancelled: others may wait for the same ones.
+    fn cancel(&self, command: CommandRef) -> bool {
+        let is_it = |flight: &Flight| matches!(flight, Flight::Write { token, .. } if token.is_of(command));
+        let found = self.flights.borrow().find(is_it);
+        let Some(key) = found else { return self.below.cancel(command) };
+        let me: Rc<dyn Sink> = self.me.upgrade().expect("a cache that is used");
+        self.below.cancel(CommandRef::new(&me, key.to_bits()))
+    }
+}

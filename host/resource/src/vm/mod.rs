@@ -1,0 +1,18 @@
+//! A core that virtual machines share in slices (Li 6.1: 30 ms by default, so that a request for a machine that sleeps is parked for tens of
+//! milliseconds). A request is work of one of the machines, and waits until that has its turn.
+//!
+//! | file | what |
+//! |---|---|
+//! | `core` | machines, their work, and turns |
+//! | `scheduler` | which machine has the next turn, one policy a file |
+//! | `guest` | the machine that serves requests, and the prediction of their time |
+//!
+//! Left out: several cores, migration between them, and the cost of a switch.
+
+mod core;
+mod guest;
+pub mod scheduler;
+
+pub use core::Core;
+pub use guest::{Guest, Work};
+pub use scheduler::SchedulerKind;
