@@ -11,6 +11,8 @@
 //! |---|---|
 //! | `storage` | the interface of a storage of runs |
 //! | `block` | on any drive |
+//! | `flash` | on a drive that knows runs |
+//! | `any` | either form |
 //! | `run` | sorted runs: their form, writing and reading them |
 //! | `record` | keys and values as bytes |
 //! | `bloom` | which keys are certainly not in a run |
@@ -23,9 +25,11 @@
 //! larger than a block, and drives that keep no data.
 #![forbid(unsafe_code)]
 
+mod any;
 mod block;
 mod bloom;
 mod error;
+mod flash;
 mod levels;
 mod log;
 mod record;
@@ -33,8 +37,10 @@ mod run;
 mod storage;
 mod store;
 
+pub use any::AnyStorage;
 pub use block::{BlockConfig, BlockStorage};
 pub use error::{Error, OpenError};
+pub use flash::RunStorage;
 pub use levels::LevelConfig;
 pub use record::{MAX_KEY, MAX_RECORD};
 pub use storage::{BLOCK, Edit, LOG, RunInfo, Storage, StorageStats};

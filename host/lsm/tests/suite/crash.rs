@@ -159,6 +159,13 @@ fn a_drive_has_after_a_crash_what_was_acknowledged_and_whole_changes() {
     assert!(merges > 0, "nothing was merged before a crash");
 }
 
+#[test]
+fn runs_of_the_drive_have_after_a_crash_what_was_acknowledged_and_whole_changes() {
+    let mut merges = 0;
+    each(60, |seed| merges += live(Form::runs(&mut seed.child("form").rng()), seed).merges);
+    assert!(merges > 0, "nothing was merged before a crash");
+}
+
 /// A life on a drive that serves one command at a time. Its end tears what is being written into blocks, half of which are there.
 fn live_and_tear(form: &Form, disk: &Rc<Disk>, history: &Rc<History>, seed: Seed) {
     let mut executor = Executor::new();

@@ -84,3 +84,14 @@ fn a_store_on_a_drive_is_a_map() {
     });
     assert!(depths >= 2 && merges > 0, "level {depths} was reached, with {merges} merges");
 }
+
+#[test]
+fn a_store_on_runs_of_the_drive_is_a_map() {
+    let (mut depths, mut merges) = (0, 0);
+    each(24, |seed| {
+        let stats = compare(Form::runs(&mut seed.child("form").rng()), seed);
+        depths = depths.max(depth(&stats));
+        merges += stats.merges;
+    });
+    assert!(depths >= 2 && merges > 0, "level {depths} was reached, with {merges} merges");
+}

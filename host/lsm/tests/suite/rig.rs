@@ -7,10 +7,10 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Io, QueueDrive, QueueId};
 use nandscape_host_llama::Host;
-use nandscape_host_lsm::{BlockConfig, BlockStorage, Config, LevelConfig, Lsm, OpenError};
+use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, LevelConfig, Lsm, OpenError, RunStorage};
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
-pub(crate) type Store = Lsm<BlockStorage>;
+pub(crate) type Store = Lsm<AnyStorage>;
 
 const SMALL: [&str; 8] = [
     "capacity=16MiB",
@@ -31,9 +31,17 @@ const BLOCK: [&[&str]; 4] = [
     &["ftl.kind=ox_block", "buffer.mode=volatile", "ftl.ox_block.checkpoint_interval=50ms"],
 ];
 
+/// And those that know runs: with zones that runs share, and with small ones that they have for themselves or share.
+const RUNS: [&[&str]; 3] = [
+    &["ftl.kind=lsm", "lba_size=4KiB", "buffer.mode=capacitor"],
+    &["ftl.kind=lsm", "lba_size=4KiB", "buffer.mode=capacitor", "ftl.zone.mapping=dies", "ftl.lsm.share=false"],
+    &["ftl.kind=lsm", "lba_size=4KiB", "buffer.mode=capacitor", "ftl.zone.mapping=dies", "ftl.zone.max_active=8"],
+];
+
 /// A kind of drive, and the figures of storage and store.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Form {
+    pub(crate) has_runs: bool,
     pub(crate) changes: &'static [&'static str],
     pub(crate) block: BlockConfig,
     pub(crate) store: Config,
@@ -63,7 +71,13 @@ impl Form {
             trim: rng.chance(0.7),
             id: 1 + rng.below(1_000),
         };
-        Form { changes: BLOCK[rng.below(BLOCK.len() as u64) as usize], block, store: small(rng) }
+        Form { has_runs: false, changes: BLOCK[rng.below(BLOCK.len() as u64) as usize], block, store: small(rng) }
+    }
+
+    /// A store on a drive that knows runs, at random.
+    pub(crate) fn runs(rng: &mut Rng) -> Form {
+        let changes = RUNS[rng.below(RUNS.len() as u64) as usize];
+        Form { has_runs: true, changes, block: BlockConfig::default(), store: small(rng) }
     }
 }
 
@@ -132,7 +146,10 @@ impl Rig {
 /// A host that opens the store on any drive.
 pub(crate) async fn open(sim: &Sim, drive: Rc<dyn Drive>, form: &Form) -> Result<Store, OpenError> {
     let host = Host::free(sim);
-    let storage = BlockStorage::open(&host, drive, form.block).await?;
+    let storage = match form.has_runs {
+        true => AnyStorage::Runs(Box::new(RunStorage::open(&host, drive).await?)),
+        false => AnyStorage::Block(Box::new(BlockStorage::open(&host, drive, form.block).await?)),
+    };
     Store::open(&host, storage, form.store).await
 }
 
