@@ -45,6 +45,10 @@ impl Storage for AnyStorage {
         on!(self, storage => storage.append(run, at, bytes).await)
     }
 
+    async fn finish(&self, run: u32) -> Result<(), StoreError> {
+        on!(self, storage => storage.finish(run).await)
+    }
+
     async fn read(&self, run: u32, first: u32, blocks: u32) -> Result<Vec<u8>, StoreError> {
         on!(self, storage => storage.read(run, first, blocks).await)
     }

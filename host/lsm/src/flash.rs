@@ -112,18 +112,26 @@ impl RunStorage {
 
     /// Edits of one command.
     async fn commit_some(&self, edits: &[Edit]) -> Result<(), StoreError> {
-        let bytes: Vec<runs::Edit> = edits.iter().map(form).collect();
-        let mem = HostMem::from_bytes(bytes.as_bytes());
+        self.give(&edits.iter().map(form).collect::<Vec<_>>(), async || self.was_made(edits).await).await
+    }
+
+    /// Gives edits until they are made. After a power cut `was_made` says whether they are.
+    async fn give(
+        &self,
+        edits: &[runs::Edit],
+        was_made: impl AsyncFn() -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mem = HostMem::from_bytes(edits.as_bytes());
         let mut entry = SubmissionEntry { opcode: RUN_COMMIT.0, ..SubmissionEntry::default() };
         entry.nsid = self.disk.info.nsid.into();
         entry.cdw10 = (edits.len() as u32 - 1).into();
-        self.edit_bytes.set(self.edit_bytes.get() + bytes.as_bytes().len() as u64);
+        self.edit_bytes.set(self.edit_bytes.get() + edits.as_bytes().len() as u64);
         loop {
             match self.one(entry, mem.clone()).await.status.meaning() {
                 Status::SUCCESS => return Ok(()),
                 Status::ABORTED_POWER_LOSS => {
                     self.disk.host.sim().sleep(AGAIN).await;
-                    if self.was_made(edits).await? {
+                    if was_made().await? {
                         return Ok(());
                     }
                 }
@@ -213,6 +221,12 @@ impl Storage for RunStorage {
             disk.written_bytes.set(disk.written_bytes.get() + now as u64 * BLOCK as u64);
         }
         Ok(())
+    }
+
+    async fn finish(&self, run: u32) -> Result<(), StoreError> {
+        let edit = runs::Edit { run: run.into(), action: action::CLOSE, ..runs::Edit::default() };
+        // Once more does no harm.
+        self.give(&[edit], async || Ok(false)).await
     }
 
     async fn read(&self, run: u32, first: u32, blocks: u32) -> Result<Vec<u8>, StoreError> {

@@ -67,15 +67,13 @@ impl Levels {
         self.runs[0].iter().chain(below)
     }
 
-    /// What is to be merged next, if anything. `turn` has the key at which each level goes on.
+    /// What is to be merged next, if anything: of the level that is the fullest for what it may have. `turn` has the key at which each
+    /// level goes on.
     pub(crate) fn pick(&self, config: &LevelConfig, turn: &mut [Option<Bytes>; LEVELS]) -> Option<Job> {
-        if self.runs[0].iter().filter(|run| run.is_committed.get()).count() >= config.trigger {
-            // The newest ones may not be there after a crash, and wait.
-            let upper = self.runs[0].iter().filter(|run| run.is_committed.get()).cloned().collect();
-            return Some(self.job(0, upper));
-        }
+        // The newest ones may not be there after a crash, and wait.
+        let first: Vec<Rc<Run>> = self.runs[0].iter().filter(|run| run.is_committed.get()).cloned().collect();
+        let mut fullest = (first.len() >= config.trigger).then(|| (0, first.len() as f64 / config.trigger as f64));
         let mut target = config.base;
-        let mut fullest: Option<(usize, f64)> = None;
         for level in 1..LEVELS - 1 {
             let score = self.bytes(level) as f64 / target as f64;
             if score > 1.0 && fullest.is_none_or(|(_, other)| score > other) {
@@ -84,6 +82,9 @@ impl Levels {
             target = target.saturating_mul(config.ratio);
         }
         let (level, _) = fullest?;
+        if level == 0 {
+            return Some(self.job(0, first));
+        }
         let runs = &self.runs[level];
         let next = turn[level].as_ref().map_or(0, |key| runs.partition_point(|run| run.first() <= key));
         let run = runs.get(next).or(runs.first())?.clone();

@@ -81,6 +81,14 @@ pub trait Storage: 'static {
     /// Why not.
     async fn append(&self, run: u32, at: u32, bytes: Vec<u8>) -> Result<(), StoreError>;
 
+    /// Nothing is appended to a run any more. It does not count before it is sealed.
+    ///
+    /// # Errors
+    /// Why not.
+    async fn finish(&self, _run: u32) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Reads blocks of a run. Those of one that is dropped meanwhile may be anything.
     ///
     /// # Errors

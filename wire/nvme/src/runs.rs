@@ -37,12 +37,14 @@ pub struct Edit {
 pub mod action {
     /// The run counts from now on, and may still be written.
     pub const PUBLISH: u8 = 1;
-    /// The run is complete.
+    /// The run is complete, and counts.
     pub const SEAL: u8 = 2;
     /// The run is of another level.
     pub const RELEVEL: u8 = 3;
     /// The run is no more.
     pub const DROP: u8 = 4;
+    /// The run is not written any more, and does not count yet: what it leaves of a zone is for others.
+    pub const CLOSE: u8 = 5;
 }
 
 /// How a report begins.

@@ -40,7 +40,7 @@ impl LsmFtl {
         {
             let mut table = self.table.borrow_mut();
             let of = table.run_mut(run)?;
-            if of.state == RunState::Sealed {
+            if of.state == RunState::Sealed || of.is_closed {
                 return Err(RunError::Sealed);
             }
             if at > of.units {
@@ -77,7 +77,7 @@ impl LsmFtl {
                 return Ok(true);
             }
             let level = run.level;
-            let Some(zone) = table.take(level, self.config.reserve / 2) else { return Ok(false) };
+            let Some(zone) = table.take(level, self.config.reserve / 2, self.config.share) else { return Ok(false) };
             table.run_mut(append.run)?.zones.push_back(zone);
         }
     }
@@ -142,11 +142,23 @@ impl LsmFtl {
         loop {
             match self.zones.begin_write(zone, None, units) {
                 Ok(ticket) => return Ok(ticket),
-                Err(ZoneError::TooManyActive | ZoneError::TooManyOpen) if self.close_one() => {}
+                Err(ZoneError::TooManyActive | ZoneError::TooManyOpen) if self.close_one() || self.steal_one() => {}
                 Err(ZoneError::TooManyActive | ZoneError::TooManyOpen) => return Err(RunError::Busy),
                 Err(_) => return Err(RunError::Full),
             }
         }
+    }
+
+    /// Closes the zone of a run to which nothing is appended now. It goes on in another one. Whether there was one.
+    fn steal_one(&self) -> bool {
+        let mut table = self.table.borrow_mut();
+        let is_active = |zone: &u32| self.zones.zone(*zone).state.is_active();
+        let idle =
+            table.runs.iter_mut().flatten().filter(|run| !run.is_busy && run.zones.front().is_some_and(is_active));
+        let Some(zone) = idle.min_by_key(|run| run.units).and_then(|run| run.zones.pop_front()) else { return false };
+        table.zones[zone as usize].used = super::table::Use::Closed;
+        drop(table);
+        self.zones.act(zone, ZoneAction::Finish).is_ok()
     }
 
     /// Closes a zone that was begun and that nobody goes on in. Whether there was one.

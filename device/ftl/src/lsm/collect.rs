@@ -138,7 +138,7 @@ impl LsmFtl {
     async fn move_piece(self: &Rc<Self>, reader: &super::LsmReader<Inside>, run: u32, piece: Piece) -> bool {
         let unit = self.zones.unit_bytes();
         let Ok(level) = self.table.borrow().run(run).map(|run| run.level) else { return true };
-        let Some(zone) = self.table.borrow_mut().take(level, 0) else { return false };
+        let Some(zone) = self.table.borrow_mut().take(level, 0, true) else { return false };
         let most = (self.zones.max_move()).min(piece.units).min(self.left(zone).max(1));
         let part = Piece { units: most, ..piece };
         let mem =
@@ -147,7 +147,9 @@ impl LsmFtl {
         let extent = self.extent(lpn, most);
         let read = reader.read::<()>(extent, &Inside(mem.clone()), &mut Breakdown::new()).await;
         let moved = read.is_ok() && self.write_moved(run, part, zone, &mem).await;
-        self.give_zone(zone, level);
+        // The collector goes on in it, whether runs share zones or not.
+        let (written, has_room) = (self.zones.zone(zone).written, self.left(zone) > 0);
+        self.table.borrow_mut().give(zone, level, written, has_room);
         moved
     }
 

@@ -23,17 +23,17 @@ impl LsmFtl {
 
     /// Checks an edit after others. `states` has what those make of runs; nothing of one that they drop.
     fn check_edit(&self, edit: Edit, states: &mut BTreeMap<u32, Option<RunState>>) -> Result<(), RunError> {
-        let (Edit::Publish(run) | Edit::Seal(run) | Edit::Relevel(run, _) | Edit::Drop(run)) = edit;
+        let (Edit::Publish(run) | Edit::Close(run) | Edit::Seal(run) | Edit::Relevel(run, _) | Edit::Drop(run)) = edit;
         let (table, is_busy) = (self.table.borrow(), self.table.borrow().run(run).is_ok_and(|run| run.is_busy));
         let state = states.get(&run).copied().unwrap_or_else(|| table.run(run).ok().map(|run| run.state));
         let state = state.ok_or(RunError::NoRun)?;
         let next = match edit {
             Edit::Publish(_) | Edit::Seal(_) if state == RunState::Sealed => return Err(RunError::Sealed),
-            Edit::Seal(_) | Edit::Drop(_) if is_busy => return Err(RunError::Busy),
+            Edit::Close(_) | Edit::Seal(_) | Edit::Drop(_) if is_busy => return Err(RunError::Busy),
             Edit::Relevel(_, level) if usize::from(level) >= LEVELS => return Err(RunError::NoLevel),
             Edit::Publish(_) => Some(RunState::Published),
             Edit::Seal(_) => Some(RunState::Sealed),
-            Edit::Relevel(..) => Some(state),
+            Edit::Close(_) | Edit::Relevel(..) => Some(state),
             Edit::Drop(_) => None,
         };
         states.insert(run, next);
@@ -43,6 +43,12 @@ impl LsmFtl {
     fn edit(&self, edit: Edit) {
         match edit {
             Edit::Publish(run) => self.count(run, RunState::Published),
+            Edit::Close(run) => {
+                if let Ok(run) = self.table.borrow_mut().run_mut(run) {
+                    run.is_closed = true;
+                }
+                self.give_zones(run);
+            }
             Edit::Seal(run) => {
                 self.count(run, RunState::Sealed);
                 self.give_zones(run);

@@ -9,7 +9,9 @@ use super::LEVELS;
 pub enum Edit {
     /// It counts from now on, and may still be written.
     Publish(u32),
-    /// It is complete.
+    /// It is not written any more, and does not count yet.
+    Close(u32),
+    /// It is complete, and counts.
     Seal(u32),
     /// It is of another level.
     Relevel(u32, u8),
@@ -87,6 +89,8 @@ pub(super) struct Run {
     /// Zones that it goes on in, the first one first.
     pub(super) zones: VecDeque<u32>,
     pub(super) is_busy: bool,
+    /// It is not written any more.
+    pub(super) is_closed: bool,
 }
 
 /// What a zone is for.
@@ -143,6 +147,7 @@ impl Table {
             pieces: Vec::new(),
             zones: VecDeque::new(),
             is_busy: false,
+            is_closed: false,
         });
         Ok(place as u32)
     }
@@ -216,9 +221,9 @@ impl Table {
         self.zones[zone as usize].live += part.units;
     }
 
-    /// Takes a zone for a level: one that was begun, or an empty one, of which `leaves` stay.
-    pub(super) fn take(&mut self, level: u8, leaves: u32) -> Option<u32> {
-        let begun = self.begun[usize::from(level)].pop_front();
+    /// Takes a zone for a level: one that was begun, if it `shares`, or an empty one, of which `leaves` stay.
+    pub(super) fn take(&mut self, level: u8, leaves: u32, shares: bool) -> Option<u32> {
+        let begun = if shares { self.begun[usize::from(level)].pop_front() } else { None };
         let zone = begun.or_else(|| (self.empty.len() > leaves as usize).then(|| self.empty.pop_front()).flatten())?;
         self.zones[zone as usize].used = Use::Taken;
         Some(zone)
@@ -290,10 +295,10 @@ mod tests {
     #[test]
     fn a_zone_that_was_begun_goes_to_the_next_run_of_its_level() {
         let mut table = Table::new(4, 3);
-        assert_eq!(table.take(1, 1), Some(0));
+        assert_eq!(table.take(1, 1, true), Some(0));
         table.give(0, 1, 5, true);
-        assert_eq!((table.take(2, 1), table.take(2, 1)), (Some(1), None), "one stays");
-        assert_eq!((table.take(1, 1), table.take(2, 0)), (Some(0), Some(2)));
+        assert_eq!((table.take(2, 1, true), table.take(2, 1, true)), (Some(1), None), "one stays");
+        assert_eq!((table.take(1, 1, true), table.take(2, 0, false)), (Some(0), Some(2)));
         table.give(2, 2, 0, true);
         assert_eq!(table.empty, [2], "nothing was written to it");
     }

@@ -104,6 +104,7 @@ impl Builder {
         let end = form::encode(&self.first, &last, &filter);
         self.whole.extend_from_slice(&end);
         self.append(storage).await?;
+        storage.finish(self.id).await?;
         Ok(Rc::new(Run {
             id: self.id,
             first: self.first,

@@ -81,6 +81,7 @@ fn edit(of: &runs::Edit) -> Option<Edit> {
         (action::SEAL, 0) => Some(Edit::Seal(run)),
         (action::RELEVEL, level) => Some(Edit::Relevel(run, level)),
         (action::DROP, 0) => Some(Edit::Drop(run)),
+        (action::CLOSE, 0) => Some(Edit::Close(run)),
         _ => None,
     }
 }

@@ -1,0 +1,82 @@
+//! The table of docs/techniques/lsm.md: overwrites on both forms at several utilisations of the same flash, and the other loads at one.
+//!
+//! `cargo run --release -p nandscape-lab-lsm --example db_bench`
+
+use std::io::Write as _;
+
+use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_host_llama::Costs;
+use nandscape_host_lsm::{BlockConfig, Config, LevelConfig};
+use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, Spec, run};
+
+/// 64 blocks of 1 MiB on each of 4 planes, or about as many.
+const FLASH: [&str; 8] = [
+    "capacity=192MiB",
+    "geometry.channels=4",
+    "geometry.dies_per_channel=1",
+    "geometry.planes_per_die=1",
+    "geometry.pages_per_block=64",
+    "lba_size=4KiB",
+    "buffer.mode=capacitor",
+    "buffer.size=4MiB",
+];
+const RUNS: [&str; 2] = ["ftl.kind=lsm", "ftl.zone.mapping=dies"];
+
+fn drive(changes: &[&str]) -> Resolved {
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    FLASH.iter().chain(changes).for_each(|change| profile.set(change).expect("a valid change"));
+    profile.resolve().expect("a valid profile")
+}
+
+fn spec(form: usize, load: Load) -> Spec {
+    let forms: [(&[&str], Form); 3] =
+        [(&[], Form::Block(BlockConfig::default())), (&RUNS[..1], Form::Runs), (&RUNS, Form::Runs)];
+    let (changes, form) = forms[form];
+    let levels = LevelConfig { trigger: 4, base: 4 << 20, ratio: 10 };
+    let store = Config { memtable: 1 << 20, run: 1 << 20, levels, ..Config::default() };
+    Spec { drive: drive(changes), form, store, cores: 2, costs: Costs::ASSUMED, load, seed: 1 }
+}
+
+fn row(name: &str, form: &str, outcome: &Outcome) -> std::io::Result<()> {
+    let ratio = |number: Option<f64>| number.map_or("-".into(), |number| format!("{number:.2}"));
+    let mut out = std::io::stdout().lock();
+    write!(
+        out,
+        "| {name} | {form} | {:.0} % | {:.0} | {} | {} | {} | {:.1} |",
+        outcome.utilisation() * 100.0,
+        outcome.rate(),
+        ratio(outcome.application_waf()),
+        ratio(outcome.drive_waf()),
+        ratio(outcome.total_waf()),
+        outcome.drive.moved_bytes as f64 / (1 << 20) as f64,
+    )?;
+    for (operation, latency) in &outcome.operations {
+        let at = |quantile| latency.quantile(quantile).as_us();
+        write!(out, " {operation} {:.0} / {:.0} / {:.0} |", latency.mean_ns() / 1e3, at(0.99), latency.max().as_us())?;
+    }
+    writeln!(out)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let names = ["generic", "lsm, shared", "lsm, own"];
+    for keys in [150_000, 250_000, 330_000, 370_000] {
+        for (form, name) in names.iter().enumerate() {
+            let load = Load { keys, operations: keys, warm_up: 2 * keys, ..Load::default() };
+            match run(&spec(form, load)) {
+                Ok(outcome) => row("overwrite", name, &outcome)?,
+                Err(error) => writeln!(std::io::stdout(), "| overwrite {keys} | {name} | {error} |")?,
+            }
+        }
+    }
+    for benchmark in Benchmark::ALL {
+        for (form, name) in names.iter().enumerate() {
+            let load =
+                Load { benchmark, keys: 250_000, operations: 100_000, warm_up: 250_000, clients: 4, ..Load::default() };
+            match run(&spec(form, load)) {
+                Ok(outcome) => row(benchmark.name(), name, &outcome)?,
+                Err(error) => writeln!(std::io::stdout(), "| {} | {name} | {error} |", benchmark.name())?,
+            }
+        }
+    }
+    Ok(())
+}
