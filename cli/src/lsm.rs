@@ -27,7 +27,7 @@ use crate::sim::resolve;
 #[command(after_help = "\
 Examples:
   nandscape lsm --benchmark overwrite
-        both forms in virtual time, on a drive of 192 MiB that is full to three quarters
+        both forms in virtual time, on a drive of 208 MiB that is full to two thirds
   nandscape lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
   nandscape lsm --benchmark readwhilewriting --clients 4 --form lsm --json
@@ -45,13 +45,13 @@ pub(crate) struct LsmArgs {
     /// The drive
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
-    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 192MiB, 4 channels of a die
+    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 208MiB with 3% of over-provisioning, 4 channels of a die
     /// of a plane, 64 pages a block, lba_size 4KiB, buffer.mode capacitor and buffer.size 4MiB; ftl.kind is that of the form, and of runs
     /// ftl.zone.mapping is dies
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Keys, all of which are put first
-    #[arg(long, value_name = "N", default_value_t = 330_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
     /// Bytes of a key
     #[arg(long, value_name = "BYTES", default_value_t = 20, value_parser = clap::value_parser!(u64).range(8..=1_024))]
@@ -77,8 +77,8 @@ pub(crate) struct LsmArgs {
     /// Bytes of a run below level 0
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     run_size: Bytes,
-    /// Bytes of level 1
-    #[arg(long, value_name = "SIZE", default_value = "4MiB")]
+    /// Bytes of level 1. Puts wait when levels have four times as much together beyond what they may have
+    #[arg(long, value_name = "SIZE", default_value = "2MiB")]
     base: Bytes,
     /// Bytes of a level for each byte of the one above it
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1_000))]
@@ -119,8 +119,9 @@ enum FormArg {
 }
 
 /// What the drive has unless it is set.
-const DEFAULTS: [(&str, &str); 8] = [
-    ("capacity", "192MiB"),
+const DEFAULTS: [(&str, &str); 9] = [
+    ("capacity", "208MiB"),
+    ("ftl.over_provisioning", "3%"),
     ("geometry.channels", "4"),
     ("geometry.dies_per_channel", "1"),
     ("geometry.planes_per_die", "1"),
@@ -134,7 +135,7 @@ const RUNS: [(&str, &str); 2] = [("ftl.kind", "lsm"), ("ftl.zone.mapping", "dies
 
 impl LsmArgs {
     fn forms(&self) -> Vec<Form> {
-        let block = Form::Block(BlockConfig { chunk: self.run_size.0.min(1 << 20), ..BlockConfig::default() });
+        let block = Form::Block(BlockConfig { chunk: 256 << 10, ..BlockConfig::default() });
         match self.form {
             FormArg::Generic => vec![block],
             FormArg::Lsm => vec![Form::Runs],
@@ -161,7 +162,12 @@ impl LsmArgs {
         Config {
             memtable: usize::try_from(self.memtable.0).unwrap_or(usize::MAX),
             run: self.run_size.0,
-            levels: LevelConfig { base: self.base.0, ratio: self.ratio, ..base.levels },
+            levels: LevelConfig {
+                base: self.base.0,
+                ratio: self.ratio,
+                debt: self.base.0.saturating_mul(4),
+                ..base.levels
+            },
             bits_a_key: self.bloom_bits,
             log_buffer: base.log_buffer.min(usize::try_from(self.memtable.0).unwrap_or(usize::MAX)),
             ..base

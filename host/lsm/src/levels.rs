@@ -20,6 +20,8 @@ pub struct LevelConfig {
     pub base: u64,
     /// Bytes of a level for each byte of the one above it.
     pub ratio: u64,
+    /// Bytes by which levels may be too large together before changes wait for merges.
+    pub debt: u64,
 }
 
 /// See the file.
@@ -51,6 +53,12 @@ impl Levels {
     /// Bytes of a level.
     pub(crate) fn bytes(&self, level: usize) -> u64 {
         self.runs[level].iter().map(|run| run.bytes()).sum()
+    }
+
+    /// Bytes that levels have beyond what they may have.
+    pub(crate) fn debt(&self, config: &LevelConfig) -> u64 {
+        let targets = std::iter::successors(Some(config.base), |target| Some(target.saturating_mul(config.ratio)));
+        (1..LEVELS - 1).zip(targets).map(|(level, target)| self.bytes(level).saturating_sub(target)).sum()
     }
 
     /// All runs, level by level.

@@ -9,9 +9,10 @@ use nandscape_host_llama::Costs;
 use nandscape_host_lsm::{BlockConfig, Config, LevelConfig};
 use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, Spec, run};
 
-/// 64 blocks of 1 MiB on each of 4 planes, or about as many.
-const FLASH: [&str; 8] = [
-    "capacity=192MiB",
+/// 4 planes of blocks of 1 MiB, with little beyond the capacity: an LSM-tree leaves room of its own.
+const FLASH: [&str; 9] = [
+    "capacity=208MiB",
+    "ftl.over_provisioning=3%",
     "geometry.channels=4",
     "geometry.dies_per_channel=1",
     "geometry.planes_per_die=1",
@@ -29,10 +30,13 @@ fn drive(changes: &[&str]) -> Resolved {
 }
 
 fn spec(form: usize, load: Load) -> Spec {
-    let forms: [(&[&str], Form); 3] =
-        [(&[], Form::Block(BlockConfig::default())), (&RUNS[..1], Form::Runs), (&RUNS, Form::Runs)];
+    let forms: [(&[&str], Form); 3] = [
+        (&[], Form::Block(BlockConfig { chunk: 256 << 10, ..BlockConfig::default() })),
+        (&RUNS[..1], Form::Runs),
+        (&RUNS, Form::Runs),
+    ];
     let (changes, form) = forms[form];
-    let levels = LevelConfig { trigger: 4, base: 4 << 20, ratio: 10 };
+    let levels = LevelConfig { trigger: 4, base: 2 << 20, ratio: 10, debt: 8 << 20 };
     let store = Config { memtable: 1 << 20, run: 1 << 20, levels, ..Config::default() };
     Spec { drive: drive(changes), form, store, cores: 2, costs: Costs::ASSUMED, load, seed: 1 }
 }
@@ -58,8 +62,8 @@ fn row(name: &str, form: &str, outcome: &Outcome) -> std::io::Result<()> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let names = ["generic", "lsm, shared", "lsm, own"];
-    for keys in [150_000, 250_000, 330_000, 370_000] {
+    let names = ["generic", "lsm, zones of 4 MiB", "lsm, zones of 1 MiB"];
+    for keys in [150_000, 220_000, 280_000, 310_000] {
         for (form, name) in names.iter().enumerate() {
             let load = Load { keys, operations: keys, warm_up: 2 * keys, ..Load::default() };
             match run(&spec(form, load)) {

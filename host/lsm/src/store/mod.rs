@@ -57,7 +57,7 @@ impl Default for Config {
         Config {
             memtable: 4 << 20,
             run: 4 << 20,
-            levels: LevelConfig { trigger: 4, base: 16 << 20, ratio: 10 },
+            levels: LevelConfig { trigger: 4, base: 16 << 20, ratio: 10, debt: 64 << 20 },
             stop: 12,
             bits_a_key: 10,
             log_buffer: 64 << 10,
@@ -292,7 +292,7 @@ impl Config {
                 "a log buffer is no larger than a memtable, merges read a block at the least, and filters have up to 64 bits a key".into(),
             );
         }
-        let LevelConfig { trigger, base, ratio } = self.levels;
+        let LevelConfig { trigger, base, ratio, .. } = self.levels;
         if trigger == 0 || self.stop < trigger || base == 0 || ratio < 2 {
             return wrong(format!(
                 "{trigger} runs of level 0 are merged, changes wait at {}, level 1 has {base} bytes, and the ratio is {ratio}; \

@@ -51,7 +51,11 @@ impl<S: Storage> Shared<S> {
         loop {
             self.check()?;
             let is_full = self.memtable.borrow().bytes >= self.config.memtable;
-            let is_stopped = self.levels.borrow().runs[0].len() >= self.config.stop;
+            let is_stopped = {
+                let (levels, config) = (self.levels.borrow(), &self.config);
+                // The last of these is looked at when a memtable is full: it takes the time of looking at all runs.
+                levels.runs[0].len() >= config.stop || is_full && levels.debt(&config.levels) > config.levels.debt
+            };
             if is_full && !is_stopped && self.full.borrow().is_none() && !self.is_rotating.replace(true) {
                 let rotated = self.rotate().await;
                 self.is_rotating.set(false);

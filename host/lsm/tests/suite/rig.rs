@@ -53,7 +53,12 @@ fn small(rng: &mut Rng) -> Config {
     Config {
         memtable,
         run: (64 << 10) << rng.below(2),
-        levels: LevelConfig { trigger: 1 + rng.below(4) as usize, base: 128 << 10, ratio: 2 + rng.below(4) },
+        levels: LevelConfig {
+            trigger: 1 + rng.below(4) as usize,
+            base: 128 << 10,
+            ratio: 2 + rng.below(4),
+            debt: [0, 512 << 10][rng.below(2) as usize],
+        },
         stop: 5 + rng.below(4) as usize,
         bits_a_key: [0, 4, 10][rng.below(3) as usize],
         log_buffer: [1, 4 << 10, 64 << 10][rng.below(3) as usize],

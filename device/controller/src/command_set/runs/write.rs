@@ -1,5 +1,6 @@
 //! Write: data at the end of a run, all of it or nothing.
 
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::io::Cdw12;
@@ -16,16 +17,16 @@ impl Runs {
         let (run, at) = ((command.entry.slba() / span) as u32, (command.entry.slba() % span) as u32);
         self.nvm.count_write();
         let begun = self.sim.now();
-        let append = command.stop.or_stopped(self.ftl().begin_append(run, at, blocks)).await?.map_err(status_of)?;
-        // What it waited for is the drive's own work.
-        breakdown.waits(Stage::Queue).add(nandscape_drive::breakdown::cause::GC, self.sim.now() - begun);
+        let append = command.stop.or_stopped(self.ftl().begin_append(run, at, blocks)).await;
+        // What it waited for is the drive's own work, whatever came of it.
+        breakdown.waits(Stage::Queue).add(cause::GC, self.sim.now() - begun);
+        let append = append?.map_err(status_of)?;
         let begun = self.sim.now();
         let room = self.ftl().append_room(blocks, breakdown.waits(Stage::Queue));
         let room = match command.stop.or_stopped(room).await {
             Ok(room) => room,
             Err(status) => {
-                let waits = breakdown.waits(Stage::Queue);
-                waits.add(nandscape_drive::breakdown::cause::HOST_WRITE, self.sim.now() - begun);
+                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
                 return Err(status.into());
             }
         };
