@@ -1,6 +1,6 @@
 //! The table of docs/techniques/lsm.md: overwrites on both forms at several utilisations of the same flash, and the other loads at one.
 //!
-//! `cargo run --release -p nandscape-lab-lsm --example db_bench`
+//! `cargo run --release -p nandscape-lab-lsm --example db_bench`. Names of loads, and `full`, limit what is measured.
 
 use std::io::Write as _;
 
@@ -61,26 +61,27 @@ fn row(name: &str, form: &str, outcome: &Outcome) -> std::io::Result<()> {
     writeln!(out)
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let names = ["generic", "lsm, zones of 4 MiB", "lsm, zones of 1 MiB"];
-    for keys in [150_000, 220_000, 280_000, 310_000] {
-        for (form, name) in names.iter().enumerate() {
-            let load = Load { keys, operations: keys, warm_up: 2 * keys, ..Load::default() };
-            match run(&spec(form, load)) {
-                Ok(outcome) => row("overwrite", name, &outcome)?,
-                Err(error) => writeln!(std::io::stdout(), "| overwrite {keys} | {name} | {error} |")?,
-            }
+fn measure(name: &str, load: Load) -> std::io::Result<()> {
+    for (form, form_name) in ["generic", "lsm, zones of 4 MiB", "lsm, zones of 1 MiB"].iter().enumerate() {
+        match run(&spec(form, load)) {
+            Ok(outcome) => row(name, form_name, &outcome)?,
+            Err(error) => writeln!(std::io::stdout(), "| {name}, {} keys | {form_name} | {error} |", load.keys)?,
         }
     }
-    for benchmark in Benchmark::ALL {
-        for (form, name) in names.iter().enumerate() {
-            let load =
-                Load { benchmark, keys: 250_000, operations: 100_000, warm_up: 250_000, clients: 4, ..Load::default() };
-            match run(&spec(form, load)) {
-                Ok(outcome) => row(benchmark.name(), name, &outcome)?,
-                Err(error) => writeln!(std::io::stdout(), "| {} | {name} | {error} |", benchmark.name())?,
-            }
+    Ok(())
+}
+
+fn main() -> std::io::Result<()> {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    if is_wanted("full") {
+        for keys in [150_000, 220_000, 280_000, 310_000] {
+            measure("overwrite", Load { keys, operations: keys, warm_up: 2 * keys, ..Load::default() })?;
         }
+    }
+    let base = Load { keys: 250_000, operations: 100_000, warm_up: 250_000, clients: 4, ..Load::default() };
+    for benchmark in Benchmark::ALL.into_iter().filter(|benchmark| is_wanted(benchmark.name())) {
+        measure(benchmark.name(), Load { benchmark, ..base })?;
     }
     Ok(())
 }
