@@ -21,6 +21,7 @@ mod inspect_ox;
 mod inspect_state;
 mod kv;
 mod lab;
+mod lsm;
 mod mitt;
 mod numbers;
 mod output;
@@ -91,6 +92,8 @@ enum Command {
     Mitt(Box<mitt::MittArgs>),
     /// YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive
     Ycsb(Box<ycsb::YcsbArgs>),
+    /// Loads of db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs
+    Lsm(Box<lsm::LsmArgs>),
     /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units
     Fox(Box<fox::FoxArgs>),
     /// Describe traces of block devices, and convert them
@@ -136,6 +139,7 @@ fn main() -> ExitCode {
         Command::Kv(args) => kv::run(&args),
         Command::Mitt(args) => mitt::run(&args),
         Command::Ycsb(args) => ycsb::run(&args),
+        Command::Lsm(args) => lsm::run(&args),
         Command::Fox(args) => fox::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),

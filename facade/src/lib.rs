@@ -167,6 +167,10 @@ pub mod host {
     pub mod llama {
         pub use nandscape_host_llama::*;
     }
+    /// A key-value store of sorted runs in levels (an LSM-tree).
+    pub mod lsm {
+        pub use nandscape_host_lsm::*;
+    }
     /// Open-channel drives.
     pub mod open_channel {
         pub use nandscape_host_open_channel::*;

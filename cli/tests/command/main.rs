@@ -13,6 +13,7 @@
 //! | `arrays` | arrays of drives |
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
+//! | `lsm` | loads of db_bench on an LSM-tree, on a generic FTL and on that for LSM-trees |
 //! | `ycsb` | YCSB on a log-structured store, conventional and offloaded |
 //! | `mitt` | failing fast beyond drives |
 //! | `zones` | resets and finishes of drives with zones |
@@ -45,6 +46,7 @@ mod fox;
 mod help;
 mod interrupt;
 mod lab;
+mod lsm;
 mod meaning;
 mod mitt;
 mod pages;

@@ -10,7 +10,7 @@
 //! | `engine` | a controller: queues, fetching, completing; registers, reset, deletion of queues |
 //! | `arbiter` | whose turn it is: one trait, one file an answer |
 //! | `admin` | identify, features, logs, events, abort |
-//! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL, `sets` over several, `forward` over any drive; `zns` is the Zoned Namespace command set, `open_channel` the vector commands on chunks |
+//! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL, `sets` over several, `forward` over any drive; `zns` is the Zoned Namespace command set, `open_channel` the vector commands on chunks, `runs` sorted runs of LSM-trees |
 //! | `namespace` | namespaces: where they lie, what identifies them, who has them attached |
 //! | `link` | the host link |
 //! | `config` | what can be set |
@@ -32,6 +32,7 @@ pub use admin::Settings;
 pub use command_set::forward::{Forward, Offers};
 pub use command_set::nvm::Nvm;
 pub use command_set::open_channel::OpenChannel;
+pub use command_set::runs::Runs;
 pub use command_set::sets::{NvmSet, NvmSets};
 pub use command_set::zns::Zns;
 pub use command_set::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};

@@ -12,6 +12,7 @@
 //! | `reading` | what the reads of all FTLs have in common |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
 //! | `zone` | the zone FTL, whose zones are written in order |
+//! | `lsm` | the FTL for LSM-trees, whose units are sorted runs |
 //! | `placement` | where a host wants its data: reclaim unit handles |
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
 //! | `windows` | how long the windows are to be in which a drive does its own work |
@@ -27,6 +28,7 @@ pub mod address;
 pub mod component;
 mod flushes;
 pub mod ftl;
+pub mod lsm;
 pub mod open_channel;
 pub mod ox_block;
 pub mod page;
@@ -47,6 +49,7 @@ pub use ftl::{
     Delay, Destination, Ftl, Located, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary,
     Unreadable,
 };
+pub use lsm::{LsmConfig, LsmFtl};
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
 pub use page::{

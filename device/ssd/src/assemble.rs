@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use nandscape_device_controller::{
-    CommandSet, ControllerConfig, Nvm, NvmSet, NvmSets, NvmSubsystem, NvmeController, OpenChannel, Zns,
+    CommandSet, ControllerConfig, Nvm, NvmSet, NvmSets, NvmSubsystem, NvmeController, OpenChannel, Runs, Zns,
 };
-use nandscape_device_ftl::{OpenChannel as Chunks, OxBlock, PageFtl, ZoneFtl};
+use nandscape_device_ftl::{LsmFtl, OpenChannel as Chunks, OxBlock, PageFtl, ZoneFtl};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{Group, Media, MediaConfig, SavedMedia, StoreKind, Supply};
 use nandscape_drive::{Controller, Names, Subsystem};
@@ -85,6 +85,7 @@ pub(crate) fn one(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> 
         AnyFtl::Page(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
         AnyFtl::OxBlock(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
         AnyFtl::Zone(ftl) => front(sim, Zns::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
+        AnyFtl::Lsm(ftl) => front(sim, Runs::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
         AnyFtl::OpenChannel(ftl) => {
             front(sim, OpenChannel::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?
         }
@@ -164,8 +165,8 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
         match &part.ftl {
             AnyFtl::Page(ftl) => NvmSet::page(sim, media, ftl.clone(), &config),
             AnyFtl::OxBlock(ftl) => NvmSet::ox_block(sim, media, ftl.clone(), &config),
-            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => {
-                unreachable!("a profile with parts has neither zones nor chunks")
+            AnyFtl::Zone(_) | AnyFtl::Lsm(_) | AnyFtl::OpenChannel(_) => {
+                unreachable!("a profile with parts has neither zones nor runs nor chunks")
             }
         }
     };
@@ -204,13 +205,13 @@ fn in_group(config: MediaConfig, group: Group) -> MediaConfig {
 /// An FTL over its flash.
 fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::Result<Part> {
     let media = Rc::new(media);
-    let ftl = match (profile.ox_block(), profile.zone(), profile.open_channel()) {
-        (_, _, Some(config)) => AnyFtl::OpenChannel(Chunks::new(sim, media.clone(), config)),
-        (Some(config), _, None) => AnyFtl::OxBlock(OxBlock::open(sim, media.clone(), config)?),
-        (None, Some(config), None) => {
-            AnyFtl::Zone(ZoneFtl::new(sim, media.clone(), config, &*policies::zone_mapping(&profile.keys.ftl.zone)))
-        }
-        (None, None, None) => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
+    let mapping = || policies::zone_mapping(&profile.keys.ftl.zone);
+    let ftl = match (profile.ox_block(), profile.zone(), profile.open_channel(), profile.lsm()) {
+        (_, _, Some(config), _) => AnyFtl::OpenChannel(Chunks::new(sim, media.clone(), config)),
+        (Some(config), ..) => AnyFtl::OxBlock(OxBlock::open(sim, media.clone(), config)?),
+        (_, Some(config), ..) => AnyFtl::Zone(ZoneFtl::new(sim, media.clone(), config, &*mapping())),
+        (.., Some(config)) => AnyFtl::Lsm(LsmFtl::new(sim, media.clone(), config, &*mapping())),
+        _ => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
     };
     let kind = profile.kind();
     let part = Part { name: name.unwrap_or(&kind).to_owned(), kind, has_some_dies: false, media, ftl };

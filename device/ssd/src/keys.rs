@@ -298,10 +298,10 @@ section! {
     FtlKeys at "ftl" {
         /// The kind of FTL: `"page"`; [`"ox_block"`](techniques/ox-block.md), which keeps its tables in flash and recovers
         /// them; [`"pblk"` and `"spdk"`](techniques/line-ftls.md), which find their tables again in their data;
-        /// [`"zone"`](techniques/zns.md), zones that the host writes in order (ZNS); or
+        /// [`"zone"`](techniques/zns.md), zones that the host writes in order (ZNS); [`"lsm"`](techniques/lsm.md), sorted runs; or
         /// [`"open_channel"`](techniques/open-channel.md), no FTL: the host writes and erases the flash. `allocation`, `ftl.gc` and
-        /// `ftl.wear` are of the first, `ftl.zone` and `ftl.open_channel` are of the last two, `ftl.ox_block` and `ftl.ox` are of
-        /// the others.
+        /// `ftl.wear` are of the first, `ftl.zone`, `ftl.lsm` and `ftl.open_channel` are of the last three, `ftl.ox_block` and `ftl.ox`
+        /// are of the others.
         kind: Text<Choice<FtlKind>>,
         /// Flash beyond the capacity, as a share of the capacity: `"12%"`. The reserve that garbage collection needs
         /// comes on top.
@@ -345,6 +345,8 @@ section! {
         streams: StreamKeys,
         /// Zones.
         zone: ZoneKeys,
+        /// Sorted runs.
+        lsm: LsmKeys,
         /// Open-channel drives.
         open_channel: OpenChannelKeys,
     }
@@ -574,6 +576,21 @@ section! {
         zrwa_zones: u32,
         /// Size of zone descriptor extensions, a multiple of 64 bytes: `"64B"`. `"0"`: there are none.
         descriptor_extension: Text<Bytes>,
+    }
+}
+
+section! {
+    /// Sorted runs of LSM-trees. They are laid out in zones: `mapping`, `width`, `depth`, `max_active`, `max_open`, `write_time`,
+    /// `reset_time` and `reset_unit_time` of `ftl.zone` are of those.
+    LsmKeys at "ftl.lsm" {
+        /// Places for runs: `1024`. As many runs may there be at a time, logs included.
+        runs: u32,
+        /// Bytes of a run at the most: `"64MiB"`.
+        run_size: Text<Bytes>,
+        /// Whether a run begins in the zone in which the last one of its level ended (`true`), or in an empty one.
+        share: bool,
+        /// Empty zones below which live data is moved to win others: `4`. Half of them are for that alone.
+        reserve_zones: u32,
     }
 }
 

@@ -20,8 +20,8 @@ impl ManagedFlash {
     /// Of a drive with one FTL that maps units; `None` of others.
     pub fn of(ssd: &Rc<Ssd>) -> Option<ManagedFlash> {
         let info = ssd.controller().info();
-        let has_map =
-            ssd.parts().len() == 1 && ssd.parts()[0].open_channel().is_none() && ssd.parts()[0].zones().is_none();
+        let [part] = ssd.parts() else { return None };
+        let has_map = part.open_channel().is_none() && part.zones().is_none() && part.runs().is_none();
         has_map.then(|| ManagedFlash {
             ssd: ssd.clone(),
             lba_bytes: info.lba_bytes.into(),

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Located, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats,
-    TableSummary, ZoneFtl,
+    Ftl, Located, LsmFtl, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl,
+    Stats, TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
 use nandscape_sim::Seed;
@@ -24,6 +24,7 @@ pub(crate) enum AnyFtl {
     Page(Rc<PageFtl>),
     OxBlock(Rc<OxBlock>),
     Zone(Rc<ZoneFtl>),
+    Lsm(Rc<LsmFtl>),
     OpenChannel(Rc<OpenChannel>),
 }
 
@@ -34,6 +35,7 @@ macro_rules! on {
             AnyFtl::Page($ftl) => $does,
             AnyFtl::OxBlock($ftl) => $does,
             AnyFtl::Zone($ftl) => $does,
+            AnyFtl::Lsm($ftl) => $does,
             AnyFtl::OpenChannel($ftl) => $does,
         }
     };
@@ -68,6 +70,11 @@ impl Part {
     /// The FTL, if it has zones.
     pub fn zones(&self) -> Option<&Rc<ZoneFtl>> {
         if let AnyFtl::Zone(ftl) = &self.ftl { Some(ftl) } else { None }
+    }
+
+    /// The FTL, if its units are runs.
+    pub fn runs(&self) -> Option<&Rc<LsmFtl>> {
+        if let AnyFtl::Lsm(ftl) = &self.ftl { Some(ftl) } else { None }
     }
 
     /// The flash in chunks, if the drive is an open-channel one.
@@ -144,7 +151,7 @@ impl Part {
     }
 
     pub(crate) fn can_be_planted(&self) -> bool {
-        self.ox_block().is_none_or(|ftl| ftl.can_be_planted())
+        !matches!(self.ftl, AnyFtl::Lsm(_)) && self.ox_block().is_none_or(|ftl| ftl.can_be_planted())
     }
 
     pub(crate) fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
@@ -157,8 +164,8 @@ impl Part {
             // An orderly stop, after which all that counts is in the flash.
             AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
             AnyFtl::Zone(ftl) => ftl.come_to_rest().await,
-            // Its state cannot be taken: [`crate::Resolved::check_can_be_saved`].
-            AnyFtl::OpenChannel(_) => {}
+            // Their state cannot be taken: [`crate::Resolved::check_can_be_saved`].
+            AnyFtl::OpenChannel(_) | AnyFtl::Lsm(_) => {}
         }
     }
 
@@ -167,7 +174,7 @@ impl Part {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.may_hold_data(),
             AnyFtl::Zone(ftl) => ftl.holds_data(),
-            AnyFtl::OxBlock(_) | AnyFtl::OpenChannel(_) => !self.media.is_blank(),
+            AnyFtl::OxBlock(_) | AnyFtl::OpenChannel(_) | AnyFtl::Lsm(_) => !self.media.is_blank(),
         }
     }
 
@@ -178,6 +185,7 @@ impl Part {
             AnyFtl::OxBlock(_) => Ok(None),
             AnyFtl::Zone(ftl) => ftl.take_saved().map(Some),
             AnyFtl::OpenChannel(_) => Err("the state of chunks cannot be taken".to_owned()),
+            AnyFtl::Lsm(_) => Err("the state of runs cannot be taken".to_owned()),
         }
     }
 
@@ -212,7 +220,7 @@ impl Part {
             AnyFtl::Page(ftl) => ftl.save(),
             AnyFtl::OxBlock(ftl) => ftl.save(),
             // It is in no file.
-            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) => Ok(()),
+            AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) | AnyFtl::Lsm(_) => Ok(()),
         }
     }
 }

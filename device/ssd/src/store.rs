@@ -155,6 +155,7 @@ impl Resolved {
         let parts = self.parts().iter().map(|part| &part.drive);
         let cannot = |drive: &&Resolved| {
             drive.zone().is_some()
+                || drive.lsm().is_some()
                 || drive.open_channel().is_some()
                 || drive.ox_block().is_some_and(|config| config.layout != Layout::Log)
         };

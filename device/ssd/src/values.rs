@@ -190,6 +190,8 @@ pub enum FtlKind {
     Spdk,
     /// Zones, which the host writes in order.
     Zone,
+    /// Sorted runs of an LSM-tree.
+    Lsm,
     /// None: an open-channel drive.
     OpenChannel,
 }
@@ -347,6 +349,7 @@ named! {
         ("pblk", FtlKind::Pblk),
         ("spdk", FtlKind::Spdk),
         ("zone", FtlKind::Zone),
+        ("lsm", FtlKind::Lsm),
         ("open_channel", FtlKind::OpenChannel),
     ];
     ZoneSpread => [

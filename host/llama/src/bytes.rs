@@ -1,10 +1,11 @@
 //! Little-endian numbers and strings of bytes, read with checks.
 
 /// What is left of some bytes. Reads beyond the end give `None`.
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    /// Bytes.
+    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
@@ -14,27 +15,34 @@ impl<'a> Reader<'a> {
         self.take(N)?.first_chunk().copied()
     }
 
-    pub(crate) fn u8(&mut self) -> Option<u8> {
+    /// A number.
+    pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    pub(crate) fn u16(&mut self) -> Option<u16> {
+    /// A number.
+    pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    /// A number.
+    pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Option<u64> {
+    /// A number.
+    pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 }
 
 /// Bytes that are written one after the other.
-pub(crate) trait Put {
+pub trait Put {
+    /// Appends a number.
     fn u16(&mut self, number: u16);
+    /// Appends a number.
     fn u32(&mut self, number: u32);
+    /// Appends a number.
     fn u64(&mut self, number: u64);
 }
 
@@ -53,13 +61,13 @@ impl Put for Vec<u8> {
 }
 
 /// Writes the checksum of all bytes, of which its own place counts as zero.
-pub(crate) fn seal(bytes: &mut [u8], at: usize) {
+pub fn seal(bytes: &mut [u8], at: usize) {
     let crc = checksum(bytes, at);
     bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// Whether the bytes agree with the checksum among them.
-pub(crate) fn is_sealed(bytes: &[u8], at: usize) -> bool {
+pub fn is_sealed(bytes: &[u8], at: usize) -> bool {
     let there = bytes.get(at..at + 4).and_then(|crc| crc.first_chunk());
     there.is_some_and(|crc| u32::from_le_bytes(*crc) == checksum(bytes, at))
 }

@@ -15,37 +15,50 @@ use crate::error::StoreError;
 use crate::host::Host;
 
 /// How long the store waits before it gives a command again that a power cut ended.
-pub(crate) const AGAIN: Span = Span::from_ms(1);
+pub const AGAIN: Span = Span::from_ms(1);
 /// Ranges of a command that deallocates.
 const RANGES: usize = 256;
 
 /// Blocks of a drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Range {
-    pub(crate) slba: u64,
-    pub(crate) blocks: u64,
+pub struct Range {
+    /// The first.
+    pub slba: u64,
+    /// How many.
+    pub blocks: u64,
 }
 
-/// A drive, as the store uses it.
-pub(crate) struct Disk {
-    pub(crate) host: Host,
-    pub(crate) drive: Rc<dyn Drive>,
-    pub(crate) issuer: Issuer,
-    pub(crate) info: DriveInfo,
-    pub(crate) commands: Cell<u64>,
-    pub(crate) read_bytes: Cell<u64>,
-    pub(crate) written_bytes: Cell<u64>,
+/// A drive, as a store uses it, and what went over it.
+pub struct Disk {
+    /// The machine that gives the commands.
+    pub host: Host,
+    /// The drive.
+    pub drive: Rc<dyn Drive>,
+    /// What gives them.
+    pub issuer: Issuer,
+    /// What the drive says of itself.
+    pub info: DriveInfo,
+    /// Commands so far.
+    pub commands: Cell<u64>,
+    /// Bytes read so far.
+    pub read_bytes: Cell<u64>,
+    /// Bytes written so far.
+    pub written_bytes: Cell<u64>,
 }
 
 impl Disk {
-    pub(crate) fn new(host: &Host, drive: Rc<dyn Drive>) -> Disk {
+    /// A drive that was not used yet.
+    pub fn new(host: &Host, drive: Rc<dyn Drive>) -> Disk {
         let (issuer, info) = (Issuer::new(host.sim()), drive.info());
         let [commands, read_bytes, written_bytes] = [const { Cell::new(0) }; 3];
         Disk { host: host.clone(), drive, issuer, info, commands, read_bytes, written_bytes }
     }
 
     /// Gives commands side by side, those that a power cut ended again.
-    async fn execute(&self, mut entries: Vec<(SubmissionEntry, HostMem)>) -> Result<(), Status> {
+    ///
+    /// # Errors
+    /// The first status that is neither success nor a power cut.
+    pub async fn execute(&self, mut entries: Vec<(SubmissionEntry, HostMem)>) -> Result<(), Status> {
         loop {
             self.commands.set(self.commands.get() + entries.len() as u64);
             self.host.commands(entries.len()).await;
@@ -85,7 +98,10 @@ impl Disk {
     }
 
     /// Reads ranges, all at once.
-    pub(crate) async fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<u8>>, StoreError> {
+    ///
+    /// # Errors
+    /// When the drive does not answer with them.
+    pub async fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<u8>>, StoreError> {
         let lba = self.info.lba_bytes as usize;
         let memories: Vec<_> = ranges.iter().map(|range| HostMem::zeroed(range.blocks as usize * lba)).collect();
         let parts = ranges.iter().zip(&memories).flat_map(|(range, mem)| self.parts(IoOpcode::READ, *range, mem));
@@ -97,7 +113,10 @@ impl Disk {
     }
 
     /// Writes whole blocks; they are durable afterwards.
-    pub(crate) async fn write(&self, slba: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// When the drive does not take them.
+    pub async fn write(&self, slba: u64, bytes: &[u8]) -> Result<(), StoreError> {
         let range = Range { slba, blocks: bytes.len() as u64 / u64::from(self.info.lba_bytes) };
         self.written_bytes.set(self.written_bytes.get() + bytes.len() as u64);
         let parts = self.parts(IoOpcode::WRITE, range, &HostMem::from_bytes(bytes));
@@ -105,7 +124,10 @@ impl Disk {
     }
 
     /// Tells the drive that ranges have no data any more. A drive that does not know that is content.
-    pub(crate) async fn deallocate(&self, ranges: &[Range]) -> Result<(), StoreError> {
+    ///
+    /// # Errors
+    /// When it answers with something else.
+    pub async fn deallocate(&self, ranges: &[Range]) -> Result<(), StoreError> {
         for some in ranges.chunks(RANGES) {
             let list = |range: &Range| DsmRange {
                 context_attributes: 0.into(),

@@ -81,23 +81,28 @@ impl Host {
         }
     }
 
-    pub(crate) fn sim(&self) -> &Sim {
+    /// Its clock.
+    pub fn sim(&self) -> &Sim {
         &self.sim
     }
 
-    pub(crate) async fn operation(&self) {
+    /// An operation's work.
+    pub async fn operation(&self) {
         self.work(self.costs.operation).await;
     }
 
-    pub(crate) async fn commands(&self, count: usize) {
+    /// The work of commands to a drive.
+    pub async fn commands(&self, count: usize) {
         self.work(self.costs.command * count as u64).await;
     }
 
-    pub(crate) async fn bytes(&self, bytes: usize) {
+    /// The work on bytes.
+    pub async fn bytes(&self, bytes: usize) {
         self.work(Span::from_ns(self.costs.kib.ns() * bytes as u64 / 1_024)).await;
     }
 
-    pub(crate) async fn entries(&self, count: usize) {
+    /// The work on entries of a table.
+    pub async fn entries(&self, count: usize) {
         self.work(self.costs.entry * count as u64).await;
     }
 

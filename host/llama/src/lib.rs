@@ -28,7 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod any;
-mod bytes;
+pub mod bytes;
 mod cache;
 mod codec;
 mod disk;
@@ -41,6 +41,7 @@ mod pages;
 mod tree;
 
 pub use any::AnyStore;
+pub use disk::{AGAIN, Disk, Range};
 pub use error::{Error, OpenError, StoreError};
 pub use host::{Costs, Host};
 pub use log::{LogConfig, LogStore};

@@ -127,8 +127,9 @@ fn cannot_be_planted(profile: &Resolved, precondition: Precondition) -> String {
     let of_parts = profile.parts().iter().map(|part| part.drive.kind());
     let other = of_parts.chain([profile.kind()]).find(|kind| kind != "page" && kind != "ox_block");
     let kind = other.expect("drives of page FTLs and OX-Block are planted");
+    let why =
+        if kind == "lsm" { "its runs are those of its host" } else { "its tables lie in the data that was written" };
     format!(
-        "precondition {state}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because its tables lie in the data \
-         that was written; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\""
+        "precondition {state}: drive {name} has ftl.kind = \"{kind}\" and can only start new, because {why}; valid are precondition none, and ftl.kind = \"page\" and \"ox_block\""
     )
 }

@@ -26,6 +26,7 @@
 //! | `zns` | the Zoned Namespace command set |
 //! | `open_channel` | open-channel drives |
 //! | `lss` | buffers of a log-structured store, and batched reads |
+//! | `runs` | sorted runs of LSM-trees |
 //! | `vendor` | every extension of the source papers, planned once |
 //!
 //! A field that the specification counts from zero ends in `_z`.
@@ -53,6 +54,7 @@ pub mod parameter;
 pub mod predictable_latency;
 pub mod register;
 pub mod reservation;
+pub mod runs;
 pub mod sgl;
 pub mod status;
 pub mod tcp;

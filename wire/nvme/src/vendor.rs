@@ -5,7 +5,7 @@
 //! an opcode it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
 //!
 //! Drives honour [`ATOMIC_WRITE`], [`LSS_FLUSH`] and [`BATCHED_READ`] where their FTL has transactions; fast-fail, preempt and [`WINDOWS`] where it is the
-//! page-mapping FTL; and nothing else of this table yet.
+//! page-mapping FTL; [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`] where it is that for LSM-trees; and nothing else of this table yet.
 //!
 //! | field | where | papers |
 //! |---|---|---|
@@ -113,6 +113,13 @@ pub const ATOMIC_WRITE: IoOpcode = IoOpcode(0x8d);
 pub const ATOMIC_LIST: usize = 4_096;
 /// Ranges of [`ATOMIC_WRITE`] at the most.
 pub const ATOMIC_RANGES: usize = ATOMIC_LIST / size_of::<AtomicRange>();
+
+/// Open a run of an LSM-tree: see [`runs`](crate::runs). No data.
+pub const RUN_OPEN: IoOpcode = IoOpcode(0xa0);
+/// Commit of edits of runs: see [`runs`](crate::runs).
+pub const RUN_COMMIT: IoOpcode = IoOpcode(0xa1);
+/// Report of runs: see [`runs`](crate::runs).
+pub const RUN_REPORT: IoOpcode = IoOpcode(0xa2);
 
 /// A range of [`ATOMIC_WRITE`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -231,7 +238,7 @@ pub struct Capabilities {
     /// The most bytes that such a command moves, its list included (27:24).
     pub atomic_bytes: U32,
     /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`] and [`FREE_BLOCKS`], bit 2 [`LSS_FLUSH`]
-    /// and [`BATCHED_READ`] (31:28).
+    /// and [`BATCHED_READ`], bit 3 [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`] (31:28).
     pub functions: U32,
 }
 
@@ -241,6 +248,8 @@ pub const HAS_WINDOWS: u32 = 1 << 0;
 pub const HAS_GC_CONTROL: u32 = 1 << 1;
 /// Of [`Capabilities::functions`]: flush of buffers and batched reads of a log-structured store.
 pub const HAS_LSS: u32 = 1 << 2;
+/// Of [`Capabilities::functions`]: runs of LSM-trees.
+pub const HAS_RUNS: u32 = 1 << 3;
 /// Of [`Capabilities::hints`]: DW0 is a time to wait.
 pub const HINT_TIME: u32 = 1 << 0;
 /// Of [`Capabilities::hints`]: busy.
@@ -399,8 +408,8 @@ mod tests {
 
     #[test]
     fn vendor_opcodes_state_their_data_direction_and_do_not_collide() {
-        let none = [READY_FOR_READ];
-        let to_controller = [PAGE_MOVE, LSS_FLUSH, DEDUPLICATE, ATOMIC_WRITE];
+        let none = [READY_FOR_READ, RUN_OPEN];
+        let to_controller = [PAGE_MOVE, LSS_FLUSH, DEDUPLICATE, ATOMIC_WRITE, RUN_COMMIT];
         for opcode in none {
             assert_eq!(Transfer::of(opcode.0), Transfer::None);
         }
@@ -408,11 +417,12 @@ mod tests {
             assert_eq!(Transfer::of(opcode.0), Transfer::ToController);
         }
         assert_eq!(Transfer::of(BATCHED_READ.0), Transfer::Both);
+        assert_eq!(Transfer::of(RUN_REPORT.0), Transfer::ToHost);
         let mut all: Vec<u8> = none.iter().chain(&to_controller).map(|opcode| opcode.0).collect();
-        all.extend([BATCHED_READ.0, 0x90, 0x91, 0x92, 0x93]);
+        all.extend([BATCHED_READ.0, RUN_REPORT.0, 0x90, 0x91, 0x92, 0x93]);
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 10);
+        assert_eq!(all.len(), 13);
         assert!(all.iter().all(|&opcode| opcode >= 0x80), "vendor opcodes begin at 80h");
     }
 

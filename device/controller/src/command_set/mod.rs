@@ -6,6 +6,7 @@
 pub mod forward;
 pub mod nvm;
 pub mod open_channel;
+pub mod runs;
 pub mod sets;
 mod together;
 pub mod zns;

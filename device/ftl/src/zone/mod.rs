@@ -186,6 +186,31 @@ impl ZoneFtl {
         self.state.borrow().table.counts()
     }
 
+    /// Whether the flash has power.
+    pub(crate) fn media_is_powered(&self) -> bool {
+        self.is_running()
+    }
+
+    /// Bytes of a unit.
+    pub(crate) fn unit_bytes(&self) -> u32 {
+        self.unit.bytes()
+    }
+
+    /// The size of a unit.
+    pub(crate) fn unit_size(&self) -> UnitSize {
+        self.unit
+    }
+
+    /// Whether data that is written is kept.
+    pub(crate) fn keeps_data(&self) -> bool {
+        self.media.keeps_data()
+    }
+
+    /// Units that an own process of the drive writes at a time.
+    pub(crate) fn max_move(&self) -> u32 {
+        (self.config.buffer_units / 8).clamp(1, self.layout.strip_units() * self.layout.columns())
+    }
+
     /// Where a logical unit is.
     pub fn locate(&self, lpn: u32) -> Located {
         let state = self.state.borrow();

@@ -21,11 +21,21 @@ pub struct ZoneReader<D: Destination> {
 impl ZoneFtl {
     /// Clears and copies what needs no flash, and pins the blocks of the other pages.
     fn look_up(&self, extent: Extent, to: &impl Destination) -> Result<PageReads, ReadError> {
+        self.look_up_at(extent, to, |lpn| Some((lpn / self.config.size, lpn % self.config.size)))
+    }
+
+    /// The same of units of which `place` says the zone and the place there, if they have any.
+    pub(crate) fn look_up_at(
+        &self,
+        extent: Extent,
+        to: &impl Destination,
+        place: impl Fn(u32) -> Option<(u32, u32)>,
+    ) -> Result<PageReads, ReadError> {
         let (mut state, mut pages) = (self.state.borrow_mut(), PageReads::new());
         let state = &mut *state;
         for piece in extent.pieces(self.unit) {
-            let (zone, unit) = (piece.lpn.0 / self.config.size, piece.lpn.0 % self.config.size);
-            let (page, unit) = match state.find(zone, unit) {
+            let found = place(piece.lpn.0).map_or(Found::Nowhere, |(zone, unit)| state.find(zone, unit));
+            let (page, unit) = match found {
                 Found::Nowhere if to.rejects_unmapped() => {
                     pages.iter().for_each(|read| _ = state.unpin(read.page));
                     return Err(ReadError { sector: piece.sector(self.unit), why: Unreadable::Unmapped });

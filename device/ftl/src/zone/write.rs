@@ -242,7 +242,13 @@ impl ZoneFtl {
     }
 }
 
-impl Reservation<'_> {
+impl<'a> Reservation<'a> {
+    /// Takes a part of the room out.
+    pub(crate) fn split(&mut self, units: u32) -> Reservation<'a> {
+        self.units -= units;
+        Reservation { ftl: self.ftl, units }
+    }
+
     /// The room is taken by what was put into the buffer.
     pub(super) fn keep(&mut self) {
         self.units = 0;

@@ -30,6 +30,9 @@ impl Resolved {
         if let Some(config) = &self.zone {
             super::zone::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
         }
+        if let Some(config) = &self.lsm {
+            super::lsm::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
+        }
     }
 
     fn fill_in_flash(&mut self) {

@@ -23,7 +23,8 @@ mod fill_in;
 mod flash;
 mod ftl;
 mod identity;
-pub(crate) mod open_channel;
+pub(crate) mod lsm;
+mod open_channel;
 pub(crate) mod ox_block;
 mod parts;
 mod rain;
@@ -36,7 +37,9 @@ use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::ox_block::Layout;
 use nandscape_device_ftl::windows::WindowRules;
 use nandscape_device_ftl::zone::ZoneConfig;
-use nandscape_device_ftl::{FirmwareTimes, Interface, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies};
+use nandscape_device_ftl::{
+    FirmwareTimes, Interface, LsmConfig, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies,
+};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Aging, Geometry, MediaConfig, Priority, Rule, StoreKind, Timing};
@@ -67,6 +70,7 @@ pub struct Resolved {
     ftl: PageFtlConfig,
     ox_block: Option<OxBlockConfig>,
     zone: Option<ZoneConfig>,
+    lsm: Option<LsmConfig>,
     open_channel: Option<OpenChannelConfig>,
     controller: ControllerConfig,
     parts: Vec<ResolvedPart>,
@@ -144,6 +148,7 @@ impl Profile {
             notes: smaller::notes(&given, &geometry),
             ox_block: ox_block::ox_block(keys, &geometry, &timing, &page_ftl)?,
             zone: zone::zone(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
+            lsm: lsm::lsm(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
             aging: aging::aging(&keys.wear, &timing, &geometry, controller.rated_erases, logical_units, kind)?,
             open_channel: open_channel::open_channel(keys, (&counted, &timing), &page_ftl, &controller)?,
             timing,
@@ -173,7 +178,9 @@ impl Resolved {
     /// Bytes of each namespace that a new drive has, by number.
     pub fn namespaces(&self) -> Vec<u64> {
         match &*self.parts {
-            [] => vec![self.zoned_bytes().or(self.addressed_bytes()).unwrap_or(self.capacity())],
+            [] => {
+                vec![self.zoned_bytes().or(self.bytes_of_runs()).or(self.addressed_bytes()).unwrap_or(self.capacity())]
+            }
             parts => parts.iter().map(|part| part.drive.capacity()).collect(),
         }
     }
@@ -228,7 +235,7 @@ impl Resolved {
     /// Blocks of the drive that are the reserve of garbage collection: none where the host collects, as of zones and chunks.
     pub fn reserve_blocks(&self) -> u64 {
         match &*self.parts {
-            [] if self.zone.is_some() || self.open_channel.is_some() => 0,
+            [] if self.zone.is_some() || self.lsm.is_some() || self.open_channel.is_some() => 0,
             [] => u64::from(self.sizing.reserve_per_plane) * self.planes(),
             parts => parts.iter().map(|part| part.drive.reserve_blocks()).sum(),
         }
@@ -275,6 +282,12 @@ impl Resolved {
             (config.reset, config.check_block) = ((Span::ZERO, Span::ZERO), Span::ZERO);
             (config.write, config.append) = (Span::ZERO, Span::ZERO);
             zone::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
+        }
+        if let Some(config) = &mut self.lsm {
+            let zones = &mut config.zones;
+            (zones.reset, zones.check_block) = ((Span::ZERO, Span::ZERO), Span::ZERO);
+            (zones.write, zones.append) = (Span::ZERO, Span::ZERO);
+            lsm::fill_in(&mut self.keys, config, self.geometry.unit_size.into());
         }
         if let Some(config) = &mut self.open_channel {
             config.check_block = Span::ZERO;

@@ -32,7 +32,7 @@ const BATCH: u32 = 4;
 /// The layout of the tables, if a profile asks for OX-Block or one of its rivals.
 fn layout(keys: &ProfileKeys) -> Option<Layout> {
     match keys.ftl.kind?.0.0 {
-        FtlKind::Page | FtlKind::Zone | FtlKind::OpenChannel => None,
+        FtlKind::Page | FtlKind::Zone | FtlKind::Lsm | FtlKind::OpenChannel => None,
         FtlKind::OxBlock => Some(Layout::Log),
         FtlKind::Pblk => Some(Layout::PBLK),
         FtlKind::Spdk => Some(Layout::SPDK),

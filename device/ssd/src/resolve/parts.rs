@@ -62,7 +62,7 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
 fn check_kinds(keys: &ProfileKeys, given: &[PartKeys]) -> Result<()> {
     let own = given.iter().filter_map(|part| part.ftl.as_ref()?.kind).map(|kind| ("ftl.parts.ftl.kind", kind));
     let mut kinds = keys.ftl.kind.map(|kind| ("ftl.kind", kind)).into_iter().chain(own);
-    match kinds.find(|(_, kind)| matches!(kind.0.0, FtlKind::Zone | FtlKind::OpenChannel)) {
+    match kinds.find(|(_, kind)| matches!(kind.0.0, FtlKind::Zone | FtlKind::Lsm | FtlKind::OpenChannel)) {
         None => Ok(()),
         Some((key, kind)) => {
             let problem =

@@ -37,13 +37,31 @@ pub(super) fn zone(
     if !is_chosen(keys) {
         return Ok(None);
     }
+    zones(keys, geometry, timing, (sizing, page), max_transfer).map(Some)
+}
+
+/// Zones, of a drive whose host sees them or sees runs in them.
+pub(super) fn zones(
+    keys: &ProfileKeys,
+    geometry: &Geometry,
+    timing: &Timing,
+    (sizing, page): (&Sizing, &PageFtlConfig),
+    max_transfer: u32,
+) -> Result<ZoneConfig> {
     check_drive(keys)?;
+    let has_runs = super::lsm::is_chosen(keys);
     let given = &keys.ftl.zone;
     let depth = within("ftl.zone.depth", given.depth.unwrap_or(1).into(), 1, DEEPEST)? as u32;
     let layout = layout(keys, geometry, timing, depth)?;
     let unit = u64::from(geometry.unit_size());
     let data = sizing.blocks_per_plane - sizing.bad_per_plane - sizing.reserve_per_plane;
-    let zones = (u64::from(page.logical_units) / layout.zone_units()).min(u64::from(layout.sets() * (data / depth)));
+    let zones = match has_runs {
+        // The reserve is among them: what is not live is the drive's own business.
+        true => {
+            u64::from(layout.sets() * ((data + sizing.reserve_per_plane).saturating_sub(super::lsm::SPARE) / depth))
+        }
+        false => (u64::from(page.logical_units) / layout.zone_units()).min(u64::from(layout.sets() * (data / depth))),
+    };
     if zones == 0 {
         let least = Bytes(layout.zone_units() * unit);
         return wrong(
@@ -68,13 +86,13 @@ pub(super) fn zone(
             not_too_long("ftl.zone.reset_time", or(&given.reset_time, Span::ZERO))?,
             not_too_long("ftl.zone.reset_unit_time", or(&given.reset_unit_time, Span::ZERO))?,
         ),
-        finish_pads: given.finish_pads.unwrap_or(true),
+        finish_pads: given.finish_pads.unwrap_or(!has_runs),
         check_block: page.firmware.check_block,
     };
     let max_open = max_open(given, zones, config.max_active)?;
     let config = ZoneConfig { max_open, zrwa: zrwa(given, &layout, unit, config.max_active)?, ..config };
     check_buffer(&config, &layout, (unit, max_transfer))?;
-    Ok(Some(config))
+    Ok(config)
 }
 
 /// How many zones may be active. More than there are is all.
@@ -158,21 +176,26 @@ fn extension(given: &ZoneKeys) -> Result<u32> {
 /// What a drive with zones cannot have.
 fn check_drive(keys: &ProfileKeys) -> Result<()> {
     if keys.buffer.mode.is_some_and(|mode| mode.0.0 != BufferMode::Capacitor) {
-        return wrong("buffer.mode", "ftl.kind = \"zone\" needs \"capacitor\"");
+        return wrong("buffer.mode", format!("ftl.kind = \"{}\" needs \"capacitor\"", kind(keys)));
     }
     let (lba, unit) = (or(&keys.lba_size, Bytes(512)), or(&keys.ftl.mapping_unit, Bytes(4 << 10)));
     if lba != unit {
         return wrong(
             "lba_size",
-            format!("{lba} is not ftl.mapping_unit, {unit}; with ftl.kind = \"zone\" both are \"4KiB\""),
+            format!("{lba} is not ftl.mapping_unit, {unit}; with ftl.kind = \"{}\" both are \"4KiB\"", kind(keys)),
         );
     }
     match keys.ftl.tables {
         Some(Text(Choice(Tables::Rebuilt))) => {
-            wrong("ftl.tables", "\"rebuilt\" does not go with ftl.kind = \"zone\"; \"saved\" is valid")
+            let problem = format!("\"rebuilt\" does not go with ftl.kind = \"{}\"; \"saved\" is valid", kind(keys));
+            wrong("ftl.tables", problem)
         }
         _ => Ok(()),
     }
+}
+
+fn kind(keys: &ProfileKeys) -> String {
+    keys.ftl.kind.map(|kind| kind.0.to_string()).unwrap_or_default()
 }
 
 fn layout(keys: &ProfileKeys, geometry: &Geometry, timing: &Timing, depth: u32) -> Result<Layout> {

@@ -1,0 +1,326 @@
+//! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees.
+
+use clap::{Args, ValueEnum};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+use nandscape_device_ssd::BUILTIN;
+use nandscape_host_llama::Costs;
+use nandscape_host_lsm::{BlockConfig, Config, Error, LevelConfig, OpenError};
+use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, RunError, Spec};
+use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_sim::units::Bytes;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::numbers::whole;
+use crate::output;
+use crate::progress::Runs;
+use crate::sim::resolve;
+
+/// Run the loads of RocksDB's db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs.
+///
+/// Both forms have the same store, the same operations and the same flash. The generic one has its runs in extents of an ordinary drive,
+/// and deallocates those that are dead; the other one leaves them to a drive with ftl.kind = "lsm", on which whole runs die together.
+/// Write amplification is that of the store (bytes that it writes for each byte that is put), times that of the drive (bytes that it
+/// programs for each byte that it receives).
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape lsm --benchmark overwrite
+        both forms in virtual time, on a drive of 208 MiB that is full to two thirds
+  nandscape lsm --benchmark overwrite --keys 200000
+        the same with fewer keys: garbage collection has less to do
+  nandscape lsm --benchmark readwhilewriting --clients 4 --form lsm --json
+  nandscape lsm --form lsm --set ftl.zone.mapping=superblock
+        runs that share zones over all dies, in place of a die for each
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
+pub(crate) struct LsmArgs {
+    /// The load, as db_bench names it
+    #[arg(long, value_enum, default_value = "overwrite", ignore_case = true)]
+    benchmark: BenchmarkArg,
+    /// The form of the storage
+    #[arg(long, value_enum, default_value = "both")]
+    form: FormArg,
+    /// The drive
+    #[arg(long, value_name = "P", default_value = "default")]
+    drive: String,
+    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 208MiB with 3% of over-provisioning, 4 channels of a die
+    /// of a plane, 64 pages a block, lba_size 4KiB, buffer.mode capacitor and buffer.size 4MiB; ftl.kind is that of the form, and of runs
+    /// ftl.zone.mapping is dies
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Keys, all of which are put first
+    #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    keys: u64,
+    /// Bytes of a key
+    #[arg(long, value_name = "BYTES", default_value_t = 20, value_parser = clap::value_parser!(u64).range(8..=1_024))]
+    key_size: u64,
+    /// Bytes of a value
+    #[arg(long, value_name = "BYTES", default_value_t = 400, value_parser = clap::value_parser!(u64).range(0..=3_000))]
+    value_size: u64,
+    /// Clients, each with one operation at a time; in readwhilewriting one more writes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    clients: u64,
+    /// Operations that are measured
+    #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    operations: u64,
+    /// Overwrites between the filling and the measurement [default: twice the keys]
+    #[arg(long, value_name = "N")]
+    warm_up: Option<u64>,
+    /// Keys that a seek of seekrandom reads
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seek_nexts: u64,
+    /// Bytes of a memtable
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    memtable: Bytes,
+    /// Bytes of a run below level 0
+    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
+    run_size: Bytes,
+    /// Bytes of level 1. Puts wait when levels have four times as much together beyond what they may have
+    #[arg(long, value_name = "SIZE", default_value = "2MiB")]
+    base: Bytes,
+    /// Bytes of a level for each byte of the one above it
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(2..=1_000))]
+    ratio: u64,
+    /// Bits of the filters for each key; 0 is no filters
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(0..=64))]
+    bloom_bits: u32,
+    /// Make each put durable before the next operation of its client
+    #[arg(long)]
+    sync: bool,
+    /// Processors of the host
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    cores: u64,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Print the figures as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+enum BenchmarkArg {
+    Fillrandom,
+    Overwrite,
+    Readrandom,
+    Readwhilewriting,
+    Seekrandom,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
+enum FormArg {
+    /// Extents of an ordinary drive
+    Generic,
+    /// Runs of a drive with ftl.kind = "lsm"
+    Lsm,
+    Both,
+}
+
+/// What the drive has unless it is set.
+const DEFAULTS: [(&str, &str); 9] = [
+    ("capacity", "208MiB"),
+    ("ftl.over_provisioning", "3%"),
+    ("geometry.channels", "4"),
+    ("geometry.dies_per_channel", "1"),
+    ("geometry.planes_per_die", "1"),
+    ("geometry.pages_per_block", "64"),
+    ("lba_size", "4KiB"),
+    ("buffer.mode", "capacitor"),
+    ("buffer.size", "4MiB"),
+];
+/// And a drive with runs.
+const RUNS: [(&str, &str); 2] = [("ftl.kind", "lsm"), ("ftl.zone.mapping", "dies")];
+
+impl LsmArgs {
+    fn forms(&self) -> Vec<Form> {
+        let block = Form::Block(BlockConfig { chunk: 256 << 10, ..BlockConfig::default() });
+        match self.form {
+            FormArg::Generic => vec![block],
+            FormArg::Lsm => vec![Form::Runs],
+            FormArg::Both => vec![block, Form::Runs],
+        }
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            benchmark: Benchmark::ALL[self.benchmark as usize],
+            keys: self.keys,
+            key_bytes: self.key_size as usize,
+            value_bytes: self.value_size as usize,
+            clients: self.clients,
+            operations: self.operations,
+            warm_up: self.warm_up.unwrap_or(2 * self.keys),
+            scan: self.seek_nexts as usize,
+            sync: self.sync,
+        }
+    }
+
+    fn store(&self) -> Config {
+        let base = Config::default();
+        Config {
+            memtable: usize::try_from(self.memtable.0).unwrap_or(usize::MAX),
+            run: self.run_size.0,
+            levels: LevelConfig {
+                base: self.base.0,
+                ratio: self.ratio,
+                debt: self.base.0.saturating_mul(4),
+                ..base.levels
+            },
+            bits_a_key: self.bloom_bits,
+            log_buffer: base.log_buffer.min(usize::try_from(self.memtable.0).unwrap_or(usize::MAX)),
+            ..base
+        }
+    }
+
+    fn measure(&self, form: Form) -> Result<Outcome, Failure> {
+        // A profile file says what it wants.
+        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
+        let is_set =
+            |key: &str| self.set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
+        let of_form = if form == Form::Runs { &RUNS[..] } else { &[] };
+        let defaults = DEFAULTS.iter().filter(|_| is_built_in).chain(of_form).filter(|(key, _)| !is_set(key));
+        let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
+        let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
+        let spec = Spec {
+            drive: resolve(&self.drive, &changes)?,
+            form,
+            store: self.store(),
+            cores: self.cores as usize,
+            costs: Costs::ASSUMED,
+            load: self.load(),
+            seed: self.seed,
+        };
+        let form = form.name();
+        nandscape_lab_lsm::run(&spec).map_err(|error| match error {
+            RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
+            RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
+            RunError::Operation(Error::Store(nandscape_host_llama::StoreError::Full)) => Failure::Input(
+                anyhow::anyhow!("--form {form}: the drive is full: fewer --keys or a larger capacity is valid"),
+            ),
+            RunError::Operation(_) => Failure::run(error),
+            other => Failure::input(other),
+        })
+    }
+}
+
+pub(crate) fn run(args: &LsmArgs) -> Result<(), Failure> {
+    let forms = args.forms();
+    let progress = Runs::of(forms.len() as u64);
+    let mut runs = Vec::new();
+    for (number, form) in forms.into_iter().enumerate() {
+        progress.next(form.name(), number);
+        runs.push((form.name(), args.measure(form)?));
+    }
+    drop(progress);
+    match args.json {
+        true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
+        false => output::result(&text(&runs)),
+    }
+}
+
+fn ratio(number: Option<f64>) -> String {
+    number.map_or("-".to_owned(), |number| format!("{number:.2}"))
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header(head);
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+}
+
+/// Runs by the names of their forms, as tables.
+fn text(runs: &[(&str, Outcome)]) -> String {
+    let mut latencies = table(&["latency, us", "operation", "count", "mean", "p50", "p99", "p99.9", "max"]);
+    let mut figures = table(&[
+        "form",
+        "operations/s",
+        "host CPU, us",
+        "full",
+        "WAF store",
+        "x drive",
+        "= both",
+        "moved",
+        "merged",
+        "stalled, ms",
+    ]);
+    for (form, outcome) in runs {
+        for (operation, latency) in &outcome.operations {
+            let at = |quantile| us(latency.quantile(quantile).as_us());
+            latencies.add_row([
+                (*form).to_owned(),
+                (*operation).to_owned(),
+                count(latency.count()),
+                us(latency.mean_ns() / 1e3),
+                at(0.5),
+                at(0.99),
+                at(0.999),
+                us(latency.max().as_us()),
+            ]);
+        }
+        let (before, after) = (&outcome.before, &outcome.after);
+        figures.add_row([
+            (*form).to_owned(),
+            count(outcome.rate() as u64),
+            format!("{:.1}", outcome.cpu_us()),
+            format!("{:.0}%", outcome.utilisation() * 100.0),
+            ratio(outcome.application_waf()),
+            ratio(outcome.drive_waf()),
+            ratio(outcome.total_waf()),
+            bytes(outcome.drive.moved_bytes as f64),
+            bytes((after.merge_bytes - before.merge_bytes) as f64),
+            format!("{:.0}", (after.stalled - before.stalled).as_us() / 1e3),
+        ]);
+    }
+    let lines = |table: &Table| table.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<String>();
+    lines(&latencies) + "\n" + &lines(&figures)
+}
+
+/// Runs by the names of their forms, as JSON.
+fn as_json(runs: &[(&str, Outcome)]) -> Value {
+    let run = |(form, outcome): &(&str, Outcome)| {
+        let latencies: serde_json::Map<String, Value> = outcome
+            .operations
+            .iter()
+            .map(|(name, latency)| {
+                let at = |quantile| latency.quantile(quantile).as_us();
+                let figures = json!({
+                    "count": latency.count(), "mean": latency.mean_ns() / 1e3, "p50": at(0.5), "p99": at(0.99),
+                    "p99_9": at(0.999), "max": latency.max().as_us(),
+                });
+                ((*name).to_owned(), figures)
+            })
+            .collect();
+        let (before, after, drive) = (&outcome.before, &outcome.after, &outcome.drive);
+        json!({
+            "form": form,
+            "latency_us": latencies,
+            "operations_per_s": outcome.rate(),
+            "host_cpu_us_per_operation": outcome.cpu_us(),
+            "utilisation": outcome.utilisation(),
+            "waf_store": outcome.application_waf(),
+            "waf_drive": outcome.drive_waf(),
+            "waf_total": outcome.total_waf(),
+            "put_bytes": outcome.put_bytes(),
+            "store_bytes": outcome.store_bytes(),
+            "drive_bytes": drive.host_bytes,
+            "programmed_bytes": drive.flash_bytes,
+            "moved_bytes": drive.moved_bytes,
+            "collected": drive.collected,
+            "log_bytes": after.log_bytes - before.log_bytes,
+            "flush_bytes": after.flush_bytes - before.flush_bytes,
+            "merge_bytes": after.merge_bytes - before.merge_bytes,
+            "merges": after.merges - before.merges,
+            "moves": after.moves - before.moves,
+            "stalled_s": (after.stalled - before.stalled).as_s(),
+            "blocks_a_get": outcome.blocks_a_get(),
+            "level_bytes": after.level_bytes,
+            "memory_bytes": {"store": after.memory, "places": after.storage.memory},
+            "measured_s": outcome.took.as_s(),
+        })
+    };
+    json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})
+}

@@ -1,0 +1,64 @@
+//! `nandscape lsm`: figures of both forms, and what is refused.
+
+use serde_json::Value;
+
+use crate::program::{number, refuse, succeed};
+
+const SMALL: [&str; 11] = [
+    "lsm",
+    "--keys",
+    "20000",
+    "--operations",
+    "5000",
+    "--warm-up",
+    "5000",
+    "--memtable",
+    "256KiB",
+    "--run-size",
+    "512KiB",
+];
+
+#[test]
+fn both_forms_have_the_same_operations_and_their_own_figures() {
+    for (benchmark, operations) in
+        [("overwrite", &["put"][..]), ("readwhilewriting", &["get"]), ("seekrandom", &["seek"])]
+    {
+        let args = [&SMALL[..], &["--benchmark", benchmark]].concat();
+        let report: Value =
+            serde_json::from_str(&succeed(&[&args[..], &["--json"]].concat())).expect("one JSON object");
+        for (run, form) in ["generic", "lsm"].iter().enumerate() {
+            assert_eq!(report["runs"][run]["form"], *form);
+            let count = |operation| number(&report, &format!("/runs/{run}/latency_us/{operation}/count"));
+            assert_eq!(operations.iter().map(count).sum::<f64>(), 5_000.0, "{benchmark} {form}");
+            assert!(number(&report, &format!("/runs/{run}/operations_per_s")) > 0.0);
+        }
+        let text = succeed(&args);
+        assert_eq!(text, succeed(&args), "the same seed");
+        assert!(operations.iter().all(|operation| text.contains(operation)) && text.contains("WAF store"), "{text}");
+    }
+    let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &["--json"]].concat())).expect("one JSON object");
+    for run in 0..2 {
+        let of = |what| number(&report, &format!("/runs/{run}/{what}"));
+        assert!((of("waf_store") * of("waf_drive") / of("waf_total") - 1.0).abs() < 1e-9);
+        assert_eq!(of("store_bytes"), of("drive_bytes"));
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_told() {
+    for (words, told) in [
+        (&["--keys", "0"][..], "0 is not in 1..=1000000000"),
+        (&["--key-size", "4"], "4 is not in 8..=1024"),
+        (&["--ratio", "1"], "1 is not in 2..=1000"),
+        (&["--benchmark", "fillsync"], "possible values: fillrandom, overwrite"),
+        (&["--form", "generic", "--memtable", "1KiB"], "--form generic: a memtable of 1024 bytes"),
+        (&["--form", "lsm", "--set", "ftl.kind=page"], "--form lsm: the drive knows no sorted runs"),
+        (&["--form", "lsm", "--set", "buffer.mode=volatile"], "buffer.mode: ftl.kind = \"lsm\" needs \"capacitor\""),
+        (&["--form", "lsm", "--set", "ftl.zone.zrwa_size=64KiB"], "is for ftl.kind = \"zone\""),
+        (&["--form", "lsm", "--set", "ftl.lsm.reserve_zones=1"], "ftl.lsm.reserve_zones: 1 of "),
+        (&["--form", "lsm", "--set", "ftl.lsm.run_size=5000"], "ftl.lsm.run_size: "),
+        (&["--keys", "900000", "--form", "lsm"], "fewer --keys or a larger capacity is valid"),
+    ] {
+        refuse(&[&["lsm"], words].concat(), &[told]);
+    }
+}

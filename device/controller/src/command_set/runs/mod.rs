@@ -1,0 +1,187 @@
+//! The NVM command set over an FTL for LSM-trees: Write appends to runs, and three vendor commands say which runs there are
+//! ([`runs`](nandscape_wire_nvme::runs)).
+//!
+//! | file | what |
+//! |---|---|
+//! | `write` | Write: an append |
+//! | `manage` | open, commit, report |
+//! | `identify` | what Identify and the log of commands say |
+//!
+//! Read, Compare, Verify and Flush are those of the NVM command set. Blocks that no run has read as zeros.
+//!
+//! Left out, and not offered: Write Zeroes, Dataset Management, Write Uncorrectable, Copy, several namespaces, Format and Sanitize.
+
+mod identify;
+mod manage;
+mod write;
+
+use std::rc::Rc;
+
+use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_ftl::lsm::RunError;
+use nandscape_device_ftl::{Ftl, LsmFtl, Sanitization};
+use nandscape_device_media::Media;
+use nandscape_drive::Breakdown;
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
+use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::vendor::{DriveLog, RUN_COMMIT, RUN_OPEN, RUN_REPORT};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use super::nvm::Nvm;
+use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use crate::config::ControllerConfig;
+use crate::namespace::Namespace;
+
+/// See the file.
+pub struct Runs {
+    sim: Sim,
+    nvm: Nvm<LsmFtl>,
+}
+
+/// The status that tells why a run does not take a command. Those of zones have the same meaning.
+fn status_of(error: RunError) -> Status {
+    match error {
+        RunError::NoRun | RunError::NoLevel => Status::INVALID_FIELD.final_(),
+        RunError::NotAtEnd => Status::ZONE_INVALID_WRITE.final_(),
+        RunError::TooLong => Status::ZONE_BOUNDARY_ERROR.final_(),
+        RunError::Sealed => Status::ZONE_IS_FULL.final_(),
+        // It may succeed later.
+        RunError::Busy => Status::COMMAND_SEQUENCE_ERROR,
+        RunError::Full | RunError::NoPlace => Status::CAPACITY_EXCEEDED,
+        RunError::PowerLost => Status::ABORTED_POWER_LOSS,
+    }
+}
+
+impl Runs {
+    /// The commands of a drive over `ftl`, which uses `media`. A logical block is a unit of the FTL.
+    ///
+    /// # Panics
+    /// When it is not, or when a command may write more than the buffer always takes.
+    pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<LsmFtl>, config: &ControllerConfig) -> Runs {
+        assert_eq!(config.lba_bytes, media.geometry().unit_size(), "a logical block is a unit");
+        let most = u64::from(ftl.max_reserve()) * u64::from(SECTOR);
+        assert!(u64::from(config.max_transfer) <= most, "the buffer takes {most} bytes of a command");
+        Runs { sim: sim.clone(), nvm: Nvm::new(sim, media, ftl, config) }
+    }
+
+    fn ftl(&self) -> &Rc<LsmFtl> {
+        self.nvm.ftl()
+    }
+}
+
+impl CommandSet for Runs {
+    fn info(&self) -> SetInfo {
+        SetInfo { keeps_metadata: false, sanitizes: false, ..self.nvm.info() }
+    }
+
+    fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
+
+    fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
+        let name = match IoOpcode(entry.opcode) {
+            IoOpcode::READ => "read",
+            IoOpcode::WRITE => "write",
+            _ => "other",
+        };
+        (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
+
+    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        match IoOpcode(command.entry.opcode) {
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY | IoOpcode::FLUSH => {
+                self.nvm.serve(command, breakdown).await
+            }
+            IoOpcode::WRITE => self.write(command, breakdown).await.into(),
+            RUN_OPEN => match self.open(command) {
+                Ok(run) => Reply::value(run),
+                Err(failure) => Err(failure).into(),
+            },
+            RUN_COMMIT => self.commit(command, breakdown).await.into(),
+            RUN_REPORT => self.report(command, breakdown).await.into(),
+            _ => Err(Status::INVALID_OPCODE.final_()).into(),
+        }
+    }
+
+    fn fuses(&self) -> bool {
+        false
+    }
+
+    /// Never called: the set fuses nothing. Each command would have the answer that fused ones have there.
+    async fn serve_fused(&self, _: [Command<'_>; 2], _: &mut Breakdown) -> [Reply; 2] {
+        [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()]
+    }
+
+    fn administers_namespaces(&self) -> bool {
+        false
+    }
+
+    /// Nothing is dropped: no command that would have it dropped is offered.
+    async fn erase(&self, _: &Namespace) {}
+
+    /// No command asks for it.
+    async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
+        Err(Status::SANITIZE_FAILED)
+    }
+
+    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
+        self.nvm.test(namespace, slba, blocks).await
+    }
+
+    fn totals(&self) -> Vec<u64> {
+        self.nvm.totals()
+    }
+
+    fn restore_totals(&self, totals: &[u64]) {
+        self.nvm.restore_totals(totals);
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.nvm.bytes_written()
+    }
+
+    fn may_hold_data(&self) -> bool {
+        self.nvm.may_hold_data()
+    }
+
+    async fn flush(&self) {
+        self.nvm.flush().await;
+    }
+
+    fn identify_controller(&self, data: &mut IdentifyController) {
+        self.nvm.identify_controller(data);
+        self.fill_in_controller(data);
+    }
+
+    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        self.namespace_data(namespace)
+    }
+
+    fn effects(&self, effects: &mut CommandsAndEffects) {
+        self.fill_in_effects(effects);
+    }
+
+    fn smart(&self, smart: &mut Smart) {
+        self.nvm.smart(smart);
+    }
+
+    fn drive_log(&self, log: &mut DriveLog) {
+        self.nvm.drive_log(log);
+    }
+
+    fn warnings(&self) -> u8 {
+        self.nvm.warnings()
+    }
+
+    fn on_power_cut(&self, told: Box<dyn Fn()>) {
+        self.nvm.on_power_cut(told);
+    }
+
+    async fn power_returns(&self) {
+        self.nvm.power_returns().await;
+    }
+
+    async fn restart(&self) {
+        self.nvm.restart().await;
+    }
+}

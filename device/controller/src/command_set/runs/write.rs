@@ -1,0 +1,61 @@
+//! Write: data at the end of a run, all of it or nothing.
+
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::io::Cdw12;
+
+use super::{Runs, status_of};
+use crate::command_set::{Command, Failure};
+use crate::refusal::Refusal;
+
+impl Runs {
+    /// Serves a Write.
+    pub(super) async fn write(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
+        let blocks = checked_blocks(command)?;
+        let span = u64::from(self.ftl().config().span);
+        let (run, at) = ((command.entry.slba() / span) as u32, (command.entry.slba() % span) as u32);
+        self.nvm.count_write();
+        let begun = self.sim.now();
+        let append = command.stop.or_stopped(self.ftl().begin_append(run, at, blocks)).await;
+        // What it waited for is the drive's own work, whatever came of it.
+        breakdown.waits(Stage::Queue).add(cause::GC, self.sim.now() - begun);
+        let append = append?.map_err(status_of)?;
+        let begun = self.sim.now();
+        let room = self.ftl().append_room(blocks, breakdown.waits(Stage::Queue));
+        let room = match command.stop.or_stopped(room).await {
+            Ok(room) => room,
+            Err(status) => {
+                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+                return Err(status.into());
+            }
+        };
+        let bytes = u64::from(blocks) * u64::from(command.namespace.lba_bytes);
+        command.link.receive(bytes, breakdown).await;
+        // A guest may have unmapped its memory meanwhile.
+        let mem = command.mem.part(0, bytes as usize);
+        command.stop.check()?;
+        mem.cover(bytes as usize)?;
+        Ok(self.ftl().append(&append, Some(&mem), room).map_err(status_of)?)
+    }
+}
+
+/// Checks what does not depend on runs: the blocks that are written.
+fn checked_blocks(command: &Command<'_>) -> Result<u32, Refusal> {
+    let (entry, namespace, mem) = (command.entry, command.namespace, command.mem);
+    namespace.check_flags(entry)?;
+    namespace.check_directive(entry)?;
+    let blocks = u32::from(Cdw12::of(entry).nlb_z()) + 1;
+    if blocks > namespace.max_blocks {
+        return Err(Refusal::field(12, 0).final_());
+    }
+    namespace.check_range(entry.slba(), blocks.into())?;
+    let bytes = blocks as usize * namespace.lba_bytes as usize;
+    mem.fits(bytes)?;
+    if namespace.keeps_data && mem.is_none() {
+        return Err(Status::DATA_TRANSFER_ERROR.final_().into());
+    }
+    // Before the run changes: a host that is asked for its data later has the command served again.
+    mem.part(0, bytes).cover(bytes)?;
+    Ok(blocks)
+}

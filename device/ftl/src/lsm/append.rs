@@ -1,0 +1,173 @@
+//! Data at the end of a run.
+//!
+//! First the run gets zones with room for it, then the data comes, and then it is put into the write buffer at once: the run is as long as
+//! before or has all of it. An append that begins before the end replaces what is there, so that a host can repeat one that a power
+//! cut has ended.
+
+use std::rc::Rc;
+
+use nandscape_drive::HostMem;
+use nandscape_sim::Wait;
+
+use super::LsmFtl;
+use super::table::{Piece, Run, RunError, RunState};
+use crate::zone::table::{ZoneAction, ZoneError, ZoneState};
+use crate::zone::{Reservation, Ticket};
+
+/// An append under way. It ends when this is dropped.
+pub struct Append {
+    ftl: Rc<LsmFtl>,
+    run: u32,
+    at: u32,
+    units: u32,
+}
+
+impl Drop for Append {
+    fn drop(&mut self) {
+        if let Ok(run) = self.ftl.table.borrow_mut().run_mut(self.run) {
+            run.is_busy = false;
+        }
+        self.ftl.changed.notify();
+    }
+}
+
+impl LsmFtl {
+    /// Begins an append: units of a run from `at` on, for which the run has zones from then on.
+    ///
+    /// # Errors
+    /// Why the run does not take it.
+    pub async fn begin_append(self: &Rc<Self>, run: u32, at: u32, units: u32) -> Result<Append, RunError> {
+        {
+            let mut table = self.table.borrow_mut();
+            let of = table.run_mut(run)?;
+            if of.state == RunState::Sealed || of.is_closed {
+                return Err(RunError::Sealed);
+            }
+            if at > of.units {
+                return Err(RunError::NotAtEnd);
+            }
+            if units > self.config.most.saturating_sub(at) {
+                return Err(RunError::TooLong);
+            }
+            if std::mem::replace(&mut of.is_busy, true) {
+                return Err(RunError::Busy);
+            }
+        }
+        let append = Append { ftl: self.clone(), run, at, units };
+        while !self.has_zones(&append)? {
+            self.tidy();
+            if !self.may_find_room() {
+                return Err(RunError::Full);
+            }
+            self.changed.changed().await;
+            if !self.zones.media_is_powered() {
+                return Err(RunError::PowerLost);
+            }
+        }
+        Ok(append)
+    }
+
+    /// Gives a run zones for an append, as far as there are any. Whether they are enough.
+    fn has_zones(&self, append: &Append) -> Result<bool, RunError> {
+        let mut table = self.table.borrow_mut();
+        loop {
+            let run = table.run(append.run)?;
+            let room: u32 = run.zones.iter().map(|zone| self.left(*zone)).sum();
+            if room >= append.units {
+                return Ok(true);
+            }
+            let level = run.level;
+            let Some(zone) = table.take(level, self.config.reserve / 2, self.config.share) else { return Ok(false) };
+            table.run_mut(append.run)?.zones.push_back(zone);
+        }
+    }
+
+    /// Units that a zone still takes.
+    pub(super) fn left(&self, zone: u32) -> u32 {
+        let of_zone = self.zones.zone(zone);
+        if of_zone.state.is_active() || of_zone.state == ZoneState::Empty {
+            self.zones.capacity() - of_zone.written
+        } else {
+            0
+        }
+    }
+
+    /// Room in the write buffer for an append.
+    pub async fn append_room(&self, units: u32, waited: &mut Wait) -> Reservation<'_> {
+        self.zones.reserve_units(units, waited).await
+    }
+
+    /// Puts the data of an append into the write buffer: from now on it is there.
+    ///
+    /// # Errors
+    /// Why the run does not take it any more.
+    pub fn append(&self, append: &Append, data: Option<&HostMem>, room: Reservation<'_>) -> Result<(), RunError> {
+        let put = self.put(append, data, room);
+        if put.is_err() {
+            self.table.borrow_mut().cut(append.run, append.at);
+        }
+        put
+    }
+
+    fn put(&self, append: &Append, data: Option<&HostMem>, mut room: Reservation<'_>) -> Result<(), RunError> {
+        let Append { run, at, units, .. } = *append;
+        if self.table.borrow().run(run)?.units > at {
+            self.table.borrow_mut().cut(run, at);
+        }
+        let (mut done, unit) = (0, self.zones.unit_bytes() as usize);
+        while done < units {
+            let zone = *self.table.borrow().run(run)?.zones.front().ok_or(RunError::Full)?;
+            let now = self.left(zone).min(units - done);
+            let ticket = if now == 0 { None } else { Some(self.ticket(zone, now)?) };
+            if let Some(ticket) = ticket {
+                let first = ticket.first;
+                let part = data.map(|mem| mem.part(done as usize * unit, now as usize * unit));
+                self.zones.deliver(ticket, part.as_ref(), room.split(now));
+                self.table.borrow_mut().push(run, Piece { at: at + done, zone, first, units: now });
+                done += now;
+            }
+            if self.left(zone) == 0 {
+                let mut table = self.table.borrow_mut();
+                let of: &mut Run = table.run_mut(run)?;
+                of.zones.pop_front();
+                let level = of.level;
+                table.give(zone, level, 1, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Units of a zone. Where too many zones are begun, the oldest that nobody goes on in ends.
+    pub(super) fn ticket(&self, zone: u32, units: u32) -> Result<Ticket, RunError> {
+        loop {
+            match self.zones.begin_write(zone, None, units) {
+                Ok(ticket) => return Ok(ticket),
+                Err(ZoneError::TooManyActive | ZoneError::TooManyOpen) if self.close_one() || self.steal_one() => {}
+                Err(ZoneError::TooManyActive | ZoneError::TooManyOpen) => return Err(RunError::Busy),
+                Err(_) => return Err(RunError::Full),
+            }
+        }
+    }
+
+    /// Closes the zone of a run to which nothing is appended now. It goes on in another one. Whether there was one.
+    fn steal_one(&self) -> bool {
+        let mut table = self.table.borrow_mut();
+        let is_active = |zone: &u32| self.zones.zone(*zone).state.is_active();
+        let idle =
+            table.runs.iter_mut().flatten().filter(|run| !run.is_busy && run.zones.front().is_some_and(is_active));
+        let Some(zone) = idle.min_by_key(|run| run.units).and_then(|run| run.zones.pop_front()) else { return false };
+        table.zones[zone as usize].used = super::table::Use::Closed;
+        drop(table);
+        self.zones.act(zone, ZoneAction::Finish).is_ok()
+    }
+
+    /// Closes a zone that was begun and that nobody goes on in. Whether there was one.
+    fn close_one(&self) -> bool {
+        let mut table = self.table.borrow_mut();
+        let fullest = (0..super::LEVELS).max_by_key(|level| table.begun[*level].len());
+        let Some(zone) = fullest.and_then(|level| table.begun[level].pop_front()) else { return false };
+        table.zones[zone as usize].used = super::table::Use::Closed;
+        drop(table);
+        self.zones.act(zone, ZoneAction::Finish).is_ok()
+    }
+}

@@ -1,0 +1,47 @@
+//! A key-value store of sorted runs in levels: an LSM-tree, after RocksDB's leveled compaction (OX 7.1), on one thread.
+//!
+//! A change goes to a log and into a memtable. A full memtable becomes a run of level 0; runs are merged into the next level when a level
+//! is too large. After a crash the store has all changes up to some point, no older than the last [commit](Lsm::commit): those of
+//! one call of [`Lsm::apply`] all or none.
+//!
+//! Where runs and logs go is a [`Storage`], which has two forms. In [`BlockStorage`], on any [`Drive`](nandscape_drive::Drive), the host
+//! knows where they lie, writes a manifest and deallocates what is dropped. In [`RunStorage`] the drive does all that (`ftl.kind = "lsm"`).
+//!
+//! | file | what |
+//! |---|---|
+//! | `storage` | the interface of a storage of runs |
+//! | `block` | on any drive |
+//! | `flash` | on a drive that knows runs |
+//! | `any` | either form |
+//! | `run` | sorted runs: their form, writing and reading them |
+//! | `record` | keys and values as bytes |
+//! | `bloom` | which keys are certainly not in a run |
+//! | `log` | the log of changes |
+//! | `levels` | which runs there are, and which are merged next |
+//! | `store` | the store |
+//! | `error` | what can go wrong |
+//!
+//! Left out: snapshots, several column families, compression, a cache of blocks, tiered compaction, merges side by side, records
+//! larger than a block, and drives that keep no data.
+#![forbid(unsafe_code)]
+
+mod any;
+mod block;
+mod bloom;
+mod error;
+mod flash;
+mod levels;
+mod log;
+mod record;
+mod run;
+mod storage;
+mod store;
+
+pub use any::AnyStorage;
+pub use block::{BlockConfig, BlockStorage};
+pub use error::{Error, OpenError};
+pub use flash::RunStorage;
+pub use levels::LevelConfig;
+pub use record::{MAX_KEY, MAX_RECORD};
+pub use storage::{BLOCK, Edit, LOG, RunInfo, Storage, StorageStats};
+pub use store::{Change, Config, Lsm, Stats};

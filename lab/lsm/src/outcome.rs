@@ -1,0 +1,124 @@
+//! What came of a run, and figures of it.
+
+use std::collections::BTreeMap;
+
+use nandscape_host_llama::Host;
+use nandscape_host_lsm::Stats;
+use nandscape_sim::{Histogram, Sim, Span, Time};
+
+use crate::load::Store;
+
+/// What a drive did in the measured phase.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct DriveFigures {
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
+    /// Bytes that were programmed.
+    pub flash_bytes: u64,
+    /// Bytes that garbage collection moved.
+    pub moved_bytes: u64,
+    /// Blocks, or zones of runs, that garbage collection emptied.
+    pub collected: u64,
+    /// Bytes of the host's data that the drive is sold with: that of its profile.
+    pub capacity: u64,
+}
+
+/// See the file. Counts are those of the measured phase.
+#[derive(Clone)]
+pub struct Outcome {
+    /// Latencies by operation.
+    pub operations: BTreeMap<&'static str, Histogram>,
+    /// Time of the phase.
+    pub took: Span,
+    /// Processor time of the host.
+    pub cpu: Span,
+    /// The store when the phase began.
+    pub before: Stats,
+    /// And when it ended.
+    pub after: Stats,
+    /// The drive.
+    pub drive: DriveFigures,
+    begun: (Time, Span),
+}
+
+impl Outcome {
+    pub(crate) fn new(host: &Host) -> Outcome {
+        Outcome { begun: (Time::ZERO, host.spent()), ..Outcome::default() }
+    }
+
+    pub(crate) fn begin(&mut self, sim: &Sim, host: &Host, store: &Store) {
+        (self.begun, self.before) = ((sim.now(), host.spent()), store.stats());
+    }
+
+    pub(crate) fn record(&mut self, operation: &'static str, latency: Span) {
+        self.operations.entry(operation).or_default().record(latency);
+    }
+
+    pub(crate) fn end(&mut self, sim: &Sim, host: &Host, store: &Store) {
+        (self.took, self.cpu) = (sim.now() - self.begun.0, host.spent() - self.begun.1);
+        self.after = store.stats();
+    }
+
+    /// Operations a second.
+    pub fn rate(&self) -> f64 {
+        let count: u64 = self.operations.values().map(Histogram::count).sum();
+        if self.took.is_zero() { 0.0 } else { count as f64 / self.took.as_s() }
+    }
+
+    /// Processor time of the host for each operation, in microseconds.
+    pub fn cpu_us(&self) -> f64 {
+        let count: u64 = self.operations.values().map(Histogram::count).sum();
+        self.cpu.as_us() / count.max(1) as f64
+    }
+
+    /// Bytes of keys and values that were put.
+    pub fn put_bytes(&self) -> u64 {
+        self.after.put_bytes - self.before.put_bytes
+    }
+
+    /// Bytes that the store had written to the drive, as the store counts them.
+    pub fn store_bytes(&self) -> u64 {
+        self.after.storage.written_bytes - self.before.storage.written_bytes
+    }
+
+    /// Bytes that the drive received for each byte that was put; none where nothing was.
+    pub fn application_waf(&self) -> Option<f64> {
+        (self.put_bytes() > 0).then(|| self.drive.host_bytes as f64 / self.put_bytes() as f64)
+    }
+
+    /// Bytes that the drive programmed for each byte that it received.
+    pub fn drive_waf(&self) -> Option<f64> {
+        (self.put_bytes() > 0 && self.drive.host_bytes > 0)
+            .then(|| self.drive.flash_bytes as f64 / self.drive.host_bytes as f64)
+    }
+
+    /// Bytes that the drive programmed for each byte that was put: the product of the two.
+    pub fn total_waf(&self) -> Option<f64> {
+        (self.put_bytes() > 0).then(|| self.drive.flash_bytes as f64 / self.put_bytes() as f64)
+    }
+
+    /// Bytes of all runs at the end, as a share of the drive.
+    pub fn utilisation(&self) -> f64 {
+        self.after.level_bytes.iter().sum::<u64>() as f64 / self.drive.capacity.max(1) as f64
+    }
+
+    /// Blocks that a get read.
+    pub fn blocks_a_get(&self) -> Option<f64> {
+        let gets = self.operations.get("get")?.count();
+        Some((self.after.blocks_read - self.before.blocks_read) as f64 / gets as f64)
+    }
+}
+
+impl Default for Outcome {
+    fn default() -> Outcome {
+        Outcome {
+            operations: BTreeMap::new(),
+            took: Span::ZERO,
+            cpu: Span::ZERO,
+            before: Stats::default(),
+            after: Stats::default(),
+            drive: DriveFigures::default(),
+            begun: (Time::ZERO, Span::ZERO),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A run in virtual time: a host with a number of processors, and a drive of this process that keeps data.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_host_kv::Cpu;
+use nandscape_host_llama::{Costs, Host};
+use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, Error, Lsm, OpenError, RunStorage};
+use nandscape_sim::{Executor, Seed, Sim, Stalled};
+
+use crate::load::{Load, measure};
+use crate::outcome::{DriveFigures, Outcome};
+
+/// Where runs are.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// In extents of a conventional drive.
+    Block(BlockConfig),
+    /// On a drive that knows runs.
+    Runs,
+}
+
+impl Form {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Form::Block(_) => "generic",
+            Form::Runs => "lsm",
+        }
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The drive.
+    pub drive: Resolved,
+    /// Where runs are on it.
+    pub form: Form,
+    /// The store.
+    pub store: Config,
+    /// Processors of the host.
+    pub cores: usize,
+    /// Processor time of the host's work.
+    pub costs: Costs,
+    /// The load.
+    pub load: Load,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The load or the host is not possible.
+    #[error("{0}")]
+    Spec(&'static str),
+    /// The system gives no memory for the drive.
+    #[error("the drive's memory: {0}")]
+    Memory(#[from] std::io::Error),
+    /// The drive has too few queue pairs.
+    #[error("the drive gives no queue pair: {0}")]
+    Queue(nandscape_wire_nvme::Status),
+    /// The store cannot be made.
+    #[error("the store: {0}")]
+    Open(#[from] OpenError),
+    /// An operation failed.
+    #[error("an operation: {0}")]
+    Operation(#[from] Error),
+    /// The model is stuck.
+    #[error("this is a fault of the simulator, please report it")]
+    Stalled(#[from] Stalled),
+}
+
+/// Entries of a queue.
+const ENTRIES: u32 = 256;
+
+/// Runs it.
+///
+/// # Errors
+/// Why there is no outcome.
+pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
+    let load = &spec.load;
+    if load.keys == 0 || load.operations == 0 || load.clients == 0 || load.scan == 0 || spec.cores == 0 {
+        return Err(RunError::Spec("there is one key, operation, client, key of a scan and processor at the least"));
+    }
+    if load.key_bytes < 8 {
+        return Err(RunError::Spec("a key has 8 bytes at the least, so that all numbers have keys of their own"));
+    }
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = Rc::new(Ssd::new(&sim, &spec.drive, StoreKind::Ram, Seed::new(spec.seed).child("drive"))?);
+    executor.block_on(run_on(spec, &sim, &ssd))?
+}
+
+/// What the drive has done so far.
+fn figures(spec: &Spec, ssd: &Ssd) -> DriveFigures {
+    let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
+    DriveFigures {
+        host_bytes: stats.host_bytes,
+        flash_bytes: stats.programmed_units() * unit,
+        moved_bytes: stats.gc_units * unit,
+        collected: stats.gc_blocks,
+        capacity: spec.drive.capacity(),
+    }
+}
+
+async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunError> {
+    ssd.in_service().await;
+    let entries = ENTRIES.min(spec.drive.max_queue_entries());
+    let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), entries).map_err(RunError::Queue)?;
+    let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
+    let storage = match spec.form {
+        Form::Block(config) => AnyStorage::Block(Box::new(BlockStorage::open(&host, drive, config).await?)),
+        Form::Runs => AnyStorage::Runs(Box::new(RunStorage::open(&host, drive).await?)),
+    };
+    let store = Lsm::open(&host, storage, spec.store).await?;
+    let (before, after) = (Cell::new(DriveFigures::default()), Cell::new(DriveFigures::default()));
+    let told = (|| before.set(figures(spec, ssd)), || after.set(figures(spec, ssd)));
+    let mut outcome = measure(sim, &host, &store, spec.load, Seed::new(spec.seed), told).await?;
+    let (before, after) = (before.get(), after.get());
+    outcome.drive = DriveFigures {
+        host_bytes: after.host_bytes - before.host_bytes,
+        flash_bytes: after.flash_bytes - before.flash_bytes,
+        moved_bytes: after.moved_bytes - before.moved_bytes,
+        collected: after.collected - before.collected,
+        capacity: after.capacity,
+    };
+    Ok(outcome)
+}

@@ -1,0 +1,78 @@
+//! Both forms under all loads: what store and drive count agrees, the same seed gives the same figures, and what cannot be is refused.
+
+use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_host_llama::Costs;
+use nandscape_host_lsm::{BlockConfig, Config, LevelConfig, OpenError};
+use nandscape_lab_lsm::{Benchmark, Form, Load, RunError, Spec, run};
+
+fn drive(kind: &str) -> Resolved {
+    let mut profile = Profile::load("default").unwrap();
+    let flash = [
+        "geometry.channels=2",
+        "geometry.dies_per_channel=1",
+        "geometry.planes_per_die=2",
+        "geometry.pages_per_block=16",
+    ];
+    let rest = [
+        "capacity=24MiB",
+        "lba_size=4KiB",
+        "buffer.mode=capacitor",
+        "buffer.size=1MiB",
+        "controller.max_transfer=512KiB",
+    ];
+    profile.set_all(flash.iter().chain(&rest)).unwrap();
+    profile.set_all([&format!("ftl.kind={kind}"), "ftl.zone.mapping=dies"]).unwrap();
+    profile.resolve().unwrap()
+}
+
+fn spec(kind: &str, form: Form, benchmark: Benchmark) -> Spec {
+    let levels = LevelConfig { trigger: 2, base: 512 << 10, ratio: 4, debt: 1 << 20 };
+    let store = Config { memtable: 128 << 10, run: 256 << 10, levels, ..Config::default() };
+    let load = Load { benchmark, keys: 20_000, operations: 6_000, warm_up: 10_000, clients: 2, ..Load::default() };
+    Spec { drive: drive(kind), form, store, cores: 2, costs: Costs::ASSUMED, load, seed: 3 }
+}
+
+fn forms() -> [(&'static str, Form); 2] {
+    let block = BlockConfig { chunk: 128 << 10, run: 1 << 20, ..BlockConfig::default() };
+    [("page", Form::Block(block)), ("lsm", Form::Runs)]
+}
+
+#[test]
+fn what_store_and_drive_count_agrees_and_the_same_seed_gives_the_same() {
+    for (kind, form) in forms() {
+        for benchmark in Benchmark::ALL {
+            let spec = spec(kind, form, benchmark);
+            let outcome = run(&spec).unwrap_or_else(|error| panic!("{kind} {}: {error}", benchmark.name()));
+            assert_eq!(outcome.store_bytes(), outcome.drive.host_bytes, "{kind} {}", benchmark.name());
+            if let (Some(store), Some(drive), Some(total)) =
+                (outcome.application_waf(), outcome.drive_waf(), outcome.total_waf())
+            {
+                assert!((store * drive - total).abs() < 1e-9 * total && store > 1.0, "{store} x {drive} is {total}");
+            }
+            assert!(outcome.rate() > 0.0 && outcome.utilisation() > 0.1);
+            let again = run(&spec).unwrap();
+            assert_eq!((outcome.took, outcome.after, outcome.drive), (again.took, again.after, again.drive));
+        }
+    }
+}
+
+#[test]
+fn runs_that_die_as_a_whole_are_not_moved() {
+    let outcome = run(&spec("lsm", Form::Runs, Benchmark::Overwrite)).unwrap();
+    assert!(outcome.after.merges > outcome.before.merges);
+    assert_eq!((outcome.drive.moved_bytes, outcome.drive.collected), (0, 0));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let of = |spec: &Spec| run(spec).err().expect("it cannot be").to_string();
+    let right = spec("page", forms()[0].1, Benchmark::Overwrite);
+    let Err(RunError::Open(error)) = run(&Spec { form: Form::Runs, ..right.clone() }) else { panic!("a page FTL") };
+    assert_eq!(error, OpenError::NoRuns);
+    let load = Load { key_bytes: 4, ..right.load };
+    assert!(of(&Spec { load, ..right.clone() }).contains("8 bytes at the least"));
+    let load = Load { clients: 0, ..right.load };
+    assert!(of(&Spec { load, ..right.clone() }).contains("at the least"));
+    let load = Load { keys: 200_000, ..right.load };
+    assert!(of(&Spec { load, ..right }).contains("full"));
+}
