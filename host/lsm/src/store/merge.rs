@@ -28,7 +28,7 @@ impl<S: Storage> Shared<S> {
 
     async fn relevel(&self, job: &Job) -> Result<(), StoreError> {
         let run = &job.upper[0];
-        self.put_levels(job, &[run.clone()]);
+        self.put_levels(job, std::slice::from_ref(run));
         self.count(|stats| stats.moves += 1);
         self.storage.commit(&[Edit::Relevel(run.id, job.from as u8 + 1)]).await
     }

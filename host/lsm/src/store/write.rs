@@ -16,6 +16,12 @@ impl<S: Storage> Shared<S> {
         self.check_changes(changes)?;
         self.host.operation().await;
         self.wait_for_room().await?;
+        let (came, is_due) = self.change(changes);
+        if is_due { Ok(self.write_log(came).await?) } else { Ok(()) }
+    }
+
+    /// Puts changes into memtable and log. Returns their number, and whether the log's buffer is full.
+    fn change(&self, changes: &[Change]) -> (u64, bool) {
         let (mut memtable, mut log) = (self.memtable.borrow_mut(), self.log.borrow_mut());
         for change in changes {
             let (key, value) = change.parts();
@@ -25,9 +31,7 @@ impl<S: Storage> Shared<S> {
             log.pending.put(key, value);
         }
         log.came += 1;
-        let (came, is_due) = (log.came, log.pending.len() >= self.config.log_buffer);
-        drop((memtable, log));
-        if is_due { Ok(self.write_log(came).await?) } else { Ok(()) }
+        (log.came, log.pending.len() >= self.config.log_buffer)
     }
 
     fn check_changes(&self, changes: &[Change]) -> Result<(), Error> {
