@@ -27,7 +27,7 @@ use crate::sim::resolve;
 #[command(after_help = "\
 Examples:
   nandscape lsm --benchmark overwrite
-        both forms in virtual time, on a drive of 208 MiB that is full to two thirds
+        both forms, in virtual time, on a drive that is full to two thirds
   nandscape lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
   nandscape lsm --benchmark readwhilewriting --clients 4 --form lsm --json

@@ -277,6 +277,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         (None, None) => unreachable!("clap asks for one of them"),
     };
     let profile = if args.no_delay { profile.without_delay() } else { profile };
+    if profile.lsm().is_some() {
+        return Err(Failure::Input(anyhow::anyhow!(
+            "drive {}: ftl.kind = \"lsm\" has runs, which a store opens before it writes; `nandscape lsm` has loads for it, and a drive with \
+             ftl.kind = \"page\" takes any workload",
+            profile.name
+        )));
+    }
     let workload = workload(args)?;
     let begin = args.state.begin(file, &workload, &profile)?;
     let simulation = Simulation {

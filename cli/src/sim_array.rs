@@ -42,8 +42,9 @@ pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>
 
 /// What the blocks of a drive are in that must be written in order, if they are: it cannot be a member of an array.
 pub(crate) fn written_in_order(drive: &Resolved) -> Option<&'static str> {
+    let runs = drive.lsm().map(|_| "runs");
     let zones = drive.zone().map(|_| "zones");
-    zones.or(drive.open_channel().map(|_| "chunks"))
+    runs.or(zones).or(drive.open_channel().map(|_| "chunks"))
 }
 
 fn name_of(number: usize) -> String {

@@ -218,8 +218,11 @@ fn results_that_cannot_be_written_are_a_failed_run() {
             "{args:?}: {err}"
         );
     }
-    let ran = run(&small(&["--chrome-trace", "/dev/full"]));
-    assert!(ran.code == 1 && ran.err.contains("cannot write /dev/full"), "{}", ran.err);
+    // A file that cannot be written does not lose the figures.
+    let output = command(&small(&["--chrome-trace", "/dev/full"])).output().expect("the program starts");
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    assert!(output.status.code() == Some(1) && err.contains("cannot write /dev/full"), "{err}");
+    assert!(out.contains("latency, us"), "{out}");
 }
 
 #[test]

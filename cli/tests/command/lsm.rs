@@ -62,3 +62,13 @@ fn what_cannot_be_run_is_told() {
         refuse(&[&["lsm"], words].concat(), &[told]);
     }
 }
+
+#[test]
+fn a_drive_with_runs_takes_no_workload_of_blocks() {
+    let drive = ["--drive", "default", "--set", "capacity=208MiB", "--set", "ftl.kind=lsm", "--set", "lba_size=4KiB"];
+    let small =
+        ["--set", "geometry.channels=2", "--set", "buffer.mode=capacitor", "--rw", "randwrite", "--io-count", "10"];
+    let words = [&["sim"], &drive[..], &small].concat();
+    refuse(&words, &["ftl.kind = \"lsm\" has runs", "`nandscape lsm` has loads for it"]);
+    refuse(&[&words[..], &["--array", "raid1:2"]].concat(), &["drives of default have runs"]);
+}

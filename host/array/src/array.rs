@@ -83,6 +83,8 @@ pub(crate) struct Core {
     pub(crate) turn: Cell<u64>,
     /// The length of the members' windows in force.
     pub(crate) window: Cell<Option<Span>>,
+    /// When the first of them began, or would have.
+    pub(crate) windows_since: Cell<Time>,
 }
 
 /// An array, which is a drive. [`Array::over`] gives further jobs drives of their own.
@@ -270,6 +272,7 @@ impl Core {
             overruns: Cell::new(0),
             turn: Cell::new(0),
             window: Cell::new(None),
+            windows_since: Cell::new(Time::ZERO),
             level,
             config,
         })

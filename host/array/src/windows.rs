@@ -6,7 +6,9 @@
 //! | dynamic | begins at half a second, grows by 10 ms every 50 ms, and is halved when a stripe has more busy sub-I/Os than can be reconstructed |
 //!
 //! Members take turns, position i being that of member i; with technique `harmonia` all have the same position. The schedule is that
-//! of the drives' clocks: the array reads the Timestamp of each drive, and gives each the same instant as its epoch.
+//! of the drives' clocks: the array reads the Timestamp of each drive, and gives each the same instant as its epoch. When the length changes,
+//! the epoch does, too, so that the turn goes on of the member that has it: a schedule of another length from the same epoch would give the turn
+//! to another while the first still collects.
 //!
 //! Left out: members without an admin queue, which are left as they are.
 
@@ -63,6 +65,7 @@ impl Core {
     /// Sets windows of one length on all members; zero is what they recommend, the shortest of all. Those that have no windows
     /// stay without.
     async fn set_windows(&self, length: Span) {
+        self.windows_since.set(self.keeps_turn(length));
         let members: Vec<usize> =
             (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect();
         let mut shortest: Option<u64> = None;
@@ -81,10 +84,19 @@ impl Core {
         self.stats.borrow_mut().window_changes += 1;
     }
 
+    /// Since when windows of a length would run for the member to have its turn now that has it, and to have had as much of it.
+    fn keeps_turn(&self, length: Span) -> Time {
+        let (since, now) = (self.windows_since.get(), self.sim.now());
+        let Some(before) = self.window.get().filter(|before| !before.is_zero() && !length.is_zero()) else {
+            return since;
+        };
+        epoch_that_keeps_turn(now, (since, before), length, self.level.members() as u64)
+    }
+
     /// Sets those of one member; the length in force, if it has windows.
     async fn set_windows_of(&self, member: usize, length: Span) -> Option<u64> {
         let admin = self.admins[self.drive_of.borrow()[member]].clone()?;
-        let epoch_us = self.epoch_us(&*admin).await?;
+        let epoch_us = self.epoch_us(&*admin).await? + self.windows_since.get().ns() / 1_000;
         let position = self.turn_of(member);
         let width = self.level.members();
         let windows = Windows {
@@ -153,5 +165,36 @@ async fn adapt(sim: &Sim, core: Weak<Core>, mut length: Span, mut overruns: u64)
         };
         overruns = seen;
         core.set_windows(length).await;
+    }
+}
+
+/// The epoch of windows of `length` with which the turn goes on that `now` has in windows of another length since an epoch.
+fn epoch_that_keeps_turn(now: Time, (since, before): (Time, Span), length: Span, members: u64) -> Time {
+    let passed = now.since(since).ns();
+    let turn = passed / before.ns() % members;
+    let had = (passed % before.ns()).min(length.ns() - 1);
+    Time::from_ns(now.ns().saturating_sub(turn * length.ns() + had))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_turn_goes_on_when_the_length_changes(
+            now in 10_000_000_000u64..20_000_000_000, before in 1_000_000u64..600_000_000, length in 1_000_000u64..600_000_000,
+            members in 2u64..8,
+        ) {
+            let (now, before, length) = (Time::from_ns(now), Span::from_ns(before), Span::from_ns(length));
+            let turn = |since: Time, length: Span| now.since(since).ns() / length.ns() % members;
+            let since = Time::from_ns(1_000);
+            let epoch = epoch_that_keeps_turn(now, (since, before), length, members);
+            prop_assert!(epoch <= now);
+            prop_assert_eq!(turn(epoch, length), turn(since, before));
+            let had = |since: Time, length: Span| now.since(since).ns() % length.ns();
+            prop_assert_eq!(had(epoch, length), had(since, before).min(length.ns() - 1));
+        }
     }
 }

@@ -94,7 +94,7 @@ fn judge(results: &Results) -> Result<Judgement> {
     let head = ["", "p99, us", "p99.9", "p99.99", "1 busy, %", "2 busy", "changes", "outside windows", "waf"];
     judgement.tables.push(Table { title: "reads of the array".to_owned(), head: head.map(str::to_owned).to_vec(), rows });
     judgement.reason = "Without stripes of two busy drives the window grows by 0.2 s a second, to lengths in which drives of this size run \
-        out of room. Their writes wait then, and with them the reads that are put together from the stripes that they write"
+        out of room, and collect outside of their windows"
         .to_owned();
     Ok(judgement)
 }

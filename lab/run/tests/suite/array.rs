@@ -76,11 +76,13 @@ fn windows_are_set_on_all_drives_and_dynamic_ones_move() {
     assert_ne!(array(&moving).window_ms, Some(500.0));
 }
 
-/// In the long windows that drives recommend, writes fill all that a drive takes at a time. Reads that may fail fast must not wait
-/// behind them.
+/// In the long windows that drives recommend, writes fill all that a drive with few command slots takes at a time. Reads that may fail
+/// fast must not wait behind them.
 #[test]
 fn reads_do_not_queue_behind_writes_to_a_drive_in_its_window() {
-    let profile = Profile::load("femu-teafa").unwrap().resolve().unwrap();
+    let mut profile = Profile::load("femu-teafa").unwrap();
+    profile.set("controller.command_slots=128").unwrap();
+    let profile = profile.resolve().unwrap();
     let (store, precondition) = (StoreKind::None, Precondition::Steady);
     let drive = |number: u64| {
         let (name, seed) = (format!("drive-{number}"), Seed::new(1).child("array").nth(number));
@@ -99,7 +101,7 @@ fn reads_do_not_queue_behind_writes_to_a_drive_in_its_window() {
     let finished = stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"));
     assert!(array(&finished).window_ms.unwrap() > 1_000.0);
     let writes = &finished.host.latency_us["write"];
-    assert!(writes.p99.unwrap() > 100e3, "the load is to fill the drive: {:?} us", writes.p99);
+    assert!(writes.p99.unwrap() > 30e3, "the load is to fill the drive: {:?} us", writes.p99);
     assert!(p99_9(&finished) < 1e3, "{} us", p99_9(&finished));
 }
 
