@@ -75,26 +75,34 @@ pub trait CommandSet: 'static {
     fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
 
     /// Whether Compare and Write can be fused.
-    fn fuses(&self) -> bool;
+    fn fuses(&self) -> bool {
+        false
+    }
 
-    /// Serves a fused operation as one: its first and its second command.
-    fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> impl Future<Output = [Reply; 2]>;
+    /// Serves a fused operation as one: its first and its second command. It is not called where nothing is fused.
+    fn serve_fused(&self, _pair: [Command<'_>; 2], _breakdown: &mut Breakdown) -> impl Future<Output = [Reply; 2]> {
+        async { [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()] }
+    }
 
     /// Whether namespaces are created, formatted and sanitized here.
     fn administers_namespaces(&self) -> bool {
         true
     }
 
-    /// Drops all data of a namespace, on which no command works.
-    fn erase(&self, namespace: &Namespace) -> impl Future<Output = ()>;
+    /// Drops all data of a namespace, on which no command works. It is not called where namespaces are not administered.
+    fn erase(&self, _namespace: &Namespace) -> impl Future<Output = ()> {
+        async {}
+    }
 
     /// Removes all data from the media. All namespaces are erased, and no command works on any. `progress` is given what is
     /// done, and all.
     ///
     /// # Errors
     /// Command Aborted due to Power Loss Notification: it is to be repeated once the command set has started again, and goes
-    /// on. Sanitize Failed: some data could not be removed.
-    fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> impl Future<Output = Result<(), Status>>;
+    /// on. Sanitize Failed: some data could not be removed, or the set removes none.
+    fn sanitize(&self, _how: Sanitization, _progress: &dyn Fn(u64, u64)) -> impl Future<Output = Result<(), Status>> {
+        async { Err(Status::SANITIZE_FAILED) }
+    }
 
     /// Reads blocks of a namespace, and keeps the data to itself.
     ///

@@ -16,7 +16,6 @@ mod identify;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::Sanitization;
 use nandscape_device_ftl::address::SECTOR;
 use nandscape_device_media::Priority;
 use nandscape_drive::breakdown::cause;
@@ -240,25 +239,8 @@ impl CommandSet for Forward {
         }
     }
 
-    fn fuses(&self) -> bool {
-        false
-    }
-
-    /// Never called: the set fuses nothing. Each command would have the answer that fused ones have there.
-    async fn serve_fused(&self, _: [Command<'_>; 2], _: &mut Breakdown) -> [Reply; 2] {
-        [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()]
-    }
-
     fn administers_namespaces(&self) -> bool {
         false
-    }
-
-    /// Nothing is dropped: no command that would have it dropped is offered.
-    async fn erase(&self, _: &Namespace) {}
-
-    /// Nothing can be removed from here, and no command asks for it.
-    async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
-        Err(Status::SANITIZE_FAILED)
     }
 
     async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {

@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::address::SECTOR;
 use nandscape_device_ftl::lsm::RunError;
-use nandscape_device_ftl::{Ftl, LsmFtl, Sanitization};
+use nandscape_device_ftl::{Ftl, LsmFtl};
 use nandscape_device_media::Media;
 use nandscape_drive::Breakdown;
 use nandscape_sim::Sim;
@@ -103,25 +103,8 @@ impl CommandSet for Runs {
         }
     }
 
-    fn fuses(&self) -> bool {
-        false
-    }
-
-    /// Never called: the set fuses nothing. Each command would have the answer that fused ones have there.
-    async fn serve_fused(&self, _: [Command<'_>; 2], _: &mut Breakdown) -> [Reply; 2] {
-        [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()]
-    }
-
     fn administers_namespaces(&self) -> bool {
         false
-    }
-
-    /// Nothing is dropped: no command that would have it dropped is offered.
-    async fn erase(&self, _: &Namespace) {}
-
-    /// No command asks for it.
-    async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
-        Err(Status::SANITIZE_FAILED)
     }
 
     async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::address::SECTOR;
 use nandscape_device_ftl::zone::table::ZoneError;
-use nandscape_device_ftl::{Ftl, Sanitization, ZoneFtl};
+use nandscape_device_ftl::{Ftl, ZoneFtl};
 use nandscape_device_media::Media;
 use nandscape_drive::Breakdown;
 use nandscape_sim::Sim;
@@ -146,25 +146,8 @@ impl CommandSet for Zns {
         }
     }
 
-    fn fuses(&self) -> bool {
-        false
-    }
-
-    /// Never called: the set fuses nothing. Each command would have the answer that fused ones have there.
-    async fn serve_fused(&self, _: [Command<'_>; 2], _: &mut Breakdown) -> [Reply; 2] {
-        [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()]
-    }
-
     fn administers_namespaces(&self) -> bool {
         false
-    }
-
-    /// Nothing is dropped: no command that would have it dropped is offered.
-    async fn erase(&self, _: &Namespace) {}
-
-    /// No command asks for it.
-    async fn sanitize(&self, _: Sanitization, _: &dyn Fn(u64, u64)) -> Result<(), Status> {
-        Err(Status::SANITIZE_FAILED)
     }
 
     async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
