@@ -30,6 +30,7 @@ const SOURCES: &[&str] = &[
     "host/eleos/src",
     "host/kv/src",
     "host/llama/src",
+    "host/store/src",
     "host/open_channel/src",
     "lab/fox/src",
     "lab/kv/src",

@@ -1,6 +1,7 @@
 //! A store of either form, for programs that choose at run time.
 
-use crate::error::StoreError;
+use nandscape_host_store::StoreError;
+
 use crate::log::LogStore;
 use crate::offloaded::EleosStore;
 use crate::pages::{PageStats, PageStore, Piece, Shape};

@@ -9,8 +9,9 @@
 
 use std::rc::Rc;
 
-use crate::bytes::{Put, Reader, is_sealed, seal};
-use crate::error::StoreError;
+use nandscape_host_store::StoreError;
+use nandscape_host_store::bytes::{Put, Reader, is_sealed, seal};
+
 use crate::page::{Bytes, Delta, Page, Part};
 use crate::pages::{Kind, Piece};
 

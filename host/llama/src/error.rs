@@ -1,20 +1,6 @@
 //! What can go wrong.
 
-use nandscape_wire_nvme::Status;
-
-/// Why a store of pages did not serve.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The drive failed.
-    #[error("the drive answers {0}")]
-    Drive(Status),
-    /// What lies there is not what was written.
-    #[error("{0}")]
-    Corrupt(String),
-    /// There is no room left, not even for cleaning.
-    #[error("the log is full")]
-    Full,
-}
+use nandscape_host_store::StoreError;
 
 /// Why a tree or a store cannot be made or opened.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

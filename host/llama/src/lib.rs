@@ -18,9 +18,6 @@
 //! | `log` | the conventional form |
 //! | `offloaded` | the offloaded form |
 //! | `any` | either form |
-//! | `disk` | commands that survive power cuts |
-//! | `host` | the processor time that it costs |
-//! | `bytes` | numbers and checksums in bytes |
 //! | `error` | what can go wrong |
 //!
 //! Left out: latches, since all runs on one thread; merging of pages that became empty; a transaction component with a log of its
@@ -28,12 +25,9 @@
 #![forbid(unsafe_code)]
 
 mod any;
-pub mod bytes;
 mod cache;
 mod codec;
-mod disk;
 mod error;
-mod host;
 mod log;
 mod offloaded;
 mod page;
@@ -41,10 +35,9 @@ mod pages;
 mod tree;
 
 pub use any::AnyStore;
-pub use disk::{AGAIN, Disk, Range};
-pub use error::{Error, OpenError, StoreError};
-pub use host::{Costs, Host};
+pub use error::{Error, OpenError};
 pub use log::{LogConfig, LogStore};
+pub use nandscape_host_store::{Costs, Host, StoreError};
 pub use offloaded::EleosStore;
 pub use pages::{Kind, PageStats, PageStore, Piece, Shape};
 pub use tree::{BwTree, Change, Config, MAX_KEY, Record, TreeStats};

@@ -8,10 +8,9 @@ use std::rc::Rc;
 
 use nandscape_drive::Drive;
 use nandscape_host_eleos::{Buffer, Error, Limits, Page, read};
+use nandscape_host_store::{AGAIN, Disk, Host, StoreError};
 
-use crate::disk::{AGAIN, Disk};
-use crate::error::{OpenError, StoreError};
-use crate::host::Host;
+use crate::error::OpenError;
 use crate::pages::{PageStats, PageStore, Piece, Shape};
 
 /// Bytes of a page.

@@ -1,6 +1,6 @@
 //! The interface of a store of pages: pieces are flushed together, and pages read.
 
-use crate::error::StoreError;
+use nandscape_host_store::StoreError;
 
 /// What a piece of a page is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Either form of storage.
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 use crate::block::BlockStorage;
 use crate::flash::RunStorage;

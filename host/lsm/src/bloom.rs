@@ -20,7 +20,7 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 }
 
 impl Bloom {
-    /// A filter of keys, with so many bits for each.
+    /// A filter of keys, with a number of bits for each.
     pub(crate) fn of(hashes: &[u64], bits_a_key: u32) -> Bloom {
         let bytes = (hashes.len() * bits_a_key as usize).div_ceil(8);
         let mut filter = Bloom(vec![0; bytes]);

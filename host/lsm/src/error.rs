@@ -1,6 +1,6 @@
 //! What can go wrong.
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 /// Why a store cannot be made or opened.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_drive::{Completion, Drive, HostMem};
-use nandscape_host_llama::{AGAIN, Disk, Host, Range, StoreError};
+use nandscape_host_store::{AGAIN, Disk, Host, Range, StoreError};
 use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::runs::{self, Descriptor, Head, MOST_EDITS, action, state};
 use nandscape_wire_nvme::vendor::{RUN_COMMIT, RUN_OPEN, RUN_REPORT};

@@ -42,6 +42,7 @@ pub use block::{BlockConfig, BlockStorage};
 pub use error::{Error, OpenError};
 pub use flash::RunStorage;
 pub use levels::LevelConfig;
+pub use nandscape_host_store::{Costs, Host, StoreError};
 pub use record::{MAX_KEY, MAX_RECORD};
 pub use storage::{BLOCK, Edit, LOG, RunInfo, Storage, StorageStats};
 pub use store::{Change, Config, Lsm, Stats};

@@ -4,8 +4,8 @@
 //! A chunk begins with "LSML" (3:0), a CRC-32 of all of it (7:4), the number of its log (11:8), its blocks (15:12) and the number of its
 //! records (19:16). All numbers are little-endian.
 
-use nandscape_host_llama::StoreError;
-use nandscape_host_llama::bytes::{Put, Reader, is_sealed, seal};
+use nandscape_host_store::StoreError;
+use nandscape_host_store::bytes::{Put, Reader, is_sealed, seal};
 
 use crate::record::{self, Record};
 use crate::storage::{BLOCK, RunInfo, Storage};

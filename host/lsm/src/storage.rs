@@ -4,7 +4,7 @@
 //! about as long. The log of changes is a run too, of the level [`LOG`]. What runs there are changes by edits, which are made as a
 //! whole or not at all.
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 /// Bytes of a block, in which runs are written and read.
 pub const BLOCK: usize = 4_096;

@@ -5,8 +5,8 @@
 use std::io::Write as _;
 
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_host_llama::Costs;
 use nandscape_host_lsm::{BlockConfig, Config, LevelConfig};
+use nandscape_host_store::Costs;
 use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, Spec, run};
 
 /// 4 planes of blocks of 1 MiB, with little beyond the capacity: an LSM-tree leaves room of its own.

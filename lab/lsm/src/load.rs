@@ -5,8 +5,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_host_llama::Host;
 use nandscape_host_lsm::{AnyStorage, Error, Lsm};
+use nandscape_host_store::Host;
 use nandscape_sim::rng::mix;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Rng, Seed, Sim};

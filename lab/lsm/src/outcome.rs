@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_host_llama::Host;
 use nandscape_host_lsm::Stats;
+use nandscape_host_store::Host;
 use nandscape_sim::{Histogram, Sim, Span, Time};
 
 use crate::load::Store;

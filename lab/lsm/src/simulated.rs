@@ -7,8 +7,8 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_host_kv::Cpu;
-use nandscape_host_llama::{Costs, Host};
 use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, Error, Lsm, OpenError, RunStorage};
+use nandscape_host_store::{Costs, Host};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
 use crate::load::{Load, measure};

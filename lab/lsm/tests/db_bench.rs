@@ -1,8 +1,8 @@
 //! Both forms under all loads: what store and drive count agrees, the same seed gives the same figures, and what cannot be is refused.
 
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_host_llama::Costs;
 use nandscape_host_lsm::{BlockConfig, Config, LevelConfig, OpenError};
+use nandscape_host_store::Costs;
 use nandscape_lab_lsm::{Benchmark, Form, Load, RunError, Spec, run};
 
 fn drive(kind: &str) -> Resolved {

@@ -1,9 +1,10 @@
 //! Frames, and room for them. Appending is the work of one at a time, the tree's flushes.
 
+use nandscape_host_store::StoreError;
+
 use super::form::{ALIGN, FrameId, frame, frame_bytes};
 use super::state::{Item, Place};
 use super::{LOW, LogStore};
-use crate::error::StoreError;
 
 impl LogStore {
     /// Writes a frame of new pieces.

@@ -1,8 +1,9 @@
 //! Checkpoints: the mapping table, in one of two places in turn, so that the other one is whole whatever becomes of this one.
 
+use nandscape_host_store::StoreError;
+
 use super::LogStore;
 use super::form;
-use crate::error::StoreError;
 
 impl LogStore {
     /// Writes a checkpoint. Segments that were emptied before are free afterwards.

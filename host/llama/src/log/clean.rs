@@ -1,10 +1,11 @@
 //! Emptying segments: the segment with the least that is current is read as a whole, as LLAMA does (OX 7.2), and what is current in it
 //! goes to the end of the log.
 
+use nandscape_host_store::StoreError;
+
 use super::LogStore;
 use super::form::{ALIGN, entries, frame_bytes, frame_head};
 use super::state::{Item, Says};
-use crate::error::StoreError;
 
 impl LogStore {
     /// Empties a segment, which is free after the next checkpoint.

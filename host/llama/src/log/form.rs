@@ -7,7 +7,7 @@
 //! | segments | behind them | frames, each from a multiple of [`ALIGN`] on |
 //! | frame | | "LLAMAFRM" (8), identity (8), epoch (8), number (8), entries (4), bytes (4), CRC (4), zero (4); for each entry page (8), number of the piece (8), offset in the frame (4), bytes (4), kind (1: base, delta, moved), zero (7); the pieces |
 
-use crate::bytes::{Put, Reader, is_sealed, seal};
+use nandscape_host_store::bytes::{Put, Reader, is_sealed, seal};
 
 use super::MOST_PIECES;
 use super::state::{Item, Place, Says, State};

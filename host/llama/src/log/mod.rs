@@ -28,11 +28,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::Drive;
+use nandscape_host_store::{Disk, Host, Range, StoreError};
 use nandscape_sim::Span;
 
-use crate::disk::{Disk, Range};
-use crate::error::{OpenError, StoreError};
-use crate::host::Host;
+use crate::error::OpenError;
 use crate::pages::{PageStats, PageStore, Piece, Shape};
 use form::Layout;
 use state::{Item, Place, State};

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo};
+use nandscape_host_store::{Disk, Host, Range, StoreError};
 
 use super::form::{self, ALIGN, Layout};
 use super::state::State;
 use super::{LOW, LogConfig, LogStore, MOST_PIECES};
-use crate::disk::{Disk, Range};
-use crate::error::{OpenError, StoreError};
-use crate::host::Host;
+use crate::error::OpenError;
 use crate::pages::PageStats;
 
 /// Segments of a log at the least.

@@ -23,11 +23,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_host_store::{Host, StoreError};
 use nandscape_sim::signal::Signal;
 
 use crate::cache::Cache;
-use crate::error::{Error, StoreError};
-use crate::host::Host;
+use crate::error::Error;
 use crate::page::ENTRY;
 use crate::pages::{PageStats, PageStore, Shape};
 

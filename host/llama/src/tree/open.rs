@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_host_store::{Host, StoreError};
 use nandscape_sim::signal::Signal;
 
 use super::{BwTree, Config, Core, META, ROOT, TreeStats, capacity};
 use crate::cache::Cache;
 use crate::codec::decode;
-use crate::error::{Error, OpenError, StoreError};
-use crate::host::Host;
+use crate::error::{Error, OpenError};
 use crate::page::{Page, number};
 use crate::pages::PageStore;
 

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{Drive, DriveInfo, Io, QueueDrive, QueueId};
+use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_host_kv::testing::Gate;
 use nandscape_host_llama::{AnyStore, BwTree, Config, EleosStore, Host, LogConfig, LogStore, OpenError};
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
@@ -81,26 +82,6 @@ pub(crate) struct Rig {
     queues: Cell<u16>,
 }
 
-/// The way of a host to its drive: once the host is dead, its commands are neither given nor answered.
-struct Gate {
-    drive: Rc<QueueDrive>,
-    is_dead: Cell<bool>,
-    unanswered: RefCell<Vec<Io>>,
-}
-
-impl Drive for Gate {
-    fn info(&self) -> DriveInfo {
-        self.drive.info()
-    }
-
-    fn submit(&self, io: Io) {
-        match self.is_dead.get() {
-            true => self.unanswered.borrow_mut().push(io),
-            false => self.drive.submit(io),
-        }
-    }
-}
-
 impl Rig {
     pub(crate) fn new(sim: &Sim, form: Form) -> Rig {
         let mut profile = Profile::load("default").expect("a built-in profile");
@@ -118,7 +99,7 @@ impl Rig {
     pub(crate) async fn open(&self) -> Result<Tree, OpenError> {
         self.queues.set(self.queues.get() % 8 + 1);
         let drive = self.queue(QueueId(self.queues.get()));
-        let gate = Rc::new(Gate { drive, is_dead: Cell::new(false), unanswered: RefCell::default() });
+        let gate = Gate::new(drive);
         self.gate.replace(Some(gate.clone()));
         let host = Host::free(&self.sim);
         let store = match self.form.is_offloaded {
@@ -131,7 +112,7 @@ impl Rig {
     /// The power of host and drive is cut; the drive's is back soon.
     pub(crate) async fn crash(&self) {
         if let Some(gate) = self.gate.take() {
-            gate.is_dead.set(true);
+            gate.kill();
         }
         self.ssd.media().cut_power(Span::from_us(50));
         // The next host comes when the drive has started and nothing of the last one's is under way.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_host_llama::bytes::{Put, Reader, is_sealed, seal};
+use nandscape_host_store::bytes::{Put, Reader, is_sealed, seal};
 
 use crate::storage::{BLOCK, RunInfo};
 
@@ -48,7 +48,7 @@ impl Manifest {
         Manifest { id, sequence: 0, next_id: 1, next_order: 1, runs: BTreeMap::new() }
     }
 
-    /// Bytes at the most, with so many chunks, each in a run of its own.
+    /// The most bytes that it has for a number of chunks: each is in a run of its own then.
     pub(super) fn most_bytes(chunks: u64) -> u64 {
         HEAD + chunks * (ENTRY + 4)
     }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::Drive;
-use nandscape_host_llama::{Disk, Host, Range, StoreError};
+use nandscape_host_store::{Disk, Host, Range, StoreError};
 use nandscape_sim::signal::Signal;
 
 use crate::error::OpenError;

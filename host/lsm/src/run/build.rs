@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 use super::{Run, form};
 use crate::bloom::{Bloom, hash};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 use super::Run;
 use crate::record::Record;

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use nandscape_host_llama::bytes::{Put, Reader, is_sealed, seal};
+use nandscape_host_store::bytes::{Put, Reader, is_sealed, seal};
 
 use crate::bloom::Bloom;
 use crate::record::Bytes;

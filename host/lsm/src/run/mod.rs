@@ -14,7 +14,7 @@ mod form;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 pub(crate) use build::Builder;
 pub(crate) use cursor::{Cursor, Moved};

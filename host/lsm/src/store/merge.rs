@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 use super::Shared;
 use crate::levels::{Job, Levels};

@@ -22,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_host_llama::{Host, StoreError};
+use nandscape_host_store::{Host, StoreError};
 use nandscape_sim::Span;
 use nandscape_sim::signal::Signal;
 

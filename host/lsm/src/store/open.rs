@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_host_llama::{Host, StoreError};
+use nandscape_host_store::{Host, StoreError};
 use nandscape_sim::signal::Signal;
 
 use super::{Config, Log, Lsm, Memtable, Shared, Stats, weight};

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 use super::{Memtable, Shared};
 use crate::record::{Bytes, Record};

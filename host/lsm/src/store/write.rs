@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use nandscape_host_llama::StoreError;
+use nandscape_host_store::StoreError;
 
 use super::{Change, Log, Memtable, Shared, weight};
 use crate::error::Error;
@@ -94,7 +94,7 @@ impl<S: Storage> Shared<S> {
         Ok(())
     }
 
-    /// Writes the log until so many changes are durable.
+    /// Writes the log until the change of a number, and all before it, are durable.
     pub(super) async fn write_log(&self, came: u64) -> Result<(), StoreError> {
         while self.log.borrow().durable < came {
             self.check()?;
@@ -147,7 +147,7 @@ impl<S: Storage> Shared<S> {
         Ok(())
     }
 
-    /// Goes on with a new log, which has so many blocks at the least.
+    /// Goes on with a new log of at least a number of blocks.
     pub(super) async fn new_log(&self, needed: u32) -> Result<(), StoreError> {
         let usual = ((self.config.memtable * 5 / 4) / BLOCK) as u32;
         let blocks = usual.max(needed).next_multiple_of(self.storage.grain()).min(self.storage.max_blocks());

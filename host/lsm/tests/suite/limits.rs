@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use nandscape_host_kv::testing::{Disk, QueueingDrive, Times};
-use nandscape_host_llama::Host;
 use nandscape_host_lsm::{BlockConfig, BlockStorage, Change, Config, Error, Lsm, MAX_KEY, MAX_RECORD, OpenError};
+use nandscape_host_store::Host;
 use nandscape_sim::{Executor, Seed};
 
 use crate::rig::{Form, Rig, open};

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{Drive, DriveInfo, Io, QueueDrive, QueueId};
-use nandscape_host_llama::Host;
+use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_host_kv::testing::Gate;
 use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, LevelConfig, Lsm, OpenError, RunStorage};
+use nandscape_host_store::Host;
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
 pub(crate) type Store = Lsm<AnyStorage>;
@@ -95,26 +96,6 @@ pub(crate) struct Rig {
     queues: Cell<u16>,
 }
 
-/// The way of a host to its drive: once the host is dead, its commands are neither given nor answered.
-struct Gate {
-    drive: Rc<QueueDrive>,
-    is_dead: Cell<bool>,
-    unanswered: RefCell<Vec<Io>>,
-}
-
-impl Drive for Gate {
-    fn info(&self) -> DriveInfo {
-        self.drive.info()
-    }
-
-    fn submit(&self, io: Io) {
-        match self.is_dead.get() {
-            true => self.unanswered.borrow_mut().push(io),
-            false => self.drive.submit(io),
-        }
-    }
-}
-
 impl Rig {
     pub(crate) fn new(sim: &Sim, form: Form) -> Rig {
         let mut profile = Profile::load("default").expect("a built-in profile");
@@ -132,7 +113,7 @@ impl Rig {
     pub(crate) async fn open(&self) -> Result<Store, OpenError> {
         self.queues.set(self.queues.get() % 8 + 1);
         let drive = self.queue(QueueId(self.queues.get()));
-        let gate = Rc::new(Gate { drive, is_dead: Cell::new(false), unanswered: RefCell::default() });
+        let gate = Gate::new(drive);
         self.gate.replace(Some(gate.clone()));
         open(&self.sim, gate, &self.form).await
     }
@@ -140,7 +121,7 @@ impl Rig {
     /// The power of host and drive is cut; the drive's is back soon.
     pub(crate) async fn crash(&self) {
         if let Some(gate) = self.gate.take() {
-            gate.is_dead.set(true);
+            gate.kill();
         }
         self.ssd.media().cut_power(Span::from_us(50));
         // The next host comes when the drive has started and nothing of the last one's is under way.
