@@ -1,13 +1,11 @@
 //! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees.
 
 use clap::{Args, ValueEnum};
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::BUILTIN;
-use nandscape_host_llama::Costs;
 use nandscape_host_lsm::{BlockConfig, Config, Error, LevelConfig, OpenError};
+use nandscape_host_store::Costs;
 use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, RunError, Spec};
-use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_lab_report::format::{bytes, count};
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
@@ -16,6 +14,8 @@ use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
 use crate::sim::resolve;
+use crate::store_figures::{latencies, latencies_json, lines, ratio};
+use crate::table::table;
 
 /// Run the loads of RocksDB's db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs.
 ///
@@ -196,7 +196,7 @@ impl LsmArgs {
         nandscape_lab_lsm::run(&spec).map_err(|error| match error {
             RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
             RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
-            RunError::Operation(Error::Store(nandscape_host_llama::StoreError::Full)) => Failure::Input(
+            RunError::Operation(Error::Store(nandscape_host_store::StoreError::Full)) => Failure::Input(
                 anyhow::anyhow!("--form {form}: the drive is full: fewer --keys or a larger capacity is valid"),
             ),
             RunError::Operation(_) => Failure::run(error),
@@ -220,21 +220,9 @@ pub(crate) fn run(args: &LsmArgs) -> Result<(), Failure> {
     }
 }
 
-fn ratio(number: Option<f64>) -> String {
-    number.map_or("-".to_owned(), |number| format!("{number:.2}"))
-}
-
-fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header(head);
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    table
-}
-
 /// Runs by the names of their forms, as tables.
 fn text(runs: &[(&str, Outcome)]) -> String {
-    let mut latencies = table(&["latency, us", "operation", "count", "mean", "p50", "p99", "p99.9", "max"]);
+    let latencies = latencies(runs.iter().map(|(form, outcome)| (*form, &outcome.operations)));
     let mut figures = table(&[
         "form",
         "operations/s",
@@ -248,19 +236,6 @@ fn text(runs: &[(&str, Outcome)]) -> String {
         "stalled, ms",
     ]);
     for (form, outcome) in runs {
-        for (operation, latency) in &outcome.operations {
-            let at = |quantile| us(latency.quantile(quantile).as_us());
-            latencies.add_row([
-                (*form).to_owned(),
-                (*operation).to_owned(),
-                count(latency.count()),
-                us(latency.mean_ns() / 1e3),
-                at(0.5),
-                at(0.99),
-                at(0.999),
-                us(latency.max().as_us()),
-            ]);
-        }
         let (before, after) = (&outcome.before, &outcome.after);
         figures.add_row([
             (*form).to_owned(),
@@ -275,29 +250,16 @@ fn text(runs: &[(&str, Outcome)]) -> String {
             format!("{:.0}", (after.stalled - before.stalled).as_us() / 1e3),
         ]);
     }
-    let lines = |table: &Table| table.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<String>();
-    lines(&latencies) + "\n" + &lines(&figures)
+    lines([&latencies, &figures])
 }
 
 /// Runs by the names of their forms, as JSON.
 fn as_json(runs: &[(&str, Outcome)]) -> Value {
     let run = |(form, outcome): &(&str, Outcome)| {
-        let latencies: serde_json::Map<String, Value> = outcome
-            .operations
-            .iter()
-            .map(|(name, latency)| {
-                let at = |quantile| latency.quantile(quantile).as_us();
-                let figures = json!({
-                    "count": latency.count(), "mean": latency.mean_ns() / 1e3, "p50": at(0.5), "p99": at(0.99),
-                    "p99_9": at(0.999), "max": latency.max().as_us(),
-                });
-                ((*name).to_owned(), figures)
-            })
-            .collect();
         let (before, after, drive) = (&outcome.before, &outcome.after, &outcome.drive);
         json!({
             "form": form,
-            "latency_us": latencies,
+            "latency_us": latencies_json(&outcome.operations),
             "operations_per_s": outcome.rate(),
             "host_cpu_us_per_operation": outcome.cpu_us(),
             "utilisation": outcome.utilisation(),

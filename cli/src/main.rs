@@ -34,6 +34,7 @@ mod sim;
 mod sim_array;
 mod sim_block;
 mod state_words;
+mod store_figures;
 mod sweep;
 mod table;
 mod trace;

@@ -51,7 +51,7 @@ fn name_of(number: usize) -> String {
     format!("drive-{number}")
 }
 
-/// The files that `--out` writes, of an array of so many drives.
+/// The files that `--out` writes; `drives` counts members and spares.
 pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
     ArrayDocument::file_names((0..drives).map(name_of))
 }

@@ -1,12 +1,10 @@
 //! `nandscape ycsb`: YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive.
 
 use clap::{Args, ValueEnum};
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_host_llama::{Config, Costs, Error, LogConfig, OpenError};
 use nandscape_lab_llama::{Form, Load, Outcome, RunError, Spec};
-use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_lab_report::format::{bytes, count};
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -17,6 +15,8 @@ use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
 use crate::sim::resolve;
+use crate::store_figures::{latencies, latencies_json, lines, ratio};
+use crate::table::table;
 
 /// Run YCSB on a log-structured store with a Bw-tree (LLAMA), conventional and offloaded to the drive.
 ///
@@ -246,21 +246,9 @@ pub(crate) fn run(args: &YcsbArgs) -> Result<(), Failure> {
     }
 }
 
-fn ratio(number: Option<f64>) -> String {
-    number.map_or("-".to_owned(), |number| format!("{number:.2}"))
-}
-
-fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    table.set_header(head);
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    table
-}
-
 /// Runs by the names of their forms, as tables.
 fn text(runs: &[(&str, Outcome)]) -> String {
-    let mut latencies = table(&["latency, us", "operation", "count", "mean", "p50", "p99", "p99.9", "max"]);
+    let latencies = latencies(runs.iter().map(|(form, outcome)| (*form, &outcome.operations)));
     let mut figures = table(&[
         "form",
         "operations/s",
@@ -274,22 +262,7 @@ fn text(runs: &[(&str, Outcome)]) -> String {
         "checkpoints",
     ]);
     for (form, outcome) in runs {
-        for (operation, latency) in &outcome.operations {
-            let at = |quantile| us(latency.quantile(quantile).as_us());
-            let (mean, max) = (us(latency.mean_ns() / 1e3), us(latency.max().as_us()));
-            let row = [
-                (*form).to_owned(),
-                (*operation).to_owned(),
-                count(latency.count()),
-                mean,
-                at(0.5),
-                at(0.99),
-                at(0.999),
-                max,
-            ];
-            latencies.add_row(row);
-        }
-        let [pages, table, places] = outcome.memory();
+        let [pages, places_of_pages, places] = outcome.memory();
         let (before, after) = (&outcome.before.store, &outcome.after.store);
         figures.add_row([
             (*form).to_owned(),
@@ -299,41 +272,28 @@ fn text(runs: &[(&str, Outcome)]) -> String {
             ratio(outcome.drive_waf()),
             ratio(outcome.total_waf()),
             bytes(pages as f64),
-            bytes((table + places) as f64),
+            bytes((places_of_pages + places) as f64),
             count(after.cleaned - before.cleaned),
             count(after.checkpoints - before.checkpoints),
         ]);
     }
-    let lines = |table: &Table| table.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<String>();
-    lines(&latencies) + "\n" + &lines(&figures)
+    lines([&latencies, &figures])
 }
 
 /// Runs by the names of their forms, as JSON.
 fn as_json(runs: &[(&str, Outcome)]) -> Value {
     let run = |(form, outcome): &(&str, Outcome)| {
-        let latencies: serde_json::Map<String, Value> = outcome
-            .operations
-            .iter()
-            .map(|(name, latency)| {
-                let at = |quantile| latency.quantile(quantile).as_us();
-                let figures = json!({
-                    "count": latency.count(), "mean": latency.mean_ns() / 1e3, "p50": at(0.5), "p99": at(0.99),
-                    "p99_9": at(0.999), "max": latency.max().as_us(),
-                });
-                ((*name).to_owned(), figures)
-            })
-            .collect();
-        let [pages, table, places] = outcome.memory();
+        let [pages, places_of_pages, places] = outcome.memory();
         let (before, after) = (&outcome.before.store, &outcome.after.store);
         json!({
             "form": form,
-            "latency_us": latencies,
+            "latency_us": latencies_json(&outcome.operations),
             "operations_per_s": outcome.rate(),
             "host_cpu_us_per_operation": outcome.cpu_us(),
             "waf_store": outcome.application_waf(),
             "waf_drive": outcome.drive_waf(),
             "waf_total": outcome.total_waf(),
-            "memory_bytes": {"pages": pages, "page_table": table, "places": places},
+            "memory_bytes": {"pages": pages, "page_table": places_of_pages, "places": places},
             "flushes": after.flushes - before.flushes,
             "segments_cleaned": after.cleaned - before.cleaned,
             "checkpoints": after.checkpoints - before.checkpoints,

@@ -2,6 +2,8 @@
 //!
 //! Left out: counters of drives and of parts of drives, which JSON has; but those of an array are told.
 
+use std::collections::BTreeMap;
+
 use nandscape_lab_report::format::{count, percent};
 use nandscape_transport_control::Statistics;
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
@@ -106,25 +108,28 @@ fn array(export: &ExportFigures) -> String {
         ));
     }
     for (drive, counters) in &export.parts {
-        let of = |name: &str| counters.get(name).copied();
-        let Some(reads) = of("array_member_reads_total") else {
-            text.push_str(&format!("{} drive {drive}: no member, it stands by or has failed\n", export.name));
-            continue;
-        };
-        let us = |name: &str| of(name).map_or("-".to_owned(), |us| format!("{us:.1}"));
-        text.push_str(&format!(
-            "{} drive {drive}: {} reads, those for writes among them, {} busy; latency p50 {} us, p99 {}, p99.9 {}, max {}; {} writes\n",
-            export.name,
-            count(reads as u64),
-            count(of("array_member_busy_reads_total").unwrap_or_default() as u64),
-            us("array_member_read_p50_us"),
-            us("array_member_read_p99_us"),
-            us("array_member_read_p99_9_us"),
-            us("array_member_read_max_us"),
-            count(of("array_member_writes_total").unwrap_or_default() as u64)
-        ));
+        text.push_str(&format!("{} drive {drive}: {}\n", export.name, member(counters)));
     }
     text
+}
+
+/// What a drive of an array got, and the tail of its reads.
+fn member(counters: &BTreeMap<&'static str, f64>) -> String {
+    let of = |name: &str| counters.get(name).copied();
+    let Some(reads) = of("array_member_reads_total") else {
+        return "no member, it stands by or has failed".to_owned();
+    };
+    let us = |name: &str| of(name).map_or("-".to_owned(), |us| format!("{us:.1}"));
+    format!(
+        "{} reads, those for writes among them, {} busy; latency p50 {} us, p99 {}, p99.9 {}, max {}; {} writes",
+        count(reads as u64),
+        count(of("array_member_busy_reads_total").unwrap_or_default() as u64),
+        us("array_member_read_p50_us"),
+        us("array_member_read_p99_us"),
+        us("array_member_read_p99_9_us"),
+        us("array_member_read_max_us"),
+        count(of("array_member_writes_total").unwrap_or_default() as u64)
+    )
 }
 
 /// The damage by faults to a drive, if any.

@@ -22,7 +22,7 @@ struct Core {
 }
 
 impl ResourceServer {
-    /// A server behind a gate, whose values have so many bytes.
+    /// A server behind a gate, with the length of its values in bytes.
     pub fn new(sim: &Sim, gate: Rc<Gate>, value_bytes: usize) -> ResourceServer {
         ResourceServer { core: Rc::new(Core { sim: sim.clone(), gate, value: vec![0; value_bytes] }) }
     }

@@ -175,7 +175,7 @@ impl ArrayReport {
         }
     }
 
-    /// That a run of so many seconds is too short to tell of windows, if it is: drives collect ahead in the first one.
+    /// That a run is too short to tell of windows, if it is: drives collect ahead in the first one.
     pub(crate) fn short_of_a_cycle(&self, run_s: f64) -> Option<String> {
         let cycle_s = self.window_ms? * self.members.len() as f64 / 1e3;
         (run_s < 2.0 * cycle_s).then(|| {
@@ -229,7 +229,7 @@ pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, Ru
     array_over(rig, shape, config, &|number, entries| Ok(rig.connect(number, entries)?))
 }
 
-/// The same, through queue pairs that `connect` makes to the drive of a number, with so many entries.
+/// The same, through queue pairs that `connect` makes.
 fn array_over(rig: &Rig, shape: Shape, config: Config, connect: &Connect<'_>) -> Result<Rc<Array>, RunError> {
     let member = |number: usize| -> Result<Member, RunError> {
         let admin: Rc<dyn Drive> = rig.admin(number)?;

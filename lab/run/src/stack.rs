@@ -22,7 +22,7 @@ use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError};
 use crate::tap::{Tally, Tap};
 
-/// Makes a queue pair to the drive of a number, with so many entries, whose commands count among those of the drive.
+/// Makes a queue pair, given the number of its drive and that of its entries. Its commands count among those of the drive.
 pub type Connect<'a> = dyn Fn(usize, u32) -> Result<Rc<dyn Drive>, RunError> + 'a;
 
 /// A layer of a host over the drives.

@@ -114,7 +114,7 @@ impl QueueExport {
     /// A connection with another number of entries.
     ///
     /// # Errors
-    /// That there is no queue pair left, or that the controller does not take so many entries.
+    /// That there is no queue pair left, or that the controller takes fewer entries.
     pub fn connect_with(&self, entries: u32) -> Result<Rc<dyn Drive>, Status> {
         let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
         let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), entries)?;

@@ -54,7 +54,7 @@ impl Log {
         Log { capacity, head: 0, tail: 0, pieces: BTreeMap::new(), writes: BTreeMap::new() }
     }
 
-    /// Where the next write of so many blocks would begin: not across the end of the tracks.
+    /// Where the next write would begin, given its length in blocks: not across the end of the tracks.
     fn begin(&self, blocks: u64) -> u64 {
         let left = self.capacity - self.head % self.capacity;
         if left < blocks { self.head + left } else { self.head }

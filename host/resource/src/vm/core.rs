@@ -71,7 +71,7 @@ pub(super) struct Ahead {
 }
 
 impl Core {
-    /// An idle core for so many machines, which works from now on.
+    /// An idle core for a number of machines. It works from now on.
     pub fn new(sim: &Sim, machines: usize, slice: Span, scheduler: SchedulerKind) -> Rc<Core> {
         let vm = |_| Vm { jobs: VecDeque::new(), begun: Span::ZERO, turn: Average::new(slice, WEIGHT) };
         let core = Rc::new(Core {

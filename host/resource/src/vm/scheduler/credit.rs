@@ -38,7 +38,7 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// Of so many machines, which have no credit and owe none.
+    /// Of a number of machines, which have no credit and owe none.
     pub fn new(machines: usize) -> Credit {
         Credit {
             queues: [(); 3].map(|()| Turns::new(machines)),

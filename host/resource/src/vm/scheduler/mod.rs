@@ -51,7 +51,7 @@ impl SchedulerKind {
     pub const ALL: [(&str, SchedulerKind); 2] =
         [("round-robin", SchedulerKind::RoundRobin), ("credit", SchedulerKind::Credit)];
 
-    /// A scheduler of so many machines.
+    /// A scheduler of a number of machines.
     pub fn make(self, machines: usize) -> Box<dyn Scheduler> {
         match self {
             SchedulerKind::RoundRobin => Box::new(RoundRobin::new(machines)),

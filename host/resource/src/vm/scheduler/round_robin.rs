@@ -9,7 +9,7 @@ use super::turns::Turns;
 pub struct RoundRobin(Turns);
 
 impl RoundRobin {
-    /// Of so many machines.
+    /// Of a number of machines.
     pub fn new(machines: usize) -> RoundRobin {
         RoundRobin(Turns::new(machines))
     }
