@@ -17,7 +17,7 @@ use crate::level::{Level, Shape};
 use crate::locks::StripeLocks;
 use crate::member::Member;
 use crate::stats::Stats;
-use crate::tail::{Base, TailPolicy};
+use crate::tail::{Base, TailPolicy, Technique};
 
 /// A queue pair to each drive, members and spares, in their order.
 pub(crate) type Paths = Rc<[Rc<dyn Drive>]>;
@@ -240,6 +240,10 @@ impl Core {
         members: Vec<Member>,
         journal: Option<Journal>,
     ) -> Result<Core, ArrayError> {
+        if config.technique == Technique::Rails {
+            let problem = "array.technique: rails is two drives that change roles, and no array; Rails::new makes it";
+            return Err(ArrayError(problem.to_owned()));
+        }
         let level = shape.level();
         let (info, geometry) = fit(shape, &*level, &config, &members, journal.as_ref())?;
         let count = level.members();

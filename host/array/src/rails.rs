@@ -22,8 +22,9 @@ use crate::serve::LAYER;
 
 /// Blocks of missed writes that are carried over by one command at the most.
 const RUN: u64 = 64;
-/// Such commands at a time.
-const DEPTH: usize = 4;
+/// Such commands at a time. Few make a change of roles take longer than the turn under a load of large writes, for each waits for
+/// the collections in its way.
+const DEPTH: usize = 64;
 
 /// The time after which one that failed is tried again.
 const RETRY: Span = Span::from_ms(10);

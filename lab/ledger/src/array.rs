@@ -9,7 +9,7 @@ use std::rc::Rc;
 use anyhow::{Context as _, Result, bail, ensure};
 use nandscape_device_ftl::Stats as DriveStats;
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::Profile;
+use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::Drive;
 use nandscape_host_array::{Array, Config, Shape, Stats};
 use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted, array_on};
@@ -72,6 +72,8 @@ impl Line {
     }
 }
 
+/// The profile of the drives.
+pub(crate) const DRIVE_NAME: &str = "femu-teafa";
 /// The parameters that all have.
 pub(crate) const DRIVE: Parameter = Parameter {
     what: "drive femu-teafa",
@@ -194,19 +196,11 @@ pub(crate) fn build_sized(
     size: &[&str],
     run: &Run<'_>,
 ) -> Result<(Rig, Rc<Array>)> {
-    let mut profile = Profile::load("femu-teafa")?;
+    let mut profile = Profile::load(DRIVE_NAME)?;
     profile.set_all(setup.drives)?;
     profile.set_all(size)?;
-    let profile = profile.resolve()?;
     let shape: Shape = setup.shape.parse().map_err(|problem| anyhow::anyhow!("{problem}"))?;
-    let drive = |number: usize| RigDrive {
-        name: format!("drive {number}"),
-        profile: profile.clone(),
-        store: StoreKind::None,
-        precondition,
-        seed: run.seed.child("array").nth(number as u64),
-    };
-    let rig = Rig::build((0..shape.members).map(drive).collect(), Wanted::default(), &())?;
+    let rig = rig_of(&profile.resolve()?, shape.members, precondition, run)?;
     let mut config = Config::default();
     for setting in setup.array {
         config.set(setting)?;
@@ -215,15 +209,21 @@ pub(crate) fn build_sized(
     Ok((rig, array))
 }
 
+/// Drives of one profile, each in a state of its own.
+pub(crate) fn rig_of(profile: &Resolved, drives: usize, precondition: Precondition, run: &Run<'_>) -> Result<Rig> {
+    let drive = |number: usize| RigDrive {
+        name: format!("drive {number}"),
+        profile: profile.clone(),
+        store: StoreKind::None,
+        precondition,
+        seed: run.seed.child("array").nth(number as u64),
+    };
+    Ok(Rig::build((0..drives).map(drive).collect(), Wanted::default(), &())?)
+}
+
 /// The figures of reads, and of stripes.
 pub(crate) fn figures_of_reads(outcome: &Outcome, array: &Array, stats: &Stats) -> Figures {
-    let reads = &outcome.tally(Direction::Read).latency;
-    let mut figures = Figures::default();
-    figures.add("reads", reads.count() as f64, "");
-    figures.add("mean", reads.mean_ns() / 1e3, "us");
-    for (quantile, name) in QUANTILES {
-        figures.add(name, reads.quantile(quantile).as_us(), "us");
-    }
+    let mut figures = latencies(outcome);
     figures.add("stripe reads", stats.stripe_reads as f64, "");
     for count in 1..=array.shape().members {
         figures.add(format!("{count} busy"), stats.busy_share(count) * 100.0, "%");
@@ -231,6 +231,18 @@ pub(crate) fn figures_of_reads(outcome: &Outcome, array: &Array, stats: &Stats) 
     figures.add("sub-reads", stats.reads as f64, "");
     figures.add("extra sub-reads", stats.extra_reads as f64, "");
     figures.add("changes of windows", stats.window_changes as f64, "");
+    figures
+}
+
+/// Those of reads alone.
+pub(crate) fn latencies(outcome: &Outcome) -> Figures {
+    let reads = &outcome.tally(Direction::Read).latency;
+    let mut figures = Figures::default();
+    figures.add("reads", reads.count() as f64, "");
+    figures.add("mean", reads.mean_ns() / 1e3, "us");
+    for (quantile, name) in QUANTILES {
+        figures.add(name, reads.quantile(quantile).as_us(), "us");
+    }
     figures
 }
 

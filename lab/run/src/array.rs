@@ -229,6 +229,33 @@ pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, Ru
     array_over(rig, shape, config, &|number, entries| Ok(rig.connect(number, entries)?))
 }
 
+/// The same on a namespace of the drives, without their admin queues: two arrays may be on two namespaces.
+///
+/// # Errors
+/// Why these drives cannot be such an array, or have no such namespace.
+pub fn array_on_namespace(rig: &Rig, nsid: u32, shape: Shape, config: Config) -> Result<Rc<Array>, RunError> {
+    let member = |number: usize| -> Result<Member, RunError> {
+        let connect = |entries| rig.connect_to(number, nsid, entries);
+        let reads: Rc<dyn Drive> = connect(ENTRIES)?;
+        Ok(Member { io: connect(write_entries(rig.profile(number)))?, reads: Some(reads), admin: None })
+    };
+    let members = (0..rig.ssds().count()).map(member).collect::<Result<Vec<_>, RunError>>()?;
+    Array::new(rig.sim(), shape, config, members).map_err(|error| RunError::Workload(error.to_string()))
+}
+
+/// Flash on Rails over the two drives of a rig, which change roles every `swap`.
+///
+/// # Errors
+/// Why these drives cannot be that.
+pub fn rails_on(rig: &Rig, swap: Span) -> Result<Rc<Rails>, RunError> {
+    rails_over(rig, swap, &|number, entries| Ok(rig.connect(number, entries)?))
+}
+
+fn rails_over(rig: &Rig, swap: Span, connect: &Connect<'_>) -> Result<Rc<Rails>, RunError> {
+    let paths = [connect(0, ENTRIES)?, connect(1, ENTRIES)?];
+    Rails::new(rig.sim(), swap, paths).map_err(|error| RunError::Workload(error.to_string()))
+}
+
 /// The same, through queue pairs that `connect` makes.
 fn array_over(rig: &Rig, shape: Shape, config: Config, connect: &Connect<'_>) -> Result<Rc<Array>, RunError> {
     let member = |number: usize| -> Result<Member, RunError> {
@@ -252,9 +279,7 @@ impl Layer for ArrayLayer {
         let checked = self.config.check(self.shape).map_err(|error| RunError::Workload(error.to_string()));
         checked?;
         if self.config.technique == Technique::Rails {
-            let paths = [connect(0, ENTRIES)?, connect(1, ENTRIES)?];
-            let rails = Rails::new(rig.sim(), self.config.swap, paths);
-            let rails = rails.map_err(|error| RunError::Workload(error.to_string()))?;
+            let rails = rails_over(rig, self.config.swap, connect)?;
             return Ok(Some(Rc::new(RailsUse { rails, config: self.config.clone() })));
         }
         let array = array_over(rig, self.shape, self.config.clone(), connect)?;

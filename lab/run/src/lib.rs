@@ -78,7 +78,7 @@ mod upkeep;
 pub mod wall;
 
 pub use aging::{AgingReport, RberBin};
-pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on};
+pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
 pub use block::{BlockReport, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};

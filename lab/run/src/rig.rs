@@ -201,7 +201,9 @@ impl Rig {
     /// # Errors
     /// When another host has it.
     pub fn admin(&self, number: usize) -> Result<Rc<QueueDrive>, RunError> {
-        let admin = QueueDrive::new(&self.sim, self.drives[number].ssd.controller(), QueueId::ADMIN, 32);
+        let Placed { given, ssd, .. } = &self.drives[number];
+        let entries = given.profile.max_queue_entries().min(32);
+        let admin = QueueDrive::new(&self.sim, ssd.controller(), QueueId::ADMIN, entries);
         admin.map_err(|status| RunError::Queues { id: QueueId::ADMIN.0, status })
     }
 

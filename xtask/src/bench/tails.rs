@@ -14,11 +14,15 @@ use crate::say;
 
 /// Turns of a run, of each server.
 const TURNS: usize = 3;
-/// What all loads share: reads and writes of 4 KiB that come at random times, whatever the drive does.
-const LOAD: [&str; 8] = [
+/// What all loads share: reads and writes of 4 KiB at random times, from sixteen connections. One job waits for its commands before it
+/// sleeps until the next is due, and then sends all at once that were due meanwhile: with few jobs these bursts are the tail.
+const LOAD: [&str; 11] = [
     "--rw=randrw",
     "--bs=4k",
-    "--iodepth=256",
+    "--iodepth=16",
+    "--numjobs=16",
+    "--thread",
+    "--group_reporting",
     "--rate_process=poisson",
     "--time_based",
     "--runtime=20",
@@ -39,13 +43,13 @@ struct Pair {
 const TTFLASH: Pair = Pair {
     without: &["--drive", "ttflash-256g", "--set", "ftl.gc.scheme=channel", "--set", "capacity=2GiB"],
     with: &["--drive", "ttflash", "--set", "capacity=2GiB"],
-    load: ["--size=2g", "--rwmixread=70", "--rate_iops=2100,900", "--randrepeat=1"],
+    load: ["--size=2g", "--rwmixread=70", "--rate_iops=131,56", "--randrepeat=1"],
 };
 /// An array of four of TeaFA's drives, plain and with TeaFA.
 const TEAFA: Pair = Pair {
     without: &["--drive", "femu-teafa", "--array", "raid5:4", "--set", "array.technique=base"],
     with: &["--drive", "femu-teafa", "--array", "raid5:4", "--set", "array.technique=teafa"],
-    load: ["--size=24g", "--rwmixread=70", "--rate_iops=4200,1800", "--randrepeat=1"],
+    load: ["--size=24g", "--rwmixread=70", "--rate_iops=262,112", "--randrepeat=1"],
 };
 /// The steady state of the claims: victims with a quarter of valid pages.
 const TTFLASH_STATE: [&str; 8] = [

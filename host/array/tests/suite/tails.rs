@@ -160,3 +160,12 @@ fn two_parities_evade_two_busy_ones_and_copies_one() {
     let both = read("raid1:2", "tea2", &[3_000, 500], 1);
     assert_eq!((both.us, both.stats.resubmissions), (550, 1));
 }
+
+#[test]
+fn rails_is_no_tail_policy_of_an_array() {
+    let sim = Executor::new().sim();
+    let fake = || Rc::new(Fake { sim: sim.clone(), busy_until: Cell::default(), seen: RefCell::default() });
+    let members = (0..2).map(|_| Member { io: fake(), reads: None, admin: None }).collect();
+    let refused = Array::new(&sim, shape("raid1:2"), config(&["array.technique=rails"]), members);
+    assert!(refused.err().expect("it is refused").to_string().contains("Rails::new"));
+}

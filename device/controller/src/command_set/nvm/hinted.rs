@@ -17,13 +17,17 @@ use super::Nvm;
 use super::read::failure;
 use crate::command_set::{Command, Culprit, Reply};
 
-/// The bits of CDW2 that are looked at.
-const BITS: u32 = FAST_FAIL | PREEMPT;
-
-/// Whether a command is a Read with one of them.
+/// Whether a Read that does not fail at once is served otherwise than without a bit: let in, or told.
 #[inline(always)]
-pub(super) fn is_hinted(command: &Command<'_>) -> bool {
-    command.entry.cdw2.get() & BITS != 0
+pub(super) fn is_served_otherwise(command: &Command<'_>) -> bool {
+    let cdw2 = command.entry.cdw2.get();
+    cdw2 & PREEMPT != 0 || cdw2 & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL | PREDICT_ONLY
+}
+
+/// Whether a Read would rather fail than wait.
+#[inline(always)]
+fn would_fail(command: &Command<'_>) -> bool {
+    command.entry.cdw2.get() & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL
 }
 
 /// A read that background work is in the way of.
@@ -45,19 +49,24 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// Serves a Read of blocks in a row with some of the bits.
+    /// How a Read of blocks in a row ends that would rather fail than wait, if background work is in its way.
+    #[inline]
+    pub(super) fn fails_fast(&self, command: &Command<'_>, extent: Extent) -> Option<Reply> {
+        if would_fail(command) { self.ftl.delay(extent, true).map(|delay| busy(delay, true)) } else { None }
+    }
+
+    /// Serves a Read of blocks in a row that [`is_served_otherwise`].
     pub(super) async fn read_hinted<Caller>(
         &self,
         command: &Command<'_>,
         extent: Extent,
         breakdown: &mut Breakdown,
     ) -> Reply {
-        let cdw2 = command.entry.cdw2.get();
-        let fails = cdw2 & PREDICT_ONLY == 0;
-        let delay = if cdw2 & FAST_FAIL != 0 { self.ftl.delay(extent, fails) } else { None };
-        if let Some(delay) = delay.filter(|_| fails) {
-            return busy(delay, true);
+        if let Some(busy) = self.fails_fast(command, extent) {
+            return busy;
         }
+        let cdw2 = command.entry.cdw2.get();
+        let delay = if cdw2 & FAST_FAIL != 0 { self.ftl.delay(extent, false) } else { None };
         let to = self.to_host(command).urgently(cdw2 & PREEMPT != 0 && self.ftl.lets_urgent_reads_in());
         let read = self.reader.read::<Caller>(extent, &to, breakdown).await;
         match (read, delay) {
@@ -69,8 +78,7 @@ impl<F: Ftl> Nvm<F> {
     /// How a Read ends at once whose blocks are not in a row, or have metadata, if it does: the whole of it, if any part would.
     pub(super) fn fails_at_once(&self, command: &Command<'_>) -> Option<Reply> {
         let (entry, namespace) = (command.entry, command.namespace);
-        let is_asked = entry.cdw2.get() & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL;
-        if !is_asked || IoOpcode(entry.opcode) != IoOpcode::READ {
+        if !would_fail(command) || IoOpcode(entry.opcode) != IoOpcode::READ {
             return None;
         }
         let extents = namespace.checked_extents(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1).ok()?;

@@ -375,10 +375,13 @@ impl<F: Ftl> Nvm<F> {
         self.count(&parsed);
         match parsed {
             // In a box: it must not make every command larger.
-            NvmCommand::Read { extent } if hinted::is_hinted(command) => {
+            NvmCommand::Read { extent } if hinted::is_served_otherwise(command) => {
                 Box::pin(self.read_hinted::<Caller>(command, extent, breakdown)).await
             }
             NvmCommand::Read { extent } => {
+                if let Some(busy) = self.fails_fast(command, extent) {
+                    return busy;
+                }
                 let read = self.reader.read::<Caller>(extent, &self.to_host(command), breakdown).await;
                 read.map_err(|error| failure(command.namespace, error)).into()
             }
