@@ -2,6 +2,7 @@
 
 use clap::Args;
 use nandscape_device_media::StoreKind;
+use nandscape_host_block::{Config, PredictorKind};
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
 use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
@@ -15,7 +16,7 @@ use crate::sim::{StoreArg, resolve, tell_if_unseen};
 use crate::state_words::live_state;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
-use crate::{output, progress, table};
+use crate::{output, progress, sim_block, table};
 
 /// Run a workload on a drive behind a socket or a ring, at the wall clock.
 ///
@@ -52,7 +53,8 @@ pub(crate) struct BenchArgs {
     /// The drive, see the end of this help
     #[arg(long, value_name = "URL")]
     to: Endpoint,
-    /// Change a key of the profile of a ring:// drive; may be repeated
+    /// Change a key of the profile of a ring:// drive; may be repeated. block.deadline=500us and other keys of block put the
+    /// block layer of a host over any drive: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// State of a ring:// drive at the start [default: none]
@@ -87,10 +89,12 @@ pub(crate) struct BenchArgs {
 /// Runs it and prints the report.
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let workload = args.words.workload(&args.trace_words)?;
-    let in_process = in_process(args)?;
+    let (block, of_drive) = block_and_drive(args)?;
+    let in_process = in_process(args, &of_drive)?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
-    let run = WallRun { endpoint, in_process: in_process.as_ref(), workload, seed, busy, patience, tell: output::note };
+    let in_this = in_process.as_ref();
+    let run = WallRun { endpoint, in_process: in_this, workload, seed, block, busy, patience, tell: output::note };
     let mut report = match run.run(progress::bar()) {
         Ok(report) => report,
         Err(error) => {
@@ -105,8 +109,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         true => output::result(&report.to_json()),
         false => output::result(&render(&report)),
     }?;
-    match report.failures() {
-        0 => Ok(()),
+    match report.failed().map(|(_, count)| count).sum() {
+        0u64 => Ok(()),
         _ => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
     }
 }
@@ -116,11 +120,19 @@ fn failure(error: WallError) -> Failure {
     if input { Failure::Input(error.into()) } else { Failure::Run(error.into()) }
 }
 
+/// The settings of the block layer, if there are any, and the changes of the drive. Unless told otherwise, the drive decides what is late.
+fn block_and_drive(args: &BenchArgs) -> Result<(Option<Config>, Vec<String>), Failure> {
+    let (block, of_drive) = sim_block::split(false, &args.set)?;
+    let is_chosen = args.set.iter().any(|change| change.trim_start().starts_with("block.predictor"));
+    let predictor = |config: &Config| if is_chosen { config.predictor } else { PredictorKind::None };
+    Ok((block.map(|config| Config { predictor: predictor(&config), ..config }), of_drive))
+}
+
 /// The drive of this process, if one is meant.
-fn in_process(args: &BenchArgs) -> Result<Option<InProcess>, Failure> {
+fn in_process(args: &BenchArgs, set: &[String]) -> Result<Option<InProcess>, Failure> {
     let Endpoint::Ring(profile) = &args.to else {
         let given = [
-            ("--set", !args.set.is_empty()),
+            ("--set", !set.is_empty()),
             ("--precondition", args.precondition.is_some()),
             ("--store", args.store.is_some()),
             ("--no-delay", args.no_delay),
@@ -132,7 +144,7 @@ fn in_process(args: &BenchArgs) -> Result<Option<InProcess>, Failure> {
             None => Ok(None),
         };
     };
-    let resolved = resolve(profile, &args.set)?;
+    let resolved = resolve(profile, set)?;
     let resolved = if args.no_delay { resolved.without_delay() } else { resolved };
     resolved.notes.iter().for_each(|note| output::note(note));
     let store = StoreKind::from(args.store.unwrap_or(StoreArg::None));
@@ -152,7 +164,7 @@ fn in_process(args: &BenchArgs) -> Result<Option<InProcess>, Failure> {
 }
 
 fn render(report: &WallReport) -> String {
-    let WallReport { endpoint, workload, seed, requests, errors, host, .. } = report;
+    let WallReport { endpoint, workload, seed, requests, host, .. } = report;
     let speed = match (report.iops, report.bytes_per_s) {
         (Some(iops), Some(rate)) => {
             format!(" in {}: {} IOPS, {}/s", seconds(report.virtual_s), rounded(iops), bytes(rate))
@@ -166,7 +178,11 @@ fn render(report: &WallReport) -> String {
         table::arrivals(report.arrivals.as_ref()),
         table::latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us),
     );
-    errors.iter().for_each(|(status, failed)| text.push_str(&format!("failed: {failed} commands with {status}\n")));
+    text.push_str(&sim_block::render(report.block.as_ref()));
+    if let (None, rejected @ 1..) = (&report.block, report.rejected()) {
+        text.push_str(&format!("rejected: {} reads, which would have waited too long\n", count(rejected)));
+    }
+    report.failed().for_each(|(status, failed)| text.push_str(&format!("failed: {failed} commands with {status}\n")));
     let cpu = host.cpu_s.map_or(String::new(), |cpu_s| {
         format!(
             "; {:.2} s of CPU time in this process, {:.2} us a request",

@@ -16,12 +16,12 @@ use super::array::ArrayArg;
 use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
-use super::{faults, memory, plan, states};
+use super::{block, faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
-use crate::sim_array;
 use crate::state_words::live_state;
+use crate::{sim_array, sim_block};
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
 ///
@@ -92,7 +92,8 @@ pub(crate) struct ServeArgs {
     /// Make the array anew on drives that are there already: what they hold is lost
     #[arg(long, requires = "array")]
     array_create: bool,
-    /// Change a key of every drive's profile: capacity=4GiB; may be repeated
+    /// Change a key of every drive's profile: capacity=4GiB; may be repeated. block.deadline=500us and other keys of block put
+    /// the block layer of a host between drive and clients: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// A fault in the flash of a drive, or of every drive if none is named: a rule such as "fail program every=500", as
@@ -261,6 +262,7 @@ impl ServeArgs {
         let stores = self.stores_of(&names)?;
         self.check_stores(&named, &stores)?;
         let (array, set) = self.split()?;
+        let (layer, set) = sim_block::split(array.is_some(), &set)?;
         let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
         let saves = self.saves()?;
@@ -282,6 +284,10 @@ impl ServeArgs {
             Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
         };
         let drives = named.into_iter().enumerate().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+        let drives = match &layer {
+            Some(config) => block::over(drives, config, self.record.is_some())?,
+            None => drives,
+        };
         for ((drive, store), save) in drives.iter().zip(&stores).zip(&saves) {
             save.as_ref().map_or(Ok(()), |path| states::check_save(drive, store.path(), path))?;
         }

@@ -2,6 +2,7 @@
 
 mod args;
 mod array;
+mod block;
 mod descriptors;
 mod faults;
 mod functions;

@@ -7,7 +7,8 @@ use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
 use nandscape_lab_run::host_ftl::{HostedExport, HostedSpec};
 use nandscape_lab_run::{
-    ArrayExport, ArraySpec, DriveSpec, LiveDrives, MemberSpec, Progress, RemoteExport, RemoteSpec, SsdExport,
+    ArrayExport, ArraySpec, BlockExport, BlockSpec, DriveSpec, LiveDrives, MemberSpec, Progress, RemoteExport,
+    RemoteSpec, SsdExport,
 };
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
@@ -40,6 +41,8 @@ pub(super) enum PlannedDrive {
     Hosted(HostedSpec),
     /// An array of drives.
     Array(Box<ArraySpec>),
+    /// A model behind a host's block layer.
+    Layered(Box<BlockSpec>),
 }
 
 /// What `--drive` names.
@@ -59,6 +62,7 @@ impl PlannedDrive {
             PlannedDrive::Remote(spec) => &spec.name,
             PlannedDrive::Hosted(spec) => &spec.name,
             PlannedDrive::Array(spec) => &spec.name,
+            PlannedDrive::Layered(spec) => &spec.drive.name,
         }
     }
 
@@ -73,6 +77,7 @@ impl PlannedDrive {
             PlannedDrive::Model(spec) => vec![Some(spec)],
             PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => vec![None],
             PlannedDrive::Array(spec) => spec.members.iter().map(MemberSpec::model).collect(),
+            PlannedDrive::Layered(spec) => vec![Some(&spec.drive)],
         }
     }
 
@@ -86,6 +91,7 @@ impl PlannedDrive {
     pub(super) fn memory(&self) -> u64 {
         match self {
             PlannedDrive::Model(spec) => spec.resolve().map_or(0, |resolved| resolved.capacity()),
+            PlannedDrive::Layered(spec) => spec.drive.resolve().map_or(0, |resolved| resolved.capacity()),
             PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => 0,
         }
     }
@@ -100,7 +106,9 @@ impl Part {
     pub(super) fn recorded(&self) -> LiveDrives {
         let models = self.drives.iter().filter_map(|drive| match drive {
             PlannedDrive::Model(spec) => Some(spec.clone()),
-            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => None,
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) | PlannedDrive::Layered(_) => {
+                None
+            }
         });
         LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: self.seed, drives: models.collect() }
     }
@@ -134,6 +142,11 @@ impl Part {
                 let export = spec.build(executor, self.seed, files, progress).map_err(anyhow::Error::msg)?;
                 Ok(Served::Array(Rc::new(export), spec.shape.to_string()))
             }
+            PlannedDrive::Layered(spec) => {
+                let file = files.next().flatten();
+                let export = spec.build_in(sim, self.seed, file, progress).map_err(anyhow::Error::msg)?;
+                Ok(Served::Layered(Rc::new(export), spec.drive.profile_name.clone()))
+            }
         };
         self.drives.iter().map(build).collect()
     }
@@ -145,6 +158,7 @@ pub(super) enum Served {
     Remote(Rc<RemoteExport>, String),
     Hosted(Rc<HostedExport>, HostedSpec),
     Array(Rc<ArrayExport>, String),
+    Layered(Rc<BlockExport>, String),
 }
 
 impl Served {
@@ -154,13 +168,14 @@ impl Served {
             Served::Remote(export, _) => export.clone(),
             Served::Hosted(export, _) => export.clone(),
             Served::Array(export, _) => export.clone(),
+            Served::Layered(export, _) => export.clone(),
         }
     }
 
     /// Its profile, its URL, or its level.
     pub(super) fn made_from(&self) -> &str {
         match self {
-            Served::Model(_, profile) => profile,
+            Served::Model(_, profile) | Served::Layered(_, profile) => profile,
             Served::Array(_, level) => level,
             Served::Remote(_, url) => url,
             Served::Hosted(_, spec) => &spec.profile,
@@ -179,6 +194,7 @@ impl Served {
             Served::Remote(export, _) => export.max_queue_pairs(),
             Served::Hosted(export, _) => export.max_queue_pairs(),
             Served::Array(export, _) => export.max_queue_pairs(),
+            Served::Layered(export, _) => export.max_queue_pairs(),
         }
     }
 
@@ -187,6 +203,7 @@ impl Served {
         match self {
             Served::Model(export, _) => export.ssd().check(),
             Served::Hosted(export, _) => export.ssd().check(),
+            Served::Layered(export, _) => export.model().ssd().check(),
             Served::Array(export, _) => export.models().try_for_each(|(name, model)| {
                 model.ssd().check().map_err(|problem| format!("drive {name}: {problem}"))
             }),
@@ -216,6 +233,7 @@ impl Served {
     fn close(&self, executor: &mut Executor, name: &str) -> Option<anyhow::Error> {
         match self {
             Served::Model(export, _) => close(executor, name, export),
+            Served::Layered(export, _) => close(executor, name, export.model()),
             Served::Array(export, _) => {
                 // Drives of other servers answer only while the reactor runs; an array of those is as after a crash.
                 if export.models().count() == export.parts().len() {
@@ -235,6 +253,9 @@ impl Served {
         let size = format!("{} in blocks of {} bytes", Bytes(info.bytes()), info.lba_bytes);
         match self {
             Served::Model(..) => None,
+            Served::Layered(export, _) => {
+                Some(format!("drive {name} is behind a block layer: {}; {size}", export.describe()))
+            }
             Served::Array(export, _) => {
                 let names: Vec<String> = export.parts().into_iter().map(|(name, _)| name).collect();
                 let told = |number: usize| names.get(number).map_or("?", String::as_str);

@@ -34,7 +34,7 @@ fn as_text(figures: &[Figures]) -> String {
                 "{} {name}: {} done, {} failed, {:.1} MB; latency mean {:.1} us, p50 {:.1}, p99 {:.1}, max {:.1}\n",
                 export.name,
                 latency.count(),
-                tally.errors,
+                tally.errors.saturating_sub(if name == "reads" { rejected(export) } else { 0 }),
                 tally.bytes as f64 / 1e6,
                 latency.mean_ns() / 1e3,
                 latency.quantile(0.5).as_us(),
@@ -48,6 +48,7 @@ fn as_text(figures: &[Figures]) -> String {
         }
         text.push_str(&damage(export));
         text.push_str(&array(export));
+        text.push_str(&block(export));
     }
     let timing = timing(figures);
     let (lag, gap) = (&timing.release_lag, &timing.poll_gap);
@@ -111,6 +112,35 @@ fn array(export: &ExportFigures) -> String {
         text.push_str(&format!("{} drive {drive}: {}\n", export.name, member(counters)));
     }
     text
+}
+
+/// Reads that a block layer has rejected, which hosts have asked for: they are no failures.
+fn rejected(export: &ExportFigures) -> u64 {
+    let of = |name: &str| export.counters.get(name).copied().unwrap_or_default();
+    (of("block_reads_rejected_total") + of("block_reads_cancelled_total")) as u64
+}
+
+/// Reads that a block layer has rejected, and how right its predictions were.
+fn block(export: &ExportFigures) -> String {
+    let Some(with_deadline) = export.counters.get("block_reads_with_deadline_total") else { return String::new() };
+    let of = |name: &str| export.counters.get(name).copied().unwrap_or_default();
+    let shown = |name: &str| count(of(name) as u64);
+    let compared = of("block_predictions_compared_total");
+    let wrong = match compared > 0.0 {
+        true => format!(
+            "; {} of predictions wrong about the deadline",
+            percent(of("block_predictions_wrong_total") / compared)
+        ),
+        false => String::new(),
+    };
+    format!(
+        "{} block layer: of {} reads {} had a deadline; {} rejected at once, {} while they waited{wrong}\n",
+        export.name,
+        shown("block_reads_total"),
+        count(*with_deadline as u64),
+        shown("block_reads_rejected_total"),
+        shown("block_reads_cancelled_total")
+    )
 }
 
 /// What a drive of an array got, and the tail of its reads.

@@ -30,6 +30,7 @@
 mod arrays;
 mod bench;
 mod dashboard;
+mod deadlines;
 mod ending;
 mod faults;
 mod formats;

@@ -149,11 +149,8 @@ impl Config {
             "block.reject" => self.reject = time()?,
             "block.correct" => self.correct = yes()?,
             "block.slice" => {
-                let slice = time()?;
-                if slice < SHORTEST_SLICE {
-                    return Err(wrong("a time from 1us on is"));
-                }
-                self.slice = slice;
+                let slice = span(value).filter(|slice| *slice >= SHORTEST_SLICE);
+                self.slice = slice.ok_or_else(|| wrong("a time from 1us to an hour, such as 100ms, is"))?;
             }
             _ => {
                 let all: Vec<&str> = Config::KEYS.iter().map(|(key, _)| *key).collect();
@@ -227,7 +224,7 @@ mod tests {
         for (change, problem) in [
             ("block.scheduler=bfq", "valid are noop"),
             ("block.predictor=x", "valid are none, told, ssd, noop-disk, cfq-disk, smr-disk"),
-            ("block.slice=0", "from 1us on"),
+            ("block.slice=0", "from 1us to an hour"),
             ("block.deadline=soon", "a time such as"),
             ("block.deadline=999999h", "a time such as"),
             ("block.depth=-1", "a number of commands"),

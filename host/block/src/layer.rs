@@ -125,9 +125,11 @@ impl BlockLayer {
         let Io { mut command, mem, token } = io;
         let request = Request::of(&command, self.config.default_deadline(), self.sim.now());
         let only = self.config.predict_only || command.cdw2.get() & PREDICT_ONLY != 0;
-        if self.config.predictor != PredictorKind::None {
-            command.cdw3 = 0.into();
-        }
+        command.cdw3 = match (self.config.predictor, request.deadline) {
+            // The drive decides it, and is told the deadline of reads that carried none, too.
+            (PredictorKind::None, Some(deadline)) => us(deadline).into(),
+            _ => 0.into(),
+        };
         self.count(&request);
         let prediction = self.predictor.as_ref().map(|predictor| predictor.predict(&request, request.arrived));
         if let Some(prediction) = &prediction
@@ -319,7 +321,8 @@ impl BlockLayer {
                 }
             }
         }
-        if flight.is_asked && completion.status.meaning() == BUSY {
+        let is_left_to_drive = self.config.predictor == PredictorKind::None && deadline.is_some();
+        if (flight.is_asked || is_left_to_drive) && completion.status.meaning() == BUSY {
             self.counted.borrow_mut().rejected += 1;
         }
         if !took.is_zero() {

@@ -17,6 +17,7 @@
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
+//! | `served_block` | a drive behind the block layer of a host, served as one (Linux) |
 //! | `snapshot` | a drive's counters at one time |
 //! | `part` | the figures of each of several FTLs |
 //! | `placement` | the figures of each handle by which hosts place data |
@@ -68,6 +69,8 @@ mod saved;
 pub mod search;
 #[cfg(target_os = "linux")]
 mod served_array;
+#[cfg(target_os = "linux")]
+mod served_block;
 mod simulation;
 mod snapshot;
 mod stack;
@@ -103,6 +106,8 @@ pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
+#[cfg(target_os = "linux")]
+pub use served_block::{BlockExport, BlockSpec};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Connect, Layer, Shared, Stack, StackFinished};
 pub use upkeep::{Recoveries, Upkeep};

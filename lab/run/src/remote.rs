@@ -70,6 +70,7 @@ fn offers(identity: &Identity) -> Offers {
         dlfeat: identity.deallocated,
         attributes: identity.attributes,
         hints: identity.hints,
+        deadlines: identity.deadlines,
     }
 }
 

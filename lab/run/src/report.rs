@@ -375,20 +375,29 @@ impl Report {
 
     /// Requests that failed, by status.
     pub fn failed(&self) -> impl Iterator<Item = (&str, u64)> {
-        let busy = BUSY.to_string();
-        let failed = self.errors.iter().filter(move |(status, _)| *status.as_str() != *busy);
-        failed.map(|(status, count)| (&**status, *count))
+        failed_of(&self.errors)
     }
 
     /// Reads that the host's block layer, or a drive that they allowed to fail fast, has rejected: they would have waited.
     pub fn rejected(&self) -> u64 {
-        self.errors.get(&*BUSY.to_string()).copied().unwrap_or_default()
+        rejected_of(&self.errors)
     }
 
     /// The report as one JSON object.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a report is plain data")
     }
+}
+
+/// Of requests by status, those that failed.
+pub(crate) fn failed_of(errors: &BTreeMap<String, u64>) -> impl Iterator<Item = (&str, u64)> {
+    let busy = BUSY.to_string();
+    errors.iter().filter(move |(status, _)| **status != busy).map(|(status, count)| (&**status, *count))
+}
+
+/// Of requests by status, reads that were rejected.
+pub(crate) fn rejected_of(errors: &BTreeMap<String, u64>) -> u64 {
+    errors.get(&*BUSY.to_string()).copied().unwrap_or_default()
 }
 
 /// Mean time by stage, and for waits by cause.

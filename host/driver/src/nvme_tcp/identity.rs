@@ -23,6 +23,8 @@ pub struct Identity {
     pub attributes: u32,
     /// See `attributes`.
     pub hints: u32,
+    /// Whether the deadline of CDW3 is honoured.
+    pub deadlines: bool,
     /// Namespace Globally Unique Identifier; zeros where there is none.
     pub nguid: [u8; 16],
     /// IEEE Extended Unique Identifier; zeros where there is none.
@@ -40,6 +42,7 @@ impl Identity {
             deallocated: namespace.dlfeat,
             attributes: capabilities.attributes.get(),
             hints: capabilities.hints.get(),
+            deadlines: capabilities.deadline.get() & 1 != 0,
             nguid: namespace.nguid,
             eui64: namespace.eui64,
         }

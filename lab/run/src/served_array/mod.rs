@@ -112,6 +112,7 @@ impl ArraySpec {
             dlfeat: DLFEAT_ZEROS,
             attributes: 0,
             hints: 0,
+            deadlines: false,
         };
         let set = Forward::new(&sim, drive, offers);
         let controller = NvmSubsystem::new(&sim, set, config, self.names(seed), Forward::arbiter).in_process();

@@ -29,8 +29,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, Issuer};
+use nandscape_host_block::{BlockLayer, PredictorKind};
 use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
-use nandscape_sim::{Seed, Span};
+use nandscape_sim::{Seed, Sim, Span};
 
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
@@ -38,6 +39,7 @@ pub use report::WallReport;
 pub(crate) use settle::settle;
 pub use target::{Connection, on_target};
 
+use crate::block::BlockReport;
 use crate::host::Moment;
 use crate::placement::enable_streams;
 use crate::simulation::{Phase, Progress};
@@ -56,6 +58,8 @@ pub struct WallRun<'a> {
     pub workload: Workload,
     /// Seed of all random choices of the load.
     pub seed: u64,
+    /// The host's block layer over its connections, if there is one.
+    pub block: Option<nandscape_host_block::Config>,
     /// Whether the loop never waits in the system.
     pub busy: bool,
     /// How long a drive may answer nothing, if not as long as its endpoint says ([`Endpoint::patience`]).
@@ -88,12 +92,14 @@ impl WallError {
 /// Notes when the measured phase begins, and passes progress on.
 struct Watch {
     begun: Rc<Cell<Option<Moment>>>,
+    block: Option<Rc<BlockLayer>>,
     progress: Rc<dyn Progress>,
 }
 
 impl Hooks for Watch {
     fn measuring(&self) {
         self.begun.set(Some(Moment::now()));
+        self.block.iter().for_each(|layer| layer.count_anew());
     }
 
     fn progress(&self, share: f64) {
@@ -110,6 +116,7 @@ impl WallRun<'_> {
         let created = Moment::now();
         let patience = self.patience.unwrap_or(self.endpoint.patience());
         let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience)).telling(self.tell);
+        let block = self.block_layer(pacer.sim())?;
         let jobs = || self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
         let load = Wanted { depth: OPEN_DEPTH, nsid: None };
         let wanted = jobs().map(wanted).chain(self.workload.loads.iter().map(|_| load));
@@ -123,10 +130,10 @@ impl WallRun<'_> {
             self.on_namespace_of(spec).check_on(info.bytes(), info.lba_bytes).map_err(WallError::Workload)?;
         }
         let begun = Rc::new(Cell::new(None));
-        let watch = Watch { begun: begun.clone(), progress };
+        let watch = Watch { begun: begun.clone(), block: block.clone(), progress };
         let mut tops: Vec<Rc<dyn Drive>> = Vec::new();
         for Connected { drive, source } in drives {
-            tops.push(drive);
+            tops.push(block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>));
             pacer.add(source);
         }
         if let Some(Connected { drive, source }) = admin {
@@ -147,7 +154,32 @@ impl WallRun<'_> {
             return Err(WallError::Workload(problem.clone()));
         }
         let moments = (created, begun.get().unwrap_or(created), Moment::now());
-        Ok(WallReport::new(self.endpoint, &outcome, &self.workload, self.seed, moments))
+        let report = WallReport::new(self.endpoint, &outcome, &self.workload, self.seed, moments);
+        Ok(WallReport { block: block.as_deref().map(BlockReport::of), ..report })
+    }
+
+    /// The block layer. It sees what a drive answers, not its flash.
+    fn block_layer(&self, sim: &Sim) -> Result<Option<Rc<BlockLayer>>, WallError> {
+        let Some(config) = &self.block else { return Ok(None) };
+        let refused = |problem: String| Err(WallError::Workload(problem));
+        if let Err(error) = config.check() {
+            return refused(error.to_string());
+        }
+        if !matches!(config.predictor, PredictorKind::None | PredictorKind::Told) {
+            return refused(format!(
+                "block.predictor: {} has to see the flash or disk, which is behind {}; valid are none (the drive decides) and told (the \
+                 drive tells of its own work)",
+                config.predictor.name(),
+                self.endpoint
+            ));
+        }
+        if matches!(self.endpoint, Endpoint::Nbd(_)) {
+            return refused(format!(
+                "block.predictor: {} is a matter of fields that NBD does not have; nvme-tcp:// and vfio-user:// do",
+                config.predictor.name()
+            ));
+        }
+        Ok(Some(BlockLayer::new(sim, config.clone(), None)))
     }
 }
 

@@ -10,12 +10,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
+use crate::block::BlockReport;
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{iodepth, is_closed};
 use crate::latency::Latency;
 use crate::pressure::{self, Arrivals};
 use crate::record::workload_lines;
-use crate::report::{Host, SCHEMA, breakdown};
+use crate::report::{Host, SCHEMA, breakdown, failed_of, rejected_of};
 
 /// The figures of a run. Field names carry their unit.
 #[derive(Clone, Debug, Serialize)]
@@ -67,6 +68,9 @@ pub struct WallReport {
     pub reserve_blocks: Option<u64>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
+    /// What the host's block layer has counted; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockReport>,
     /// What the load was made from.
     pub inputs: WallInputs,
     /// Warnings about the figures.
@@ -131,6 +135,7 @@ impl WallReport {
             over_provisioning: None,
             reserve_blocks: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
+            block: None,
             inputs: WallInputs {
                 set: Vec::new(),
                 iodepth: iodepth(workload),
@@ -154,9 +159,14 @@ impl WallReport {
         serde_json::to_string_pretty(self).expect("a report is plain data")
     }
 
-    /// Requests that failed.
-    pub fn failures(&self) -> u64 {
-        self.errors.values().sum()
+    /// Requests that failed, by status. Reads that were rejected are no failures.
+    pub fn failed(&self) -> impl Iterator<Item = (&str, u64)> {
+        failed_of(&self.errors)
+    }
+
+    /// Reads that a block layer, or a drive that they allowed to fail fast, has rejected: they would have waited.
+    pub fn rejected(&self) -> u64 {
+        rejected_of(&self.errors)
     }
 }
 

@@ -45,6 +45,7 @@ impl Forward {
             version: 1.into(),
             attributes: self.offers.attributes.into(),
             hints: self.offers.hints.into(),
+            deadline: u32::from(self.offers.deadlines).into(),
             ..Capabilities::default()
         };
         data.vendor[..size_of::<Capabilities>()].copy_from_slice(capabilities.as_bytes());

@@ -53,6 +53,8 @@ pub struct Offers {
     pub attributes: u32,
     /// Fields of completions that it fills, as there.
     pub hints: u32,
+    /// Whether it honours the deadline of CDW3, which is passed on with reads then.
+    pub deadlines: bool,
 }
 
 /// See the module.
@@ -158,6 +160,9 @@ impl Forward {
         }
         if IoOpcode(entry.opcode) == IoOpcode::READ {
             forward.cdw2 = (entry.cdw2.get() & self.offers.attributes).into();
+            if self.offers.deadlines {
+                forward.cdw3 = entry.cdw3;
+            }
         }
         Ok(forward)
     }
