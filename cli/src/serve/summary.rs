@@ -108,6 +108,23 @@ fn array(export: &ExportFigures) -> String {
             count(of("array_stripes_rebuilt_total") as u64)
         ));
     }
+    if of("array_scrub_stripes") > 0.0 {
+        text.push_str(&format!(
+            "{} scrub: {} stripes, {} mismatches, {} with unreadable chunks{}\n",
+            export.name,
+            count(of("array_scrub_stripes") as u64),
+            of("array_scrub_mismatches"),
+            of("array_scrub_unreadable"),
+            if of("array_scrubbing") > 0.0 { "; it has not ended" } else { "" }
+        ));
+    }
+    if of("array_chunks_condemned_total") > 0.0 {
+        text.push_str(&format!(
+            "{} chunks that can no longer be told, of which reads fail until they are written again: {}\n",
+            export.name,
+            count(of("array_chunks_condemned_total") as u64)
+        ));
+    }
     for (drive, counters) in &export.parts {
         text.push_str(&format!("{} drive {drive}: {}\n", export.name, member(counters)));
     }

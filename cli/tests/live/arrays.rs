@@ -3,7 +3,9 @@
 
 use nandscape_sim::Seed;
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
+use crate::hang_ups::{ask, until};
 use crate::patience;
 use crate::server::{SMALL, Server, number, refuse};
 use crate::store::{Client, Model, count};
@@ -40,7 +42,7 @@ fn fio_verifies_an_array_and_the_figures_tell_of_each_member() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let told = "drive small is an array: raid5:4 of member-0, member-1, member-2, member-3, technique base";
     assert!(ended.err.contains(told), "{}", ended.err);
-    let figures: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let figures: Value = serde_json::from_str(&ended.out).unwrap();
     let of = |place: &str| number(&figures, &format!("/drives/0/{place}"));
     assert!(of("counters/array_stripe_writes_total") > 500.0, "{figures:#}");
     assert!(of("counters/array_writes_sent_total") > of("counters/array_stripe_writes_total"), "{figures:#}");
@@ -158,7 +160,7 @@ fn acknowledged_outlasts_kills(set: &str) {
     fio(&server, &VERIFY);
     let ended = server.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let figures: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let figures: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!(number(&figures, "/drives/0/counters/array_members_missing"), 0.0, "{figures:#}");
 }
 
@@ -304,4 +306,22 @@ fn records_of_an_array_are_not_overlooked() {
     }
     let again = Server::start(folder, &[&ARRAY[..], &["--nbd", "unix:n.sock", "--json"], &stores].concat());
     assert_eq!(again.end().code, Some(0));
+}
+
+#[test]
+fn a_scrub_is_begun_at_the_control_socket_and_orders_that_do_nothing_are_refused() {
+    let server = array(&["--control", "control", "--set", "array.rebuild_rate=0"]);
+    fio(&server, &VERIFY);
+    let set =
+        |key: &str, value: &str| ask(&server, &json!({ "command": "set", "key": key, "value": value })).to_string();
+    assert!(!set("array.scrub", "start").contains("error"));
+    let of = |figures: &Value, name: &str| number(figures, &format!("/drives/0/counters/array_{name}"));
+    until(&server, "the scrub has ended", |figures| of(figures, "scrubbing") == 0.0);
+    let told = set("array.spare", "member-1");
+    assert!(told.contains("is a member at work"), "{told}");
+    let told = set("array.chunk", "4KiB");
+    assert!(told.contains("array.scrub=start are valid"), "{told}");
+    let figures = server.figures();
+    assert!(of(&figures, "scrub_stripes") > 1_000.0, "{figures:#}");
+    assert_eq!((of(&figures, "scrub_mismatches"), of(&figures, "chunks_condemned_total")), (0.0, 0.0));
 }

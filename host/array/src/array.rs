@@ -16,6 +16,7 @@ use crate::journal::Journal;
 use crate::level::{Level, Shape};
 use crate::locks::StripeLocks;
 use crate::member::Member;
+use crate::rebuild::ScrubReport;
 use crate::stats::Stats;
 use crate::tail::{Base, TailPolicy, Technique};
 
@@ -72,6 +73,13 @@ pub(crate) struct Core {
     pub(crate) is_lost: Cell<bool>,
     /// What makes it outlast crashes, if anything does.
     pub(crate) journal: Option<Journal>,
+    /// What the last scrub has found.
+    pub(crate) scrubbed: Cell<ScrubReport>,
+    pub(crate) is_scrubbing: Cell<bool>,
+    /// Stripes are being made consistent.
+    pub(crate) is_resyncing: Cell<bool>,
+    /// More of them have come meanwhile.
+    pub(crate) resyncs_again: Cell<bool>,
     /// Drives that were left out when the array was opened, with what their records or journal could not be read for.
     pub(crate) unread: RefCell<Vec<(usize, Status)>>,
     /// Changes of the members that are not recorded on them yet.
@@ -270,6 +278,10 @@ impl Core {
             in_work: Cell::new(0),
             is_lost: Cell::new(false),
             journal,
+            scrubbed: Cell::default(),
+            is_scrubbing: Cell::new(false),
+            is_resyncing: Cell::new(false),
+            resyncs_again: Cell::new(false),
             unread: RefCell::default(),
             unrecorded: Cell::new(0),
             recorded: Signal::new(sim),

@@ -28,12 +28,16 @@ impl Core {
             return;
         }
         self.failed.set(self.failed.get() | bit);
+        self.journal.iter().for_each(|journal| journal.is_settled.set(false));
         if self.rebuilding.get().is_some_and(|(rebuilt, _)| rebuilt == member) {
             self.rebuilding.set(None);
             self.rebuilt.set(None);
         }
         self.is_lost.set(self.loses(self.incomplete()));
         self.start_recording();
+        if self.locks.next_torn(0).is_some() {
+            self.start_resync();
+        }
         self.start_rebuild();
     }
 

@@ -18,6 +18,7 @@
 //! | `parity` | P and Q |
 //! | `locks` | locks of stripes |
 //! | `flight` | several commands at once |
+//! | `condemn` | chunks that can no longer be told |
 //! | `failure` | members that fail, chunks that cannot be read |
 //! | `journal` | records on the members, by which an array outlasts crashes |
 //! | `rebuild` | rebuilds on spares, and scrubs |
@@ -26,6 +27,7 @@
 //! Left out: growing and reshaping; merging of sub-I/Os of neighbouring stripes; protection information and metadata.
 
 mod array;
+mod condemn;
 mod config;
 mod failure;
 mod flight;

@@ -5,8 +5,9 @@
 //! in nobody's way.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -21,8 +22,9 @@ const GROUPS: usize = 4_096;
 pub(crate) struct StripeLocks {
     sim: Sim,
     inner: RefCell<Inner>,
-    /// Stripes whose write ended before it was in place on all members: their parity or copies may not fit the data.
-    torn: RefCell<BTreeSet<u64>>,
+    /// Stripes whose parity or copies may not fit the data, as ranges from a first one to the one after the last: those whose write ended
+    /// before it was in place on all members, and those of which a volatile cache may have lost a part.
+    torn: RefCell<BTreeMap<u64, u64>>,
     /// How often writes to members have begun, by group of stripes.
     versions: Box<[Cell<u32>]>,
 }
@@ -86,17 +88,53 @@ impl StripeLocks {
 
     /// A write of a stripe was interrupted: nothing is put together from it until it is made consistent.
     pub(crate) fn tear(&self, stripe: u64) {
-        self.torn.borrow_mut().insert(stripe);
+        if !self.is_torn(stripe) {
+            self.torn.borrow_mut().insert(stripe, stripe + 1);
+        }
+    }
+
+    /// The same of stripes in a row.
+    pub(crate) fn tear_all(&self, stripes: Range<u64>) {
+        let mut torn = self.torn.borrow_mut();
+        let (mut start, mut end) = (stripes.start, stripes.end);
+        // Ranges do not overlap: what it meets becomes one with it.
+        while let Some((first, last)) =
+            torn.range(..end).next_back().map(|(first, last)| (*first, *last)).filter(|(_, last)| *last > start)
+        {
+            torn.remove(&first);
+            (start, end) = (start.min(first), end.max(last));
+        }
+        torn.insert(start, end);
     }
 
     /// A stripe is consistent again.
     pub(crate) fn mend(&self, stripe: u64) {
-        self.torn.borrow_mut().remove(&stripe);
+        let mut torn = self.torn.borrow_mut();
+        let Some((first, last)) = torn.range(..=stripe).next_back().map(|(first, last)| (*first, *last)) else {
+            return;
+        };
+        if stripe >= last {
+            return;
+        }
+        torn.remove(&first);
+        if first < stripe {
+            torn.insert(first, stripe);
+        }
+        if stripe + 1 < last {
+            torn.insert(stripe + 1, last);
+        }
     }
 
     /// Whether a stripe may be inconsistent.
     pub(crate) fn is_torn(&self, stripe: u64) -> bool {
-        self.torn.borrow().contains(&stripe)
+        self.next_torn(stripe) == Some(stripe)
+    }
+
+    /// The first stripe from one on that may be inconsistent.
+    pub(crate) fn next_torn(&self, from: u64) -> Option<u64> {
+        let torn = self.torn.borrow();
+        let before = torn.range(..=from).next_back().filter(|(_, last)| **last > from);
+        before.map(|_| from).or_else(|| torn.range(from..).next().map(|(first, _)| *first))
     }
 
     /// Whether somebody writes a stripe, or waits to.
@@ -248,6 +286,33 @@ mod tests {
     use super::*;
     use nandscape_sim::{Executor, Span};
     use std::rc::Rc;
+
+    #[test]
+    fn torn_stripes_are_those_of_a_plain_set() {
+        let locks = StripeLocks::new(&Executor::new().sim());
+        let mut plain = std::collections::BTreeSet::new();
+        let mut rng = nandscape_sim::Seed::new(7).rng();
+        for _ in 0..4_000 {
+            let (stripe, more) = (rng.below(60), rng.below(9));
+            match rng.below(3) {
+                0 => {
+                    locks.tear(stripe);
+                    plain.insert(stripe);
+                }
+                1 if more > 0 => {
+                    locks.tear_all(stripe..stripe + more);
+                    plain.extend(stripe..stripe + more);
+                }
+                _ => {
+                    locks.mend(stripe);
+                    plain.remove(&stripe);
+                }
+            }
+            let from = rng.below(70);
+            assert_eq!(locks.next_torn(from), plain.range(from..).next().copied());
+            assert_eq!(locks.is_torn(from), plain.contains(&from));
+        }
+    }
 
     #[test]
     fn writers_are_alone_readers_are_not_and_the_order_is_kept() {

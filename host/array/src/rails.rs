@@ -1,8 +1,8 @@
-//! Flash on Rails (Li 3.4.2): two drives with the same data, one of which is read while the other is written. After a time the writes
-//! that the read one has missed, kept in the host's memory until then, are written to it, and the two change roles.
+//! Flash on Rails (Li 3.4.2): two drives with the same data, one of which is read while the other is written. After a time the two
+//! change roles, and what the one that was read has missed, kept in the host's memory until then, is written to it beside new writes.
 //!
-//! A write ends when the written drive has it. Blocks in the host's memory are read from there. While the missed writes are carried over,
-//! reads and those writes meet on one drive, and new writes go to both.
+//! A write ends when the written drive has it. Blocks that the read drive has missed are read from the host's memory. So reads meet no
+//! writes on a drive, but for those that were under way when it became the one to read, and the collections that it has begun.
 //!
 //! Left out: failures of a drive (they are the command's), and a memory that is full: how much it held at the most is told.
 
@@ -39,13 +39,10 @@ struct Core {
     paths: [Rc<dyn Drive>; 2],
     /// The drive that is read.
     reader: Cell<usize>,
-    /// Writes that the read drive has missed, by block.
-    missed: RefCell<BTreeMap<u64, Block>>,
-    is_swapping: Cell<bool>,
+    /// Writes that each drive has missed, by block.
+    missed: [RefCell<BTreeMap<u64, Block>>; 2],
     /// Extents of writes under way: two that overlap go one after the other.
     writing: RefCell<Vec<(u64, u64)>>,
-    /// Of those, writes to one drive alone.
-    single: Cell<u64>,
     ended: Signal,
     swaps: Cell<u64>,
     most: Cell<u64>,
@@ -73,10 +70,8 @@ impl Rails {
             issuer: Issuer::new(sim),
             paths: paths.clone(),
             reader: Cell::new(0),
-            missed: RefCell::default(),
-            is_swapping: Cell::new(false),
+            missed: Default::default(),
             writing: RefCell::default(),
-            single: Cell::new(0),
             ended: Signal::new(sim),
             swaps: Cell::new(0),
             most: Cell::new(0),
@@ -96,7 +91,7 @@ impl Rails {
         self.core.swaps.get()
     }
 
-    /// Bytes of missed writes in the host's memory at the most.
+    /// Bytes of missed writes of both drives in the host's memory at the most.
     pub fn most_missed(&self) -> u64 {
         self.core.most.get() * u64::from(self.core.info.lba_bytes)
     }
@@ -175,7 +170,7 @@ impl Core {
         let mut flight = Flight::new(&self.sim, &self.issuer);
         let reader = self.reader.get();
         let kept: Vec<(u64, Block)> =
-            self.missed.borrow().range(extent.slba..end).map(|(block, data)| (*block, data.clone())).collect();
+            self.missed[reader].borrow().range(extent.slba..end).map(|(block, data)| (*block, data.clone())).collect();
         let mut at = extent.slba;
         for next in kept.iter().map(|(block, _)| *block).chain([end]) {
             if next > at {
@@ -210,27 +205,19 @@ impl Core {
             cdw12: command.cdw12,
             ..SubmissionEntry::blocks(IoOpcode(command.opcode), self.info.nsid, start, extent.blocks)
         };
-        let to_both = self.is_swapping.get();
         let writer = 1 - self.reader.get();
-        let mut to = [to_both; 2];
+        let mut to = [false; 2];
         to[writer] = true;
-        self.single.set(self.single.get() + u64::from(!to_both));
         let ended = self.both(paths, entry, mem, to).await;
-        self.single.set(self.single.get() - u64::from(!to_both));
         if ended.is_ok() {
             let lba = self.info.lba_bytes as usize;
-            let mut missed = self.missed.borrow_mut();
+            let [mut has, mut lacks] = [writer, 1 - writer].map(|drive| self.missed[drive].borrow_mut());
             for block in start..end {
-                let data = || {
-                    let part = mem.part((block - start) as usize * lba, lba);
-                    (!part.is_none()).then(|| Rc::from(part.to_vec()))
-                };
-                match to_both {
-                    true => drop(missed.remove(&block)),
-                    false => drop(missed.insert(block, data())),
-                }
+                let part = mem.part((block - start) as usize * lba, lba);
+                has.remove(&block);
+                lacks.insert(block, (!part.is_none()).then(|| Rc::from(part.to_vec())));
             }
-            self.most.set(self.most.get().max(missed.len() as u64));
+            self.most.set(self.most.get().max((has.len() + lacks.len()) as u64));
         }
         self.end_write(start, end);
         ended
@@ -273,29 +260,24 @@ impl Core {
         }
     }
 
-    /// Carries over what was missed, and changes roles.
+    /// Changes roles, and carries over what the drive that was read has missed.
     async fn swap(&self) {
-        self.is_swapping.set(true);
-        // Writes that were begun before are missed by the read drive: they end first.
-        while self.single.get() > 0 {
-            self.ended.changed().await;
-        }
+        let writer = self.reader.get();
+        self.reader.set(1 - writer);
+        self.swaps.set(self.swaps.get() + 1);
         loop {
-            let runs = self.runs();
+            let runs = self.runs(writer);
             if runs.is_empty() {
                 break;
             }
-            all(runs.into_iter().map(|(start, end)| self.carry_over(start, end)).collect()).await;
+            all(runs.into_iter().map(|(start, end)| self.carry_over(writer, start, end)).collect()).await;
         }
-        self.reader.set(1 - self.reader.get());
-        self.is_swapping.set(false);
-        self.swaps.set(self.swaps.get() + 1);
     }
 
-    /// Blocks in a row that were missed.
-    fn runs(&self) -> Vec<(u64, u64)> {
+    /// Blocks in a row that a drive has missed.
+    fn runs(&self, drive: usize) -> Vec<(u64, u64)> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
-        for (block, _) in self.missed.borrow().iter() {
+        for (block, _) in self.missed[drive].borrow().iter() {
             let is_full = runs.len() == DEPTH;
             match runs.last_mut() {
                 Some((start, end)) if *end == *block && *end - *start < RUN => *end += 1,
@@ -306,13 +288,13 @@ impl Core {
         runs
     }
 
-    async fn carry_over(&self, start: u64, end: u64) {
+    async fn carry_over(&self, drive: usize, start: u64, end: u64) {
         self.begin_write(start, end).await;
         // A new write may have taken blocks out meanwhile: what is left is carried over block by block.
         let kept: Vec<(u64, Block)> =
-            self.missed.borrow().range(start..end).map(|(block, data)| (*block, data.clone())).collect();
+            self.missed[drive].borrow().range(start..end).map(|(block, data)| (*block, data.clone())).collect();
         if kept.len() as u64 == end - start {
-            let (lba, reader) = (self.info.lba_bytes as usize, self.reader.get());
+            let lba = self.info.lba_bytes as usize;
             let mut bytes = Vec::new();
             for (_, data) in kept.iter().filter(|_| self.info.keeps_data) {
                 match data {
@@ -324,10 +306,10 @@ impl Core {
             let blocks = (end - start) as u32;
             let entry = SubmissionEntry::blocks(IoOpcode::WRITE, self.info.nsid, start, blocks);
             let mut to = [false; 2];
-            to[reader] = true;
+            to[drive] = true;
             // What fails is tried again with the next runs.
             match self.both(&self.paths, entry, &mem, to).await {
-                Ok(_) => (start..end).for_each(|block| drop(self.missed.borrow_mut().remove(&block))),
+                Ok(_) => (start..end).for_each(|block| drop(self.missed[drive].borrow_mut().remove(&block))),
                 Err(_) => self.sim.sleep(RETRY).await,
             }
         }

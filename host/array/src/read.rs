@@ -100,8 +100,8 @@ impl Core {
         let mut again = first.again();
         again.widen();
         again.run(policy).await?;
-        // Of a torn stripe a chunk that cannot be read cannot be put together either. With a member missing the journal has seen to it.
-        let is_sound = missing != 0 || again.is_direct() || !self.locks.is_torn(stripe);
+        // Of a torn stripe a chunk that cannot be read cannot be put together either.
+        let is_sound = again.is_direct() || !self.locks.is_torn(stripe);
         match is_sound && again.put_together() {
             true => self.read_ended(again, true),
             false => Err(again.failure.unwrap_or(Status::UNRECOVERED_READ_ERROR)),

@@ -37,10 +37,31 @@ impl Array {
                 while core.missing(stripe) == 0 && core.scrub_stripe(stripe, &mut report).await.is_err() {
                     core.sim.sleep(RETRY).await;
                 }
+                core.scrubbed.set(report);
                 core.give_way().await;
             }
         }
         report
+    }
+
+    /// Begins a scrub, unless one is under way; whether it did.
+    pub fn start_scrub(self: &Rc<Self>) -> bool {
+        let core = self.core();
+        if core.is_scrubbing.replace(true) {
+            return false;
+        }
+        core.scrubbed.set(ScrubReport::default());
+        let array = self.clone();
+        core.sim.spawn(async move {
+            array.scrub().await;
+            array.core().is_scrubbing.set(false);
+        });
+        true
+    }
+
+    /// What the last scrub has found so far, and whether it is under way.
+    pub fn scrubbed(&self) -> (ScrubReport, bool) {
+        (self.core().scrubbed.get(), self.core().is_scrubbing.get())
     }
 
     /// Takes a member out of service, as if it had failed.
@@ -57,21 +78,23 @@ impl Array {
     }
 
     /// Makes a drive a spare again, by its number among those the array was made of. It is used where a member is missing: what it
-    /// holds is not trusted.
-    pub fn add_spare(&self, drive: usize) {
+    /// holds is not trusted. Whether it could be.
+    pub fn add_spare(&self, drive: usize) -> bool {
         let core = self.core();
         let failed = core.failed.get();
         let in_use =
             core.drive_of.borrow().iter().enumerate().any(|(member, of)| *of == drive && failed & 1 << member == 0);
-        if drive < core.paths.len() && !in_use && !core.spares.borrow().contains(&drive) {
+        let can_be = drive < core.paths.len() && !in_use && !core.spares.borrow().contains(&drive);
+        if can_be {
             core.spares.borrow_mut().push(drive);
             core.start_rebuild();
         }
+        can_be
     }
 }
 
 impl Core {
-    fn whole_chunk(&self) -> Reach {
+    pub(crate) fn whole_chunk(&self) -> Reach {
         Reach { start: 0, blocks: self.geometry.chunk_blocks }
     }
 
@@ -113,6 +136,9 @@ impl Core {
             return;
         }
         // Until the others' records say that it has all of it, a crash that takes another member with it finds this one missing.
+        if self.locks.next_torn(0).is_some() {
+            self.was_interrupted();
+        }
         self.rebuilt.set(Some(spare));
         self.start_recording();
         self.until_recorded().await;
@@ -132,8 +158,8 @@ impl Core {
     async fn rebuild_stripe(self: &Rc<Self>, member: usize, stripe: u64) -> bool {
         let mem = match self.chunk_of(stripe, member).await {
             Ok(mem) => mem,
-            // A stripe that cannot be read stays lost: reads of it say so.
-            Err(status) => return !is_interrupted(status),
+            Err(status) if is_interrupted(status) => return false,
+            Err(_) => return self.rebuild_lost(member, stripe).await,
         };
         let write = SubWrite { member, reach: self.whole_chunk(), mem: Some(mem), is_rebuild: true };
         let (writes, paths) = (SubWrites::from_iter([write]), self.paths.clone());
@@ -142,6 +168,24 @@ impl Core {
             Err(status) => return !is_interrupted(status),
         }
         true
+    }
+
+    /// A chunk that cannot be put together stays lost, and its reads are to say so; whether no power cut came between.
+    async fn rebuild_lost(self: &Rc<Self>, member: usize, stripe: u64) -> bool {
+        if let Err(status) = self.condemn_torn(stripe).await
+            && is_interrupted(status)
+        {
+            return false;
+        }
+        match self.condemn(stripe, 1 << member, self.whole_chunk()).await {
+            Ok(()) => true,
+            Err(status) if is_interrupted(status) => false,
+            // It would be read as what the spare holds: the array goes on without it.
+            Err(_) => {
+                self.fail(member);
+                true
+            }
+        }
     }
 
     /// What a member should hold of a stripe, from the others.
@@ -190,8 +234,10 @@ impl Core {
         let unread = found.iter().enumerate().filter(|(_, bytes)| bytes.is_none());
         let unread = unread.fold(0, |all, (member, _)| all | 1 << member);
         let unreadable = unread & !missing;
-        // A member that has failed meanwhile is for a rebuild. Without it parity tells nothing, and copies do.
-        let can_tell = missing == 0 || self.level.checks() == 0;
+        // A member that has failed meanwhile is for a rebuild. Without some of the data parity tells nothing, and copies do; and of a torn
+        // stripe, data that cannot be read cannot be put together.
+        let is_lost = self.locks.is_torn(stripe) && self.lacks_data_of(stripe, unread);
+        let can_tell = !is_lost && !self.lacks_data_of(stripe, missing);
         let is_as_before = self.missing(stripe) == missing;
         let right = if can_tell && is_as_before { self.right(stripe, &found, unread) } else { None };
         let mut writes = SubWrites::new();
@@ -212,6 +258,13 @@ impl Core {
         }
         if right.is_some() && written.is_ok() {
             self.locks.mend(stripe);
+        } else if is_lost && is_as_before {
+            match self.condemn(stripe, self.checks_there(stripe), reach).await {
+                Ok(()) => self.locks.mend(stripe),
+                Err(status) if is_interrupted(status) => return Err(Status::ABORTED_POWER_LOSS),
+                // It stays torn, and marked.
+                Err(_) => {}
+            }
         }
         report.stripes += 1;
         report.unreadable += u64::from(unreadable != 0);

@@ -35,6 +35,8 @@ pub struct Stats {
     pub rebuilt: u64,
     /// Chunks rewritten because they could not be read.
     pub repairs: u64,
+    /// Chunks that can no longer be told, or parts of them, that were made uncorrectable.
+    pub condemned: u64,
     /// Changes of windows.
     pub window_changes: u64,
     /// By member.
@@ -84,6 +86,7 @@ impl Stats {
             journal_writes: self.journal_writes - earlier.journal_writes,
             rebuilt: self.rebuilt - earlier.rebuilt,
             repairs: self.repairs - earlier.repairs,
+            condemned: self.condemned - earlier.condemned,
             window_changes: self.window_changes - earlier.window_changes,
             members: self.members.iter().zip(&earlier.members).map(member).collect(),
         }

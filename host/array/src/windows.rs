@@ -159,12 +159,17 @@ async fn adapt(sim: &Sim, core: Weak<Core>, mut length: Span, mut overruns: u64)
         sim.sleep(PERIOD).await;
         let Some(core) = core.upgrade() else { return };
         let seen = core.overruns.get();
-        length = match seen == overruns {
-            true => length + STEP,
-            false => Span::from_ns((length.ns() / 2).max(LEAST.ns())),
-        };
+        length = adapted(length, seen != overruns);
         overruns = seen;
         core.set_windows(length).await;
+    }
+}
+
+/// The next length, after a period in which a stripe had too many busy sub-I/Os or not (Li 3.2.4).
+fn adapted(length: Span, has_overrun: bool) -> Span {
+    match has_overrun {
+        true => Span::from_ns((length.ns() / 2).max(LEAST.ns())),
+        false => length + STEP,
     }
 }
 
@@ -180,6 +185,14 @@ fn epoch_that_keeps_turn(now: Time, (since, before): (Time, Span), length: Span,
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_length_grows_by_ten_milliseconds_and_is_halved() {
+        let after = |overruns: &[bool]| overruns.iter().fold(FIRST, |length, overrun| adapted(length, *overrun));
+        assert_eq!(after(&[false, false, false]), Span::from_ms(530));
+        assert_eq!(after(&[false, false, true, false]), Span::from_ms(270));
+        assert_eq!(after(&[true; 20]), LEAST);
+    }
 
     proptest! {
         #[test]

@@ -75,6 +75,10 @@ impl Core {
         if self.is_lost.get() {
             return Err(Status::WRITE_FAULT.final_());
         }
+        let is_full = self.geometry.is_full(segments);
+        if !is_full {
+            self.condemn_torn(stripe).await?;
+        }
         let (writes, mut breakdown) = match self.level.checks() {
             0 => (self.data_writes(stripe, segments, source), Breakdown::new()),
             _ => self.with_parity(paths, stripe, segments, source, attributes).await?,
@@ -83,7 +87,7 @@ impl Core {
         let deac = if let Source::Zeros { deac } = source { *deac } else { 0 };
         let begun = self.sim.now();
         let entry = self.protect(stripe, &writes).await?;
-        let waited = self.sim.now() - begun;
+        let (waited, was_torn) = (self.sim.now() - begun, self.locks.is_torn(stripe));
         // What is in the journal is in place for good before its slot is used again.
         let lasting = if matches!(entry, Entry::Journalled(_)) && self.info.volatile_cache { FUA } else { 0 };
         let mut ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
@@ -94,7 +98,7 @@ impl Core {
             ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
         }
         // What is in the journal was written whole, after an interruption too, and a whole stripe does not depend on what was there.
-        if (matches!(entry, Entry::Journalled(_)) || self.geometry.is_full(segments)) && ended.is_ok() {
+        if (is_full || (matches!(entry, Entry::Journalled(_)) && !was_torn)) && ended.is_ok() {
             self.locks.mend(stripe);
         }
         self.unprotect(stripe, entry);
@@ -131,7 +135,7 @@ impl Core {
         attributes: u32,
     ) -> Result<(SubWrites, Breakdown), Status> {
         let (mut writes, reach) = (self.data_writes(stripe, segments, source), union(segments));
-        let (missing, data) = (self.missing(stripe), self.level.data());
+        let (mut missing, data) = (self.missing(stripe), self.level.data());
         let (parities, breakdown) = if self.geometry.is_full(segments) {
             self.stats.borrow_mut().full_writes += 1;
             let new = |segment: &Segment| Some(source.bytes(segment, self.geometry.bytes(segment.blocks)));
@@ -142,8 +146,17 @@ impl Core {
         } else if (0..self.level.checks()).all(|check| self.is_check_missing(stripe, check, missing)) {
             (Some(Vec::new()), Breakdown::new())
         } else {
-            let (parities, breakdown) = self.partial(paths, stripe, segments, source, attributes).await?;
-            (Some(parities), breakdown)
+            match self.partial(paths, stripe, segments, source, attributes).await {
+                Ok((parities, breakdown)) => (Some(parities), breakdown),
+                // Something else of the stripe is lost, so that no parity can fit it. What is written is read without one.
+                Err(Status::UNRECOVERED_READ_ERROR) if self.can_do_without_parity(stripe, segments) => {
+                    let checks = self.checks_there(stripe);
+                    self.condemn(stripe, checks, reach).await?;
+                    missing |= checks;
+                    (Some(Vec::new()), Breakdown::new())
+                }
+                Err(status) => return Err(status),
+            }
         };
         debug_assert!(writes.len() <= data);
         for check in 0..self.level.checks() {
@@ -156,6 +169,12 @@ impl Core {
             }
         }
         Ok((writes, breakdown))
+    }
+
+    /// Whether all that is written goes to members that are there.
+    fn can_do_without_parity(&self, stripe: u64, segments: &[Segment]) -> bool {
+        let missing = self.missing(stripe);
+        segments.iter().all(|segment| self.copy_there(stripe, segment.index, missing).is_some())
     }
 
     fn is_check_missing(&self, stripe: u64, check: usize, missing: u32) -> bool {
@@ -315,7 +334,8 @@ impl Core {
                 wanted.iter().map(|index| self.copy_there(stripe, *index, excluded)).collect();
             let members: SmallVec<[usize; 8]> = match &direct {
                 Some(direct) => direct.clone(),
-                None if checks == 0 => return Err(Status::UNRECOVERED_READ_ERROR),
+                // The parity of a torn stripe may not fit what is there.
+                None if checks == 0 || self.locks.is_torn(stripe) => return Err(Status::UNRECOVERED_READ_ERROR),
                 None => all.iter().copied().filter(is_there).collect(),
             };
             // As many chunks as there are of data, or what is wanted itself.
@@ -443,7 +463,10 @@ impl Core {
             return Err(status);
         }
         match unmoved {
-            Some(status) => Err(status),
+            Some(status) => {
+                self.start_resync();
+                Err(status)
+            }
             None if self.is_lost.get() => Err(Status::WRITE_FAULT.final_()),
             None => Ok(sum),
         }

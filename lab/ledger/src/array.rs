@@ -234,7 +234,7 @@ pub(crate) fn figures_of_reads(outcome: &Outcome, array: &Array, stats: &Stats) 
     figures
 }
 
-/// Those of reads alone.
+/// Those of reads, of writes, and of both together.
 pub(crate) fn latencies(outcome: &Outcome) -> Figures {
     let reads = &outcome.tally(Direction::Read).latency;
     let mut figures = Figures::default();
@@ -243,6 +243,10 @@ pub(crate) fn latencies(outcome: &Outcome) -> Figures {
     for (quantile, name) in QUANTILES {
         figures.add(name, reads.quantile(quantile).as_us(), "us");
     }
+    let writes = &outcome.tally(Direction::Write).latency;
+    figures.add("mean of writes", writes.mean_ns() / 1e3, "us");
+    figures.add("p99 of writes", writes.quantile(0.99).as_us(), "us");
+    figures.add("requests a second", outcome.requests() as f64 / outcome.elapsed().as_s(), "");
     figures
 }
 

@@ -42,8 +42,16 @@ pub(crate) const TTFLASH: Line = Line {
         "ftl.rain.flush=gc_tolerant",
     ],
 };
+/// A collection holds all of the drive.
+pub(crate) const CONTROLLER: Line = Line { name: "controller-blocking", changes: &["ftl.gc.scheme=controller"] };
+/// Reads go between the steps of a collection.
+pub(crate) const PREEMPTIVE: Line =
+    Line { name: "preemptive GC", changes: &["ftl.gc.preempt=true", "controller.priority=reads_first"] };
 /// The plain drive, whose collections take no time.
 pub(crate) const NO_GC: Line = Line { name: "no GC", changes: &["ftl.gc.scheme=none"] };
+/// The same with stripes, whose buffer is written in order.
+pub(crate) const NO_GC_IN_ORDER: Line =
+    Line { name: "no GC, RAIN, flush in order", changes: &["ftl.gc.scheme=none", "ftl.rain.width=8"] };
 /// The same with stripes.
 pub(crate) const NO_GC_RAIN: Line =
     Line { name: "no GC, RAIN", changes: &["ftl.gc.scheme=none", "ftl.rain.width=8", "ftl.rain.flush=gc_tolerant"] };

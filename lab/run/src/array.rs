@@ -94,6 +94,8 @@ pub struct ArrayReport {
     pub stripes_rebuilt: u64,
     /// Chunks that could not be read, and were written again.
     pub chunks_repaired: u64,
+    /// Chunks that can no longer be told, or parts of them: reads of them fail.
+    pub chunks_condemned: u64,
     /// By member; none with technique `rails`, which counts nothing of the above.
     pub members: Vec<MemberReport>,
     /// Of technique `rails`, since the run began; left out of others.
@@ -158,6 +160,7 @@ impl ArrayReport {
             rebuilding: array.rebuilding(),
             stripes_rebuilt: stats.rebuilt,
             chunks_repaired: stats.repairs,
+            chunks_condemned: stats.condemned,
             members: stats
                 .members
                 .iter()
@@ -217,7 +220,14 @@ impl ArrayReport {
             }
         };
         let lost = self.is_lost.then(|| format!("more members have failed than {} tolerates: writes fail", self.array));
-        self.members.iter().enumerate().filter_map(of).chain(lost).collect()
+        let condemned = (self.chunks_condemned > 0).then(|| {
+            format!(
+                "{} chunks can no longer be told, as a power cut and a failure came together, or too much could not be read: reads of them fail \
+                 until they are written again",
+                self.chunks_condemned
+            )
+        });
+        self.members.iter().enumerate().filter_map(of).chain(lost).chain(condemned).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Regions being written: marked on all members before the first write, cleared some time after the last one. Marks that are wanted
 //! while the bitmap is being written go with the next one, all together.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use nandscape_sim::Span;
@@ -8,6 +9,7 @@ use nandscape_sim::Span;
 use super::form::{self, Bitmap};
 use super::{Group, Journal, RETRY};
 use crate::array::{Array, Core};
+use crate::member::is_interrupted;
 use crate::rebuild::ScrubReport;
 
 /// Regions stay marked so long at the least after their last write: writes tend to come back.
@@ -65,7 +67,7 @@ impl Core {
         }
     }
 
-    async fn write_bitmap(self: &Rc<Self>, journal: &Journal) {
+    pub(super) async fn write_bitmap(self: &Rc<Self>, journal: &Journal) {
         let group: &Group = &journal.marked;
         group
             .ask(async || {
@@ -101,13 +103,14 @@ impl Core {
 
     /// Clears marks of regions without writes under way; of those used lately only if `all`.
     async fn clear_marks(self: &Rc<Self>, journal: &Journal, all: bool) {
-        if journal.is_resyncing.get() {
-            return;
-        }
         let idle: Vec<u32> = {
             let mut intent = journal.intent.borrow_mut();
             let recent = std::mem::take(&mut intent.recent);
-            let is_idle = |region: &&u32| !intent.users.contains_key(*region) && (all || !recent.contains(*region));
+            let is_idle = |region: &&u32| {
+                !intent.users.contains_key(*region)
+                    && (all || !recent.contains(*region))
+                    && !self.is_torn_in(journal, **region)
+            };
             intent.dirty.iter().filter(is_idle).copied().collect()
         };
         if idle.is_empty() {
@@ -122,7 +125,8 @@ impl Core {
             let mut intent = journal.intent.borrow_mut();
             for region in idle {
                 // One that is used again meanwhile counts on its mark.
-                if !intent.users.contains_key(&region) && (all || !intent.recent.contains(&region)) {
+                let is_idle = !intent.users.contains_key(&region) && (all || !intent.recent.contains(&region));
+                if is_idle && !self.is_torn_in(journal, region) {
                     intent.dirty.remove(&region);
                     // A mark that is wanted from now on is written again.
                     intent.durable.remove(&region);
@@ -132,20 +136,27 @@ impl Core {
         self.write_bitmap(journal).await;
     }
 
-    /// With a member missing, marks are of no use: waits until writes that count on them have ended, and clears all.
+    /// Whether a region has stripes that may be inconsistent: it stays marked.
+    fn is_torn_in(&self, journal: &Journal, region: u32) -> bool {
+        let stripes = self.stripes_of(journal, region);
+        self.locks.next_torn(stripes.start).is_some_and(|stripe| stripe < stripes.end)
+    }
+
+    /// With a member missing, marks are of no use but for stripes that cannot be made consistent: waits until writes that count on
+    /// marks have ended, and clears the others.
     pub(super) async fn until_clean(self: &Rc<Self>, journal: &Journal) {
         loop {
             let (is_clean, is_used) = {
                 let intent = journal.intent.borrow();
-                (intent.dirty.is_empty(), !intent.users.is_empty())
+                (intent.dirty.iter().all(|region| self.is_torn_in(journal, *region)), !intent.users.is_empty())
             };
             if is_clean && journal.marked.done.get() == journal.marked.wanted.get() {
+                journal.is_settled.set(true);
                 return;
             }
             match (is_clean, is_used) {
                 (true, _) => journal.marked.settled().await,
                 (_, true) => journal.moved.changed().await,
-                _ if journal.is_resyncing.get() => journal.moved.changed().await,
                 _ => self.clear_marks(journal, true).await,
             }
         }
@@ -153,20 +164,42 @@ impl Core {
 
     /// A power cut of members: stripes of marked regions may be inconsistent. They are made consistent beside the commands of hosts.
     pub(crate) fn was_interrupted(self: &Rc<Self>) {
-        let Some(journal) = &self.journal else { return };
-        journal.resyncs_again.set(true);
-        if !journal.is_resyncing.replace(true) {
+        if let Some(journal) = &self.journal
+            && self.info.volatile_cache
+            && !(journal.is_settled.get() && self.missing_anywhere() != 0)
+        {
+            // What one member has lost of its cache another may have: also of writes that have ended.
+            for region in &journal.intent.borrow().dirty {
+                self.locks.tear_all(self.stripes_of(journal, *region));
+            }
+        }
+        self.start_resync();
+    }
+
+    /// Makes stripes consistent that may not be, beside the commands of hosts.
+    pub(crate) fn start_resync(self: &Rc<Self>) {
+        self.resyncs_again.set(true);
+        if !self.is_resyncing.replace(true) {
             let core = self.clone();
             self.sim.spawn(async move {
-                let Some(journal) = &core.journal else { return };
-                while journal.resyncs_again.replace(false) {
-                    let regions: Vec<u32> = journal.intent.borrow().dirty.iter().copied().collect();
-                    core.resync(&regions).await;
+                while core.resyncs_again.replace(false) {
+                    let dirty = core.journal.as_ref().map(|journal| journal.intent.borrow().dirty.clone());
+                    core.resync(&dirty.unwrap_or_default().into_iter().collect::<Vec<_>>()).await;
+                    let (mut next, mut report) = (0, ScrubReport::default());
+                    while let Some(stripe) = core.locks.next_torn(next) {
+                        core.resync_stripe(stripe, &mut report).await;
+                        next = stripe + 1;
+                    }
                 }
-                journal.is_resyncing.set(false);
-                journal.moved.notify();
+                core.is_resyncing.set(false);
+                core.journal.iter().for_each(|journal| journal.moved.notify());
             });
         }
+    }
+
+    fn stripes_of(&self, journal: &Journal, region: u32) -> Range<u64> {
+        let first = u64::from(region) * journal.form.region;
+        first..(first + journal.form.region).min(self.geometry.stripes)
     }
 
     /// Makes the stripes of regions consistent, from their data. It waits for drives whose power is cut.
@@ -175,20 +208,25 @@ impl Core {
             return ScrubReport::default();
         };
         for region in regions {
-            let first = u64::from(*region) * journal.form.region;
-            for stripe in first..(first + journal.form.region).min(self.geometry.stripes) {
+            for stripe in self.stripes_of(journal, *region) {
                 self.resync_stripe(stripe, &mut report).await;
             }
         }
         report
     }
 
-    /// With a member missing, parity is journalled and cannot be made to fit; copies that are left can be made equal.
+    /// With a member missing, parity cannot be made to fit, and nothing may be put together from it; copies that are left can be made equal.
     async fn resync_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) {
         loop {
             let missing = self.missing(stripe);
-            if missing != 0 && self.level.checks() > 0 {
-                return;
+            if self.lacks_data_of(stripe, missing) {
+                let _guard = self.locks.exclusive(stripe).await;
+                match self.condemn_torn(stripe).await {
+                    Err(status) if is_interrupted(status) => self.sim.sleep(RETRY).await,
+                    // Where the drives cannot do it, the stripe stays torn, and its region marked.
+                    _ => return,
+                }
+                continue;
             }
             match self.scrub_stripe(stripe, report).await {
                 Err(_) => self.sim.sleep(RETRY).await,

@@ -57,9 +57,8 @@ pub(crate) struct Journal {
     /// The number of the latest bitmap on the members.
     pub(crate) bitmap_number: Cell<u64>,
     pub(crate) is_cleaning: Cell<bool>,
-    pub(crate) is_resyncing: Cell<bool>,
-    /// Another power cut has come while stripes were made consistent.
-    pub(crate) resyncs_again: Cell<bool>,
+    /// A member is missing, and what was marked before has been flushed since.
+    pub(crate) is_settled: Cell<bool>,
     pub(crate) ring: RefCell<Ring>,
     /// Ends of the journal that are wanted, and that are on the members.
     pub(crate) closed: Group,
@@ -143,8 +142,7 @@ impl Journal {
             marked: Group::new(sim),
             bitmap_number: Cell::new(0),
             is_cleaning: Cell::new(false),
-            is_resyncing: Cell::new(false),
-            resyncs_again: Cell::new(false),
+            is_settled: Cell::new(false),
             closed: Group::new(sim),
             ring: RefCell::new(Ring { next: 1, live: BTreeSet::new(), last: 0, end: 1 }),
             moved: Signal::new(sim),

@@ -243,6 +243,9 @@ impl Core {
             return Err(ArrayError(format!("array {}: power was cut while it was opened", self.shape)));
         }
         journal.intent.replace(Intent::default());
+        if !dirty.is_empty() {
+            self.write_bitmap(journal).await;
+        }
         Ok(())
     }
 

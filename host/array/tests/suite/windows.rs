@@ -20,6 +20,31 @@ async fn windows(sim: &Sim, admin: &dyn Drive) -> Windows {
 }
 
 #[test]
+fn dynamic_windows_of_a_quiet_array_grow_by_ten_milliseconds_each_fifty() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, &[], number)).collect();
+    let admins: Vec<Rc<dyn Drive>> = ssds.iter().map(|ssd| queue(&sim, ssd, 0)).collect();
+    let member = |(ssd, admin): (&Rc<Ssd>, &Rc<dyn Drive>)| {
+        let io = queue(&sim, ssd, 1);
+        Member { reads: Some(queue(&sim, ssd, 2)), io, admin: Some(admin.clone()) }
+    };
+    let members = ssds.iter().zip(&admins).map(member).collect();
+    let settings = config(&["array.technique=teafa", "array.windows=dynamic"]);
+    let array = Array::new(&sim, shape("raid5:4"), settings, members).expect("a possible array");
+    executor
+        .block_on(async {
+            for grown in 0..5 {
+                sim.sleep(Span::from_ms(25)).await;
+                assert_eq!(array.window(), Some(Span::from_ms(500 + grown * 10)));
+                assert_eq!(windows(&sim, &*admins[3]).await.length.get(), (500 + grown * 10) * 1_000_000);
+                sim.sleep(Span::from_ms(27)).await;
+            }
+        })
+        .unwrap();
+}
+
+#[test]
 fn a_spare_takes_over_the_windows_of_the_member_in_whose_place_it_is() {
     for technique in ["teafa", "harmonia"] {
         let mut executor = Executor::new();

@@ -14,6 +14,8 @@ use crate::live::SsdExport;
 
 /// The setting that takes a member out of service.
 const FAIL: &str = "array.fail";
+/// The setting that begins a scrub.
+const SCRUB: &str = "array.scrub";
 /// The setting that makes a drive a spare again.
 const SPARE: &str = "array.spare";
 
@@ -60,6 +62,10 @@ impl ArrayExport {
         if !missing.is_empty() {
             text += &format!("; it is degraded, members {missing:?} are missing");
         }
+        if let Some((member, _)) = self.array.rebuilding() {
+            let drive = self.array.drives().get(member).map_or("?", |drive| drives[*drive]);
+            text += &format!("; member {member} is rebuilt on {drive}, which loses what it held");
+        }
         text
     }
 
@@ -97,11 +103,21 @@ impl ArrayExport {
                 Ok(())
             }
             Some((SPARE, name)) => {
-                self.array.add_spare(self.number_of(SPARE, name)?);
-                Ok(())
+                let number = self.number_of(SPARE, name)?;
+                match self.array.add_spare(number) {
+                    true => Ok(()),
+                    false => Err(format!("{SPARE}={name}: the drive is a member at work, or stands by already")),
+                }
             }
+            Some((SCRUB, "start")) if self.array.shape().level().tolerates() == 0 => {
+                Err(format!("{SCRUB}=start: {} has no parity and no copies to compare", self.array.shape()))
+            }
+            Some((SCRUB, "start")) => match self.array.start_scrub() {
+                true => Ok(()),
+                false => Err(format!("{SCRUB}=start: a scrub is under way")),
+            },
             Some((key, _)) if key.starts_with("array.") => {
-                Err(format!("{key} does not change at work; {FAIL}=DRIVE and {SPARE}=DRIVE are valid"))
+                Err(format!("{key} does not change at work; {FAIL}=DRIVE, {SPARE}=DRIVE and {SCRUB}=start are valid"))
             }
             _ => self.to_models(&Order::Set(setting.to_owned())),
         }
@@ -128,6 +144,7 @@ impl Export for ArrayExport {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let stats = self.array.stats();
         let busy = |count: usize| stats.busy.get(count..).unwrap_or_default().iter().sum::<u64>() as f64;
+        let (scrubbed, is_scrubbing) = self.array.scrubbed();
         let rebuilt = self.array.rebuilding().map_or(1.0, |(_, share)| share);
         let mut counters = BTreeMap::from([
             ("array_stripe_reads_total", stats.stripe_reads as f64),
@@ -141,6 +158,11 @@ impl Export for ArrayExport {
             ("array_stripe_writes_total", stats.stripe_writes as f64),
             ("array_writes_sent_total", stats.writes as f64),
             ("array_chunks_repaired_total", stats.repairs as f64),
+            ("array_chunks_condemned_total", stats.condemned as f64),
+            ("array_scrubbing", f64::from(u8::from(is_scrubbing))),
+            ("array_scrub_stripes", scrubbed.stripes as f64),
+            ("array_scrub_mismatches", scrubbed.mismatches as f64),
+            ("array_scrub_unreadable", scrubbed.unreadable as f64),
             ("array_stripes_rebuilt_total", stats.rebuilt as f64),
             ("array_members_missing", self.array.missing().len() as f64),
             ("array_rebuilt_ratio", rebuilt),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config};
+use nandscape_host_array::{Array, Config, Rails};
 use nandscape_lab_run::{Precondition, Rig, array_on_namespace, rails_on};
 use nandscape_lab_workload::{Runner, Workload, parse_table};
 use nandscape_sim::Span;
@@ -18,7 +18,7 @@ use crate::experiment::Run;
 use crate::figures::Figures;
 
 /// Two of the drives, which change roles every ten seconds.
-pub(super) fn rails(run: &Run<'_>) -> Result<(Rig, Rc<dyn Drive>)> {
+pub(super) fn rails(run: &Run<'_>) -> Result<(Rig, Rc<Rails>)> {
     let rig = rig_of(&Profile::load(DRIVE_NAME)?.resolve()?, 2, Precondition::Steady, run)?;
     let rails = rails_on(&rig, Span::from_s(10))?;
     Ok((rig, rails))
@@ -87,6 +87,5 @@ pub(super) fn measure(
     rig.check()?;
     let mut figures = latencies(&outcome);
     add_drives(&mut figures, rig.ssds().zip(&before).map(|(ssd, before)| ssd.ftl_stats().since(before)));
-    figures.add("requests a second", outcome.requests() as f64 / outcome.elapsed().as_s(), "");
     Ok(figures)
 }

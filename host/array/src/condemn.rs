@@ -1,0 +1,84 @@
+//! Chunks that can no longer be told: they are made uncorrectable (Write Uncorrectable, NVM 3.2.7) on their members, so that every read of them
+//! fails, whoever opens the array later. The parity of a stripe that may not fit its data is one of them as soon as something of the data
+//! is missing: nothing is then put together from it. Writing such blocks again heals them.
+//!
+//! Left out: drives without that command. What is to be condemned stays torn there, and its region stays marked.
+
+use std::rc::Rc;
+
+use nandscape_drive::HostMem;
+use nandscape_wire_nvme::{IoOpcode, Status};
+
+use crate::array::Core;
+use crate::flight::Flight;
+use crate::geometry::Reach;
+use crate::level::Role;
+use crate::member::Answer;
+
+impl Core {
+    /// Makes a part of the chunks of some members uncorrectable. The stripe is locked against all others.
+    ///
+    /// # Errors
+    /// That a power cut came between, or that a member does not take the command.
+    pub(crate) async fn condemn(self: &Rc<Self>, stripe: u64, members: u32, reach: Reach) -> Result<(), Status> {
+        self.stats.borrow_mut().condemned += u64::from(members.count_ones());
+        if !self.info.keeps_data || members == 0 {
+            return Ok(());
+        }
+        let mut flight = Flight::new(&self.sim, &self.issuer);
+        self.locks.writes_begin(stripe, members);
+        for member in (0..self.level.members()).filter(|member| members & 1 << member != 0) {
+            let sent = self.sent(member);
+            let entry = self.sub_command(IoOpcode::WRITE_UNCORRECTABLE, sent, (stripe, reach));
+            let mut stats = self.stats.borrow_mut();
+            stats.writes += 1;
+            stats.members[member].writes += 1;
+            drop(stats);
+            flight.send(sent, self.drive(&self.paths, member), entry, HostMem::none());
+        }
+        let mut failure = None;
+        while !flight.is_empty() {
+            let Some((sent, ended)) = flight.next(None).await else { continue };
+            match (Answer::of(&ended), ended.status.meaning()) {
+                (Answer::Success, _) => self.locks.is_in_place(stripe, sent.member),
+                (Answer::Interrupted, status) | (_, status @ Status::INVALID_OPCODE) => failure = Some(status),
+                _ => self.fail_drive(sent),
+            }
+        }
+        if let Some(status) = failure {
+            return Err(status);
+        }
+        let paths = self.paths.clone();
+        if self.info.volatile_cache { self.flush(&paths).await.map(drop) } else { Ok(()) }
+    }
+
+    /// Of a stripe that may be inconsistent and lacks some of its data, the parity is condemned: what is missing is lost, and says so.
+    ///
+    /// # Errors
+    /// As of [`Core::condemn`].
+    pub(crate) async fn condemn_torn(self: &Rc<Self>, stripe: u64) -> Result<(), Status> {
+        if self.locks.is_torn(stripe) && self.level.checks() > 0 && self.lacks_data(stripe) {
+            self.condemn(stripe, self.checks_there(stripe), self.whole_chunk()).await?;
+            self.locks.mend(stripe);
+        }
+        Ok(())
+    }
+
+    /// The members that are there and have parity of a stripe, a bit each.
+    pub(crate) fn checks_there(&self, stripe: u64) -> u32 {
+        let missing = self.missing(stripe);
+        let checks = (0..self.level.checks()).filter_map(|check| self.level.check_member(stripe, check));
+        checks.fold(0, |all, member| all | 1 << member) & !missing
+    }
+
+    /// Whether data of a stripe is on a member that is missing.
+    fn lacks_data(&self, stripe: u64) -> bool {
+        self.lacks_data_of(stripe, self.missing(stripe))
+    }
+
+    /// Whether data of a stripe with parity is on some members.
+    pub(crate) fn lacks_data_of(&self, stripe: u64, members: u32) -> bool {
+        let is_data = |member: &usize| matches!(self.level.role(stripe, *member), Role::Data(_));
+        self.level.checks() > 0 && (0..self.level.members()).filter(is_data).any(|member| members & 1 << member != 0)
+    }
+}
