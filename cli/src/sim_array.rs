@@ -8,7 +8,7 @@ use std::sync::Arc;
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::Resolved;
-use nandscape_host_array::{Config, Shape, Technique};
+use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
 use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
@@ -78,6 +78,25 @@ pub(crate) fn profiles(
     names.iter().map(of).collect()
 }
 
+/// Settings that were given and have no effect beside the others, in sentences.
+fn without_effect(config: &Config, set: &[String]) -> Vec<String> {
+    let (technique, has_windows) = (config.technique, config.window_mode() != WindowMode::None);
+    let keys = [
+        ("array.timeout", technique == Technique::Speculative, "it is of technique speculative"),
+        ("array.swap", technique == Technique::Rails, "it is of technique rails"),
+        ("array.window", has_windows, "the drives have no windows; array.windows=static or dynamic sets them"),
+        ("array.ranges", has_windows, "the drives have no windows; array.windows=static or dynamic sets them"),
+        ("array.force", false, "an array of a simulation is new"),
+    ];
+    let is_given = |key: &str| set.iter().any(|change| change.split('=').next().is_some_and(|name| name.trim() == key));
+    let idle = keys.iter().filter(|(key, has_effect, _)| !has_effect && is_given(key));
+    let mut notes: Vec<String> = idle.map(|(key, _, why)| format!("{key} has no effect: {why}")).collect();
+    if technique == Technique::TeaFa && !has_windows {
+        notes.push("array.windows=none: teafa without turns is tea2".to_owned());
+    }
+    notes
+}
+
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
@@ -98,6 +117,7 @@ pub(crate) fn run(
             "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",
         );
     }
+    without_effect(&config, &args.set).iter().for_each(|note| output::note(note));
     let drive = |(number, profile): (usize, &Resolved)| RigDrive {
         name: name_of(number),
         profile: profile.clone(),
@@ -228,16 +248,27 @@ fn array_of(array: &ArrayReport) -> String {
         count(array.reconstructions)
     );
     let writes = format!(
-        "{} writes and {} reads sent for {} stripe writes: {} whole, {} by read-modify-write, {} by reconstruct-write",
+        "{} writes and {} reads sent for {} stripe writes: {} whole, {} by read-modify-write, {} by reconstruct-write, {} without parity",
         count(array.writes),
         count(array.reads_for_writes),
         count(array.stripe_writes),
         count(array.full_writes),
         count(array.read_modify_writes),
-        count(array.reconstruct_writes)
+        count(array.reconstruct_writes),
+        count(without_parity(array))
     );
+    let rebuilt = match array.stripes_rebuilt {
+        0 => String::new(),
+        stripes => format!("; those of {} rebuilt stripes are among them", count(stripes)),
+    };
     let windows = array.window_ms.map_or(String::new(), |ms| format!("windows of {} ms\n", rounded(ms)));
-    format!("{}\n{reads}\n{writes}\n{windows}", right(rows))
+    format!("{}\n{reads}\n{writes}{rebuilt}\n{windows}", right(rows))
+}
+
+/// Stripe writes that wrote none: their level has none, or it is on a member that is missing, or cannot fit any more.
+fn without_parity(array: &ArrayReport) -> u64 {
+    let with = array.full_writes + array.read_modify_writes + array.reconstruct_writes;
+    array.stripe_writes.saturating_sub(with)
 }
 
 /// The tail of each drive, below the array.
@@ -276,4 +307,24 @@ fn drives(finished: &StackFinished) -> String {
         ]);
     }
     right(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_without_effect_are_told() {
+        let told = |words: &[&str]| {
+            let set: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let mut config = Config::default();
+            set.iter().for_each(|word| config.set(word).unwrap());
+            without_effect(&config, &set).join("; ")
+        };
+        assert_eq!(told(&["array.technique=teafa", "array.window=100ms"]), "");
+        assert_eq!(told(&["array.technique=speculative", "array.timeout=1ms"]), "");
+        assert!(told(&["array.window=100ms"]).starts_with("array.window has no effect: the drives have no windows"));
+        assert!(told(&["array.swap=1s"]).contains("of technique rails"));
+        assert!(told(&["array.technique=teafa", "array.windows=none"]).contains("is tea2"));
+    }
 }

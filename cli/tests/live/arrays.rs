@@ -319,6 +319,11 @@ fn a_scrub_is_begun_at_the_control_socket_and_orders_that_do_nothing_are_refused
     until(&server, "the scrub has ended", |figures| of(figures, "scrubbing") == 0.0);
     let told = set("array.spare", "member-1");
     assert!(told.contains("is a member at work"), "{told}");
+    assert!(!set("array.fail", "member-1").contains("error"));
+    let told = set("array.fail", "member-2");
+    assert!(told.contains("would lose data without it, as members [1] are missing"), "{told}");
+    assert!(!set("array.spare", "member-1").contains("error"));
+    until(&server, "the member is rebuilt", |figures| of(figures, "members_missing") == 0.0);
     let told = set("array.chunk", "4KiB");
     assert!(told.contains("array.scrub=start are valid"), "{told}");
     let figures = server.figures();

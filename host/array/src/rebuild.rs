@@ -64,6 +64,11 @@ impl Array {
         (self.core().scrubbed.get(), self.core().is_scrubbing.get())
     }
 
+    /// Whether no data is lost if a member fails now.
+    pub fn can_lose(&self, member: usize) -> bool {
+        member < self.core().level.members() && !self.core().loses(self.core().incomplete() | 1 << member)
+    }
+
     /// Takes a member out of service, as if it had failed.
     pub fn fail_member(&self, member: usize) {
         if member < self.core().level.members() {

@@ -298,7 +298,8 @@ fn on_array(settings: &'static [&'static str], run: &Run<'_>) -> Result<Figures>
 }
 
 /// Why each criterion may not hold.
-const WHY: &str = "The thesis does not say how many reads are outstanding; here they are a fixed number, and while some dies program \
+const WHY: &str = "Presumably, for depths were not varied and the reads in each die not counted: the thesis does not say how many reads are \
+    outstanding; here they are a fixed number, and while some dies program \
     the reads gather there, so that others have none and are written. Its rate limiter, which holds writes of the host back while \
     collections starve, is left out. With the FIFO, reads and writes of the collections stand in the queue of a die too, and those \
     that reads of the host displace are missing to the writes. In the array, remaining times are those of the FTL's own work: what its \

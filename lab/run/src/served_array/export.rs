@@ -99,6 +99,13 @@ impl ArrayExport {
                 let Some(member) = self.array.member_of(number) else {
                     return Err(format!("{FAIL}={name}: the drive is no member now"));
                 };
+                if !self.array.can_lose(member) {
+                    return Err(format!(
+                        "{FAIL}={name}: {} would lose data without it, as members {:?} are missing",
+                        self.array.shape(),
+                        self.array.missing()
+                    ));
+                }
                 self.array.fail_member(member);
                 Ok(())
             }
