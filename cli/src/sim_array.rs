@@ -112,6 +112,12 @@ pub(crate) fn run(
             "--array {shape}: {problem}; a profile with a block interface is valid, such as default"
         )));
     }
+    if profile.parts().len() > 1 {
+        let (name, parts) = (&profile.name, profile.parts().len());
+        output::note(&format!(
+            "{name} has {parts} parts with a namespace each: the array is over the first of each drive, the others are left out"
+        ));
+    }
     if config.technique == Technique::Preempt && !profile.lets_urgent_reads_in() {
         output::note(
             "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",

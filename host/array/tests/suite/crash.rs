@@ -18,6 +18,8 @@ use crate::rig::{config, queue, seed, shape, ssd};
 /// A host's way to a drive: when the host crashes, nothing passes any more, in either direction.
 pub(crate) struct Fuse {
     below: Rc<dyn Drive>,
+    /// Another queue pair of the drive; of one that was added later, the same.
+    reads: Rc<dyn Drive>,
     pub(crate) is_blown: Cell<bool>,
     is_dead: Rc<Cell<bool>>,
     held: RefCell<Vec<Io>>,
@@ -29,13 +31,32 @@ impl Drive for Fuse {
     }
 
     fn submit(&self, io: Io) {
+        self.pass(&self.below, io);
+    }
+}
+
+impl Fuse {
+    fn pass(&self, below: &Rc<dyn Drive>, io: Io) {
         if self.is_blown.get() {
             self.held.borrow_mut().push(io);
         } else if self.is_dead.get() {
             io.token.complete(Completion::of(Status::INTERNAL_ERROR));
         } else {
-            self.below.submit(io);
+            below.submit(io);
         }
+    }
+}
+
+/// The queue pair for reads behind the same fuse.
+struct Reads(Rc<Fuse>);
+
+impl Drive for Reads {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, io: Io) {
+        self.0.pass(&self.0.reads, io);
     }
 }
 
@@ -152,6 +173,7 @@ pub(crate) struct Case<'a> {
     pub(crate) settings: Vec<String>,
     pub(crate) ssds: Vec<Rc<Ssd>>,
     pub(crate) below: Vec<Rc<dyn Drive>>,
+    reads: Vec<Rc<dyn Drive>>,
     dead: Rc<Cell<bool>>,
     is_volatile: bool,
 }
@@ -168,10 +190,11 @@ impl<'a> Case<'a> {
         let buffer = format!("buffer.mode={mode}");
         let drive = |number: usize| ssd(&sim, &[&buffer], seed * 100 + number as u64);
         let ssds: Vec<Rc<Ssd>> = (0..shape(word).members).map(drive).collect();
-        let below = ssds.iter().map(|ssd| queue(&sim, ssd, 1)).collect();
+        let [below, reads] = [1, 2].map(|id| ssds.iter().map(|ssd| queue(&sim, ssd, id)).collect());
         let fixed = ["array.chunk=8KiB", "array.technique=tea2", "array.rebuild_rate=0"].map(str::to_owned);
         let settings = fixed.into_iter().chain([format!("array.journal={journal}")]).collect();
-        let case = Case { sim, word, settings, ssds, below, dead: Rc::default(), is_volatile: mode == "volatile" };
+        let case =
+            Case { sim, word, settings, ssds, below, reads, dead: Rc::default(), is_volatile: mode == "volatile" };
         let load = Load {
             ranges: 0.0,
             possible: RefCell::default(),
@@ -192,14 +215,17 @@ impl<'a> Case<'a> {
         let alive = Rc::new(Cell::new(false));
         let fuse = |(number, below): (usize, &Rc<dyn Drive>)| {
             let is_dead = if number == 1 { self.dead.clone() } else { alive.clone() };
-            Rc::new(Fuse { below: below.clone(), is_blown: Cell::new(false), is_dead, held: RefCell::default() })
+            let reads = self.reads.get(number).unwrap_or(below).clone();
+            Rc::new(Fuse { below: below.clone(), reads, is_blown: Cell::new(false), is_dead, held: RefCell::default() })
         };
         let all = self.below.iter().enumerate().filter(|(number, _)| Some(*number) != without);
         all.map(fuse).collect()
     }
 
     pub(crate) fn members(fuses: &[Rc<Fuse>]) -> Vec<Member> {
-        fuses.iter().map(|fuse| Member { io: fuse.clone(), reads: None, admin: None }).collect()
+        let member =
+            |fuse: &Rc<Fuse>| Member { io: fuse.clone(), reads: Some(Rc::new(Reads(fuse.clone()))), admin: None };
+        fuses.iter().map(member).collect()
     }
 
     pub(crate) async fn crash(&self, load: &Rc<Load>, array: Rc<Array>, fuses: Vec<Rc<Fuse>>, fate: Fate, what: &str) {
