@@ -25,16 +25,24 @@ pub(super) struct Scrub {
     /// The number of the last copy into each.
     blocks: BTreeMap<BlockId, u64>,
     copies: u64,
-    /// Pages of a block that could not be read.
-    failures: BTreeMap<BlockId, u32>,
+    /// Retries that pages of a block needed when it was scrubbed, and pages that could not be read.
+    flips: BTreeMap<BlockId, u32>,
     /// One is being scrubbed, or will be after the interval.
     is_due: bool,
 }
 
 impl Scrub {
     pub(super) fn new(interval: Span, policy: Box<dyn ScrubPolicy>) -> Scrub {
-        let (blocks, failures) = (BTreeMap::new(), BTreeMap::new());
-        Scrub { interval, policy, blocks, copies: 0, failures, is_due: false }
+        let (blocks, flips) = (BTreeMap::new(), BTreeMap::new());
+        Scrub { interval, policy, blocks, copies: 0, flips, is_due: false }
+    }
+}
+
+#[cfg(test)]
+impl Scrub {
+    /// Bit flips seen in all blocks.
+    pub(super) fn seen_flips(&self) -> u32 {
+        self.flips.values().sum()
     }
 }
 
@@ -52,6 +60,13 @@ impl State {
         }
     }
 
+    /// Bit flips of a block were seen.
+    fn has_flipped(&mut self, block: BlockId, flips: u32) {
+        if let Some(scrub) = self.rain().scrub.as_mut().filter(|_| flips > 0) {
+            *scrub.flips.entry(block).or_default() += flips;
+        }
+    }
+
     /// The block that is scrubbed next, if there is one.
     fn next_to_scrub(&mut self) -> Option<BlockId> {
         let blocks = &self.tables.blocks;
@@ -59,8 +74,8 @@ impl State {
         // What is erased, or full of what is out of date, holds nothing.
         scrub.blocks.retain(|block, _| !matches!(blocks.get(*block).state, BlockState::Free | BlockState::Bad));
         let rank = |block: &BlockId, copied_at: u64| {
-            let failures = scrub.failures.get(block).copied().unwrap_or_default();
-            scrub.policy.rank(&ScrubCandidate { copied_at, erases: blocks.get(*block).erases, failures })
+            let flips = scrub.flips.get(block).copied().unwrap_or_default();
+            scrub.policy.rank(&ScrubCandidate { copied_at, erases: blocks.get(*block).erases, flips })
         };
         let full = scrub.blocks.iter().filter(|(block, _)| blocks.get(**block).state == BlockState::Full);
         let next = full.max_by_key(|(block, copied_at)| rank(block, **copied_at)).map(|(block, _)| *block)?;
@@ -121,6 +136,8 @@ impl PageFtl {
             }
             state.tables.blocks.pin(block);
             state.counters.rain.scrubbed_pages += 1;
+            let erases = state.tables.blocks.get(block).erases;
+            state.has_flipped(block, self.media.retries(page, erases));
             Lpn(self.media.tag(unit))
         };
         let who = self.config.priority.who(cause::WEAR);
@@ -137,9 +154,7 @@ impl PageFtl {
     async fn repair_scrubbed(&self, lpn: Lpn, copy: Location, block: BlockId) {
         let planned = {
             let mut state = self.state.borrow_mut();
-            if let Some(scrub) = state.rain().scrub.as_mut() {
-                *scrub.failures.entry(block).or_default() += 1;
-            }
+            state.has_flipped(block, 1);
             if state.flash_copy(lpn) == copy { state.plan_rebuild(lpn) } else { None }
         };
         let Some(rebuild) = planned else { return };

@@ -446,6 +446,7 @@ fn scrubbing_finds_what_collections_have_copied() {
         ftl.sim.sleep(Span::from_s(2)).await;
         let after = ftl.stats().rain;
         assert!(after.repaired_units * 4 > lost, "{} of {lost} were found", after.repaired_units);
+        assert!(ftl.state.borrow_mut().rain().scrub.as_ref().is_some_and(|scrub| scrub.seen_flips() > 0));
         expect_all(&ftl, &versions).await;
         ftl.check().unwrap();
     };

@@ -11,8 +11,8 @@ pub struct ScrubCandidate {
     pub copied_at: u64,
     /// How often it was erased.
     pub erases: u32,
-    /// Pages of it that could not be read so far.
-    pub failures: u32,
+    /// Bit flips seen in it so far, by what they cost: retries that its pages needed, and pages that could not be read.
+    pub flips: u32,
 }
 
 /// Ranks blocks.

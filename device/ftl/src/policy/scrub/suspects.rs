@@ -1,4 +1,4 @@
-//! Blocks with a history of failures first, then the most worn, then those that were copied into last (Li 6.3.1). Erases count in
+//! Blocks with a history of bit flips first, then the most worn, then those that were copied into last (Li 6.3.1). Erases count in
 //! steps, so that the last of these has a say.
 
 use super::{ScrubCandidate, ScrubPolicy};
@@ -11,7 +11,7 @@ const STEP: u32 = 100;
 
 impl ScrubPolicy for Suspects {
     fn rank(&self, candidate: &ScrubCandidate) -> (u64, u64, u64) {
-        (candidate.failures.into(), u64::from(candidate.erases / STEP), candidate.copied_at)
+        (candidate.flips.into(), u64::from(candidate.erases / STEP), candidate.copied_at)
     }
 }
 
@@ -20,8 +20,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_come_before_wear_and_wear_before_recency() {
-        let rank = |copied_at, erases, failures| Suspects.rank(&ScrubCandidate { copied_at, erases, failures });
+    fn bit_flips_come_before_wear_and_wear_before_recency() {
+        let rank = |copied_at, erases, flips| Suspects.rank(&ScrubCandidate { copied_at, erases, flips });
         assert!(rank(1, 0, 1) > rank(9, 900, 0));
         assert!(rank(1, 200, 0) > rank(9, 199, 0) && rank(9, 140, 0) > rank(1, 199, 0));
     }
