@@ -69,17 +69,22 @@ impl Array {
 
     /// Whether a drive has records of an array, of any size of chunks.
     pub async fn has_records(sim: &Sim, config: &Config, members: &[Member]) -> bool {
+        Array::chunk_of_records(sim, config, members).await.is_some()
+    }
+
+    /// The chunk in bytes of the array whose records a drive has, if one has any.
+    async fn chunk_of_records(sim: &Sim, config: &Config, members: &[Member]) -> Option<u64> {
         let issuer = Issuer::new(sim);
         let sizes = (9..=LARGEST_CHUNK).map(|shift| 1 << shift);
         for chunk in std::iter::once(config.chunk).chain(sizes) {
             let Ok(form) = form_of(members, chunk) else { continue };
             for member in members.iter().filter(|member| member.io.info().keeps_data) {
-                if Found::on(&issuer, &*member.io, &form).await.record.is_some() {
-                    return true;
+                if let Some(record) = Found::on(&issuer, &*member.io, &form).await.record {
+                    return Some(record.chunk.get());
                 }
             }
         }
-        false
+        None
     }
 
     /// Opens an array that was made on these drives, in any order: what a crash left half-written is made consistent, drives that
@@ -97,7 +102,10 @@ impl Array {
         }
         check_uuids(&found)?;
         let newest = found.iter().filter_map(|found| found.record).max_by_key(|record| record.generation.get());
-        let Some(newest) = newest else { return Err(ArrayError(no_record(&found))) };
+        let Some(newest) = newest else {
+            let chunk = Array::chunk_of_records(sim, &config, &members).await;
+            return Err(ArrayError(no_record(chunk, &found)));
+        };
         let kind = Kind::ALL.into_iter().find(|(_, kind, _)| number(*kind) == newest.level.get());
         let Some((_, kind, _)) = kind else { return Err(ArrayError("the array is of an unknown level".to_owned())) };
         let shape = Shape { kind, members: usize::from(newest.members.get()) };
@@ -198,9 +206,12 @@ fn told(found: &[Found]) -> String {
         .collect()
 }
 
-fn no_record(found: &[Found]) -> String {
-    let problem = "no drive has the record of an array with this array.chunk: was it made with another, or not at all?";
-    format!("{problem}{}", told(found))
+fn no_record(chunk: Option<u64>, found: &[Found]) -> String {
+    let valid = match chunk {
+        Some(chunk) => format!("one has that of an array with array.chunk={chunk}, which is valid"),
+        None => "no array was made on these drives, or not with array.journal; making one anew empties them".to_owned(),
+    };
+    format!("no drive has the record of an array with this array.chunk: {valid}{}", told(found))
 }
 
 /// Drives of two arrays could be taken for each other's, and be written over.

@@ -404,6 +404,12 @@ fn with_marks_alone_such_an_array_opens_only_by_force() {
             let refused =
                 Array::open(&sim, config(&["array.force=true"]), two).await.err().map(|error| error.to_string());
             assert!(refused.as_ref().is_some_and(|error| error.contains("tolerates 1")), "{refused:?}");
+            let refused =
+                Array::open(&sim, config(&["array.chunk=16KiB"]), members()).await.err().map(|error| error.to_string());
+            assert!(
+                refused.as_ref().is_some_and(|error| error.contains("array.chunk=4096, which is valid")),
+                "{refused:?}"
+            );
             let foreign = ssd(&sim, &[], 9);
             let foreign = vec![Member { io: queue(&sim, &foreign, 1), reads: None, admin: None }];
             let refused = Array::open(&sim, config(&[]), foreign).await.err().map(|error| error.to_string());
