@@ -21,8 +21,9 @@ impl Core {
     /// # Errors
     /// That a power cut came between, or that a member does not take the command.
     pub(crate) async fn condemn(self: &Rc<Self>, stripe: u64, members: u32, reach: Reach) -> Result<(), Status> {
-        self.stats.borrow_mut().condemned += u64::from(members.count_ones());
+        let count = || self.stats.borrow_mut().condemned += u64::from(members.count_ones());
         if !self.info.keeps_data || members == 0 {
+            count();
             return Ok(());
         }
         let mut flight = Flight::new(&self.sim, &self.issuer);
@@ -48,6 +49,7 @@ impl Core {
         if let Some(status) = failure {
             return Err(status);
         }
+        count();
         let paths = self.paths.clone();
         if self.info.volatile_cache { self.flush(&paths).await.map(drop) } else { Ok(()) }
     }

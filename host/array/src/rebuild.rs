@@ -140,10 +140,11 @@ impl Core {
         if !self.is_at(spare, end) {
             return;
         }
-        // Until the others' records say that it has all of it, a crash that takes another member with it finds this one missing.
+        // What could not be made consistent without it can be now.
         if self.locks.next_torn(0).is_some() {
-            self.was_interrupted();
+            self.start_resync();
         }
+        // Until the others' records say that it has all of it, a crash that takes another member with it finds this one missing.
         self.rebuilt.set(Some(spare));
         self.start_recording();
         self.until_recorded().await;
