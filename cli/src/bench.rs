@@ -16,7 +16,7 @@ use crate::sim::{StoreArg, resolve, tell_if_unseen};
 use crate::state_words::live_state;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
-use crate::{output, progress, sim_block, table};
+use crate::{block_words, output, progress, table};
 
 /// Run a workload on a drive behind a socket or a ring, at the wall clock.
 ///
@@ -122,7 +122,7 @@ fn failure(error: WallError) -> Failure {
 
 /// The settings of the block layer, if there are any, and the changes of the drive. Unless told otherwise, the drive decides what is late.
 fn block_and_drive(args: &BenchArgs) -> Result<(Option<Config>, Vec<String>), Failure> {
-    let (block, of_drive) = sim_block::split(false, &args.set)?;
+    let (block, of_drive) = block_words::split(false, &args.set)?;
     let is_chosen = args.set.iter().any(|change| change.trim_start().starts_with("block.predictor"));
     let predictor = |config: &Config| if is_chosen { config.predictor } else { PredictorKind::None };
     Ok((block.map(|config| Config { predictor: predictor(&config), ..config }), of_drive))
@@ -178,7 +178,7 @@ fn render(report: &WallReport) -> String {
         table::arrivals(report.arrivals.as_ref()),
         table::latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us),
     );
-    text.push_str(&sim_block::render(report.block.as_ref()));
+    text.push_str(&block_words::render(report.block.as_ref()));
     if let (None, rejected @ 1..) = (&report.block, report.rejected()) {
         text.push_str(&format!("rejected: {} reads, which would have waited too long\n", count(rejected)));
     }

@@ -1,4 +1,4 @@
-//! The host's block layer of `nandscape sim`: its keys among the changes of a run, and its lines of the report.
+//! The host's block layer on command lines: its keys among `--set`, and its lines of a report.
 
 use nandscape_host_block::Config;
 use nandscape_lab_report::format::{count, percent, us};

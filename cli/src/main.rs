@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod bench;
+mod block_words;
 mod compare;
 mod demo;
 mod drives;
@@ -32,7 +33,6 @@ mod serve;
 mod shell;
 mod sim;
 mod sim_array;
-mod sim_block;
 mod state_words;
 mod store_figures;
 mod sweep;

@@ -21,7 +21,7 @@ use crate::numbers::whole;
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
-use crate::{output, progress, sim_array, sim_block, table};
+use crate::{block_words, output, progress, sim_array, table};
 
 /// Simulate a drive under a workload, in virtual time.
 ///
@@ -259,7 +259,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let changes = set.clone();
     let array = args.array.map(|shape| Ok((shape, sim_array::split(shape, &set)?))).transpose()?;
     let set = array.as_ref().map_or(set, |(_, (_, of_drives))| of_drives.clone());
-    let (block, of_drive) = sim_block::split(args.array.is_some(), &set)?;
+    let (block, of_drive) = block_words::split(args.array.is_some(), &set)?;
     if let (Some((shape, (config, _))), Some(drive)) = (&array, &args.drive) {
         let profiles = sim_array::profiles(args, (*shape, config), |faults| resolve_with(drive, &of_drive, faults))?;
         return sim_array::run(args, (*shape, config.clone()), profiles, workload(args)?, (args.seed, changes));

@@ -179,7 +179,7 @@ fn drive(report: &Report) -> String {
     text.push_str(&placement(report.placement.as_ref()));
     text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&memory(report));
-    text.push_str(&crate::sim_block::render(report.block.as_ref()));
+    text.push_str(&crate::block_words::render(report.block.as_ref()));
     text.push_str(&aging(report.aging.as_ref()));
     text.push_str(&damage(report));
     for (status, failed) in report.failed() {

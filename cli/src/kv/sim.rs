@@ -13,12 +13,12 @@ use nandscape_sim::Span;
 
 use super::table;
 use super::words::{NoiseArg, TimeArg, count, policy, share, time};
+use crate::block_words;
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
 use crate::sim::resolve;
-use crate::sim_block;
 
 /// A cluster in virtual time, under several policies of its clients.
 ///
@@ -144,7 +144,7 @@ impl SimArgs {
 
 /// The settings of the block layers, and the changes of the profile.
 fn block(set: &[String]) -> Result<(Config, Vec<String>), Failure> {
-    let (config, others) = sim_block::split(false, set)?;
+    let (config, others) = block_words::split(false, set)?;
     let config = config.unwrap_or_default();
     config.check().map_err(Failure::input)?;
     if config.default_deadline().is_some() || config.predict_only {

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
 use crate::state_words::live_state;
-use crate::{sim_array, sim_block};
+use crate::{block_words, sim_array};
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
 ///
@@ -262,7 +262,7 @@ impl ServeArgs {
         let stores = self.stores_of(&names)?;
         self.check_stores(&named, &stores)?;
         let (array, set) = self.split()?;
-        let (layer, set) = sim_block::split(array.is_some(), &set)?;
+        let (layer, set) = block_words::split(array.is_some(), &set)?;
         let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
         let saves = self.saves()?;

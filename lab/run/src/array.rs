@@ -236,7 +236,7 @@ impl ArrayReport {
 /// # Errors
 /// Why these drives cannot be such an array.
 pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, RunError> {
-    array_over(rig, shape, config, &|number, entries| Ok(rig.connect(number, entries)?))
+    array_over(rig, shape, config, true, &|number, entries| Ok(rig.connect(number, entries)?))
 }
 
 /// The same on a namespace of the drives, without their admin queues: two arrays may be on two namespaces.
@@ -244,10 +244,24 @@ pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, Ru
 /// # Errors
 /// Why these drives cannot be such an array, or have no such namespace.
 pub fn array_on_namespace(rig: &Rig, nsid: u32, shape: Shape, config: Config) -> Result<Rc<Array>, RunError> {
+    array_over(rig, shape, config, false, &|number, entries| Ok(rig.connect_to(number, nsid, entries)?))
+}
+
+/// The same, through queue pairs that `connect` makes, with the drives' admin queues or without.
+fn array_over(
+    rig: &Rig,
+    shape: Shape,
+    config: Config,
+    with_admin: bool,
+    connect: &Connect<'_>,
+) -> Result<Rc<Array>, RunError> {
     let member = |number: usize| -> Result<Member, RunError> {
-        let connect = |entries| rig.connect_to(number, nsid, entries);
-        let reads: Rc<dyn Drive> = connect(ENTRIES)?;
-        Ok(Member { io: connect(write_entries(rig.profile(number)))?, reads: Some(reads), admin: None })
+        let admin: Option<Rc<dyn Drive>> = if with_admin { Some(rig.admin(number)?) } else { None };
+        Ok(Member {
+            io: connect(number, write_entries(rig.profile(number)))?,
+            reads: Some(connect(number, ENTRIES)?),
+            admin,
+        })
     };
     let members = (0..rig.ssds().count()).map(member).collect::<Result<Vec<_>, RunError>>()?;
     Array::new(rig.sim(), shape, config, members).map_err(|error| RunError::Workload(error.to_string()))
@@ -261,23 +275,10 @@ pub fn rails_on(rig: &Rig, swap: Span) -> Result<Rc<Rails>, RunError> {
     rails_over(rig, swap, &|number, entries| Ok(rig.connect(number, entries)?))
 }
 
+/// The same, through queue pairs that `connect` makes.
 fn rails_over(rig: &Rig, swap: Span, connect: &Connect<'_>) -> Result<Rc<Rails>, RunError> {
     let paths = [connect(0, ENTRIES)?, connect(1, ENTRIES)?];
     Rails::new(rig.sim(), swap, paths).map_err(|error| RunError::Workload(error.to_string()))
-}
-
-/// The same, through queue pairs that `connect` makes.
-fn array_over(rig: &Rig, shape: Shape, config: Config, connect: &Connect<'_>) -> Result<Rc<Array>, RunError> {
-    let member = |number: usize| -> Result<Member, RunError> {
-        let admin: Rc<dyn Drive> = rig.admin(number)?;
-        Ok(Member {
-            io: connect(number, write_entries(rig.profile(number)))?,
-            reads: Some(connect(number, ENTRIES)?),
-            admin: Some(admin),
-        })
-    };
-    let members = (0..rig.ssds().count()).map(member).collect::<Result<Vec<_>, RunError>>()?;
-    Array::new(rig.sim(), shape, config, members).map_err(|error| RunError::Workload(error.to_string()))
 }
 
 impl Layer for ArrayLayer {
@@ -292,7 +293,7 @@ impl Layer for ArrayLayer {
             let rails = rails_over(rig, self.config.swap, connect)?;
             return Ok(Some(Rc::new(RailsUse { rails, config: self.config.clone() })));
         }
-        let array = array_over(rig, self.shape, self.config.clone(), connect)?;
+        let array = array_over(rig, self.shape, self.config.clone(), true, connect)?;
         let begun = RefCell::new(array.stats());
         Ok(Some(Rc::new(ArrayUse { array, begun })))
     }

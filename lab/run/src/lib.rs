@@ -15,6 +15,7 @@
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
+//! | `forwarded` | controllers before a drive that is no model by itself (Linux) |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
 //! | `served_block` | a drive behind the block layer of a host, served as one (Linux) |
@@ -46,6 +47,8 @@ mod block;
 mod build;
 mod damage;
 mod flow;
+#[cfg(target_os = "linux")]
+mod forwarded;
 mod host;
 pub mod host_ftl;
 mod host_report;

@@ -9,16 +9,15 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
+use nandscape_device_controller::Offers;
 use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names, Subsystem};
 use nandscape_host_driver::Remote;
 use nandscape_host_driver::nvme_tcp::{AdminQueue, Identity, NvmeTcp, Target};
 use nandscape_sim::{Seed, Sim, Span};
-use nandscape_transport_reactor::{Export, Order, Pairs, QueueExport, Source, WallClock};
+use nandscape_transport_reactor::{Export, Order, Pairs, Source, WallClock};
 use nandscape_wire_nvme::{Status, identify};
 
-/// Entries of each client's queue pair.
-const ENTRIES: u32 = 1_024;
+use crate::forwarded::Forwarded;
 
 /// A remote drive that is to be served.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,13 +37,10 @@ impl RemoteSpec {
     /// That it cannot be reached, or served, with its URL.
     pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, String> {
         let far = Rc::new(Far::connect(&self.target)?);
-        let (info, identity) = (far.info(), far.drive.identity().clone());
-        let config = Forward::config(&info).map_err(|problem| format!("{}: {problem}", self.target))?;
-        let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
-        let set = Forward::new(sim, far.clone(), offers(&identity));
-        let controller = NvmSubsystem::new(sim, set, config, self.names(&identity), Forward::arbiter).in_process();
-        let queues = QueueExport::new(sim, controller.clone(), pairs, entries);
-        Ok(RemoteExport { far, identity, controller, queues, pairs })
+        let identity = far.drive.identity().clone();
+        let front = Forwarded::new(sim, far.clone(), offers(&identity), self.names(&identity));
+        let front = front.map_err(|problem| format!("{}: {problem}", self.target))?;
+        Ok(RemoteExport { far, identity, front })
     }
 
     /// Its names here: those of the remote drive but for the NQN, which is that of a subsystem of its own.
@@ -78,9 +74,7 @@ fn offers(identity: &Identity) -> Offers {
 pub struct RemoteExport {
     far: Rc<Far>,
     identity: Identity,
-    controller: Rc<NvmeController<Forward>>,
-    queues: QueueExport,
-    pairs: u16,
+    front: Forwarded,
 }
 
 impl RemoteExport {
@@ -91,25 +85,25 @@ impl RemoteExport {
 
     /// I/O queue pairs of each controller.
     pub fn max_queue_pairs(&self) -> u16 {
-        self.pairs
+        self.front.max_queue_pairs()
     }
 }
 
 impl Export for RemoteExport {
     fn info(&self) -> DriveInfo {
-        self.queues.info()
+        self.front.info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.queues.connect()
+        self.front.connect()
     }
 
     fn pairs(&self) -> Option<Pairs> {
-        self.queues.pairs()
+        self.front.pairs()
     }
 
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.controller.subsystem().clone())
+        Some(self.front.subsystem())
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {

@@ -8,23 +8,21 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
+use nandscape_device_controller::Offers;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{Drive, DriveInfo, Names, Subsystem};
 use nandscape_host_block::{BlockLayer, Config, PredictorKind};
 use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport};
+use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::identify::{DLFEAT_WRITE_ZEROES, DLFEAT_ZEROS};
 use nandscape_wire_nvme::vendor::HINT_TIME;
 
 use crate::block;
+use crate::forwarded::Forwarded;
 use crate::live::{DriveSpec, SsdExport};
 use crate::simulation::Progress;
-
-/// Entries of each client's queue pair.
-const ENTRIES: u32 = 1_024;
 
 /// A drive and its host's block layer, which are to be served.
 #[derive(Clone, PartialEq, Debug)]
@@ -52,11 +50,8 @@ impl BlockSpec {
         let layer = block::layer(sim, model.ssd(), model.profile().priority(), &self.config).map_err(failed)?;
         let below = model.connect().map_err(|status| failed(format!("it has no queue pair: {status}")))?;
         let over = layer.over(below);
-        let info = over.info();
-        let config = Forward::config(&info).map_err(failed)?;
-        let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
         let offers = Offers {
-            compare: info.keeps_data,
+            compare: over.info().keeps_data,
             deallocate: true,
             write_zeroes: true,
             verify: true,
@@ -65,11 +60,8 @@ impl BlockSpec {
             hints: HINT_TIME,
             deadlines: self.config.predictor != PredictorKind::None,
         };
-        let controller =
-            NvmSubsystem::new(sim, Forward::new(sim, over, offers), config, self.names(seed), Forward::arbiter);
-        let controller = controller.in_process();
-        let queues = QueueExport::new(sim, controller.clone(), pairs, entries);
-        Ok(BlockExport { model, layer, controller, queues, pairs })
+        let front = Forwarded::new(sim, over, offers, self.names(seed)).map_err(failed)?;
+        Ok(BlockExport { model, layer, front })
     }
 
     fn names(&self, seed: u64) -> Names {
@@ -87,9 +79,7 @@ impl BlockSpec {
 pub struct BlockExport {
     model: SsdExport,
     layer: Rc<BlockLayer>,
-    controller: Rc<NvmeController<Forward>>,
-    queues: QueueExport,
-    pairs: u16,
+    front: Forwarded,
 }
 
 impl BlockExport {
@@ -100,7 +90,7 @@ impl BlockExport {
 
     /// I/O queue pairs of each controller.
     pub fn max_queue_pairs(&self) -> u16 {
-        self.pairs
+        self.front.max_queue_pairs()
     }
 
     /// The layer in words.
@@ -120,19 +110,19 @@ impl BlockExport {
 
 impl Export for BlockExport {
     fn info(&self) -> DriveInfo {
-        self.queues.info()
+        self.front.info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.queues.connect()
+        self.front.connect()
     }
 
     fn pairs(&self) -> Option<Pairs> {
-        self.queues.pairs()
+        self.front.pairs()
     }
 
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.controller.subsystem().clone())
+        Some(self.front.subsystem())
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_controller::{Forward, NvmeController};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_host_array::{Array, WindowMode};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport, Source};
+use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 
 use super::member::Under;
+use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
 
 /// The setting that takes a member out of service.
@@ -23,9 +23,7 @@ const SPARE: &str = "array.spare";
 pub struct ArrayExport {
     pub(super) array: Rc<Array>,
     pub(super) under: Vec<Under>,
-    pub(super) controller: Rc<NvmeController<Forward>>,
-    pub(super) queues: QueueExport,
-    pub(super) pairs: u16,
+    pub(super) front: Forwarded,
 }
 
 impl ArrayExport {
@@ -36,7 +34,7 @@ impl ArrayExport {
 
     /// I/O queue pairs of each controller.
     pub fn max_queue_pairs(&self) -> u16 {
-        self.pairs
+        self.front.max_queue_pairs()
     }
 
     /// The models among its drives, by name.
@@ -133,19 +131,19 @@ impl ArrayExport {
 
 impl Export for ArrayExport {
     fn info(&self) -> DriveInfo {
-        self.queues.info()
+        self.front.info()
     }
 
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.queues.connect()
+        self.front.connect()
     }
 
     fn pairs(&self) -> Option<Pairs> {
-        self.queues.pairs()
+        self.front.pairs()
     }
 
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.controller.subsystem().clone())
+        Some(self.front.subsystem())
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {

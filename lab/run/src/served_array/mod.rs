@@ -16,14 +16,11 @@ mod export;
 mod member;
 mod open;
 
-use std::rc::Rc;
-
-use nandscape_device_controller::{Forward, NvmSubsystem, Offers};
+use nandscape_device_controller::Offers;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{Drive, Names};
 use nandscape_host_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
-use nandscape_transport_reactor::QueueExport;
 use nandscape_wire_nvme::identify::DLFEAT_ZEROS;
 
 pub use export::ArrayExport;
@@ -31,11 +28,10 @@ pub use member::MemberSpec;
 use member::Under;
 use open::{Opening, open};
 
+use crate::forwarded::Forwarded;
 use crate::simulation::Progress;
 use crate::wall::settle;
 
-/// Entries of each client's queue pair.
-const ENTRIES: u32 = 1_024;
 /// How long a drive of another server may answer nothing while the array is opened.
 const PATIENCE: Span = Span::from_s(60);
 
@@ -100,12 +96,8 @@ impl ArraySpec {
             false => settle(executor, (&self.name, PATIENCE), &remote, task),
         };
         let array = array.and_then(|opened| opened).map_err(failed)?;
-        let drive: Rc<dyn Drive> = array.clone();
-        let info = drive.info();
-        let config = Forward::config(&info).map_err(failed)?;
-        let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
         let offers = Offers {
-            compare: info.keeps_data,
+            compare: array.info().keeps_data,
             deallocate: true,
             write_zeroes: true,
             verify: true,
@@ -114,10 +106,8 @@ impl ArraySpec {
             hints: 0,
             deadlines: false,
         };
-        let set = Forward::new(&sim, drive, offers);
-        let controller = NvmSubsystem::new(&sim, set, config, self.names(seed), Forward::arbiter).in_process();
-        let queues = QueueExport::new(&sim, controller.clone(), pairs, entries);
-        Ok(ArrayExport { array, under, controller, queues, pairs })
+        let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed)).map_err(failed)?;
+        Ok(ArrayExport { array, under, front })
     }
 
     fn names(&self, seed: u64) -> Names {

@@ -1,0 +1,60 @@
+//! A drive that is no model by itself, behind controllers of this process, which forward commands to it: how clients reach a drive of another
+//! server, an array, and a block layer.
+
+use std::rc::Rc;
+
+use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
+use nandscape_drive::{Drive, DriveInfo, Names, Subsystem};
+use nandscape_sim::Sim;
+use nandscape_transport_reactor::{Export, Pairs, QueueExport};
+use nandscape_wire_nvme::Status;
+
+/// Entries of each client's queue pair.
+const ENTRIES: u32 = 1_024;
+
+/// See the file.
+pub(crate) struct Forwarded {
+    controller: Rc<NvmeController<Forward>>,
+    queues: QueueExport,
+    pairs: u16,
+}
+
+impl Forwarded {
+    /// The controllers of a drive, which takes the commands that it `offers`.
+    ///
+    /// # Errors
+    /// Why it cannot be served.
+    pub(crate) fn new(sim: &Sim, drive: Rc<dyn Drive>, offers: Offers, names: Names) -> Result<Forwarded, String> {
+        let config = Forward::config(&drive.info())?;
+        let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
+        let set = Forward::new(sim, drive, offers);
+        let controller = NvmSubsystem::new(sim, set, config, names, Forward::arbiter).in_process();
+        let queues = QueueExport::new(sim, controller.clone(), pairs, entries);
+        Ok(Forwarded { controller, queues, pairs })
+    }
+
+    /// I/O queue pairs of each controller.
+    pub(crate) fn max_queue_pairs(&self) -> u16 {
+        self.pairs
+    }
+
+    /// [`Export::info`].
+    pub(crate) fn info(&self) -> DriveInfo {
+        self.queues.info()
+    }
+
+    /// [`Export::connect`].
+    pub(crate) fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect()
+    }
+
+    /// [`Export::pairs`].
+    pub(crate) fn pairs(&self) -> Option<Pairs> {
+        self.queues.pairs()
+    }
+
+    /// [`Export::subsystem`].
+    pub(crate) fn subsystem(&self) -> Rc<dyn Subsystem> {
+        self.controller.subsystem().clone()
+    }
+}
