@@ -79,14 +79,14 @@ pub(crate) fn profiles(
 }
 
 /// Settings that were given and have no effect beside the others, in sentences.
-fn without_effect(config: &Config, set: &[String]) -> Vec<String> {
+pub(crate) fn without_effect(config: &Config, set: &[String], is_served: bool) -> Vec<String> {
     let (technique, has_windows) = (config.technique, config.window_mode() != WindowMode::None);
     let keys = [
         ("array.timeout", technique == Technique::Speculative, "it is of technique speculative"),
         ("array.swap", technique == Technique::Rails, "it is of technique rails"),
         ("array.window", has_windows, "the drives have no windows; array.windows=static or dynamic sets them"),
         ("array.ranges", has_windows, "the drives have no windows; array.windows=static or dynamic sets them"),
-        ("array.force", false, "an array of a simulation is new"),
+        ("array.force", is_served, "an array of a simulation is new"),
     ];
     let is_given = |key: &str| set.iter().any(|change| change.split('=').next().is_some_and(|name| name.trim() == key));
     let idle = keys.iter().filter(|(key, has_effect, _)| !has_effect && is_given(key));
@@ -123,7 +123,7 @@ pub(crate) fn run(
             "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",
         );
     }
-    without_effect(&config, &args.set).iter().for_each(|note| output::note(note));
+    without_effect(&config, &args.set, false).iter().for_each(|note| output::note(note));
     let drive = |(number, profile): (usize, &Resolved)| RigDrive {
         name: name_of(number),
         profile: profile.clone(),
@@ -325,7 +325,7 @@ mod tests {
             let set: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let mut config = Config::default();
             set.iter().for_each(|word| config.set(word).unwrap());
-            without_effect(&config, &set).join("; ")
+            without_effect(&config, &set, false).join("; ")
         };
         assert_eq!(told(&["array.technique=teafa", "array.window=100ms"]), "");
         assert_eq!(told(&["array.technique=speculative", "array.timeout=1ms"]), "");

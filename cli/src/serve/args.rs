@@ -92,6 +92,9 @@ pub(crate) struct ServeArgs {
     /// Make the array anew on drives that are there already: what they hold is lost
     #[arg(long, requires = "array")]
     array_create: bool,
+    /// Open an array without those of its drives behind NVMe/TCP that are out of reach: they are rebuilt when they are back
+    #[arg(long, requires = "array", conflicts_with = "array_create")]
+    array_degraded: bool,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated. block.deadline=500us and other keys of block put
     /// the block layer of a host between drive and clients: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
@@ -294,7 +297,10 @@ impl ServeArgs {
         let in_memory = drives.iter().zip(&stores).filter(|(_, store)| **store == StoreArg::Ram);
         memory::tell_if_too_large(in_memory.map(|(drive, _)| drive.memory()).sum());
         let drives = match (&self.array, array) {
-            (Some(array), Some(config)) => vec![array.over(drives, &stores, config, self.array_create)?],
+            (Some(array), Some(config)) => {
+                sim_array::without_effect(&config, &self.set, true).iter().for_each(|note| crate::output::note(note));
+                vec![array.over(drives, &stores, config, (self.array_create, self.array_degraded))?]
+            }
             _ => drives,
         };
         let share = |reactor: usize| reactor * drives.len() / self.reactors;

@@ -61,16 +61,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
     let mut stores = args.stores()?.into_iter();
-    let mut files = Vec::new();
+    let (mut files, mut new) = (Vec::new(), stores::NewFiles::default());
     for part in &plan {
         let of_reactor: Vec<StoreArg> =
             stores.by_ref().take(part.drives.iter().map(PlannedDrive::flashes).sum()).collect();
-        files.push(stores::open_all(part, &of_reactor, args)?);
+        files.push(stores::open_all(part, &of_reactor, args, &mut new)?);
     }
     let running = start_all(plan.into_iter().zip(files).collect(), args, &notes, move || {
         // The receiver is gone once the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
+    new.keep();
     serving.store(true, Ordering::SeqCst);
     let beside = watch(args, &running, &tell)?;
     let awake = args.keep_awake();

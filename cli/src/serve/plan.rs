@@ -235,15 +235,19 @@ impl Served {
             Served::Model(export, _) => close(executor, name, export),
             Served::Layered(export, _) => close(executor, name, export.model()),
             Served::Array(export, _) => {
-                // Drives of other servers answer only while the reactor runs; an array of those is as after a crash.
-                if export.models().count() == export.parts().len() {
-                    let _ = executor.block_on(export.array().shut_down());
-                }
+                export.shut_down(executor);
                 // All of them are to be closed.
                 let errors: Vec<_> = export.models().filter_map(|(name, model)| close(executor, name, model)).collect();
                 errors.into_iter().next()
             }
             Served::Remote(..) | Served::Hosted(..) => None,
+        }
+    }
+
+    /// Has `tell` told of what happens to the members of an array.
+    pub(super) fn tell(&self, tell: impl Fn(&str) + 'static) {
+        if let Served::Array(export, _) = self {
+            export.tell(tell);
         }
     }
 

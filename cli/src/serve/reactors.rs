@@ -193,6 +193,10 @@ fn serve(
     let names = part.names();
     let notes = wishes.notes.clone();
     names.iter().zip(&drives).filter_map(|(name, drive)| drive.note(name)).for_each(|note| notes.say(&note));
+    for (name, drive) in names.iter().zip(&drives) {
+        let (name, notes) = (name.clone(), notes.clone());
+        drive.tell(move |text| notes.say(&format!("drive {name}: {text}")));
+    }
     let log = Box::new(move |text: &str| notes.say(text));
     let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
     tell((handle.clone(), described(part, &drives, &handle)));

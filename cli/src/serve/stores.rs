@@ -105,8 +105,11 @@ fn split(word: &str, names: &[String]) -> Result<(usize, StoreArg), Failure> {
             return input(word, &format!("there is no such drive; the only one is {}", names[0]));
         }
         None => {
-            let names = names.join(", ");
-            return input(word, &format!("of several drives, say which one it is for: NAME=PATH with one of {names}"));
+            let known = names.join(", ");
+            if let Some((name, _)) = word.split_once('=').filter(|_| !word.starts_with("file:")) {
+                return input(word, &format!("there is no drive {name:?}; the drives are {known}"));
+            }
+            return input(word, &format!("of several drives, say which one it is for: NAME=PATH with one of {known}"));
         }
     };
     if let Some(kind) = kind(path) {
@@ -126,16 +129,41 @@ fn input<T>(word: &str, problem: &str) -> Result<T, Failure> {
     Err(Failure::Input(anyhow::anyhow!("--store {word}: {problem}")))
 }
 
-/// Opens the files of a reactor's drives, and makes those that do not exist. `stores` are those of its drives.
-pub(super) fn open_all(part: &Part, stores: &[StoreArg], args: &ServeArgs) -> Result<Vec<Option<StoreFile>>, Failure> {
+/// Files that this start has made. They are removed again if it fails: the next one would find drives that were begun by this one.
+#[derive(Default)]
+pub(super) struct NewFiles(Vec<PathBuf>);
+
+impl NewFiles {
+    /// The start has succeeded.
+    pub(super) fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for NewFiles {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // The reason why the start fails is told; a file that stays is the smaller problem.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Opens the files of a reactor's drives, and makes those that do not exist, which are added to `new`. `stores` are those of its drives.
+pub(super) fn open_all(
+    part: &Part,
+    stores: &[StoreArg],
+    args: &ServeArgs,
+    new: &mut NewFiles,
+) -> Result<Vec<Option<StoreFile>>, Failure> {
     let open = |(model, store): (Option<&DriveSpec>, &StoreArg)| match (model, store.path()) {
-        (Some(spec), Some(path)) => open(spec, part.seed, path, args).map(Some),
+        (Some(spec), Some(path)) => open(spec, part.seed, path, args, new).map(Some),
         _ => Ok(None),
     };
     part.drives.iter().flat_map(PlannedDrive::models).zip(stores).map(open).collect()
 }
 
-fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs) -> Result<StoreFile, Failure> {
+fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs, new: &mut NewFiles) -> Result<StoreFile, Failure> {
     let syncs = args.store_sync;
     let shown = path.display();
     let failed = |error: StoreError| Failure::Input(anyhow::anyhow!("--store {shown}: {error}"));
@@ -144,6 +172,7 @@ fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs) -> Result<St
         let fits = spec.resolve().map_err(Failure::input)?.check_store(&stores[0]);
         fits.map_err(|problem| Failure::Input(anyhow::anyhow!("--store {shown}: {problem}")))?;
         let file = StoreFile::create_all(path, stores, syncs).map_err(failed)?;
+        new.0.push(path.to_owned());
         output::note(&format!("drive {} is new, in {shown}", spec.name));
         return Ok(file);
     }

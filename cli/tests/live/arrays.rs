@@ -330,3 +330,123 @@ fn a_scrub_is_begun_at_the_control_socket_and_orders_that_do_nothing_are_refused
     assert!(of(&figures, "scrub_stripes") > 1_000.0, "{figures:#}");
     assert_eq!((of(&figures, "scrub_mismatches"), of(&figures, "chunks_condemned_total")), (0.0, 0.0));
 }
+
+/// Three servers of a drive each, and the words that make them an array.
+fn servers_of_three() -> (Vec<Server>, Vec<String>) {
+    let member =
+        || Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &["--nvme-tcp", "127.0.0.1:0"]].concat());
+    let members: Vec<Server> = (0..3).map(|_| member()).collect();
+    let drives = members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=1", server.url()));
+    let words = drives.flat_map(|drive| ["--drive".to_owned(), drive]).collect();
+    (members, words)
+}
+
+#[test]
+fn an_array_is_opened_without_a_drive_that_is_out_of_reach_if_that_is_asked() {
+    let (mut members, drives) = servers_of_three();
+    let with = |more: &[&str]| {
+        let args = [
+            "--array",
+            "small=raid5:3",
+            "--set",
+            "array.chunk=16KiB",
+            "--nbd",
+            "unix:n.sock",
+            "--control",
+            "control",
+            "--json",
+        ];
+        [&args[..], &drives.iter().map(String::as_str).collect::<Vec<_>>(), more]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let start =
+        |folder, more: &[&str]| Server::start(folder, &with(more).iter().map(String::as_str).collect::<Vec<_>>());
+    let mut first = start(tempfile::tempdir().unwrap(), &["--array-create"]);
+    fio(&first, &VERIFY);
+    first.signal(Signal::TERM);
+    assert_eq!(first.wait().code, Some(0));
+    let folder = first.keep_folder();
+    members[1].signal(Signal::KILL);
+    members[1].wait();
+    let args = with(&[]);
+    let refused = refuse(folder.path(), &args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(
+        refused.code == Some(2) && refused.err.contains("--array-degraded opens the array without it"),
+        "{refused:?}"
+    );
+    let again = start(folder, &["--array-degraded"]);
+    fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
+    fio(&again, &[&VERIFY[..4], &["--offset=48m", "--size=16m", "--verify=crc32c"]].concat());
+    let told = ask(&again, &json!({ "command": "set", "key": "array.spare", "value": "m1" })).to_string();
+    assert!(told.contains("was out of reach when the array was opened"), "{told}");
+    until(&again, "a member is missing", |figures| number(figures, "/drives/0/counters/array_members_missing") == 1.0);
+    let ended = again.end();
+    assert!(ended.code == Some(0) && ended.err.contains("it is degraded, members [1] are missing"), "{ended:?}");
+}
+
+#[test]
+fn failures_and_rebuilds_are_told_as_they_happen() {
+    let server = array(&["--control", "control", "--set", "array.rebuild_rate=0"]);
+    fio(&server, &VERIFY);
+    let set =
+        |key: &str, value: &str| ask(&server, &json!({ "command": "set", "key": key, "value": value })).to_string();
+    assert!(!set("array.fail", "member-1").contains("error"));
+    assert!(!set("array.spare", "member-1").contains("error"));
+    let of = |figures: &Value, name: &str| number(figures, &format!("/drives/0/counters/array_{name}"));
+    until(&server, "the member is rebuilt", |figures| of(figures, "members_missing") == 0.0);
+    let ended = server.end();
+    let places: Vec<usize> =
+        ["member 1, member-1, has failed", "member 1 is being rebuilt on member-1", "member 1 is rebuilt on member-1"]
+            .iter()
+            .map(|words| ended.err.find(words).unwrap_or_else(|| panic!("{words}: {}", ended.err)))
+            .collect();
+    assert!(places.is_sorted(), "{}", ended.err);
+}
+
+#[test]
+fn a_used_drive_is_not_taken_for_a_spare_and_a_start_that_fails_leaves_no_files() {
+    let store = |server: &str, file: &str| ["--store".to_owned(), format!("{server}=file:{file}")];
+    let three = ["--array", "small=raid5:3", "--drive", "a=default", "--drive", "b=default", "--drive", "c=default"];
+    let small = ["--set", "capacity=64MiB", "--set", "geometry.channels=2", "--nbd", "unix:n.sock"];
+    let with = |c: &str, more: &[&str]| -> Vec<String> {
+        let files = [store("a", "a.nand"), store("b", "b.nand"), store("c", c)].concat();
+        [&three[..], &small, more].concat().into_iter().map(str::to_owned).chain(files).collect()
+    };
+    let words = |args: &[String]| -> Vec<&'static str> { args.iter().map(|word| &*word.clone().leak()).collect() };
+    // An array that cannot be: its files are gone with it.
+    let folder = tempfile::tempdir().unwrap();
+    let refused = refuse(folder.path(), &words(&with("c.nand", &["--set", "array.chunk=32MiB"])));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().ends_with(".nand")), "{left:?}");
+    let mut server = Server::start(folder, &words(&with("c.nand", &[])));
+    fio(&server, &VERIFY);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code, Some(0));
+    let folder = server.keep_folder();
+    let alone = [
+        "--drive",
+        "small=default",
+        "--set",
+        "capacity=64MiB",
+        "--set",
+        "geometry.channels=2",
+        "--nbd",
+        "unix:n.sock",
+        "--store",
+        "file:used.nand",
+    ];
+    let mut other = Server::start(folder, &alone);
+    fio(&other, &["--rw=write", "--bs=64k", "--size=1m"]);
+    other.signal(Signal::TERM);
+    assert_eq!(other.wait().code, Some(0));
+    let folder = other.keep_folder();
+    let refused = refuse(folder.path(), &words(&with("used.nand", &[])));
+    assert!(refused.code == Some(2) && refused.err.contains("drive c holds data of no array"), "{refused:?}");
+    let again = Server::start(folder, &words(&with("c.nand", &[])));
+    fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
+    assert_eq!(again.end().code, Some(0));
+}

@@ -7,7 +7,7 @@ use nandscape_device_ftl::{
     Ftl, Located, LsmFtl, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl,
     Stats, TableSummary, ZoneFtl,
 };
-use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, UnitId};
+use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, PlaneId, UnitId};
 use nandscape_sim::Seed;
 
 /// See the file. Commands do not pass here: their way is made for each kind of FTL by the compiler.
@@ -100,6 +100,12 @@ impl Part {
     /// What the FTL knows of the handles by which hosts place data, if it has any.
     pub fn placement(&self) -> Option<PlacementReport> {
         on!(self, ftl => ftl.placement())
+    }
+
+    /// The range of the logical blocks that has this plane for itself, where ranges have planes of their own
+    /// (`ftl.windows.ranges_own`).
+    pub fn range_of(&self, plane: PlaneId) -> Option<u8> {
+        if let AnyFtl::Page(ftl) = &self.ftl { ftl.range_of(plane) } else { None }
     }
 
     /// What the FTL's tables hold, counted.

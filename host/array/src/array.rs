@@ -16,9 +16,11 @@ use crate::journal::Journal;
 use crate::level::{Level, Shape};
 use crate::locks::StripeLocks;
 use crate::member::Member;
+use crate::news::Listener;
 use crate::rebuild::ScrubReport;
 use crate::stats::Stats;
 use crate::tail::{Base, TailPolicy, Technique};
+use crate::windows::Schedule;
 
 /// A queue pair to each drive, members and spares, in their order.
 pub(crate) type Paths = Rc<[Rc<dyn Drive>]>;
@@ -89,10 +91,10 @@ pub(crate) struct Core {
     pub(crate) overruns: Cell<u64>,
     /// The next stripe reads from copies in turn.
     pub(crate) turn: Cell<u64>,
-    /// The length of the members' windows in force.
-    pub(crate) window: Cell<Option<Span>>,
-    /// When the first of them began, or would have.
-    pub(crate) windows_since: Cell<Time>,
+    /// Is told of what happens to the members.
+    pub(crate) listener: RefCell<Option<Listener>>,
+    /// The members' windows in force.
+    pub(crate) schedule: Cell<Option<Schedule>>,
 }
 
 /// An array, which is a drive. [`Array::over`] gives further jobs drives of their own.
@@ -190,18 +192,22 @@ impl Array {
         &self.core
     }
 
-    /// The length of the members' windows in force, if they have any.
-    pub fn window(&self) -> Option<Span> {
-        self.core.window.get()
+    /// The members' windows in force, if they have any.
+    pub fn schedule(&self) -> Option<Schedule> {
+        self.core.schedule.get()
     }
 
-    /// The place of each member in the order of turns; `None` if the members have no windows, or several ranges with windows of their own,
-    /// each of which has another place.
+    /// The length of the members' windows in force, if they have any.
+    pub fn window(&self) -> Option<Span> {
+        self.core.schedule.get().map(|schedule| schedule.length)
+    }
+
+    /// The place of each member in the order of turns; `None` if the members have no windows. Where ranges have windows of their own, it is
+    /// that of the first range; a member has each further range one window earlier.
     pub fn turns(&self) -> Option<Vec<usize>> {
         let core = &self.core;
         let has_windows = matches!(core.config.window_mode(), WindowMode::Static | WindowMode::Dynamic);
-        let takes_turns = has_windows && core.config.ranges == 1;
-        takes_turns.then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())
+        has_windows.then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())
     }
 }
 
@@ -287,8 +293,8 @@ impl Core {
             recorded: Signal::new(sim),
             overruns: Cell::new(0),
             turn: Cell::new(0),
-            window: Cell::new(None),
-            windows_since: Cell::new(Time::ZERO),
+            listener: RefCell::new(None),
+            schedule: Cell::new(None),
             level,
             config,
         })

@@ -6,6 +6,7 @@ use crate::array::Core;
 use crate::flight::Sent;
 use crate::geometry::Reach;
 use crate::level::Role;
+use crate::news::News;
 use crate::write::{SubWrite, SubWrites};
 
 impl Core {
@@ -33,7 +34,10 @@ impl Core {
             self.rebuilding.set(None);
             self.rebuilt.set(None);
         }
-        self.is_lost.set(self.loses(self.incomplete()));
+        self.tell(News::Failed { member, drive: self.sent(member).drive });
+        if self.loses(self.incomplete()) && !self.is_lost.replace(true) {
+            self.tell(News::Lost);
+        }
         self.start_recording();
         if self.locks.next_torn(0).is_some() {
             self.start_resync();

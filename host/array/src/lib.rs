@@ -14,6 +14,7 @@
 //! | `tail` | policies: how reads are issued, and what busy answers lead to |
 //! | `rails` | a drive to read and a drive to write, which change roles |
 //! | `write` | the write of a stripe |
+//! | `news` | what happens to members, told as it happens |
 //! | `windows` | when members do their own work |
 //! | `parity` | P and Q |
 //! | `locks` | locks of stripes |
@@ -37,6 +38,7 @@ mod journal;
 pub mod level;
 mod locks;
 mod member;
+mod news;
 pub mod parity;
 mod rails;
 mod read;
@@ -52,8 +54,10 @@ pub use config::{Config, ConfigError, JournalMode, WindowMode};
 pub use geometry::Geometry;
 pub use level::{Kind, Shape};
 pub use member::Member;
+pub use news::News;
 pub use rails::Rails;
 pub use rebuild::ScrubReport;
 pub use serve::{JOURNAL, LAYER};
 pub use stats::{MemberStats, Stats};
 pub use tail::Technique;
+pub use windows::Schedule;

@@ -13,6 +13,7 @@ use crate::geometry::Reach;
 use crate::journal::RETRY;
 use crate::level::Role;
 use crate::member::is_interrupted;
+use crate::news::News;
 use crate::parity::{p_of, q_of, recover};
 use crate::write::{SubWrite, SubWrites};
 
@@ -53,8 +54,9 @@ impl Array {
         core.scrubbed.set(ScrubReport::default());
         let array = self.clone();
         core.sim.spawn(async move {
-            array.scrub().await;
+            let report = array.scrub().await;
             array.core().is_scrubbing.set(false);
+            array.core().tell(News::Scrubbed(report));
         });
         true
     }
@@ -113,6 +115,7 @@ impl Core {
         self.drive_of.borrow_mut()[member] = spare;
         self.rebuilding.set(Some((member, 0)));
         self.failed.set(failed & !(1 << member));
+        self.tell(News::Rebuilding { member, drive: spare });
         self.start_windows_of(member);
         let core = self.clone();
         let spare = self.sent(member);
@@ -151,6 +154,7 @@ impl Core {
         if self.is_at(spare, end) {
             self.rebuilt.set(None);
             self.rebuilding.set(None);
+            self.tell(News::Rebuilt { member: spare.member, drive: spare.drive });
             self.start_rebuild();
         }
     }

@@ -37,6 +37,15 @@ const TRIES: u32 = 200;
 /// NVMe's feature Timestamp.
 const TIMESTAMP: u8 = 0x0e;
 
+/// Windows of equal length, one after the other.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Schedule {
+    /// When the first of them began, or would have.
+    pub since: Time,
+    /// How long each is.
+    pub length: Span,
+}
+
 impl Core {
     /// Sets the members' windows, and adapts them as long as the array is there.
     pub(crate) fn start_windows(self: &Rc<Self>) {
@@ -50,10 +59,10 @@ impl Core {
 
     /// A drive has taken the place of a member: it gets the member's windows.
     pub(crate) fn start_windows_of(self: &Rc<Self>, member: usize) {
-        let Some(length) = self.window.get() else { return };
+        let Some(schedule) = self.schedule.get() else { return };
         let core = self.clone();
         self.sim.spawn(async move {
-            core.set_windows_of(member, length).await;
+            core.set_windows_of(member, schedule).await;
         });
     }
 
@@ -65,38 +74,39 @@ impl Core {
     /// Sets windows of one length on all members; zero is what they recommend, the shortest of all. Those that have no windows
     /// stay without.
     async fn set_windows(&self, length: Span) {
-        self.windows_since.set(self.keeps_turn(length));
+        let since = self.keeps_turn(length);
         let members: Vec<usize> =
             (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect();
         let mut shortest: Option<u64> = None;
         for member in &members {
-            let in_force = self.set_windows_of(*member, length).await;
+            let in_force = self.set_windows_of(*member, Schedule { since, length }).await;
             shortest = shortest.into_iter().chain(in_force).min();
         }
         let Some(shortest) = shortest else { return };
+        let schedule = Schedule { since, length: Span::from_ns(shortest) };
         // Drives that recommend different lengths would not take turns.
         if length.is_zero() {
             for member in &members {
-                self.set_windows_of(*member, Span::from_ns(shortest)).await;
+                self.set_windows_of(*member, schedule).await;
             }
         }
-        self.window.set(Some(Span::from_ns(shortest)));
+        self.schedule.set(Some(schedule));
         self.stats.borrow_mut().window_changes += 1;
     }
 
     /// Since when windows of a length would run for the member to have its turn now that has it, and to have had as much of it.
     fn keeps_turn(&self, length: Span) -> Time {
-        let (since, now) = (self.windows_since.get(), self.sim.now());
-        let Some(before) = self.window.get().filter(|before| !before.is_zero() && !length.is_zero()) else {
+        let Some(Schedule { since, length: before }) = self.schedule.get() else { return Time::ZERO };
+        if before.is_zero() || length.is_zero() {
             return since;
-        };
-        epoch_that_keeps_turn(now, (since, before), length, self.level.members() as u64)
+        }
+        epoch_that_keeps_turn(self.sim.now(), (since, before), length, self.level.members() as u64)
     }
 
     /// Sets those of one member; the length in force, if it has windows.
-    async fn set_windows_of(&self, member: usize, length: Span) -> Option<u64> {
+    async fn set_windows_of(&self, member: usize, Schedule { since, length }: Schedule) -> Option<u64> {
         let admin = self.admins[self.drive_of.borrow()[member]].clone()?;
-        let epoch_us = self.epoch_us(&*admin).await? + self.windows_since.get().ns() / 1_000;
+        let epoch_us = self.epoch_us(&*admin).await? + since.ns() / 1_000;
         let position = self.turn_of(member);
         let width = self.level.members();
         let windows = Windows {

@@ -2,9 +2,10 @@
 
 use minijinja::{Environment, Value, context};
 use nandscape_lab_run::Latency;
+use nandscape_lab_run::record::{Part, Slowest};
 
 use crate::explain::{Explanation, Kind};
-use crate::format::{count, us_or_dash};
+use crate::format::{count, seconds, us, us_or_dash};
 
 /// Templates, by the names that they use for each other.
 const TEMPLATES: &[(&str, &str)] = &[
@@ -85,4 +86,22 @@ mod tests {
             (serde_json::from_str(json).unwrap(), serde_json::from_str(&safe).unwrap());
         assert!(!safe.contains('<') && one == other, "{safe}");
     }
+}
+
+/// The slowest request in words.
+pub(crate) fn slowest(slowest: &Slowest) -> Value {
+    let Slowest { direction, submitted_s, latency_us, parts } = slowest;
+    let part = |part: &Part| {
+        let stage = part.stage.replace('_', " ");
+        let behind = part.behind.map_or(String::new(), |behind| format!(" behind {}", behind.replace('_', " ")));
+        format!("{} µs {stage}{behind}", us(part.us))
+    };
+    let most: Vec<String> = parts.iter().take(3).map(part).collect();
+    let text = format!(
+        "Submitted {} into the run, it took {} µs; most of that is {}.",
+        seconds(*submitted_s),
+        us(*latency_us),
+        most.join(", then ")
+    );
+    context! { direction, text }
 }

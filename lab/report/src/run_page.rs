@@ -2,7 +2,6 @@
 
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_run::record::Slowest;
 use nandscape_lab_run::{AgingReport, Damage, Details, Fault, FlowReport, Host, Latency, PartReport, Report};
 use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
@@ -10,7 +9,7 @@ use serde_json::{json, to_value};
 use crate::bars::{self, Bar};
 use crate::document::{Document, PartOf};
 use crate::explain::Explanation;
-use crate::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
+use crate::format::{bytes, count, percent, rounded, seconds, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = include_str!("../templates/run.js");
@@ -40,7 +39,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         shares_interval => seconds(timeline.shares.interval_s),
         dies_left_out,
         breakdown => breakdown(report),
-        slowest => timeline.slowest.as_ref().map(slowest),
+        slowest => timeline.slowest.as_ref().map(page::slowest),
         drive => drive(report),
         parts => parts(report),
         command => report.host.command,
@@ -116,23 +115,6 @@ fn breakdown(report: &Report) -> Value {
         .collect();
     let ways: Vec<&str> = stages.iter().map(|(way, _, _)| *way).collect();
     context! { ways, bars => bars::bars(&bars, false), key => bars::key(&bars), rows => bars::rows(&bars) }
-}
-
-fn slowest(slowest: &Slowest) -> Value {
-    let Slowest { direction, submitted_s, latency_us, parts } = slowest;
-    let part = |part: &nandscape_lab_run::record::Part| {
-        let stage = part.stage.replace('_', " ");
-        let behind = part.behind.map_or(String::new(), |behind| format!(" behind {}", behind.replace('_', " ")));
-        format!("{} µs {stage}{behind}", us(part.us))
-    };
-    let most: Vec<String> = parts.iter().take(3).map(part).collect();
-    let text = format!(
-        "Submitted {} into the run, it took {} µs; most of that is {}.",
-        seconds(*submitted_s),
-        us(*latency_us),
-        most.join(", then ")
-    );
-    context! { direction, text }
 }
 
 /// The jobs of a workload that has several.

@@ -17,6 +17,19 @@
       })),
     });
   }
+  const { whole, around, slowest, rows } = details.drives;
+  const names = rows.map(({ drive, range }) => drives[drive].name + (range === null ? "" : " range " + range));
+  const over = (id, shares, from, to, mark) => {
+    const windows = shares.windows_s.some((of) => of.length > 0) ? shares.windows_s : undefined;
+    timeline.add(id, { what: "drive", dies: names, from, to, shares, windows, mark, laneHeight: Math.max(14, Math.min(34, Math.floor(520 / names.length))) });
+  };
+  if (virtual_s > 0) over("over-run", whole, 0, virtual_s);
+  else timeline.none("over-run");
+  if (slowest && around) {
+    const end = slowest.submitted_s + slowest.latency_us / 1e6;
+    const until = around.from_s + around.parts_per_million.read[0].length * around.interval_s;
+    over("over-slowest", around, Math.max(0, around.from_s), Math.min(until, virtual_s), { from: slowest.submitted_s, to: end, text: "the slowest " + slowest.direction });
+  }
   if (cycle) {
     const parts = cycle.busy[0].length;
     charts.add("cycle", {

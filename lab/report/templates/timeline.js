@@ -1,4 +1,4 @@
-// The activity of each die over time, one line per die. Drag to zoom in, double-click to zoom out.
+// The activity of each die, or of each of several drives, over time, one line each. Drag to zoom in, double-click to zoom out.
 "use strict";
 
 const timeline = (() => {
@@ -21,7 +21,7 @@ const timeline = (() => {
     return (s / size).toFixed(Math.min(3, digits)) + " " + unit;
   };
 
-  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; mark {from, to, text}.
+  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; windows (by line, [from, to]); mark {from, to, text}.
   function add(id, model) {
     const figure = document.getElementById(id);
     if (!figure) return;
@@ -62,6 +62,7 @@ const timeline = (() => {
       g.beginPath();
       g.rect(LEFT, 0, width - LEFT - 8, height - BOTTOM);
       g.clip();
+      if (model.windows) windows(g, width, colors);
       const drawn = model.shares ? shares(g, width, colors) : operations(g, width, colors);
       if (model.mark) mark(g, width, height, colors);
       g.restore();
@@ -69,13 +70,13 @@ const timeline = (() => {
     }
 
     const csv = () => {
-      const head = model.shares ? ["die", "from_s", ...KINDS.filter((kind) => model.shares.parts_per_million[kind]).map((kind) => kind + "_ppm")] : ["die", "plane", "kind", "start_s", "duration_us"];
+      const head = model.shares ? [model.what ?? "die", "from_s", ...KINDS.filter((kind) => model.shares.parts_per_million[kind]).map((kind) => kind + "_ppm")] : ["die", "plane", "kind", "start_s", "duration_us"];
       return exports.csv([head, ...(model.shares ? shareRows() : operationRows())]);
     };
     const shareRows = () => lanes.flatMap((die) => {
-      const { interval_s, parts_per_million: parts } = model.shares;
+      const { from_s = 0, interval_s, parts_per_million: parts } = model.shares;
       const kinds = KINDS.filter((kind) => parts[kind]);
-      return parts.read[die].map((_, i) => [model.dies[die], i * interval_s, ...kinds.map((kind) => parts[kind][die][i])]);
+      return parts.read[die].map((_, i) => [model.dies[die], from_s + i * interval_s, ...kinds.map((kind) => parts[kind][die][i])]);
     });
     const operationRows = () => model.operations.plane.map((plane, i) => {
       const ops = model.operations, die = Math.floor(plane / model.planesPerDie);
@@ -116,17 +117,32 @@ const timeline = (() => {
       });
     }
 
+    // A window is a pale field over its line, if it is wide enough to be seen apart.
+    function windows(g, width, colors) {
+      const lane = laneHeight();
+      g.fillStyle = colors.ink;
+      lanes.forEach((die, row) => {
+        for (const [begin, end] of model.windows[die]) {
+          const [left, right] = [x(begin, width), x(end, width)];
+          if (end < from || begin > to || right - left < 2) continue;
+          g.globalAlpha = 0.13;
+          g.fillRect(left, top + row * lane, right - left, lane - 1);
+          g.globalAlpha = 1;
+        }
+      });
+    }
+
     // Each interval of a die is a small column: the shares of its kinds of work, idle above. Shares above 0 are at
     // least one pixel high; if a column gets too high, its largest part is reduced.
     function shares(g, width, colors) {
-      const { interval_s, parts_per_million: parts } = model.shares;
+      const { from_s = 0, interval_s, parts_per_million: parts } = model.shares;
       const lane = laneHeight();
       let drawn = 0;
       lanes.forEach((die, row) => {
         const count = parts.read[die].length;
-        const first = Math.max(0, Math.floor(from / interval_s)), last = Math.min(count, Math.ceil(to / interval_s));
+        const first = Math.max(0, Math.floor((from - from_s) / interval_s)), last = Math.min(count, Math.ceil((to - from_s) / interval_s));
         for (let i = first; i < last; i++) {
-          const left = x(i * interval_s, width), right = x(Math.min((i + 1) * interval_s, model.to), width);
+          const left = x(from_s + i * interval_s, width), right = x(Math.min(from_s + (i + 1) * interval_s, model.to), width);
           const kinds = KINDS.filter((kind) => parts[kind]?.[die][i] > 0);
           if (kinds.length === 0) continue;
           const heights = kinds.map((kind) => Math.max(1, parts[kind][die][i] / 1e6 * (lane - 1)));
@@ -186,14 +202,15 @@ const timeline = (() => {
       if (px < LEFT || row < 0 || row >= lanes.length) return null;
       const die = lanes[row], at = t(px, holder.clientWidth);
       if (model.shares) {
-        const { interval_s, parts_per_million: shares } = model.shares;
-        const i = Math.floor(at / interval_s);
+        const { from_s = 0, interval_s, parts_per_million: shares } = model.shares;
+        const i = Math.floor((at - from_s) / interval_s);
         if (!(i >= 0 && i < shares.read[die].length)) return null;
         const { step } = steps(from, to, 100);
         const busy = KINDS.filter((kind) => shares[kind]).map((kind) => [kind, shares[kind][die][i] / 1e4]).filter(([, share]) => share > 0);
         const idle = Math.max(0, 100 - busy.reduce((sum, [, share]) => sum + share, 0));
         const parts = [...busy.map(([kind, share]) => `${kind === "gc" ? "GC" : kind} ${charts.percent(share / 100)}`), `idle ${Number(idle.toFixed(4))}%`];
-        return `${model.dies[die]}, ${charts.seconds(interval_s)} from ${time(i * interval_s, step)}: ${parts.join(", ")}`;
+        const inWindow = model.windows?.[die].some(([begin, end]) => begin <= at && at < end) ? ", in its window" : "";
+        return `${model.dies[die]}, ${charts.seconds(interval_s)} from ${time(from_s + i * interval_s, step)}: ${parts.join(", ")}${inWindow}`;
       }
       const ops = model.operations, per = (laneHeight() - 2) / model.planesPerDie;
       const within = Math.min(model.planesPerDie - 1, Math.max(0, Math.floor((py - top - row * laneHeight() - 1) / per)));

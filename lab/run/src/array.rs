@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, Member, Rails, Shape, Stats, Technique, WindowMode};
+use nandscape_host_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique, WindowMode};
 use nandscape_sim::{Sim, Span};
 use serde::Serialize;
 
+use crate::record::Turns;
 use crate::rig::Rig;
 use crate::simulation::RunError;
 use crate::stack::{Connect, Layer, Shared};
@@ -340,11 +341,12 @@ impl Shared for ArrayUse {
         Some(ArrayReport::of(&self.array, &self.begun.borrow()))
     }
 
-    fn turns(&self) -> Option<Vec<usize>> {
-        self.array.turns()
+    fn turns(&self) -> Option<Turns> {
+        let ranges = usize::from(self.array.config().ranges).max(1);
+        self.array.turns().map(|places| Turns { places, ranges })
     }
 
-    fn window(&self) -> Option<Span> {
-        self.array.window()
+    fn schedule(&self) -> Option<Schedule> {
+        self.array.schedule()
     }
 }

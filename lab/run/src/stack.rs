@@ -9,15 +9,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nandscape_drive::Drive;
+use nandscape_host_array::Schedule;
 use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload};
-use nandscape_sim::{Histogram, Seed, Sim, Span};
+use nandscape_sim::{Histogram, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
 use crate::array::ArrayReport;
 use crate::damage::is_for_faults;
 use crate::host_report::HostReport;
 use crate::percentile::Percentile;
-use crate::record::{HostDetails, HostRecorder, cycle};
+use crate::record::{HostDetails, HostRecorder, Turns};
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError};
 use crate::tap::{Tally, Tap};
@@ -54,13 +55,13 @@ pub trait Shared {
     /// What it has counted since, if it is an array.
     fn array(&self) -> Option<ArrayReport>;
 
-    /// The place of each drive in the order of turns, of drives that take turns.
-    fn turns(&self) -> Option<Vec<usize>> {
+    /// The turns of drives that take turns.
+    fn turns(&self) -> Option<Turns> {
         None
     }
 
-    /// The length of the drives' windows now.
-    fn window(&self) -> Option<Span> {
+    /// The drives' windows in force now.
+    fn schedule(&self) -> Option<Schedule> {
         None
     }
 }
@@ -147,8 +148,8 @@ impl Hooks for Watch {
     }
 
     fn served(&self, request: &Served<'_>) {
-        let window = || self.shared.as_ref().and_then(|shared| shared.window());
-        self.recorder.iter().for_each(|recorder| recorder.served(request, window()));
+        let schedule = || self.shared.as_ref().and_then(|shared| shared.schedule());
+        self.recorder.iter().for_each(|recorder| recorder.served(request, schedule()));
     }
 
     fn progress(&self, share: f64) {
@@ -158,13 +159,6 @@ impl Hooks for Watch {
     fn is_stopped(&self) -> bool {
         self.progress.is_stopped()
     }
-}
-
-/// What records the requests of the workload, and the turns of the drives if they take any.
-fn recorder(rig: &Rig, shared: Option<&dyn Shared>) -> HostRecorder {
-    let turns = shared.and_then(Shared::turns);
-    let turns = turns.map(|turns| cycle::Recorder::new(rig.ssds().map(|ssd| &**ssd), turns));
-    HostRecorder::new(turns)
 }
 
 impl Stack {
@@ -187,7 +181,9 @@ impl Stack {
         }
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let (of_all, measuring) = (shared.clone(), Cell::new(false));
-        let recorder = self.wanted.details.then(|| Rc::new(recorder(&rig, shared.as_deref())));
+        let turns = || shared.as_ref().and_then(|shared| shared.turns());
+        let recorder = || HostRecorder::new(rig.ssds().map(|ssd| &**ssd), turns());
+        let recorder = self.wanted.details.then(|| Rc::new(recorder()));
         recorder.iter().for_each(|recorder| rig.listen(recorder.clone()));
         let (tapped, of_host) = (tallies.clone(), recorder.clone());
         let watch =

@@ -339,6 +339,11 @@ impl PageFtl {
         self.state.borrow_mut().save_snapshot()
     }
 
+    /// The range of the logical blocks that has this plane for itself, where ranges have planes of their own (Li 2020, 6.2).
+    pub fn range_of(&self, plane: PlaneId) -> Option<u8> {
+        self.state.borrow().programs.allocation.range_of(plane)
+    }
+
     /// Where a logical unit is.
     pub fn locate(&self, lpn: u32) -> Located {
         let (state, lpn) = (self.state.borrow(), Lpn(lpn));

@@ -70,8 +70,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "even",
             taken: "erases of the most worn plane over the mean of all. The static layout is uneven above 2; a technique evens out if at most half \
-                    of what is above 1 is left",
-            why: "the paper has no measure",
+                    of what is above 1 is left, and the standard deviation over all planes falls, too",
+            why: "the paper has no measure. The least worn plane tells nothing: a tenth of the writes is spread over all, which is less than \
+                  a block a plane",
         },
     ],
     points,
@@ -191,12 +192,16 @@ fn judge(results: &Results) -> Result<Judgement> {
     let mut judgement = Judgement::default();
     for ((_, skew), evens) in SKEWS.iter().zip([SHIFTED, MIGRATED]) {
         let most = |line: &str| results.of(&name(skew, line))?.number("most worn");
+        let deviation = |line: &str| results.of(&name(skew, line))?.number("deviation");
         let fixed = most(STATIC)?;
         for line in [evens, BOTH] {
             let most = most(line)?;
             let left = if fixed > 1.0 { (most - 1.0) / (fixed - 1.0) } else { 1.0 };
             let what = format!("{skew}: what {line} leaves of the most worn plane's excess");
             judgement.criteria.push(order::at_most(what, left, "", LEFT));
+            let (all, fixed) = (deviation(line)?, deviation(STATIC)?);
+            let what = format!("{skew}: standard deviation over the mean of all planes, {line}, below that of the static layout");
+            judgement.criteria.push(order::below(what, all, "", fixed));
         }
         judgement.criteria.push(order::above(format!("{skew}: most worn plane over the mean, static"), fixed, "", 2.0));
     }
@@ -242,8 +247,10 @@ mod tests {
         for (_, skew) in SKEWS {
             for (line, _) in LINES {
                 let mut figures = Figures::default();
-                COLUMNS.iter().filter(|(figure, _)| *figure != "most worn").for_each(|(figure, _)| figures.add(*figure, 1.0, ""));
+                let of_wear = ["most worn", "deviation"];
+                COLUMNS.iter().filter(|(figure, _)| !of_wear.contains(figure)).for_each(|(figure, _)| figures.add(*figure, 1.0, ""));
                 let usual = if line == STATIC { 4.0 } else { 1.2 };
+                figures.add("deviation", usual / 2.0, "");
                 figures.add("most worn", odd(skew, line).unwrap_or(usual), "");
                 points.push((name(skew, line), figures));
             }

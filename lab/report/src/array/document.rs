@@ -103,7 +103,7 @@ impl ArrayDocument<'_> {
         let open = report.trim_end().strip_suffix('}').expect("a report is an object").trim_end();
         let recorded = serde_json::to_string(details).expect("details are plain data");
         write("report.json", format!("{open},\n  \"details\": {recorded}\n}}\n").as_bytes())?;
-        write("report.html", page::render(self, details).as_bytes())?;
+        write("report.html", page::render(self, details, &report).as_bytes())?;
         for table in tables::of_array(self.finished, details) {
             write(&format!("{}.csv", table.name), &csv::bytes(&table))?;
             #[cfg(feature = "parquet")]

@@ -1,18 +1,20 @@
 //! The page of a run on an array: its latencies beside those of its drives, what was busy, and whether the drives kept to their turns.
 
 use minijinja::{Value, context};
+use nandscape_lab_run::record::DriveTimeline;
 use nandscape_lab_run::{ArrayReport, HostDetails, Latency, Report};
 use nandscape_lab_workload::Direction;
 use serde_json::json;
 
 use super::ArrayDocument;
+use crate::explain::Explanation;
 use crate::format::{bytes, count, percent, rounded, seconds, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/array.js"));
 
-/// The page.
-pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails) -> String {
+/// The page, which says in words what the report does.
+pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails, report: &str) -> String {
     let finished = document.finished;
     let (host, first) = (&finished.host, &finished.drives[0].report);
     let drives: Vec<_> = finished
@@ -24,7 +26,8 @@ pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails) -> Str
         json!({ "virtual_s": host.virtual_s, "latency_us": host.latency_us, "details": details, "drives": drives });
     let ways: Vec<&str> = details.histogram.keys().copied().collect();
     let array = host.array.as_ref();
-    let windows = details.cycle.as_ref().zip(array);
+    let timeline = &details.drives;
+    let by_range = timeline.rows.iter().any(|row| row.range.is_some());
     let shown = context! {
         name => document.name(), workload => host.workload, seed => host.seed,
         technique => array.map_or("", |array| array.technique),
@@ -33,11 +36,20 @@ pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails) -> Str
         headline => headline(document),
         errors => host.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
         latency => latencies(document),
+        explained => explained(report),
         ways,
         interval => seconds(details.series.interval_s),
         busy => array.map(busy),
         sent => array.map(sent),
-        window => windows.and_then(|(_, array)| array.window_ms).map(|ms| format!("{} ms", rounded(ms))),
+        window => array.and_then(|array| array.window_ms).map(|ms| format!("{} ms", rounded(ms))),
+        ranges => ranges(document, by_range),
+        by_range => if by_range { " and range of its logical blocks" } else { "" },
+        whole_interval => seconds(timeline.whole.interval_s),
+        whole_windows => whole_windows(timeline, array),
+        slowest => timeline.slowest.as_ref().zip(timeline.around.as_ref()).map(|(slowest, around)| {
+            context! { interval => seconds(around.interval_s), ..page::slowest(slowest) }
+        }),
+        cycle => details.cycle.is_some(),
         turns => details.cycle.as_ref().map(|cycle| turns(&cycle.positions)),
         moves => array.is_some_and(|array| array.window_changes > 1),
         drives => rows(document),
@@ -54,6 +66,38 @@ fn turns(positions: &[usize]) -> &'static str {
     match positions.iter().all(|position| *position == 0) {
         true => "All drives have the window from 0 to 1.",
         false => "Drive 0 has the window from 0 to 1, drive 1 the one from 1 to 2.",
+    }
+}
+
+/// The report in words.
+fn explained(report: &str) -> Value {
+    let report = serde_json::from_str(report).expect("a report is JSON");
+    page::explained(&Explanation::of(&report))
+}
+
+/// What ranges with windows of their own mean for the lines of the picture.
+fn ranges(document: &ArrayDocument<'_>, by_range: bool) -> &'static str {
+    let several = document.settings.iter().any(|(key, value)| *key == "ranges" && !matches!(value.as_str(), "0" | "1"));
+    match (several, by_range) {
+        (false, _) => "",
+        (true, true) => {
+            "A drive has one for each range of its logical blocks, which has planes of its own: at any time another range."
+        }
+        (true, false) => {
+            "A drive has one for each range of its logical blocks, at any time for another; ranges share planes, so the lines do not \
+             tell them apart."
+        }
+    }
+}
+
+/// What the picture of the whole run shows of windows.
+fn whole_windows(timeline: &DriveTimeline, array: Option<&ArrayReport>) -> &'static str {
+    let has_windows = array.is_some_and(|array| array.window_ms.is_some());
+    let has_some = timeline.whole.windows_s.iter().any(|windows| !windows.is_empty());
+    match (has_windows, has_some) {
+        (true, true) => "Windows are drawn where they are wide enough to be seen: look closer if they are not.",
+        (true, false) => "Windows are too many to be drawn here.",
+        (false, _) => "",
     }
 }
 

@@ -39,7 +39,7 @@ const PERCENTILES: [(&str, &str); 8] = [
     ("max", "max"),
 ];
 
-/// Failures and damage. The first row appears only if requests failed.
+/// Failures and damage.
 const TROUBLE: [(&str, &str); 6] = [
     ("requests that failed", "/errors"),
     ("blocks retired", "/damage/retired_blocks"),
@@ -49,8 +49,18 @@ const TROUBLE: [(&str, &str); 6] = [
     ("units dropped", "/damage/dropped_units"),
 ];
 
+/// Rows that appear only if there is something to tell.
+const OF_TROUBLE: [&str; 6] = [
+    "requests that failed",
+    "members missing at the end",
+    "stripes rebuilt",
+    "chunks repaired",
+    "planes given up, all drives",
+    "units lost, all drives",
+];
+
 /// Those of an array, and of its drives together: `*` stands for each drive, and counts are summed, write amplification is the mean.
-const ARRAY: [(&str, &str); 11] = [
+const ARRAY: [(&str, &str); 16] = [
     ("stripe reads", "/array/stripe_reads"),
     ("stripe reads with one busy sub-I/O", "/array/busy_sub_ios/1"),
     ("stripe reads with two busy sub-I/Os", "/array/busy_sub_ios/2"),
@@ -62,6 +72,11 @@ const ARRAY: [(&str, &str); 11] = [
     ("write amplification of the drives, mean", "/drives/*/report/waf"),
     ("blocks reclaimed by GC, all drives", "/drives/*/report/gc/blocks"),
     ("reads held up by GC, all drives", "/drives/*/report/gc/blocked_reads"),
+    ("members missing at the end", "/array/missing"),
+    ("stripes rebuilt", "/array/stripes_rebuilt"),
+    ("chunks repaired", "/array/chunks_repaired"),
+    ("planes given up, all drives", "/drives/*/report/damage/planes_out_of_use"),
+    ("units lost, all drives", "/drives/*/report/damage/lost_units"),
 ];
 
 /// All figures that any experiment has.
@@ -88,20 +103,22 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
     let figure =
         |(name, unit, path): (String, &'static str, String)| Figure { name, unit, cells: cells(columns, &path) };
     let has_any = |figure: &Figure| figure.cells.iter().any(Option::is_some);
-    let is_none =
-        |figure: &Figure| figure.name == TROUBLE[0].0 && figure.cells.iter().flatten().all(|cell| cell.value == 0.0);
+    let is_none = |figure: &Figure| {
+        OF_TROUBLE.contains(&&*figure.name) && figure.cells.iter().flatten().all(|cell| cell.value == 0.0)
+    };
     names.into_iter().map(figure).filter(|figure| has_any(figure) && !is_none(figure)).collect()
 }
 
 /// A figure of a report; counts by status are summed.
 fn number(report: &Value, path: &str) -> Option<f64> {
     if let Some((list, rest)) = path.split_once("/*") {
-        let each: Option<Vec<f64>> = report.pointer(list)?.as_array()?.iter().map(|one| number(one, rest)).collect();
-        let each = each?;
+        // Not each drive has each figure: damage is that of drives with faults.
+        let each: Vec<f64> = report.pointer(list)?.as_array()?.iter().filter_map(|one| number(one, rest)).collect();
         let mean_of = if rest.ends_with("/waf") { each.len() as f64 } else { 1.0 };
         return (!each.is_empty()).then(|| sum(each.into_iter()) / mean_of);
     }
     match report.pointer(path)? {
+        Value::Array(list) => Some(list.len() as f64),
         Value::Object(counts) => Some(sum(counts.values().filter_map(Value::as_f64))),
         value => value.as_f64(),
     }

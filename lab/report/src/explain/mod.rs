@@ -6,12 +6,14 @@
 //! | `cite` | sentences, and the figures that they rest on |
 //! | `words` | stages and causes in words |
 //! | `tail` | where the tail comes from |
+//! | `array` | what an array adds |
 //! | `advice` | what to change |
 //! | `load` | reports from files |
 //!
 //! Left out: the difference of two reports, which `compare` shows.
 
 mod advice;
+mod array;
 mod cite;
 mod load;
 mod tail;
@@ -52,7 +54,8 @@ impl Explanation {
     /// Of a report as JSON, with or without the details of `--out`.
     pub fn of(report: &Value) -> Explanation {
         let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
-        let sentences = tail::sentences(report).into_iter().chain(advice::sentences(report));
+        let found = tail::sentences(report).into_iter().chain(array::found(report));
+        let sentences = found.chain(advice::sentences(report)).chain(array::advice(report));
         Explanation {
             path: String::new(),
             profile: text("profile"),

@@ -57,6 +57,35 @@ fn reads_behind_programs_are_told_and_suspension_is_advised_once() {
 }
 
 #[test]
+fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
+    let of = |technique: &str, busy: [u64; 4], missing: Value| {
+        let mut report = report(json!({}), keys(Value::Null));
+        report["breakdown_us"]["write"] = json!({"die_wait": 700.0, "die_wait_by": {"gc": 700.0}, "array": 200.0});
+        report["latency_us"]["write"] = json!({"count": 100, "mean": 900.0, "p50": 300.0, "p99": 5_000.0});
+        report["array"] = json!({
+            "technique": technique, "tolerates": 1, "stripe_reads": 1_000, "busy_sub_ios": busy, "reconstructions": 7, "stripe_writes": 100,
+            "reads_for_writes": 200, "writes": 200, "missing": missing, "is_lost": false,
+        });
+        report
+    };
+    let base = of("base", [900, 90, 10, 0], json!([]));
+    let found = told(&base, Kind::Finding);
+    assert!(
+        found.contains(
+            "Of 1,000 stripe reads, 100 (10.0%) met a drive that was busy with work of its own, 10 of them two or more"
+        ),
+        "{found}"
+    );
+    assert!(found.contains("2.0 reads of what it needs for the parity, then 2.0 writes"), "{found}");
+    assert!(found.contains("700.0 of 900.0 µs on average behind collections") && !found.contains("missing"), "{found}");
+    assert!(told(&base, Kind::Advice).contains("--set array.technique=tea2"));
+    assert!(told(&of("tea2", [900, 90, 10, 0], json!([])), Kind::Advice).contains("--set array.technique=teafa"));
+    assert!(!told(&of("tea2", [900, 100, 0, 0], json!([])), Kind::Advice).contains("array.technique"));
+    let degraded = told(&of("teafa", [1_000, 0, 0, 0], json!([2])), Kind::Finding);
+    assert!(degraded.contains("1 members are missing at the end"), "{degraded}");
+}
+
+#[test]
 fn collections_are_told_and_what_the_drive_has_is_not_advised() {
     let waits = json!({"host_write": 50.0, "gc": 850.0});
     let advice = told(&report(waits.clone(), keys(Value::Null)), Kind::Advice);

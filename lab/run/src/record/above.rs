@@ -1,15 +1,20 @@
-//! The recording of what lies over several drives: its requests, and the turns that the drives take.
+//! The recording of what lies over several drives: its requests, what the drives did meanwhile, and the turns that they take.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use nandscape_device_ssd::Ssd;
+use nandscape_host_array::Schedule;
 use nandscape_lab_workload::{Outcome, Served};
+use nandscape_sim::Time;
 use nandscape_sim::trace::{Event, Listener};
-use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
 use super::cycle::{self, Cycle};
+use super::drives::{self, DriveTimeline};
+use super::rows::Rows;
 use super::series::{self, Series};
+use super::turns::Turns;
 use super::{Distribution, distributions};
 
 /// What is recorded of a run on several drives beside the recordings of each of them.
@@ -19,32 +24,42 @@ pub struct HostDetails {
     pub histogram: BTreeMap<&'static str, Distribution>,
     /// Latency and throughput over time.
     pub series: Series,
-    /// Collections by the time within a cycle of windows; left out of drives that take no turns.
+    /// What the drives did, and when they had their windows.
+    pub drives: DriveTimeline,
+    /// Collections by the time within a cycle of windows; left out of drives that take no turns, and of those
+    /// whose ranges have windows of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<Cycle>,
 }
 
 /// Records it.
 pub(crate) struct HostRecorder {
+    rows: Rows,
     series: RefCell<Option<series::Recorder>>,
+    drives: drives::Recorder,
     cycle: Option<cycle::Recorder>,
 }
 
 impl HostRecorder {
-    pub(crate) fn new(cycle: Option<cycle::Recorder>) -> HostRecorder {
-        HostRecorder { series: RefCell::new(None), cycle }
+    /// Over these drives, which take turns or do not.
+    pub(crate) fn new<'a>(ssds: impl Iterator<Item = &'a Ssd>, turns: Option<Turns>) -> HostRecorder {
+        let by_drive = turns.as_ref().filter(|turns| turns.ranges <= 1);
+        let cycle = by_drive.map(|turns| cycle::Recorder::new(turns.places.clone()));
+        HostRecorder { rows: Rows::new(ssds), series: RefCell::new(None), drives: drives::Recorder::new(turns), cycle }
     }
 
     /// The measured phase begins.
     pub(crate) fn begin(&self, now: Time) {
         *self.series.borrow_mut() = Some(series::Recorder::new(now));
+        self.drives.begin(now);
         self.cycle.iter().for_each(|cycle| cycle.begin(now));
     }
 
-    /// A measured request has completed, while windows have this length.
-    pub(crate) fn served(&self, request: &Served<'_>, window: Option<Span>) {
+    /// A measured request has completed, while these windows are in force.
+    pub(crate) fn served(&self, request: &Served<'_>, schedule: Option<Schedule>) {
         self.series.borrow_mut().iter_mut().for_each(|series| series.served(request));
-        self.cycle.iter().for_each(|cycle| cycle.at(request.completed, window));
+        self.drives.served(request, schedule, &self.rows);
+        self.cycle.iter().for_each(|cycle| cycle.at(request.completed, schedule));
     }
 
     /// The measured phase has ended.
@@ -53,13 +68,17 @@ impl HostRecorder {
         HostDetails {
             histogram: distributions(outcome),
             series: series.finish(outcome.ended),
-            cycle: self.cycle.as_ref().and_then(|cycle| cycle.finish(outcome.ended)),
+            drives: self.drives.finish(outcome, &self.rows),
+            cycle: self.cycle.as_ref().and_then(|cycle| cycle.finish(outcome.ended, &self.rows)),
         }
     }
 }
 
 impl Listener for HostRecorder {
     fn ended(&self, event: &Event) {
-        self.cycle.iter().for_each(|cycle| cycle.ended(event));
+        let Some(row) = self.rows.of(event) else { return };
+        self.drives.ended(event, row, &self.rows);
+        // Without ranges of their own each row is a drive.
+        self.cycle.iter().for_each(|cycle| cycle.ended(event, row));
     }
 }

@@ -1,17 +1,18 @@
 //! Collections of drives that take turns, by the time within a cycle of their windows: one cycle is a window of each. Of a run with
 //! thousands of cycles it tells in one picture whether each drive keeps to its own.
 //!
-//! Left out: which reads met them.
+//! Left out: which reads met them; drives whose ranges have windows of their own, which have several in a cycle.
 
 use std::cell::RefCell;
 
-use nandscape_device_ssd::Ssd;
+use nandscape_host_array::Schedule;
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
 use super::intervals::{Cell, Intervals};
-use super::timeline::{self, kind};
+use super::rows::Rows;
+use super::timeline::kind;
 
 /// Parts of a window, for which the collections of each drive are told.
 const PARTS: usize = 48;
@@ -47,11 +48,9 @@ impl Cell for Length {
 }
 
 /// Records it.
-pub(crate) struct Recorder {
+pub(super) struct Recorder {
     windows: usize,
     positions: Vec<usize>,
-    drives: Vec<timeline::Recorder>,
-    arrays: Vec<u64>,
     state: RefCell<Option<State>>,
 }
 
@@ -59,7 +58,7 @@ struct State {
     begun: Time,
     /// Up to when the time was counted.
     seen: Time,
-    length: Option<Span>,
+    schedule: Option<Schedule>,
     /// Nanoseconds of the run in each part of the cycle.
     time: Vec<u64>,
     /// Of collections, by drive.
@@ -69,61 +68,57 @@ struct State {
 
 impl Recorder {
     /// Of drives that take turns, by the positions of their windows. Drives beyond those are spares, of which nothing is told.
-    pub(crate) fn new<'a>(ssds: impl Iterator<Item = &'a Ssd>, positions: Vec<usize>) -> Recorder {
-        let drives: Vec<timeline::Recorder> = ssds.take(positions.len()).map(timeline::Recorder::new).collect();
-        let arrays = drives.iter().map(timeline::Recorder::arrays).collect();
-        let state = RefCell::new(None);
-        Recorder { windows: positions.len(), positions, drives, arrays, state }
+    pub(super) fn new(positions: Vec<usize>) -> Recorder {
+        Recorder { windows: positions.len(), positions, state: RefCell::new(None) }
     }
 
     /// The measured phase begins.
-    pub(crate) fn begin(&self, now: Time) {
+    pub(super) fn begin(&self, now: Time) {
         let parts = self.windows * PARTS;
         *self.state.borrow_mut() = Some(State {
             begun: now,
             seen: now,
-            length: None,
+            schedule: None,
             time: vec![0; parts],
             busy: vec![vec![0; parts]; self.windows],
             lengths: Intervals::new(now, FIRST),
         });
     }
 
-    /// The length of windows now.
-    pub(crate) fn at(&self, now: Time, length: Option<Span>) {
+    /// The windows in force now.
+    pub(super) fn at(&self, now: Time, schedule: Option<Schedule>) {
         let Some(state) = &mut *self.state.borrow_mut() else { return };
         state.pass(now);
-        state.length = length.filter(|length| !length.is_zero());
-        state.lengths.at(now).0 = state.length.map(|length| length.as_us() / 1e3);
+        state.schedule = schedule.filter(|schedule| !schedule.length.is_zero());
+        state.lengths.at(now).0 = state.schedule.map(|schedule| schedule.length.as_us() / 1e3);
     }
 
-    /// An operation of a flash has ended.
-    pub(crate) fn ended(&self, event: &Event) {
+    /// An operation of a drive has ended.
+    pub(super) fn ended(&self, event: &Event, drive: usize) {
         if kind(event.name) < 2 {
             return;
         }
-        let Some(drive) = self.drives.iter().position(|drive| drive.plane(event).is_some()) else { return };
         let Some(state) = &mut *self.state.borrow_mut() else { return };
-        let State { begun, length, busy, .. } = state;
-        if let Some(length) = *length {
-            spread(event.start.max(*begun), event.end, length, &mut busy[drive]);
+        let State { begun, schedule, busy, .. } = state;
+        if let (Some(schedule), Some(busy)) = (*schedule, busy.get_mut(drive)) {
+            spread(event.start.max(*begun), event.end, schedule, busy);
         }
     }
 
     /// The measured phase has ended. `None` without windows.
-    pub(crate) fn finish(&self, ended: Time) -> Option<Cycle> {
+    pub(super) fn finish(&self, ended: Time, rows: &Rows) -> Option<Cycle> {
         let mut state = self.state.take()?;
         state.pass(ended);
-        state.length?;
-        let share = |busy: u64, time: u64, arrays: u64| (time > 0).then(|| busy as f64 / (time * arrays) as f64);
-        let of_drive = |(busy, arrays): (&Vec<u64>, &u64)| {
+        state.schedule?;
+        let share = |busy: u64, time: u64, arrays: f64| (time > 0).then(|| busy as f64 / (time as f64 * arrays));
+        let of_drive = |(busy, arrays): (&Vec<u64>, &f64)| {
             busy.iter().zip(&state.time).map(|(busy, time)| share(*busy, *time, *arrays)).collect()
         };
         Some(Cycle {
             windows: self.windows,
             parts: PARTS,
             positions: self.positions.clone(),
-            busy: state.busy.iter().zip(&self.arrays).map(of_drive).collect(),
+            busy: state.busy.iter().zip(rows.arrays()).map(of_drive).collect(),
             interval_s: state.lengths.width().as_s(),
             length_ms: state.lengths.until(ended).map(|(length, _)| length.0).collect(),
         })
@@ -133,17 +128,19 @@ impl Recorder {
 impl State {
     /// Counts the time since it was seen last.
     fn pass(&mut self, now: Time) {
-        if let Some(length) = self.length {
-            spread(self.seen, now, length, &mut self.time);
+        if let Some(schedule) = self.schedule {
+            spread(self.seen, now, schedule, &mut self.time);
         }
         self.seen = self.seen.max(now);
     }
 }
 
-/// Adds the nanoseconds between two times to the parts of the cycle in which they lie. Window 0 begins with the simulation.
-fn spread(start: Time, end: Time, length: Span, parts: &mut [u64]) {
+/// Adds the nanoseconds between two times to the parts of the cycle in which they lie. A cycle begins with window 0, and there were
+/// cycles before it.
+fn spread(start: Time, end: Time, schedule: Schedule, parts: &mut [u64]) {
     let windows = (parts.len() / PARTS) as u64;
-    let cycle = length.ns().max(1) * windows;
+    let cycle = schedule.length.ns().max(1) * windows;
+    let before = cycle - schedule.since.ns() % cycle;
     let (mut at, end) = (start.ns(), end.ns());
     // Whole cycles add the same to all parts.
     let whole = end.saturating_sub(at) / cycle;
@@ -154,9 +151,9 @@ fn spread(start: Time, end: Time, length: Span, parts: &mut [u64]) {
     }
     at += whole * cycle;
     while at < end {
-        let phase = at % cycle;
+        let phase = (at % cycle + before) % cycle;
         let part = edges.partition_point(|edge| *edge <= phase) - 1;
-        let until = (at - phase + edges[part + 1]).min(end);
+        let until = (at + edges[part + 1] - phase).min(end);
         parts[part] += until - at;
         at = until;
     }
@@ -171,18 +168,22 @@ mod tests {
     fn time_counts_in_its_part_of_the_cycle() {
         // Two windows of 480 ns: parts of 10 ns, and a cycle of 960.
         let mut parts = vec![0; 2 * PARTS];
-        let length = Span::from_ns(480);
-        spread(Time::from_ns(960 + 5), Time::from_ns(960 + 25), length, &mut parts);
+        let schedule =
+            |since: u64, length: u64| Schedule { since: Time::from_ns(since), length: Span::from_ns(length) };
+        spread(Time::from_ns(960 + 5), Time::from_ns(960 + 25), schedule(0, 480), &mut parts);
         assert_eq!((parts[0], parts[1], parts[2], parts[3]), (5, 10, 5, 0));
-        spread(Time::from_ns(475), Time::from_ns(475 + 3 * 960), length, &mut parts);
+        spread(Time::from_ns(475), Time::from_ns(475 + 3 * 960), schedule(0, 480), &mut parts);
         assert_eq!((parts[0], parts[47], parts[95]), (35, 30, 30), "three whole cycles");
+        spread(Time::from_ns(5), Time::from_ns(25), schedule(2_000, 480), &mut parts);
+        assert_eq!((parts[88], parts[89], parts[90], parts[91]), (35, 40, 35, 30), "2,000 is 80 after the last cycle");
     }
 
     proptest! {
         #[test]
-        fn no_time_is_lost(start in 0u64..10_000, span in 0u64..50_000, length in 1u64..3_000, windows in 1usize..5) {
+        fn no_time_is_lost(start in 0u64..10_000, span in 0u64..50_000, since in 0u64..9_000, length in 1u64..3_000, windows in 1usize..5) {
             let mut parts = vec![0; windows * PARTS];
-            spread(Time::from_ns(start), Time::from_ns(start + span), Span::from_ns(length), &mut parts);
+            let schedule = Schedule { since: Time::from_ns(since), length: Span::from_ns(length) };
+            spread(Time::from_ns(start), Time::from_ns(start + span), schedule, &mut parts);
             prop_assert_eq!(parts.iter().sum::<u64>(), span);
         }
     }

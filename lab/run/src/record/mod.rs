@@ -9,18 +9,26 @@
 //! | `samples` | the drive's state over time: free blocks, wear, busy shares of dies |
 //! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
 //! | `tail` | the slowest requests: parts of their time, windows, dies |
+//! | `slowest` | the slowest read |
 //! | `above` | what lies over several drives |
+//! | `drives` | the activity of each of several drives, and their windows |
+//! | `rows` | which drive an operation is of |
+//! | `turns` | when drives have their windows |
 //! | `cycle` | collections of drives that take turns |
 //! | `describe` | a workload in words |
 
 mod above;
-pub(crate) mod cycle;
+mod cycle;
 mod describe;
+mod drives;
 mod intervals;
+mod rows;
 mod samples;
 mod series;
+mod slowest;
 mod tail;
 mod timeline;
+mod turns;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -36,10 +44,14 @@ pub use above::HostDetails;
 pub(crate) use above::HostRecorder;
 pub use cycle::Cycle;
 pub(crate) use describe::workload_lines;
+pub use drives::{DriveTimeline, RowShares};
+pub use rows::Row;
 pub use samples::Samples;
 pub use series::{Series, SeriesOf};
+pub use slowest::{Part, Slowest};
 pub use tail::{Longest, Tail};
-pub use timeline::{DieShares, Operations, Part, Slowest, Timeline};
+pub use timeline::{DieShares, Operations, Timeline};
+pub use turns::Turns;
 
 /// The recording of a run. Field names carry their unit; all of it is the same for the same inputs and seed.
 #[derive(Clone, Debug, Serialize)]

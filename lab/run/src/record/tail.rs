@@ -14,7 +14,8 @@ use nandscape_sim::trace::Event;
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
-use super::timeline::{KINDS, Part, kind};
+use super::slowest::Part;
+use super::timeline::{KINDS, kind};
 use crate::report::breakdown;
 
 /// One request of so many is among the slowest.

@@ -8,14 +8,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use nandscape_device_media::PlaneId;
 use nandscape_device_ssd::{Part as DrivePart, Ssd};
-use nandscape_drive::Breakdown;
-use nandscape_lab_workload::{Direction, Served};
+use nandscape_lab_workload::Served;
 use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
 use super::intervals::{Cell, Intervals};
-use super::tail;
+use super::slowest::{Candidate, Slowest};
 
 /// The most dies that are told apart.
 const MOST_DIES: usize = 128;
@@ -66,30 +65,6 @@ pub struct DieShares {
     pub parts_per_million: BTreeMap<&'static str, Vec<Vec<u32>>>,
 }
 
-/// The slowest request.
-#[derive(Clone, Debug, Serialize)]
-pub struct Slowest {
-    /// What it did.
-    pub direction: &'static str,
-    /// When it was submitted or arrived, from the beginning of the measured phase.
-    pub submitted_s: f64,
-    /// How long it took.
-    pub latency_us: f64,
-    /// The parts of its latency, longest first; parts of 0 are left out.
-    pub parts: Vec<Part>,
-}
-
-/// A part of a request's time.
-#[derive(Clone, Debug, Serialize)]
-pub struct Part {
-    /// The stage.
-    pub stage: &'static str,
-    /// The cause, if the stage is a wait.
-    pub behind: Option<&'static str>,
-    /// How long.
-    pub us: f64,
-}
-
 /// Single operations, in the order in which they ended; the nth of each list belongs to the nth operation.
 #[derive(Clone, Default, Debug, Serialize)]
 pub struct Operations {
@@ -124,13 +99,6 @@ struct Operation {
     kind: u8,
     start: Time,
     end: Time,
-}
-
-struct Candidate {
-    direction: Direction,
-    submitted: Time,
-    latency: Span,
-    breakdown: Breakdown,
 }
 
 struct State {
@@ -184,11 +152,6 @@ impl Recorder {
         *self.planes.get(event.track.index())?
     }
 
-    /// Arrays that work independently, of the dies that are shown.
-    pub(super) fn arrays(&self) -> u64 {
-        self.arrays_of_die.iter().copied().map(u64::from).sum()
-    }
-
     /// The number of dies that are shown.
     pub(super) fn dies(&self) -> usize {
         self.dies.len()
@@ -208,13 +171,8 @@ impl Recorder {
     /// A measured request has completed.
     pub(super) fn served(&self, request: &Served<'_>) {
         let Some(state) = &mut *self.state.borrow_mut() else { return };
-        let rank = |direction: Direction, latency: Span| (direction == Direction::Read, latency);
-        let latency = request.completed - request.submitted;
-        let beaten = |slowest: &Candidate| rank(request.direction, latency) > rank(slowest.direction, slowest.latency);
-        if request.completion.status.is_success() && state.slowest.as_ref().is_none_or(beaten) {
-            let (direction, submitted) = (request.direction, request.submitted);
-            let breakdown = request.completion.breakdown.clone();
-            state.slowest = Some(Candidate { direction, submitted, latency, breakdown });
+        if let Some(slowest) = Candidate::beats(state.slowest.as_ref(), request) {
+            state.slowest = Some(slowest);
             state.to_come = AFTERWARDS;
         }
     }
@@ -284,7 +242,7 @@ impl State {
 }
 
 /// Rounded to the nearest; at least 1 if there was any work.
-fn parts_per_million(busy_ns: u64, whole_ns: u128) -> u32 {
+pub(super) fn parts_per_million(busy_ns: u64, whole_ns: u128) -> u32 {
     const MILLION: u128 = 1_000_000;
     let parts = (u128::from(busy_ns) * MILLION + whole_ns / 2) / whole_ns;
     parts.clamp(u128::from(busy_ns > 0), MILLION) as u32
@@ -301,17 +259,6 @@ fn operations(around: &[Operation], begun: Time) -> Operations {
         told.duration_ns.push((operation.end - start).ns());
     }
     told
-}
-
-impl Candidate {
-    fn told(&self, begun: Time) -> Slowest {
-        Slowest {
-            direction: self.direction.name(),
-            submitted_s: self.submitted.max(begun).since(begun).as_s(),
-            latency_us: self.latency.as_us(),
-            parts: tail::parts(&self.breakdown),
-        }
-    }
 }
 
 #[cfg(test)]

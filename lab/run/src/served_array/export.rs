@@ -4,14 +4,19 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
-use nandscape_host_array::{Array, WindowMode};
+use nandscape_host_array::{Array, News, ScrubReport, WindowMode};
+use nandscape_host_driver::nvme_tcp::NvmeTcp;
+use nandscape_sim::{Executor, Span};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 
 use super::member::Under;
 use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
+use crate::wall::settle;
 
+/// How long drives of other servers may answer nothing at the end.
+const LAST_PATIENCE: Span = Span::from_s(5);
 /// The setting that takes a member out of service.
 const FAIL: &str = "array.fail";
 /// The setting that begins a scrub.
@@ -67,6 +72,39 @@ impl ArrayExport {
         text
     }
 
+    /// Ends the array in order, so that it opens without a member, too. Drives of other servers get a few seconds for it; where they do not
+    /// answer, the array is as after a crash.
+    pub fn shut_down(&self, executor: &mut Executor) {
+        let array = self.array.clone();
+        let task = async move { array.shut_down().await };
+        let remote: Vec<Rc<NvmeTcp>> =
+            self.under.iter().filter_map(Under::connection).filter(|drive| !drive.is_lost()).collect();
+        // Whatever keeps it from its end, the next start makes good.
+        match remote.is_empty() {
+            true => drop(executor.block_on(task)),
+            false => drop(settle(executor, ("the array", LAST_PATIENCE), &remote, task)),
+        }
+    }
+
+    /// Has `tell` told in words of what happens to the members from now on.
+    pub fn tell(&self, tell: impl Fn(&str) + 'static) {
+        let names: Vec<String> = self.under.iter().map(|drive| drive.name().to_owned()).collect();
+        let shape = self.array.shape();
+        self.array.listen(move |news| {
+            let of = |drive: usize| names.get(drive).map_or("?", String::as_str);
+            tell(&match news {
+                News::Failed { member, drive } => format!("member {member}, {}, has failed: the array goes on without it", of(drive)),
+                News::Lost => format!("more members have failed than {shape} tolerates: reads of what they held and all writes fail"),
+                News::Rebuilding { member, drive } => format!("member {member} is being rebuilt on {}", of(drive)),
+                News::Rebuilt { member, drive } => format!("member {member} is rebuilt on {}", of(drive)),
+                News::Scrubbed(ScrubReport { stripes, mismatches, unreadable }) => format!(
+                    "a scrub has ended: {stripes} stripes, {mismatches} of them with parity or copies that differed, {unreadable} that could \
+                     not be read as a whole"
+                ),
+            });
+        });
+    }
+
     /// The drive of a name.
     fn number_of(&self, setting: &str, name: &str) -> Result<usize, String> {
         let known = self.under.iter().position(|drive| drive.name() == name);
@@ -109,6 +147,11 @@ impl ArrayExport {
             }
             Some((SPARE, name)) => {
                 let number = self.number_of(SPARE, name)?;
+                if self.under[number].is_out_of_reach() {
+                    return Err(format!(
+                        "{SPARE}={name}: the drive was out of reach when the array was opened; open it again when it is back"
+                    ));
+                }
                 match self.array.add_spare(number) {
                     true => Ok(()),
                     false => Err(format!("{SPARE}={name}: the drive is a member at work, or stands by already")),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
-use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_drive::{Drive, DriveInfo, QueueDrive, QueueId};
 use nandscape_host_array::Member;
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_lab_workload::Direction;
@@ -12,6 +12,7 @@ use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Export, FaultCount, Order};
 use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
 
+use super::absent::Absent;
 use crate::live::{DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin, RemoteSpec};
 use crate::simulation::Progress;
@@ -40,6 +41,8 @@ pub(super) struct Under {
 enum Place {
     Here(Rc<SsdExport>),
     Elsewhere(Rc<Far>),
+    /// Nowhere: it could not be reached.
+    Nowhere(DriveInfo),
 }
 
 /// Percentiles of the reads of a drive, by the name of the counter; 1 is the longest.
@@ -83,6 +86,27 @@ impl MemberSpec {
 }
 
 impl Under {
+    /// In the place of a drive that could not be reached, and is taken to be like this one.
+    pub(super) fn absent(name: &str, like: &Under) -> Under {
+        let info = match &like.at {
+            Place::Here(export) => export.info(),
+            Place::Elsewhere(far) => far.info(),
+            Place::Nowhere(info) => *info,
+        };
+        Under { name: name.to_owned(), at: Place::Nowhere(info), tail: Rc::default() }
+    }
+
+    /// Whether it could not be reached when the array was opened.
+    pub(super) fn is_out_of_reach(&self) -> bool {
+        matches!(self.at, Place::Nowhere(_))
+    }
+
+    /// Whether it holds data: as far as that can be told, which is of models.
+    pub(super) fn holds_data(&self) -> bool {
+        let tables = self.model().map(|export| export.ssd().tables());
+        tables.is_some_and(|tables| tables.on_flash + tables.in_buffer > 0)
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -90,13 +114,13 @@ impl Under {
     pub(super) fn model(&self) -> Option<&Rc<SsdExport>> {
         match &self.at {
             Place::Here(export) => Some(export),
-            Place::Elsewhere(_) => None,
+            Place::Elsewhere(_) | Place::Nowhere(_) => None,
         }
     }
 
     pub(super) fn far(&self) -> Option<&Rc<Far>> {
         match &self.at {
-            Place::Here(_) => None,
+            Place::Here(_) | Place::Nowhere(_) => None,
             Place::Elsewhere(far) => Some(far),
         }
     }
@@ -119,6 +143,7 @@ impl Under {
                 )
             }
             Place::Elsewhere(far) => (far.clone(), None, Rc::new(FarAdmin::of(far))),
+            Place::Nowhere(info) => return Ok(Member { io: Rc::new(Absent(*info)), reads: None, admin: None }),
         };
         let heard = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
         Ok(Member { io: heard(io), reads: reads.map(heard), admin: Some(admin) })
@@ -135,6 +160,7 @@ impl Under {
         let mut counters = match &self.at {
             Place::Here(export) => export.counters(),
             Place::Elsewhere(far) => far.counters(),
+            Place::Nowhere(_) => BTreeMap::from([("remote_connected", 0.0)]),
         };
         self.tail.with(Direction::Read, |reads| {
             if reads.count() > 0 {
@@ -148,6 +174,7 @@ impl Under {
         match &self.at {
             Place::Here(export) => export.order(order),
             Place::Elsewhere(far) => Err(format!("drive {} is {}: give orders where it is", self.name, far.url())),
+            Place::Nowhere(_) => Err(format!("drive {} is out of reach", self.name)),
         }
     }
 

@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `member` | the drives under it |
+//! | `absent` | one that is out of reach |
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
 //!
@@ -12,6 +13,7 @@
 //!
 //! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings.
 
+mod absent;
 mod export;
 mod member;
 mod open;
@@ -26,7 +28,7 @@ use nandscape_wire_nvme::identify::DLFEAT_ZEROS;
 pub use export::ArrayExport;
 pub use member::MemberSpec;
 use member::Under;
-use open::{Opening, open};
+use open::{Known, Opening, open};
 
 use crate::forwarded::Forwarded;
 use crate::simulation::Progress;
@@ -48,6 +50,8 @@ pub struct ArraySpec {
     pub members: Vec<MemberSpec>,
     /// Whether drives that are there already are emptied, and the array made anew.
     pub creates: bool,
+    /// Whether an array is opened without drives of other servers that are out of reach.
+    pub is_degraded: bool,
 }
 
 impl ArraySpec {
@@ -79,8 +83,8 @@ impl ArraySpec {
             true if self.creates => Opening::Anew,
             true => Opening::Again,
         };
-        let under = self.members.iter().zip(files).map(|(member, file)| member.build(&sim, seed, file, progress));
-        let under = under.collect::<Result<Vec<Under>, String>>().map_err(failed)?;
+        let built = self.members.iter().zip(files).map(|(member, file)| member.build(&sim, seed, file, progress));
+        let under = self.reached(built.collect(), opening).map_err(failed)?;
         if opening == Opening::Anew
             && let Some(drive) = under.iter().find(|drive| !drive.can_be_zeroed())
         {
@@ -89,7 +93,9 @@ impl ArraySpec {
             return Err(failed(format!("drive {name} cannot be emptied: {problem}")));
         }
         let members = under.iter().map(|drive| drive.member(&sim)).collect::<Result<Vec<_>, String>>();
-        let task = open(sim.clone(), (self.shape, self.config.clone()), members.map_err(failed)?, opening);
+        let drives: Vec<Known> = under.iter().map(Known::of).collect();
+        let members = members.map_err(failed)?;
+        let task = open(sim.clone(), (self.shape, self.config.clone()), (members, drives), opening);
         let remote: Vec<_> = under.iter().filter_map(Under::connection).collect();
         let array = match remote.is_empty() {
             true => executor.block_on(task).map_err(|stalled| stalled.to_string()),
@@ -108,6 +114,32 @@ impl ArraySpec {
         };
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed)).map_err(failed)?;
         Ok(ArrayExport { array, under, front })
+    }
+
+    /// The drives, with a stand-in for each that is out of reach where the array may be opened without.
+    fn reached(&self, built: Vec<Result<Under, String>>, opening: Opening) -> Result<Vec<Under>, String> {
+        let is_remote = |number: usize| matches!(self.members[number], MemberSpec::Remote(_));
+        let may_lack = |number: usize| self.is_degraded && opening == Opening::Again && is_remote(number);
+        let mut lacking = Vec::new();
+        let mut under = Vec::new();
+        for (number, built) in built.into_iter().enumerate() {
+            match built {
+                Ok(drive) => under.push(drive),
+                Err(_) if may_lack(number) => lacking.push(number),
+                Err(problem) if opening == Opening::Again && is_remote(number) => {
+                    return Err(format!(
+                        "{problem}; --array-degraded opens the array without it, if it tolerates that"
+                    ));
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+        for number in lacking {
+            let like = under.first().ok_or("none of its drives can be reached")?;
+            let absent = Under::absent(self.members[number].name(), like);
+            under.insert(number, absent);
+        }
+        Ok(under)
     }
 
     fn names(&self, seed: u64) -> Names {

@@ -9,6 +9,8 @@ use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
+use super::member::Under;
+
 /// What is done with the drives.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Opening {
@@ -22,21 +24,32 @@ pub(super) enum Opening {
     Again,
 }
 
+/// What is known of a drive before its records are read.
+pub(super) struct Known {
+    name: String,
+    holds_data: bool,
+}
+
+impl Known {
+    pub(super) fn of(drive: &Under) -> Known {
+        Known { name: drive.name().to_owned(), holds_data: drive.holds_data() }
+    }
+}
+
 /// Makes or opens the array. Members beyond those of the shape are spares.
 pub(super) async fn open(
     sim: Sim,
     (shape, config): (Shape, Config),
-    members: Vec<Member>,
+    (members, drives): (Vec<Member>, Vec<Known>),
     opening: Opening,
 ) -> Result<Rc<Array>, String> {
     let told = |error: nandscape_host_array::ArrayError| error.to_string();
     if opening == Opening::Anew {
         let issuer = Issuer::new(&sim);
         for (number, member) in members.iter().enumerate() {
-            empty(&issuer, &*member.io).await.map_err(|status| {
-                let problem = status.name();
-                format!("drive {number} of the array cannot be emptied: {problem}")
-            })?;
+            empty(&issuer, &*member.io)
+                .await
+                .map_err(|status| format!("drive {} cannot be emptied: {}", drives[number].name, status.name()))?;
         }
     }
     let has_records = config.journal != JournalMode::None;
@@ -51,6 +64,7 @@ pub(super) async fn open(
         },
         Opening::New | Opening::Anew => Array::create(&sim, shape, config, members).await.map_err(told),
         Opening::Again => {
+            check_used(&sim, &config, &members, &drives).await?;
             let array = Array::open(&sim, config, members).await.map_err(told)?;
             match array.shape() == shape {
                 true => Ok(array),
@@ -58,6 +72,24 @@ pub(super) async fn open(
             }
         }
     }
+}
+
+/// A drive of no array would become a spare, and be written over: one that holds data is refused.
+async fn check_used(sim: &Sim, config: &Config, members: &[Member], drives: &[Known]) -> Result<(), String> {
+    let mut strangers = Vec::new();
+    for (member, drive) in members.iter().zip(drives).filter(|(_, drive)| drive.holds_data) {
+        if !Array::has_records(sim, config, std::slice::from_ref(member)).await {
+            strangers.push(drive.name.as_str());
+        }
+    }
+    // With none at all the array says that there is none.
+    if strangers.is_empty() || strangers.len() == drives.len() {
+        return Ok(());
+    }
+    Err(format!(
+        "drive {} holds data of no array, which a rebuild would write over; an empty drive is valid, such as one in a file that does not exist",
+        strangers.join(", ")
+    ))
 }
 
 /// Deallocates all of a drive.

@@ -1,0 +1,66 @@
+//! The slowest read of a run; the slowest request, where nothing is read.
+
+use nandscape_drive::Breakdown;
+use nandscape_lab_workload::{Direction, Served};
+use nandscape_sim::{Span, Time};
+use serde::Serialize;
+
+use super::tail;
+
+/// The slowest request.
+#[derive(Clone, Debug, Serialize)]
+pub struct Slowest {
+    /// What it did.
+    pub direction: &'static str,
+    /// When it was submitted or arrived, from the beginning of the measured phase.
+    pub submitted_s: f64,
+    /// How long it took.
+    pub latency_us: f64,
+    /// The parts of its latency, longest first; parts of 0 are left out.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a request's time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// The stage.
+    pub stage: &'static str,
+    /// The cause, if the stage is a wait.
+    pub behind: Option<&'static str>,
+    /// How long.
+    pub us: f64,
+}
+
+/// The slowest so far.
+pub(super) struct Candidate {
+    direction: Direction,
+    submitted: Time,
+    latency: Span,
+    breakdown: Breakdown,
+}
+
+impl Candidate {
+    /// A request that has succeeded, if it is slower than the slowest before it.
+    pub(super) fn beats(slowest: Option<&Candidate>, request: &Served<'_>) -> Option<Candidate> {
+        let rank = |direction: Direction, latency: Span| (direction == Direction::Read, latency);
+        let latency = request.completed - request.submitted;
+        let beaten = |slowest: &Candidate| rank(request.direction, latency) > rank(slowest.direction, slowest.latency);
+        let is_slowest = request.completion.status.is_success() && slowest.is_none_or(beaten);
+        is_slowest.then(|| Candidate {
+            direction: request.direction,
+            submitted: request.submitted,
+            latency,
+            breakdown: request.completion.breakdown.clone(),
+        })
+    }
+
+    /// In a run whose measured phase began then.
+    pub(super) fn told(&self, begun: Time) -> Slowest {
+        Slowest {
+            direction: self.direction.name(),
+            submitted_s: self.submitted.max(begun).since(begun).as_s(),
+            latency_us: self.latency.as_us(),
+            parts: tail::parts(&self.breakdown),
+        }
+    }
+}
