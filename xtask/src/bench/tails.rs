@@ -1,6 +1,6 @@
-//! Tails at the wall clock: a served drive or array with a technique against the same without it, under fio, in turn.
+//! Tails at the wall clock: a served drive or array with a technique against the same without it, and with a part of it, under fio, in turn.
 //!
-//! Both have the same load in the same session. The lag with which the servers release completions stands beside the tail, for a
+//! All have the same load in the same session. The lag with which the servers release completions stands beside the tail, for a
 //! machine that runs something else makes every server late.
 
 use anyhow::Context as _;
@@ -32,24 +32,42 @@ const LOAD: [&str; 11] = [
 /// Percentiles of the reads that are shown, as fio names them.
 const PERCENTILES: [&str; 3] = ["99.000000", "99.900000", "99.990000"];
 
-/// Two servers, and the load that both get.
-struct Pair {
-    without: &'static [&'static str],
-    with: &'static [&'static str],
+/// Servers, and the load that each of them gets.
+struct Setup {
+    /// What they are called, and how they are started: the first is without the technique, the last with all of it.
+    servers: &'static [(&'static str, &'static [&'static str])],
     load: [&'static str; 4],
 }
 
 /// The drive of the claims on ttFlash, whose collections hold the channel, and the same with all of ttFlash.
-const TTFLASH: Pair = Pair {
-    without: &["--drive", "ttflash-256g", "--set", "ftl.gc.scheme=channel", "--set", "capacity=2GiB"],
-    with: &["--drive", "ttflash", "--set", "capacity=2GiB"],
+const TTFLASH: Setup = Setup {
+    servers: &[
+        ("without", &["--drive", "ttflash-256g", "--set", "ftl.gc.scheme=channel", "--set", "capacity=2GiB"]),
+        ("with", &["--drive", "ttflash", "--set", "capacity=2GiB"]),
+    ],
     load: ["--size=2g", "--rwmixread=70", "--rate_iops=131,56", "--randrepeat=1"],
 };
-/// An array of four of TeaFA's drives, plain and with TeaFA.
-const TEAFA: Pair = Pair {
-    without: &["--drive", "femu-teafa", "--array", "raid5:4", "--set", "array.technique=base"],
-    with: &["--drive", "femu-teafa", "--array", "raid5:4", "--set", "array.technique=teafa"],
-    load: ["--size=24g", "--rwmixread=70", "--rate_iops=262,112", "--randrepeat=1"],
+/// An array of four of TeaFA's drives: plain, with remaining times, and with turns too. The load writes enough for two drives of a stripe to be
+/// busy now and then, which turns are for; windows are those of the thesis.
+const TEAFA: Setup = Setup {
+    servers: &[
+        ("base", &["--drive", "femu-teafa", "--array", "raid5:4", "--set", "array.technique=base"]),
+        ("tea2", &["--drive", "femu-teafa", "--array", "raid5:4", "--set", "array.technique=tea2"]),
+        (
+            "teafa",
+            &[
+                "--drive",
+                "femu-teafa",
+                "--array",
+                "raid5:4",
+                "--set",
+                "array.technique=teafa",
+                "--set",
+                "array.window=100ms",
+            ],
+        ),
+    ],
+    load: ["--size=24g", "--rwmixread=50", "--rate_iops=188,188", "--randrepeat=1"],
 };
 /// The steady state of the claims: victims with a quarter of valid pages.
 const TTFLASH_STATE: [&str; 8] = [
@@ -72,11 +90,12 @@ pub(crate) fn teafa(subject: &Subject) -> Measured {
     compare(subject, &TEAFA, &TEAFA_STATE)
 }
 
-fn compare(subject: &Subject, pair: &Pair, state: &[&str]) -> Measured {
+fn compare(subject: &Subject, setup: &Setup, state: &[&str]) -> Measured {
     let folder = Folder::new()?;
-    let serve = |name, words: &[&str]| Server::serve(&folder, subject.program(), name, &[words, state].concat());
-    let servers = [serve("without", pair.without)?, serve("with", pair.with)?];
-    let load = [&LOAD[..], &pair.load].concat();
+    let serve =
+        |(name, words): &(&str, &[&str])| Server::serve(&folder, subject.program(), name, &[*words, state].concat());
+    let servers = setup.servers.iter().map(serve).collect::<anyhow::Result<Vec<Server>>>()?;
+    let load = [&LOAD[..], &setup.load].concat();
     let mut turns = Vec::new();
     for _ in 0..TURNS {
         let turn: anyhow::Result<Option<Vec<Value>>> = servers.iter().map(|server| server.fio(&load)).collect();
@@ -88,30 +107,32 @@ fn compare(subject: &Subject, pair: &Pair, state: &[&str]) -> Measured {
     }
     let ended: anyhow::Result<Vec<Value>> = servers.into_iter().map(Server::end).collect();
     let ended = ended?;
-    let figures = figures(&turns, &ended).context("fio or a server reports no latency")?;
-    Ok(Some((figures, json!({"servers": ["without", "with"], "load": load, "turns": turns, "ended": ended}))))
+    let names: Vec<&str> = setup.servers.iter().map(|(name, _)| *name).collect();
+    let figures = figures(&names, &turns, &ended).context("fio or a server reports no latency")?;
+    Ok(Some((figures, json!({"servers": names, "load": load, "turns": turns, "ended": ended}))))
 }
 
-fn figures(turns: &[Vec<Value>], ended: &[Value]) -> Option<Vec<Figure>> {
+fn figures(names: &[&str], turns: &[Vec<Value>], ended: &[Value]) -> Option<Vec<Figure>> {
     let of = |server: usize, percentile: &str| {
         let at = format!("/clat_ns/percentile/{percentile}");
         let values = turns.iter().map(|turn| Some(turn[server].pointer(&at)?.as_f64()? / 1e3));
         values.collect::<Option<Vec<f64>>>().map(|values| median(&values))
     };
     let lag = |server: usize| ended[server].pointer("/timing/release_lag_us/p99")?.as_f64();
-    let figure = |name, value| Figure { name, value, aim: "", more_is_better: false };
-    let [p99, p999, p9999] = PERCENTILES;
-    let mut figures = vec![
-        figure("p99 without, us", of(0, p99)?),
-        figure("p99 with, us", of(1, p99)?),
-        figure("p99.9 without, us", of(0, p999)?),
-        figure("p99.9 with, us", of(1, p999)?),
-        figure("p99.99 without, us", of(0, p9999)?),
-        figure("p99.99 with, us", of(1, p9999)?),
-        figure("p99.9 with / without", of(1, p999)? / of(0, p999)?),
-    ];
-    figures.push(figure("release lag p99 without, us", lag(0)?));
-    figures.push(figure("release lag p99 with, us", lag(1)?));
+    // They are few, and the program ends after them.
+    let figure = |name: String, value| Figure { name: name.leak(), value, aim: "", more_is_better: false };
+    let mut figures = Vec::new();
+    for (percentile, words) in PERCENTILES.iter().zip(["p99", "p99.9", "p99.99"]) {
+        for (server, name) in names.iter().enumerate() {
+            figures.push(figure(format!("{words} {name}, us"), of(server, percentile)?));
+        }
+    }
+    let (last, p999) = (names.len() - 1, PERCENTILES[1]);
+    let (first, with) = (names[0], names[last]);
+    figures.push(figure(format!("p99.9 {with} / {first}"), of(last, p999)? / of(0, p999)?));
+    for (server, name) in names.iter().enumerate() {
+        figures.push(figure(format!("release lag p99 {name}, us"), lag(server)?));
+    }
     Some(figures)
 }
 
@@ -125,10 +146,11 @@ mod tests {
         let turns = [vec![of(8.0), of(2.0)], vec![of(10.0), of(2.0)], vec![of(90.0), of(3.0)]];
         let ended =
             [json!({"timing": {"release_lag_us": {"p99": 5.0}}}), json!({"timing": {"release_lag_us": {"p99": 6.0}}})];
-        let figures = figures(&turns, &ended).unwrap();
+        let names = ["without", "with"];
+        let figures = figures(&names, &turns, &ended).unwrap();
         let value = |name: &str| figures.iter().find(|figure| figure.name == name).unwrap().value;
         assert_eq!((value("p99.9 without, us"), value("p99.9 with, us")), (10.0, 2.0));
         assert_eq!((value("p99.9 with / without"), value("release lag p99 with, us")), (0.2, 6.0));
-        assert!(super::figures(&[vec![of(1.0), json!({})]], &ended).is_none());
+        assert!(super::figures(&names, &[vec![of(1.0), json!({})]], &ended).is_none());
     }
 }
