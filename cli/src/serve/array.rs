@@ -143,6 +143,13 @@ impl ArrayArg {
         if keeps_nothing && config.journal == JournalMode::Data {
             return refused("drives with --store none keep no journal; array.journal=data needs data".to_owned());
         }
+        if is_degraded && config.journal == JournalMode::None {
+            return refused(
+                "--array-degraded needs records that tell which drive was out of reach, and array.journal=none has none: the drive would be taken \
+                 for a current one when it is back"
+                    .to_owned(),
+            );
+        }
         self.check_lasting(&drives, stores, &config)?;
         let mut members = Vec::new();
         for drive in drives {

@@ -263,6 +263,7 @@ fn arrays_that_cannot_be_are_told() {
         (&["--array", "raid5:4", "--store", "none", "--set", "array.journal=data"], "keep no journal"),
         (&["--array", "raid5:4", "--set", "array.chunk=3KiB"], "array.chunk"),
         (&["--array", "raid5:4", "--drive", "b=default"], "it needs 4 drives, and there are 2"),
+        (&["--array", "raid5:4", "--array-degraded", "--set", "array.journal=none"], "needs records"),
         (&["--array-create"], "--array"),
     ] {
         let told = of(&[&small[..], args].concat());
@@ -449,4 +450,29 @@ fn a_used_drive_is_not_taken_for_a_spare_and_a_start_that_fails_leaves_no_files(
     let again = Server::start(folder, &words(&with("c.nand", &[])));
     fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
     assert_eq!(again.end().code, Some(0));
+}
+
+#[test]
+fn an_array_of_drives_of_several_sizes_is_opened_again_and_without_one_that_is_dead() {
+    let drives = ["a=./small.toml", "b=./large.toml", "c=./small.toml"].iter().flat_map(|drive| ["--drive", drive]);
+    let stores = ["a=file:a.nand", "b=file:b.nand", "c=file:c.nand"].iter().flat_map(|store| ["--store", store]);
+    let rest = ["--array", "small=raid5:3", "--nbd", "unix:n.sock", "--set", "geometry.channels=2", "--json"];
+    let args: Vec<&str> = rest.into_iter().chain(drives).chain(stores).collect();
+    let folder = tempfile::tempdir().unwrap();
+    for (file, size) in [("small.toml", "64MiB"), ("large.toml", "96MiB")] {
+        std::fs::write(folder.path().join(file), format!("version = 1\nbase = \"default\"\ncapacity = \"{size}\"\n"))
+            .unwrap();
+    }
+    let mut server = Server::start(folder, &args);
+    fio(&server, &VERIFY);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code, Some(0));
+    let mut again = Server::start(server.keep_folder(), &args);
+    fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
+    again.signal(Signal::TERM);
+    assert_eq!(again.wait().code, Some(0));
+    let dead = Server::start(again.keep_folder(), &[&args[..], &["--fault", "b=dead"]].concat());
+    fio(&dead, &[&VERIFY[..], &["--verify_only=1"]].concat());
+    let ended = dead.end();
+    assert!(ended.code == Some(0) && ended.err.contains("the records of b cannot be read"), "{ended:?}");
 }

@@ -74,20 +74,6 @@ fn embedded(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_cannot_end_the_element_it_is_in() {
-        let json = r#"{"notes":["</script><script>alert(1)"]}"#;
-        let safe = embedded(json);
-        let (one, other): (serde_json::Value, serde_json::Value) =
-            (serde_json::from_str(json).unwrap(), serde_json::from_str(&safe).unwrap());
-        assert!(!safe.contains('<') && one == other, "{safe}");
-    }
-}
-
 /// The slowest request in words.
 pub(crate) fn slowest(slowest: &Slowest) -> Value {
     let Slowest { direction, submitted_s, latency_us, parts } = slowest;
@@ -104,4 +90,18 @@ pub(crate) fn slowest(slowest: &Slowest) -> Value {
         most.join(", then ")
     );
     context! { direction, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_cannot_end_the_element_it_is_in() {
+        let json = r#"{"notes":["</script><script>alert(1)"]}"#;
+        let safe = embedded(json);
+        let (one, other): (serde_json::Value, serde_json::Value) =
+            (serde_json::from_str(json).unwrap(), serde_json::from_str(&safe).unwrap());
+        assert!(!safe.contains('<') && one == other, "{safe}");
+    }
 }

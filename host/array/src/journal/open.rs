@@ -72,6 +72,21 @@ impl Array {
         Array::chunk_of_records(sim, config, members).await.is_some()
     }
 
+    /// The drives that have no record, by their numbers, where others have that of an array: they would become spares. Drives whose records
+    /// cannot be read are not among them.
+    pub async fn strangers(sim: &Sim, config: &Config, members: &[Member]) -> Vec<usize> {
+        let Some(chunk) = Array::chunk_of_records(sim, config, members).await else { return Vec::new() };
+        let (Ok(form), issuer) = (form_of(members, chunk), Issuer::new(sim)) else { return Vec::new() };
+        let mut strangers = Vec::new();
+        for (number, member) in members.iter().enumerate() {
+            let found = Found::on(&issuer, &*member.io, &form).await;
+            if found.record.is_none() && found.failure.is_none() {
+                strangers.push(number);
+            }
+        }
+        strangers
+    }
+
     /// The chunk in bytes of the array whose records a drive has, if one has any.
     async fn chunk_of_records(sim: &Sim, config: &Config, members: &[Member]) -> Option<u64> {
         let issuer = Issuer::new(sim);

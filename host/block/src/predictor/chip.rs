@@ -139,12 +139,16 @@ impl Chip {
         Place { end: now, shift: self.shift, takes: operation.array, is_in_order: false, number }
     }
 
-    /// An operation has ended: what was wrong with its time holds for all that come after it.
-    pub(super) fn end(&mut self, place: &Place, now: Time) {
-        if place.is_in_order {
-            self.leave(place);
+    /// An operation has ended: what was wrong with its time holds for all that come after it. By how many nanoseconds one that is
+    /// served in order took longer than was said.
+    pub(super) fn end(&mut self, place: &Place, now: Time) -> Option<i64> {
+        let off = place.is_in_order.then(|| {
             let moved = self.shift - place.shift;
-            self.correct(now.ns() as i64 - (place.end.ns() as i64).saturating_add(moved));
+            now.ns() as i64 - (place.end.ns() as i64).saturating_add(moved)
+        });
+        if let Some(off) = off {
+            self.leave(place);
+            self.correct(off);
         } else {
             self.behind.retain(|(number, _)| *number != place.number);
             let before = self.inside.len();
@@ -156,6 +160,7 @@ impl Chip {
             }
         }
         self.settle(now);
+        off
     }
 
     /// The same of one whose end was not seen.

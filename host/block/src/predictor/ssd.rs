@@ -19,7 +19,7 @@ use nandscape_sim::{Sim, Span, Time};
 use smallvec::SmallVec;
 
 use super::chip::{Behind, Chip, Order, Place};
-use super::times::{FlashTimes, renewed};
+use super::times::{FlashTimes, averaged, renewed};
 use super::{Prediction, Predictor};
 use crate::config::Config;
 use crate::request::Request;
@@ -193,7 +193,7 @@ impl Predictor for MittSsd {
             // When the other pages came is not known: as it was predicted.
             let chip = &mut state.chips[*chip as usize];
             match number == read.last {
-                true => chip.end(place, now),
+                true => drop(chip.end(place, now)),
                 false => chip.end_as_predicted(place, now),
             }
         }
@@ -212,25 +212,43 @@ impl Predictor for MittSsd {
 
 impl FlashWatch for MittSsd {
     fn began(&self, op: &FlashOp) -> u64 {
-        // Reads of hosts are known already, and what a chip is held for is part of the hold.
-        if op.for_host_read || op.is_held {
+        // Reads of hosts are known already.
+        if op.for_host_read {
             return u64::MAX;
         }
         let (now, state) = (self.sim.now(), &mut *self.state.borrow_mut());
         let moving = state.times.moving(op.bytes);
+        // What a chip is held for is part of the hold, and uses the channel.
+        if op.is_held {
+            state.use_channel(op.channel, now, moving);
+            return u64::MAX;
+        }
         let is_alone = state.chips[op.chip as usize].is_idle() && state.is_channel_idle(op.channel, now);
         let at_array = match op.kind {
             FlashKind::Read => state.times.sense(op.page),
-            FlashKind::Program => state.times.programming(op.page, op.last_page),
+            FlashKind::Program => state.times.programming(op.page, op.last_page) + state.times.program_waits,
             FlashKind::Erase => state.times.erase,
+            FlashKind::Hold if self.channels_count && !op.holds_channel => op.hold + state.times.hold_waits,
             FlashKind::Hold => op.hold,
         };
         let chip = &mut state.chips[op.chip as usize];
         // What follows another operation has its page moved meanwhile.
-        let takes = if self.flash.sheet.overlaps && !chip.is_idle() { at_array } else { at_array + moving };
+        let is_beside = self.flash.sheet.overlaps && !chip.is_idle();
+        let takes = if is_beside { at_array } else { at_array + moving };
+        // A page waits for what the channel has to move before it.
+        let busy = if self.channels_count && !moving.is_zero() { state.channels[op.channel as usize] } else { 0 };
+        let begins = chip.begins(now);
+        let waits = match op.kind {
+            FlashKind::Read => Span::from_ns(busy.saturating_sub((begins + at_array).ns())),
+            _ if is_beside => Span::from_ns((busy.max(now.ns()) + moving.ns()).saturating_sub(begins.ns())),
+            _ => Span::from_ns(busy.saturating_sub(begins.ns())),
+        };
+        let takes = takes + waits;
         let place = match self.flash.order {
             Order::Fifo => chip.add(now, takes, Span::ZERO, Span::ZERO),
-            Order::ReadsFirst => chip.add_behind(now, Behind { kind: op.kind, array: at_array, moving }),
+            Order::ReadsFirst => {
+                chip.add_behind(now, Behind { kind: op.kind, array: at_array, moving: moving + waits })
+            }
         };
         let on_channel = if op.holds_channel { op.hold } else { moving };
         state.use_channel(op.channel, now, on_channel);
@@ -242,7 +260,14 @@ impl FlashWatch for MittSsd {
         let Some(Operation { op, place, began, is_alone }) = state.operations.remove(Key::from_bits(ticket)) else {
             return;
         };
-        state.chips[op.chip as usize].end(&place, now);
+        let off = state.chips[op.chip as usize].end(&place, now);
+        if let Some(off) = off.filter(|_| self.resamples) {
+            match op.kind {
+                FlashKind::Hold if !op.holds_channel => state.times.hold_waits = averaged(state.times.hold_waits, off),
+                FlashKind::Program => state.times.program_waits = averaged(state.times.program_waits, off),
+                _ => {}
+            }
+        }
         if op.holds_channel {
             // Nothing else has moved meanwhile.
             state.channels[op.channel as usize] = now.ns();

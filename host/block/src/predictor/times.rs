@@ -7,6 +7,8 @@ use nandscape_sim::Span;
 /// seldom in the way does not count, and one odd measurement does not have all reads rejected.
 const PART: u64 = 32;
 const LEAST: u64 = 250;
+/// One measurement of so many makes a mean.
+const OF_MEAN: i64 = 64;
 
 /// See the file.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,13 +25,26 @@ pub struct FlashTimes {
     pub command: Span,
     /// From the completion of a read's last page to that of the read, and from its submission to its first page: controller and link.
     pub overhead: Span,
+    /// By how much longer than said a step of a collection keeps a chip, on average: it waits for the channel with each page.
+    pub hold_waits: Span,
+    /// The same of a program.
+    pub program_waits: Span,
 }
 
 impl FlashTimes {
     /// As the vendor says; of controller and link it says nothing.
     pub fn of(sheet: &FlashSheet) -> FlashTimes {
         let FlashSheet { read, program, erase, transfer, command, .. } = sheet.clone();
-        FlashTimes { read, program, erase, transfer, command, overhead: Span::ZERO }
+        FlashTimes {
+            read,
+            program,
+            erase,
+            transfer,
+            command,
+            overhead: Span::ZERO,
+            hold_waits: Span::ZERO,
+            program_waits: Span::ZERO,
+        }
     }
 
     /// Sensing a page.
@@ -60,6 +75,12 @@ impl FlashTimes {
     }
 }
 
+/// What is known of a wait after one that was some nanoseconds longer than that. Unlike the time of an operation it is a mean: waits add up
+/// before a read, the seldom long ones too.
+pub(super) fn averaged(known: Span, off: i64) -> Span {
+    Span::from_ns(known.ns().saturating_add_signed(off / OF_MEAN))
+}
+
 /// What is known after a measurement.
 pub(super) fn renewed(known: Span, measured: Span) -> Span {
     let most = (known.ns() / PART).max(LEAST);
@@ -79,6 +100,11 @@ mod tests {
         let rare = (0..1_000).fold(known, |known, number| renewed(known, measured(number)));
         assert!(rare < Span::from_us(320), "{rare}");
         assert!(renewed(Span::ZERO, Span::from_ms(40)) < Span::from_us(1), "one odd measurement");
+        let mean = (0..4_000).fold(Span::ZERO, |known, number: u64| {
+            let waited = if number.is_multiple_of(4) { 400_000 } else { 0 };
+            averaged(known, waited - known.ns() as i64)
+        });
+        assert!((90..110).contains(&(mean.ns() / 1_000)), "a quarter of them waits for 400 us: {mean}");
         let us = Span::from_us;
         let times = FlashTimes {
             read: vec![us(40)],
@@ -87,6 +113,8 @@ mod tests {
             transfer: us(4),
             command: us(1),
             overhead: us(5),
+            hold_waits: us(0),
+            program_waits: us(0),
         };
         assert_eq!((times.moving(8_192), times.moving(0)), (us(9), us(0)));
         assert_eq!((times.programming(0, 1), times.programming(7, 7), times.sense(9)), (us(300), us(0), us(0)));

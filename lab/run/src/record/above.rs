@@ -78,7 +78,6 @@ impl Listener for HostRecorder {
     fn ended(&self, event: &Event) {
         let Some(row) = self.rows.of(event) else { return };
         self.drives.ended(event, row, &self.rows);
-        // Without ranges of their own each row is a drive.
-        self.cycle.iter().for_each(|cycle| cycle.ended(event, row));
+        self.cycle.iter().for_each(|cycle| cycle.ended(event, self.rows.all()[row].drive));
     }
 }

@@ -111,14 +111,14 @@ impl Recorder {
         state.pass(ended);
         state.schedule?;
         let share = |busy: u64, time: u64, arrays: f64| (time > 0).then(|| busy as f64 / (time as f64 * arrays));
-        let of_drive = |(busy, arrays): (&Vec<u64>, &f64)| {
-            busy.iter().zip(&state.time).map(|(busy, time)| share(*busy, *time, *arrays)).collect()
+        let of_drive = |(busy, arrays): (&Vec<u64>, f64)| {
+            busy.iter().zip(&state.time).map(|(busy, time)| share(*busy, *time, arrays)).collect()
         };
         Some(Cycle {
             windows: self.windows,
             parts: PARTS,
             positions: self.positions.clone(),
-            busy: state.busy.iter().zip(rows.arrays()).map(of_drive).collect(),
+            busy: state.busy.iter().zip(rows.arrays_of_drives()).map(of_drive).collect(),
             interval_s: state.lengths.width().as_s(),
             length_ms: state.lengths.until(ended).map(|(length, _)| length.0).collect(),
         })

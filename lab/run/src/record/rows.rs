@@ -85,6 +85,16 @@ impl Rows {
         &self.arrays
     }
 
+    /// The same by drive.
+    pub(super) fn arrays_of_drives(&self) -> Vec<f64> {
+        let mut drives = Vec::new();
+        for (row, arrays) in self.rows.iter().zip(&self.arrays) {
+            drives.resize(row.drive + 1, 0.0);
+            drives[row.drive] += arrays;
+        }
+        drives
+    }
+
     /// The row of the plane that an event is of.
     pub(super) fn of(&self, event: &Event) -> Option<usize> {
         self.of_track.get(event.track.index())?.map(|row| row as usize)

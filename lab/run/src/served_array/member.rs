@@ -86,14 +86,18 @@ impl MemberSpec {
 }
 
 impl Under {
-    /// In the place of a drive that could not be reached, and is taken to be like this one.
-    pub(super) fn absent(name: &str, like: &Under) -> Under {
-        let info = match &like.at {
+    /// In the place of a drive that could not be reached, and is taken to be like this.
+    pub(super) fn absent(name: &str, info: DriveInfo) -> Under {
+        Under { name: name.to_owned(), at: Place::Nowhere(info), tail: Rc::default() }
+    }
+
+    /// What the drive is.
+    pub(super) fn info(&self) -> DriveInfo {
+        match &self.at {
             Place::Here(export) => export.info(),
             Place::Elsewhere(far) => far.info(),
             Place::Nowhere(info) => *info,
-        };
-        Under { name: name.to_owned(), at: Place::Nowhere(info), tail: Rc::default() }
+        }
     }
 
     /// Whether it could not be reached when the array was opened.

@@ -101,7 +101,7 @@ impl ArraySpec {
             true => executor.block_on(task).map_err(|stalled| stalled.to_string()),
             false => settle(executor, (&self.name, PATIENCE), &remote, task),
         };
-        let array = array.and_then(|opened| opened).map_err(failed)?;
+        let array = array.and_then(|opened| opened).map_err(|problem| failed(without(&under, problem)))?;
         let offers = Offers {
             compare: array.info().keeps_data,
             deallocate: true,
@@ -134,10 +134,11 @@ impl ArraySpec {
                 Err(problem) => return Err(problem),
             }
         }
+        // Its size is not known: records lie where the smallest drive has its last blocks.
+        let smallest = under.iter().map(Under::info).min_by_key(|info| info.blocks);
         for number in lacking {
-            let like = under.first().ok_or("none of its drives can be reached")?;
-            let absent = Under::absent(self.members[number].name(), like);
-            under.insert(number, absent);
+            let like = smallest.ok_or("none of its drives can be reached")?;
+            under.insert(number, Under::absent(self.members[number].name(), like));
         }
         Ok(under)
     }
@@ -150,5 +151,18 @@ impl ArraySpec {
             model: format!("Nandscape {}", self.shape),
             firmware: env!("CARGO_PKG_VERSION").chars().take(8).collect(),
         }
+    }
+}
+
+/// The problem of an array that is opened without some of its drives.
+fn without(under: &[Under], problem: String) -> String {
+    let absent: Vec<&str> = under.iter().filter(|drive| drive.is_out_of_reach()).map(Under::name).collect();
+    match absent.is_empty() {
+        true => problem,
+        false => format!(
+            "{problem} (opened without {}, out of reach and taken to be as large as the smallest of the others: records are not found if one of them \
+             is smaller. Nothing was changed: bring them back, and open it again)",
+            absent.join(", ")
+        ),
     }
 }

@@ -76,19 +76,15 @@ pub(super) async fn open(
 
 /// A drive of no array would become a spare, and be written over: one that holds data is refused.
 async fn check_used(sim: &Sim, config: &Config, members: &[Member], drives: &[Known]) -> Result<(), String> {
-    let mut strangers = Vec::new();
-    for (member, drive) in members.iter().zip(drives).filter(|(_, drive)| drive.holds_data) {
-        if !Array::has_records(sim, config, std::slice::from_ref(member)).await {
-            strangers.push(drive.name.as_str());
-        }
-    }
-    // With none at all the array says that there is none.
-    if strangers.is_empty() || strangers.len() == drives.len() {
+    let strangers = Array::strangers(sim, config, members).await;
+    let used = strangers.iter().map(|number| &drives[*number]).filter(|drive| drive.holds_data);
+    let names: Vec<&str> = used.map(|drive| drive.name.as_str()).collect();
+    if names.is_empty() {
         return Ok(());
     }
     Err(format!(
         "drive {} holds data of no array, which a rebuild would write over; an empty drive is valid, such as one in a file that does not exist",
-        strangers.join(", ")
+        names.join(", ")
     ))
 }
 
