@@ -15,6 +15,8 @@ pub struct RainStats {
     pub overloads: u64,
     /// Writes that found the write buffer full.
     pub foreground_flushes: u64,
+    /// Stripes whose pages left the write buffer before the last, which a collection held up.
+    pub held_stripes: u64,
     /// Stripes that wear levelling has moved.
     pub moved_stripes: u64,
     /// Pages that scrubbing has read.
@@ -23,7 +25,7 @@ pub struct RainStats {
 
 impl RainStats {
     /// All of them, with the names of the figures.
-    pub fn by_name(&self) -> [(&'static str, u64); 8] {
+    pub fn by_name(&self) -> [(&'static str, u64); 9] {
         [
             ("parity_units", self.parity_units),
             ("repaired_units", self.repaired_units),
@@ -31,6 +33,7 @@ impl RainStats {
             ("extra_reads", self.extra_reads),
             ("overloads", self.overloads),
             ("foreground_flushes", self.foreground_flushes),
+            ("held_stripes", self.held_stripes),
             ("moved_stripes", self.moved_stripes),
             ("scrubbed_pages", self.scrubbed_pages),
         ]
@@ -44,6 +47,7 @@ impl RainStats {
             extra_reads: of(self.extra_reads, other.extra_reads),
             overloads: of(self.overloads, other.overloads),
             foreground_flushes: of(self.foreground_flushes, other.foreground_flushes),
+            held_stripes: of(self.held_stripes, other.held_stripes),
             moved_stripes: of(self.moved_stripes, other.moved_stripes),
             scrubbed_pages: of(self.scrubbed_pages, other.scrubbed_pages),
         }

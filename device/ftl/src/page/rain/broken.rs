@@ -29,6 +29,10 @@ impl State {
         rain.waited_for.clear();
         let jobs = std::mem::take(&mut rain.jobs);
         for job in jobs.values() {
+            if job.is_early.get() {
+                self.go_on_with_held(job);
+                continue;
+            }
             job.is_given_up.set(true);
             for page in job.members.borrow().iter().filter_map(|member| member.page) {
                 self.page_programmed(page);

@@ -29,10 +29,15 @@ impl State {
         let place = rain.layout.place(stripe);
         let mut sum = Vec::new();
         let mut is_known = self.keeps_data;
+        let held = self.held_member(stripe);
         for member in 0..rain.layout.width() {
             let Some(lpn) = rain.layout.unit(stripe, member) else { continue };
             let plane = rain.layout.plane_at(place, member);
             is_known &= !self.collectors.is_out_of_use(plane);
+            if let Some((_, data)) = held.as_ref().filter(|(number, _)| *number == member) {
+                data.iter().for_each(|data| parity::add(&mut sum, data));
+                continue;
+            }
             let Location::Flash(unit) = self.flash_copy(lpn) else { continue };
             let page = self.geometry.page_of(unit);
             if self.geometry.plane_of(self.geometry.block_of(page)) != plane {

@@ -44,19 +44,14 @@ impl State {
         self.rain().wait_for(plane, again);
     }
 
-    /// The map has the pages of a stripe that has been written. Returns those who waited for its slots.
-    fn map_stripe(&mut self, job: &Job) -> Vec<Rc<Settling>> {
+    /// The map has the pages of a stripe that has been written. Returns the number of slots that this frees, and those who waited for them.
+    fn map_stripe(&mut self, job: &Job) -> (usize, Vec<Rc<Settling>>) {
         let mut watchers = Vec::new();
         self.lose_members(job, job.lost.get());
-        for member in job.members.borrow().iter() {
-            let copy = member.page.map_or(Location::Unmapped, |page| Location::Flash(self.geometry.unit_at(page, 0)));
-            self.set_member(member, copy);
-            if let Some(page) = member.page {
-                self.page_programmed(page);
-            }
-            if let Some(slot) = member.slot {
-                watchers.extend(self.buffer.remove(slot));
-            }
+        let mut freed = 0;
+        for member in job.members.borrow_mut().iter_mut().filter(|member| !member.is_mapped) {
+            watchers.extend(self.map_member(member));
+            freed += usize::from(member.slot.is_some());
         }
         let is_moving = job.is_moving();
         self.counters.rain.moved_stripes += u64::from(is_moving);
@@ -67,7 +62,18 @@ impl State {
         }
         jobs.remove(&job.stripe);
         dirty.end(layout, job.stripe, job.from.group);
-        watchers
+        (freed, watchers)
+    }
+
+    /// The map has the page of a member. Returns those who waited for its slot, which is free.
+    pub(super) fn map_member(&mut self, member: &mut Member) -> Vec<Rc<Settling>> {
+        member.is_mapped = true;
+        let copy = member.page.map_or(Location::Unmapped, |page| Location::Flash(self.geometry.unit_at(page, 0)));
+        self.set_member(member, copy);
+        if let Some(page) = member.page {
+            self.page_programmed(page);
+        }
+        member.slot.map_or_else(Vec::new, |slot| self.buffer.remove(slot).into_iter().collect())
     }
 
     /// The copy on flash of a member is another one.
@@ -120,11 +126,11 @@ impl PageFtl {
     /// All members of a stripe are on flash.
     pub(super) fn commit_stripe(&self, job: &Rc<Job>, program: Option<(&Totals, &Breakdown)>) {
         let mut state = self.state.borrow_mut();
-        let watchers = state.map_stripe(job);
+        let (freed, watchers) = state.map_stripe(job);
         let is_awaited = state.pace.is_suspended;
         drop(state);
         watchers.iter().for_each(|settling| settling.one_settled(program));
-        self.free_slots.give(job.slots.len());
+        self.free_slots.give(freed);
         self.stripe_ended.notify();
         if is_awaited {
             self.came_to_rest.notify();

@@ -100,6 +100,7 @@ impl State {
             members: RefCell::default(),
             left: Cell::new(0),
             lost: Cell::new(0),
+            is_early: Cell::new(false),
             is_given_up: Cell::new(false),
         });
         self.rain().jobs.insert(stripe, job.clone());

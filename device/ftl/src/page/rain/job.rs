@@ -24,6 +24,8 @@ pub(crate) struct Job {
     pub(super) left: Cell<u32>,
     /// Members that could be neither read nor found, a bit each.
     pub(super) lost: Cell<u32>,
+    /// All members but one are on flash and in the map, and have left the buffer: see `early`.
+    pub(super) is_early: Cell<bool>,
     /// Power was cut: the slots are back in line.
     pub(super) is_given_up: Cell<bool>,
 }
@@ -38,6 +40,8 @@ pub(super) struct Member {
     pub(super) data: Option<Rc<[u8]>>,
     /// Where it has been programmed.
     pub(super) page: Option<PageId>,
+    /// Whether the map has it.
+    pub(super) is_mapped: bool,
 }
 
 impl Job {

@@ -11,6 +11,7 @@
 //! | `renew` | what a stripe holds from then on |
 //! | `program` | the programs of its pages |
 //! | `commit` | a stripe has been written |
+//! | `early` | pages leave the buffer before the last of their stripe |
 //! | `broken` | power was cut, or planes are out of use |
 //! | `extra` | pages that are read side by side |
 //! | `rebuild` | units that are found from the others of their stripe |
@@ -26,7 +27,8 @@
 //! A unit that is mapped to no page counts as zeros in the parity. The copies on flash of the members of a stripe always agree
 //! with its parity: new pages of a stripe and its parity are programmed side by side, and the map changes for all of them at once
 //! when the last has ended. Data of the write buffer has no part in it. So any member can be found from the others at any time, and
-//! after a power cut.
+//! after a power cut. Where a collection holds up the last one, it is held in the buffer, which survives power cuts, and counts as a
+//! member from there.
 //!
 //! A plane that is out of use is not read any more. What lay there is found from the others, and what is written for it is in the
 //! parity alone.
@@ -38,6 +40,7 @@ mod check;
 mod commit;
 mod deallocate;
 pub(crate) mod dirty;
+mod early;
 mod extra;
 mod flush;
 mod image;
@@ -177,6 +180,10 @@ struct Snapshot {
     zeros: u32,
     /// Members whose plane is out of use and that are not zeros.
     absent: u32,
+    /// The member that is held in the buffer, while the others are on flash already: a bit, or none.
+    held: u32,
+    /// What it holds, where the drive keeps data.
+    held_data: Option<Rc<[u8]>>,
     /// All members.
     all: u32,
 }
@@ -219,14 +226,20 @@ impl State {
         let is_empty = self.is_empty_stripe(stripe);
         let layout = &self.rain.as_deref().expect("a drive with stripes").layout;
         let place = layout.place(stripe);
+        let held = self.held_member(stripe);
         let members: SmallVec<[Option<(Lpn, PlaneId)>; 8]> = (0..layout.width())
             .map(|member| Some((layout.unit(stripe, member)?, layout.plane_at(place, member))))
             .collect();
         for (member, unit) in members.into_iter().enumerate() {
             let bit = 1 << member;
+            snapshot.all |= bit;
+            if let Some((_, data)) = held.as_ref().filter(|(number, _)| *number as usize == member) {
+                snapshot.units.push(None);
+                (snapshot.held, snapshot.held_data) = (bit, data.clone());
+                continue;
+            }
             let copy = unit.map_or(Location::Unmapped, |(lpn, _)| self.flash_copy(lpn));
             let is_out = unit.is_some_and(|(_, plane)| self.collectors.is_out_of_use(plane));
-            snapshot.all |= bit;
             snapshot.units.push(if let Location::Flash(unit) = copy { Some(unit) } else { None });
             match copy {
                 _ if is_out && !is_empty => snapshot.absent |= bit,

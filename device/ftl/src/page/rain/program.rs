@@ -102,8 +102,9 @@ impl PageFtl {
         if is_awaited {
             self.came_to_rest.notify();
         }
-        if let Some(job) = done {
-            self.commit_stripe(&job, Some((&issued, &breakdown)));
+        match &done {
+            Some(job) => self.commit_stripe(job, Some((&issued, &breakdown))),
+            None => self.leave_early(program, (&issued, &breakdown)),
         }
         self.pump();
     }

@@ -16,7 +16,7 @@ pub(super) struct Rebuild {
     pub(super) snapshot: Snapshot,
     /// The member that is found.
     pub(super) member: u32,
-    /// The others that are on flash, a bit each.
+    /// The others that are on flash, or held in the buffer, a bit each.
     pub(super) others: u32,
 }
 
@@ -61,7 +61,7 @@ impl PageFtl {
         let geometry = self.media.geometry();
         let page = |member: u32| rebuild.snapshot.units[member as usize].map(|unit| geometry.page_of(unit));
         let pages = members_of(rebuild.others & !except).filter_map(|member| Some((member, page(member)?)));
-        let read = rebuild.others & !except;
+        let read = rebuild.others & !except & !rebuild.snapshot.held;
         if read == 0 {
             return Ok(());
         }
@@ -80,6 +80,9 @@ impl PageFtl {
     /// The parity of some members.
     pub(super) fn sum(&self, snapshot: &Snapshot, members: u32) -> Vec<u8> {
         let mut sum = vec![0; self.media.geometry().unit_size() as usize];
+        if let Some(data) = snapshot.held_data.as_deref().filter(|_| members & snapshot.held != 0) {
+            parity::add(&mut sum, data);
+        }
         for unit in members_of(members).filter_map(|member| snapshot.units[member as usize]) {
             if let Some(data) = self.media.data(unit) {
                 parity::add(&mut sum, &data);

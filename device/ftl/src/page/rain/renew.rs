@@ -100,7 +100,14 @@ impl PageFtl {
         let layout: &Layout = &rain.layout;
         let unit = |number: u32| layout.unit(job.stripe, number);
         let of_slot = |(number, slot): &(u32, SlotId)| {
-            Some(Member { number: *number, lpn: unit(*number)?, slot: Some(*slot), data: None, page: None })
+            Some(Member {
+                number: *number,
+                lpn: unit(*number)?,
+                slot: Some(*slot),
+                data: None,
+                page: None,
+                is_mapped: false,
+            })
         };
         let written = job.slots.iter().fold(0, |mask, (member, _)| mask | 1 << member);
         let parity = layout.parity();
@@ -109,9 +116,16 @@ impl PageFtl {
         let mut members: SmallVec<[Member; 8]> = job.slots.iter().filter_map(of_slot).collect();
         members.extend(members_of(moved).filter_map(|number| {
             let data = if self.media.keeps_data() { self.old_data(old, number) } else { None };
-            Some(Member { number, lpn: unit(number)?, slot: None, data, page: None })
+            Some(Member { number, lpn: unit(number)?, slot: None, data, page: None, is_mapped: false })
         }));
-        members.extend(unit(parity).map(|lpn| Member { number: parity, lpn, slot: None, data: sum, page: None }));
+        members.extend(unit(parity).map(|lpn| Member {
+            number: parity,
+            lpn,
+            slot: None,
+            data: sum,
+            page: None,
+            is_mapped: false,
+        }));
         members
     }
 

@@ -24,4 +24,9 @@ pub trait FlushPolicy {
     fn reads_around(&self) -> bool {
         false
     }
+
+    /// Whether pages that are on flash leave the buffer before the last page of their stripe, if a collection holds that one up.
+    fn frees_pages(&self) -> bool {
+        false
+    }
 }

@@ -1,0 +1,88 @@
+//! Pages that are on flash leave the write buffer before the last page of their stripe (Li 3.3.5): a collection holds that one up, and it
+//! is held in the buffer until its plane is free. So each collection keeps one page of a stripe from leaving, not all of them.
+//!
+//! The parity on flash is that of the held page, not of the old copy in its plane. So the stripe stays a job, a member that is held counts from the
+//! buffer where others are found, and a job of this kind goes on after a power cut: drives with stripes have
+//! capacitors (`buffer.mode`).
+//!
+//! Left out: stripes that move, that have lost members, or whose group lacks a plane; more than one held page.
+
+use std::rc::Rc;
+
+use nandscape_device_media::PlaneId;
+use nandscape_drive::Breakdown;
+use nandscape_sim::account::Totals;
+
+use super::super::PageFtl;
+use super::super::state::State;
+use super::job::{Job, Pending, Program};
+use crate::ftl::Settling;
+
+impl State {
+    /// The member of a stripe that is held in the buffer while the others are on flash, and what it holds.
+    pub(super) fn held_member(&self, stripe: u32) -> Option<(u32, Option<Rc<[u8]>>)> {
+        let job = self.rain.as_deref()?.jobs.get(&stripe).filter(|job| job.is_early.get())?;
+        let members = job.members.borrow();
+        let member = members.iter().find(|member| !member.is_mapped)?;
+        let data = member.slot.map_or_else(|| member.data.clone(), |slot| self.buffer.share_data(slot));
+        Some((member.number, data))
+    }
+
+    /// The plane of the one member that is not on flash, if the others may leave the buffer before it.
+    fn is_held_up(&self, job: &Rc<Job>) -> bool {
+        let Some(rain) = self.rain.as_deref() else { return false };
+        let is_plain = job.left.get() == 1 && !job.is_moving() && job.lost.get() == 0;
+        if !is_plain || job.is_early.get() || job.is_given_up.get() {
+            return false;
+        }
+        if !rain.policy.frees_pages() {
+            return false;
+        }
+        let members = job.members.borrow();
+        let Some(index) = members.iter().position(|member| member.page.is_none()) else { return false };
+        let plane = rain.layout.plane_at(job.to, members[index].number);
+        let is_it =
+            |pending: &Pending| matches!(pending, Pending::Member(of, at) if Rc::ptr_eq(of, job) && *at == index);
+        let (group, _) = rain.layout.group_of(plane);
+        let lacks_planes = rain.layout.planes(group).any(|plane: PlaneId| self.collectors.is_out_of_use(plane));
+        !lacks_planes && self.collectors.is_running(plane) && rain.waiting[plane.0 as usize].iter().any(is_it)
+    }
+
+    /// The map has all members but the one that is held up. Returns the number of slots that this frees, and those who waited for them.
+    fn map_early(&mut self, job: &Rc<Job>) -> (usize, Vec<Rc<Settling>>) {
+        job.is_early.set(true);
+        let (mut freed, mut watchers) = (0, Vec::new());
+        for member in job.members.borrow_mut().iter_mut().filter(|member| member.page.is_some()) {
+            watchers.extend(self.map_member(member));
+            freed += usize::from(member.slot.is_some());
+        }
+        self.counters.rain.held_stripes += 1;
+        (freed, watchers)
+    }
+
+    /// Power has returned: the held member waits for its plane again.
+    pub(super) fn go_on_with_held(&mut self, job: &Rc<Job>) {
+        let rain = self.rain();
+        let members = job.members.borrow();
+        for (index, member) in members.iter().enumerate().filter(|(_, member)| !member.is_mapped) {
+            let plane = rain.layout.plane_at(job.to, member.number);
+            rain.wait_for(plane, Pending::Member(job.clone(), index));
+        }
+        rain.jobs.insert(job.stripe, job.clone());
+    }
+}
+
+impl PageFtl {
+    /// A page has been programmed: what is on flash of its stripe leaves the buffer if a collection holds up the rest.
+    pub(super) fn leave_early(&self, program: &Program, spent: (&Totals, &Breakdown)) {
+        let Pending::Member(job, _) = &program.what else { return };
+        let mut state = self.state.borrow_mut();
+        if !state.is_held_up(job) {
+            return;
+        }
+        let (freed, watchers) = state.map_early(job);
+        drop(state);
+        watchers.iter().for_each(|settling| settling.one_settled(Some(spent)));
+        self.free_slots.give(freed);
+    }
+}
