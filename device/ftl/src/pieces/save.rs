@@ -1,0 +1,37 @@
+//! Checkpoints: the table goes to free frames, and then the root names it. Both are in the order of the FTL's transactions, so that a
+//! root that is there has its checkpoint.
+
+use super::checkpoint::ROOT;
+use super::{PieceError, Turn};
+use crate::ftl::{Ftl, Milestone};
+
+use super::area::Stream;
+
+/// Frames of a checkpoint that are written at once.
+const TOGETHER: usize = 8;
+
+impl<F: Ftl> Turn<'_, F> {
+    /// Takes a checkpoint.
+    pub(super) async fn save(&mut self, watch: Option<Milestone>) -> Result<(), PieceError> {
+        let store = self.store;
+        let (root, frames, data) = store.with(|state| state.plan_checkpoint()).ok_or(PieceError::Full)?;
+        self.is_writing = true;
+        let size = store.area.frame_bytes() as usize;
+        for (some, data) in frames.chunks(TOGETHER).zip(data.chunks(TOGETHER)) {
+            let mut bytes = Vec::with_capacity(some.len() * size);
+            for (number, frame) in data.iter().enumerate() {
+                bytes.resize(number * size, 0);
+                bytes.extend_from_slice(frame);
+            }
+            store.write(&Stream::of(some, &store.area).extents(&store.area), bytes, None).await?;
+        }
+        store.write(&[store.area.extent(ROOT, 1)], root.encode(&store.area), watch).await?;
+        self.is_writing = false;
+        store.with(|state| state.checkpointed(&root, frames));
+        store.count(|counts| {
+            counts.checkpoints += 1;
+            counts.checkpoint_bytes += root.bytes;
+        });
+        Ok(())
+    }
+}
