@@ -10,8 +10,7 @@
 //! without.
 //!
 //! [`BATCHED_READ`](crate::vendor::BATCHED_READ): CDW10 15:0 is the number of pages, counted from zero, and CDW11 15:0 the length of the
-//! data in 4 KiB, counted from zero, at least [`LEAST_BATCH`]. The host brings [`LIST`] bytes with the LPIDs, 8 bytes
-//! each. The controller returns as many, in which the place of each LPID has a [`Place`]. Behind them are the pages, one after the other:
+//! data in 4 KiB, counted from zero, at least [`LEAST_BATCH`]. The host brings [`LIST`] bytes with the LPIDs, 8 bytes each. The controller returns as many, in which the place of each LPID has a [`Place`]. Behind them are the pages, one after the other:
 //! of each the lengths of its pieces, 4 bytes each, and the pieces, the base first. A page for which there is no room is left out, and
 //! its place says so.
 
@@ -28,8 +27,8 @@ pub const MOST_ENTRIES: usize = 4_096;
 pub const MOST_PIECES: usize = 32;
 /// Bytes of a page at the most, all pieces together.
 pub const MOST_PAGE_BYTES: usize = 64 << 10;
-/// Bytes of the data of a batched read at the least: the first page has room.
-pub const LEAST_BATCH: usize = LIST + MOST_PAGE_BYTES + PAGE;
+/// Bytes of the data of a batched read at the least.
+pub const LEAST_BATCH: usize = LIST + PAGE;
 /// CDW12 of Format NVM: the namespace has pages of this form.
 pub const FORMAT_PIECES: u32 = 1;
 /// Of [`Entry::kind_bytes`]: the piece is a delta.

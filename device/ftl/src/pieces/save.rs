@@ -14,6 +14,7 @@ impl<F: Ftl> Turn<'_, F> {
     /// Takes a checkpoint.
     pub(super) async fn save(&mut self, watch: Option<Milestone>) -> Result<(), PieceError> {
         let store = self.store;
+        debug_assert_eq!(store.check(), Ok(()));
         let (root, frames, data) = store.with(|state| state.plan_checkpoint()).ok_or(PieceError::Full)?;
         self.is_writing = true;
         let size = store.area.frame_bytes() as usize;

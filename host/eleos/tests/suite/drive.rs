@@ -28,18 +28,18 @@ const SMALL: [&str; 9] = [
 /// Pages of such a drive that are used: half of them, so that they are written again and again.
 const PAGES: u64 = 1_024;
 
-fn number(name: &str) -> u64 {
+pub(crate) fn number(name: &str) -> u64 {
     std::env::var(name).map_or(1, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-struct Rig {
-    ssd: Rc<Ssd>,
-    drive: Rc<QueueDrive>,
-    issuer: Issuer,
+pub(crate) struct Rig {
+    pub(crate) ssd: Rc<Ssd>,
+    pub(crate) drive: Rc<QueueDrive>,
+    pub(crate) issuer: Issuer,
 }
 
 impl Rig {
-    fn new(sim: &Sim, changes: &[&str]) -> Rig {
+    pub(crate) fn new(sim: &Sim, changes: &[&str]) -> Rig {
         let mut profile = Profile::load("default").expect("a built-in profile");
         SMALL.iter().chain(changes).for_each(|change| profile.set(change).expect("a valid change"));
         let resolved = profile.resolve().expect("valid");
@@ -48,7 +48,7 @@ impl Rig {
         Rig { ssd, drive, issuer: Issuer::new(sim) }
     }
 
-    async fn limits(&self, sim: &Sim) -> Option<Limits> {
+    pub(crate) async fn limits(&self, sim: &Sim) -> Option<Limits> {
         let admin = QueueDrive::new(sim, self.ssd.controller(), QueueId::ADMIN, 32).expect("an admin queue");
         Limits::ask(&self.issuer, &*admin, &self.drive.info()).await.expect("it answers")
     }

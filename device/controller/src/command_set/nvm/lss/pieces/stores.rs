@@ -83,10 +83,4 @@ impl<F: Ftl> Nvm<F> {
             ..Report::new()
         })
     }
-
-    /// Checks the stores.
-    pub(in crate::command_set::nvm) fn check_stores(&self) -> Result<(), String> {
-        let stores = self.stores.by_nsid.borrow();
-        stores.values().filter(|(store, _)| !store.is_stale()).try_for_each(|(store, _)| store.check())
-    }
 }
