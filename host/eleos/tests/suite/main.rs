@@ -5,6 +5,7 @@
 mod chains;
 mod common;
 mod drive;
+mod in_file;
 #[cfg(target_os = "linux")]
 mod over_tcp;
 #[cfg(target_os = "linux")]
