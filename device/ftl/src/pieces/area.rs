@@ -45,6 +45,12 @@ impl Area {
         self.runs.binary_search_by_key(&frame, |(first, _)| *first).is_err()
     }
 
+    /// The sectors of all frames.
+    pub(super) fn extents(&self) -> impl Iterator<Item = Extent> {
+        let ends = self.runs.iter().skip(1).map(|(first, _)| *first).chain([self.frames]);
+        self.runs.iter().zip(ends).map(|((first, _), end)| self.extent(*first, end - first))
+    }
+
     /// The sectors of `count` frames that follow each other without a gap.
     pub fn extent(&self, frame: u32, count: u32) -> Extent {
         let (first, sector) = self.runs[self.runs.partition_point(|(first, _)| *first <= frame) - 1];
@@ -156,6 +162,8 @@ mod tests {
         assert_eq!((area.frames(), area.frame_bytes()), (5, 4_096));
         assert_eq!(area.extent(1, 2), Extent { start: 16, sectors: 16 });
         assert_eq!(area.extent(3, 1), Extent { start: 64, sectors: 8 });
+        let all: Vec<Extent> = area.extents().collect();
+        assert_eq!(all, [Extent { start: 8, sectors: 24 }, Extent { start: 64, sectors: 16 }]);
         assert!(area.is_joined(1) && !area.is_joined(3) && area.is_joined(4));
         let place = Place { frame: 1, offset: 1_000, bytes: 100 };
         assert_eq!(area.cover(place), (Extent { start: 17, sectors: 2 }, 488));

@@ -4,7 +4,7 @@
 //! frame in which the next pack begins (15:12) and that pack's number (23:16), the first frame of the checkpoint (27:24), a CRC-32 of
 //! it (31:28) and its bytes (39:32). A frame of the checkpoint begins with the next one (4). The checkpoint has for each page its
 //! number (8) and its pieces (1), of each piece its bytes (4) and its places (2), and of each place its frame, offset and bytes (4
-//! each). A frame of zeros is the root of a namespace that was never written.
+//! each). A frame of zeros says that nothing was written since the format.
 
 use super::area::{Area, Place};
 use super::pack::{u32_at, u64_at};
@@ -32,7 +32,7 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// That of a namespace that was never written.
+    /// The first one of a namespace.
     pub(super) const NEW: Root = Root { next: FIRST, sequence: 1, first: 0, sum: 0, bytes: 0 };
 
     pub(super) fn encode(&self, area: &Area) -> Vec<u8> {
@@ -50,11 +50,13 @@ impl Root {
         bytes
     }
 
+    /// Whether nothing was written since the format.
+    pub(super) fn is_new(frame: &[u8]) -> bool {
+        frame.iter().all(|byte| *byte == 0)
+    }
+
     /// The root in the first frame; `None` if that is damaged.
     pub(super) fn decode(frame: &[u8], area: &Area) -> Option<Root> {
-        if frame.iter().all(|byte| *byte == 0) {
-            return Some(Root::NEW);
-        }
         let body = frame.get(8..ROOT_BYTES)?;
         let is_one = frame[..4] == MAGIC && u32_at(frame, 4)? == crc32fast::hash(body);
         let root = Root {
@@ -136,7 +138,9 @@ mod tests {
         let mut frame = root.encode(&area());
         frame.resize(4_096, 0);
         assert_eq!(Root::decode(&frame, &area()), Some(root));
-        assert_eq!(Root::decode(&[0; 4_096], &area()), Some(Root::NEW));
+        assert_eq!(Root::decode(&Root::NEW.encode(&area()), &area()), Some(Root::NEW));
+        assert_eq!(Root::decode(&[0; 4_096], &area()), None);
+        assert!(Root::is_new(&[0; 4_096]) && !Root::is_new(&frame));
         for at in 0..ROOT_BYTES {
             let mut torn = frame.clone();
             torn[at] ^= 0x40;

@@ -8,7 +8,8 @@
 //! **Durability.** The head of a pack says which pieces it has: heads are the redo log of the table, and commit with their data. Each
 //! names the frame where the next one begins. A checkpoint of the table goes to free frames, and then the root, the first frame,
 //! changes to name it. The order of the FTL's transactions is all that this relies on: after a power cut the first so many packs are
-//! there. Opening reads the root, the checkpoint and the heads since.
+//! there. Opening reads the root, the checkpoint and the heads since. The first buffer after a format writes a root before it: a format
+//! that power was cut during may have left heads.
 //!
 //! | file | what |
 //! |---|---|
@@ -115,6 +116,8 @@ pub struct PieceStore<F: Ftl> {
     /// A write has an end that is not known.
     is_broken: Cell<bool>,
     turns: Credits,
+    /// The namespace was never written since it was formatted.
+    is_new: Cell<bool>,
     state: RefCell<Option<State>>,
     counts: Rc<Cell<Counts>>,
 }
@@ -171,6 +174,7 @@ impl<F: Ftl> PieceStore<F> {
             cuts: media.power_cuts(),
             is_broken: Cell::new(false),
             turns: Credits::new(sim, 1, cause::HOST_WRITE),
+            is_new: Cell::new(false),
             state: RefCell::new(None),
             counts,
         }

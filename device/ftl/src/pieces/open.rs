@@ -10,6 +10,12 @@ impl<F: Ftl> PieceStore<F> {
     /// The state that the flash has.
     pub(super) async fn open(&self) -> Result<State, PieceError> {
         let first = self.read_frame(ROOT).await?;
+        if Root::is_new(&first) {
+            self.is_new.set(true);
+            let mut state = State::new(&self.area);
+            state.begin_at(&Root::NEW, Vec::new());
+            return Ok(state);
+        }
         let root = Root::decode(&first, &self.area).ok_or(PieceError::Corrupt)?;
         let (frames, bytes) = self.read_checkpoint(&root).await?;
         let mut state = State::new(&self.area);

@@ -1,9 +1,12 @@
-//! Checkpoints: the table goes to free frames, and then the root names it. Both are in the order of the FTL's transactions, so that a
+//! The first root, and checkpoints: the table goes to free frames, and then the root names it. Both are in the order of the FTL's transactions, so that a
 //! root that is there has its checkpoint.
 
-use super::checkpoint::ROOT;
+use nandscape_device_media::MediaError;
+use nandscape_drive::Breakdown;
+
+use super::checkpoint::{ROOT, Root};
 use super::{PieceError, Turn};
-use crate::ftl::{Ftl, Milestone};
+use crate::ftl::{Ftl, Milestone, Refusal};
 
 use super::area::Stream;
 
@@ -11,6 +14,25 @@ use super::area::Stream;
 const TOGETHER: usize = 8;
 
 impl<F: Ftl> Turn<'_, F> {
+    /// Begins the log of a namespace that was never written. A format may have been interrupted: what it has left must not be taken for
+    /// packs of this log.
+    pub(super) async fn begin(&mut self, watch: Option<Milestone>) -> Result<(), PieceError> {
+        let store = self.store;
+        self.is_writing = true;
+        for extent in store.area.extents() {
+            let ended = store.ftl.deallocate(extent, &mut Breakdown::new()).await;
+            ended.map_err(|error| match error {
+                MediaError::PowerLost => PieceError::Stale,
+                _ => PieceError::Refused(Refusal::ReadOnly),
+            })?;
+        }
+        store.ftl.settle_deallocations().await;
+        store.write(&[store.area.extent(ROOT, 1)], Root::NEW.encode(&store.area), watch).await?;
+        self.is_writing = false;
+        store.is_new.set(false);
+        Ok(())
+    }
+
     /// Takes a checkpoint.
     pub(super) async fn save(&mut self, watch: Option<Milestone>) -> Result<(), PieceError> {
         let store = self.store;

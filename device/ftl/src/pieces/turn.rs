@@ -72,6 +72,9 @@ impl<F: Ftl> Turn<'_, F> {
     /// # Errors
     /// That there is no room, or what failed meanwhile.
     pub async fn make_room(&mut self, changes: &[Change], watch: Option<Milestone>) -> Result<(), PieceError> {
+        if self.store.is_new.get() {
+            self.begin(watch).await?;
+        }
         let data = changes.iter().map(|change| u64::from(change.bytes)).sum();
         for rounds in 0..self.store.area.frames() {
             match self.store.with(|state| state.step(changes.len(), data, rounds)) {
