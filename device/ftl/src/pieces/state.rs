@@ -113,7 +113,7 @@ impl State {
         let mut all: BTreeSet<u32> = pack.stream.frames().skip(1).collect();
         let count = pack.stream.frames().count();
         let is_new = all.insert(pack.next) && all.len() == count && !all.contains(&self.next);
-        if !is_new || all.iter().any(|frame| *frame <= ROOT || *frame >= self.area.frames()) {
+        if !is_new || all.iter().any(|frame| *frame == ROOT || *frame >= self.area.frames()) {
             return false;
         }
         all.iter().for_each(|frame| self.frames.hold(self.frames.whole(*frame)));

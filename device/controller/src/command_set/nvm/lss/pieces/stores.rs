@@ -17,9 +17,12 @@ const _: () = assert!(
         && MOST_PAGE_BYTES == nandscape_device_ftl::pieces::MOST_PAGE_BYTES as usize
 );
 
+/// A store, and what it and those before it have done.
+type Store<F> = (Rc<PieceStore<F>>, Rc<Cell<Counts>>);
+
 /// Stores by the number of their namespace.
 pub(in crate::command_set::nvm) struct Stores<F: Ftl> {
-    by_nsid: RefCell<BTreeMap<u32, (Rc<PieceStore<F>>, Rc<Cell<Counts>>)>>,
+    by_nsid: RefCell<BTreeMap<u32, Store<F>>>,
 }
 
 impl<F: Ftl> Default for Stores<F> {
