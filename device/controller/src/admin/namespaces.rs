@@ -210,8 +210,7 @@ impl<C: CommandSet> NvmeController<C> {
                 if has_pieces && !self.subsystem.namespaces.get(*nsid).is_some_and(|of| can_have(&of)) {
                     return Err(Refusal::field(12, 0));
                 }
-                if self.subsystem.namespaces.get(*nsid).is_some_and(|before| before.format.blocks() != format.blocks())
-                {
+                if self.subsystem.namespaces.get(*nsid).is_some_and(|before| before.format != format) {
                     self.check_unused_in_process(*nsid)?;
                 }
             }

@@ -113,11 +113,6 @@ impl Format {
         Ok(Format { index, is_extended, protection, has_pieces: false })
     }
 
-    /// The same of a namespace without pieces: what a host sees of its blocks.
-    pub(crate) fn blocks(&self) -> Format {
-        Format { has_pieces: false, ..*self }
-    }
-
     pub(crate) fn lba(&self) -> LbaFormat {
         LBA_FORMATS[usize::from(self.index)]
     }

@@ -38,6 +38,8 @@ mod pack;
 mod save;
 mod state;
 mod table;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 use std::cell::{Cell, RefCell};

@@ -45,8 +45,7 @@ fn area<F: Ftl>(ftl: &F, namespace: &Namespace) -> Area {
 impl<F: Ftl> Nvm<F> {
     /// What a namespace would have room for; `None` where it cannot have such pages.
     pub(in crate::command_set::nvm) fn piece_limits(&self, namespace: &Namespace) -> Option<Limits> {
-        let is_fit = self.media.keeps_data() && namespace.format.lba().metadata == 0;
-        Limits::of(&area(&*self.ftl, namespace), &*self.ftl).filter(|_| is_fit)
+        Limits::of(&area(&*self.ftl, namespace), &*self.ftl).filter(|_| self.media.keeps_data())
     }
 
     /// The store of a namespace, a new one in the place of one that is stale.
