@@ -7,7 +7,7 @@ use nandscape_sim::{Rng, Seed};
 
 use super::area::{Area, Place};
 use super::checkpoint::{self, Root};
-use super::pack::{Entry, Kind, Pack};
+use super::pack::{Entry, Kind, Pack, u32_at};
 use super::state::{State, Step};
 use crate::address::{Extent, UnitSize};
 
@@ -19,9 +19,7 @@ struct Rig {
     state: State,
     flash: Vec<u8>,
     map: BTreeMap<u64, Vec<Vec<u8>>>,
-    /// The last checkpoint, and the heads since.
-    saved: (Root, Vec<u32>, Vec<u8>),
-    heads: Vec<(u32, Vec<u8>)>,
+    root: Root,
     cleaned: u32,
     checkpoints: u32,
 }
@@ -34,8 +32,7 @@ impl Rig {
         let mut state = State::new(&area);
         state.begin_at(&Root::NEW, Vec::new());
         let flash = vec![0; area.frames() as usize * SIZE];
-        let saved = (Root::NEW, Vec::new(), Vec::new());
-        Rig { area, state, flash, map: BTreeMap::new(), saved, heads: Vec::new(), cleaned: 0, checkpoints: 0 }
+        Rig { area, state, flash, map: BTreeMap::new(), root: Root::NEW, cleaned: 0, checkpoints: 0 }
     }
 
     fn at(place: &Place) -> std::ops::Range<usize> {
@@ -56,7 +53,6 @@ impl Rig {
             self.flash[Rig::at(&place)].copy_from_slice(now);
             left = rest;
         }
-        self.heads.push((pack.stream.runs[0].0, pack.encode()));
         assert!(self.state.apply(pack), "it fits");
     }
 
@@ -82,10 +78,11 @@ impl Rig {
 
     fn save(&mut self) {
         let (root, frames, data) = self.state.plan_checkpoint().expect("room");
-        let bytes = data.iter().flat_map(|frame| frame[checkpoint::LINK..].to_vec()).collect();
-        self.state.checkpointed(&root, frames.clone());
-        self.saved = (Root::decode(&root.encode(&self.area), &self.area).expect("a root"), frames, bytes);
-        self.heads.clear();
+        for (frame, data) in frames.iter().zip(data) {
+            self.flash[*frame as usize * SIZE..][..data.len()].copy_from_slice(&data);
+        }
+        self.state.checkpointed(&root, frames);
+        self.root = root;
         self.checkpoints += 1;
     }
 
@@ -115,16 +112,26 @@ impl Rig {
         }
     }
 
-    /// The state that is read from what is saved.
+    fn frame(&self, frame: u32) -> &[u8] {
+        &self.flash[frame as usize * SIZE..][..SIZE]
+    }
+
+    /// The state that is read from the root, its checkpoint and the heads since.
     fn again(&self) -> State {
-        let (root, frames, bytes) = &self.saved;
+        let (mut frames, mut bytes, mut next) = (Vec::new(), Vec::new(), self.root.first);
+        while (bytes.len() as u64) < self.root.bytes {
+            frames.push(next);
+            bytes.extend_from_slice(&self.frame(next)[checkpoint::LINK..]);
+            next = u32_at(self.frame(next), 0).expect("a link");
+        }
+        bytes.truncate(self.root.bytes as usize);
+        assert!(bytes.is_empty() || crc32fast::hash(&bytes) == self.root.sum, "the checkpoint was written over");
         let mut state = State::new(&self.area);
-        state.begin_at(root, frames.clone());
-        checkpoint::decode(&bytes[..root.bytes as usize], &mut state).expect("a checkpoint");
-        for (frame, head) in &self.heads {
-            assert_eq!(state.next, *frame, "a head names the next one");
-            let (stream, len) = Pack::begin(head, state.sequence, *frame, &self.area).expect("a head");
-            let pack = Pack::decode(&head[..len], stream, SIZE as u32).expect("a sound one");
+        state.begin_at(&self.root, frames);
+        checkpoint::decode(&bytes, &mut state).expect("a checkpoint");
+        while let Some((stream, len)) = Pack::begin(self.frame(state.next), state.sequence, state.next, &self.area) {
+            let head = self.read(&stream.places(0, len as u32, SIZE as u32));
+            let pack = Pack::decode(&head, stream, SIZE as u32).expect("a sound head");
             assert!(state.replay(&pack));
         }
         state

@@ -4,10 +4,8 @@
 //!
 //! Left out: the processor time of parsing beyond that of a command.
 
-use std::rc::Rc;
-
 use nandscape_device_ftl::Ftl;
-use nandscape_device_ftl::pieces::{Change, Limits, PieceError, PieceStore, Turn};
+use nandscape_device_ftl::pieces::{Change, Limits, PieceError, Turn};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Cause;
@@ -81,7 +79,7 @@ impl<F: Ftl> Nvm<F> {
             command.stop.check()?;
             let store = self.store_of(namespace);
             match self.timed(command, cause::HOST_WRITE, store.turn(), breakdown).await? {
-                Ok(turn) => return self.flush_in_turn(command, &buffer, &limits, (&store, turn), breakdown).await,
+                Ok(turn) => return self.flush_in_turn(command, &buffer, &limits, turn, breakdown).await,
                 Err(PieceError::Stale) => {}
                 Err(error) => return Err(failed(namespace, error)),
             }
@@ -103,12 +101,13 @@ impl<F: Ftl> Nvm<F> {
         ended
     }
 
+    /// Has a buffer flushed, whose turn it is.
     async fn flush_in_turn(
         &self,
         command: &Command<'_>,
         buffer: &Buffer,
         limits: &Limits,
-        (_store, mut turn): (&Rc<PieceStore<F>>, Turn<'_, F>),
+        mut turn: Turn<'_, F>,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
         let namespace = command.namespace;
