@@ -1,5 +1,5 @@
 //! Namespaces whose pages are chains of pieces (OX 7.2.1, second and third form). The layout is that of
-//! [`pieces`](nandscape_wire_nvme::pieces), and a [`PieceStore`] over the FTL keeps them.
+//! [`pieces`](nandscape_wire_nvme::pieces), and a [`PieceStore`](nandscape_device_ftl::pieces::PieceStore) over the FTL keeps them.
 //!
 //! | file | what |
 //! |---|---|
