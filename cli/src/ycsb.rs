@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use nandscape_device_ssd::BUILTIN;
-use nandscape_host_llama::{Config, Costs, Error, LogConfig, OpenError};
+use nandscape_host_llama::{ChainConfig, Config, Costs, Error, LogConfig, OpenError};
 use nandscape_lab_llama::{Form, Load, Outcome, RunError, Spec};
 use nandscape_lab_report::format::{bytes, count};
 use nandscape_lab_workload::Mix;
@@ -21,13 +21,15 @@ use crate::table::table;
 /// Run YCSB on a log-structured store with a Bw-tree (LLAMA), conventional and offloaded to the drive.
 ///
 /// The conventional form keeps its log, checkpoints and cleaning in the host; the offloaded one leaves them to a drive with OX-Block
-/// (OX-ELEOS). Both have the same tree, the same operations and the same drive.
+/// (OX-ELEOS), with pages of 4 KiB, or of any length and with deltas. All have the same tree, the same operations and the same drive.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   nandscape ycsb --workload a
         both forms in virtual time, on a drive of 256 MiB
   nandscape ycsb --workload e --form offloaded --cache 8MiB --json
+  nandscape ycsb --workload a --form chains --pieces 1
+        offloaded, with pages of any length and no deltas
   nandscape serve --drive default --set ftl.kind=ox_block \\
       --store ram --nvme-tcp 127.0.0.1:4420
   nandscape ycsb --to nvme-tcp://127.0.0.1:4420/NQN --form offloaded
@@ -38,7 +40,7 @@ pub(crate) struct YcsbArgs {
     /// The core workload
     #[arg(long, value_enum, default_value = "a", ignore_case = true)]
     workload: Workload,
-    /// The form of the store
+    /// The form of the store. Chains are the offloaded form with pages of any length and deltas; their namespace is formatted for them
     #[arg(long, value_enum, default_value = "both")]
     form: FormArg,
     /// The drive
@@ -71,10 +73,10 @@ pub(crate) struct YcsbArgs {
     /// The host's memory for pages
     #[arg(long, value_name = "SIZE", default_value = "16MiB")]
     cache: Bytes,
-    /// Pages of the conventional form, 1 to 64 KiB [default: 4KiB]
+    /// Pages of the conventional form, 1 to 64 KiB, and of chains [default: 4KiB]
     #[arg(long, value_name = "SIZE")]
     page: Option<Bytes>,
-    /// Pieces of a page of the conventional form; with 1 there are no deltas in its log [default: 5]
+    /// Pieces of a page of the conventional form and of chains; with 1 there are no deltas on the drive [default: 5]
     #[arg(long, value_name = "N")]
     pieces: Option<u32>,
     /// Time between checkpoints of the conventional form; 0s is none but those that cleaning needs [default: 10s]
@@ -108,7 +110,9 @@ enum Workload {
 enum FormArg {
     Conventional,
     Offloaded,
+    Chains,
     Both,
+    All,
 }
 
 /// What the drive has unless it is set.
@@ -123,10 +127,17 @@ impl YcsbArgs {
             checkpoint: self.checkpoint.or(base.checkpoint).filter(|every| !every.is_zero()),
             ..base
         });
+        let base = ChainConfig::default();
+        let chains = Form::Chains(ChainConfig {
+            page_bytes: self.page.map_or(base.page_bytes, |page| page.0.min(u32::MAX.into()) as u32),
+            pieces: self.pieces.unwrap_or(base.pieces),
+        });
         match self.form {
             FormArg::Conventional => vec![log],
             FormArg::Offloaded => vec![Form::Eleos],
+            FormArg::Chains => vec![chains],
             FormArg::Both => vec![log, Form::Eleos],
+            FormArg::All => vec![log, Form::Eleos, chains],
         }
     }
 
@@ -195,15 +206,20 @@ impl YcsbArgs {
 
     fn check(&self) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
-        if self.to.is_some() && self.form == FormArg::Both {
-            let problem = "--to: a drive holds the store of one form; --form conventional or --form offloaded is valid";
+        if self.to.is_some() && matches!(self.form, FormArg::Both | FormArg::All) {
+            let problem =
+                "--to: a drive holds the store of one form; --form conventional, offloaded or chains is valid";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
         if self.form == FormArg::Offloaded
             && (self.page.is_some() || self.pieces.is_some() || self.checkpoint.is_some())
         {
-            let problem = "--page, --pieces and --checkpoint are of the conventional form; the offloaded one has pages of 4 KiB and the \
+            let problem = "--page and --pieces are of the conventional form and of chains; the offloaded one has pages of 4 KiB and the \
                            checkpoints of its drive";
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
+        if self.form == FormArg::Chains && self.checkpoint.is_some() {
+            let problem = "--checkpoint is of the conventional form; chains have the checkpoints of their drive";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
         Ok(())

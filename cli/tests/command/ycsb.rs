@@ -37,6 +37,20 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
 }
 
 #[test]
+fn chains_have_pages_at_their_true_length_or_deltas() {
+    let waf = |words: &[&str]| {
+        let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], words, &["--json"]].concat())).expect("JSON");
+        let last = report["runs"].as_array().expect("runs").len() - 1;
+        (report["runs"][last]["form"].clone(), number(&report, &format!("/runs/{last}/waf_total")))
+    };
+    let (_, fixed) = waf(&["--form", "offloaded"]);
+    let (variable, less) = waf(&["--form", "chains", "--pieces", "1"]);
+    let (deltas, least) = waf(&["--form", "all"]);
+    assert_eq!((variable, deltas), ("offloaded, variable".into(), "offloaded, deltas".into()));
+    assert!(less < fixed && least < less, "{fixed}, {less} and {least}");
+}
+
+#[test]
 fn what_cannot_be_run_is_told() {
     let size = "--cache, --page, --pieces and the drive's capacity: ";
     let load = "--records, --value-size and the drive's capacity: ";
@@ -51,14 +65,18 @@ fn what_cannot_be_run_is_told() {
         (&["--pieces", "0"], &format!("{size}pages of 4096 bytes in 0 pieces")),
         (&["--cache", "0"], &format!("{size}a memory of 0 bytes")),
         (&["--value-size", "50000"], &format!("{load}a key of 8 and a value of 50000 bytes")),
-        (&["--page", "4KiB", "--form", "offloaded"], "--page, --pieces and --checkpoint are of the conventional form"),
+        (&["--page", "4KiB", "--form", "offloaded"], "--page and --pieces are of the conventional form and of chains"),
+        (&["--checkpoint", "1s", "--form", "chains"], "--checkpoint is of the conventional form; chains have"),
+        (&["--pieces", "33", "--form", "chains"], &format!("{size}33 pieces of a page; 1 to 32 are valid")),
+        (&["--page", "64KiB", "--form", "chains"], &format!("{size}pages of 65536 bytes; 1024 to 43690 are valid")),
+        (&["--set", "ftl.kind=page", "--form", "chains"], "the drive: the drive knows no pages"),
         (
             &["--set", "ftl.kind=page", "--form", "offloaded"],
             "the drive: the drive knows no pages of a log-structured store",
         ),
         (&["--set", "capacity=16MiB"], "8 are the least"),
         (&["--to", "http://x"], "valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"),
-        (&["--to", "vfio-user://nothing.sock"], "--form conventional or --form offloaded is valid"),
+        (&["--to", "vfio-user://nothing.sock"], "--form conventional, offloaded or chains is valid"),
         (&["--to", "vfio-user://nothing.sock", "--form", "offloaded"], "--to vfio-user://nothing.sock: "),
     ] {
         refuse(&[&["ycsb"], words].concat(), &[told]);

@@ -8,8 +8,10 @@ use crate::server::{Server, number, run};
 
 /// The tree stays on the drive: the second run, over the other transport, finds the one of the first.
 #[test]
-fn trees_of_both_forms_run_on_live_drives_and_stay() {
-    for (form, kind) in [("offloaded", "ftl.kind=ox_block"), ("conventional", "ftl.kind=page")] {
+fn trees_of_all_forms_run_on_live_drives_and_stay() {
+    for (form, kind) in
+        [("offloaded", "ftl.kind=ox_block"), ("chains", "ftl.kind=ox_block"), ("conventional", "ftl.kind=page")]
+    {
         let drive = ["--drive", "default", "--set", "capacity=256MiB", "--set", kind];
         let more =
             ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock", "--check", "--json"];

@@ -14,6 +14,7 @@
 //! | `zone` | the zone FTL, whose zones are written in order |
 //! | `lsm` | the FTL for LSM-trees, whose units are sorted runs |
 //! | `placement` | where a host wants its data: reclaim unit handles |
+//! | `pieces` | pages of any length and chains of deltas, over an FTL with transactions |
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
 //! | `windows` | how long the windows are to be in which a drive does its own work |
 //! | `saved` | what is taken out of a drive at rest |
@@ -33,6 +34,7 @@ pub mod open_channel;
 pub mod ox_block;
 pub mod page;
 pub mod parts;
+pub mod pieces;
 pub mod placement;
 pub mod policy;
 mod rain_stats;

@@ -11,6 +11,15 @@ pub enum Error {
     /// It is larger than the drive takes.
     #[error("the command is larger than the drive takes: Identify Controller says how large it may be")]
     TooLarge,
+    /// The namespace has pages of the other form.
+    #[error("the namespace has pages of another form: a format gives it pages of 4 KiB, or of pieces")]
+    OtherPages,
+    /// The namespace has no room for more.
+    #[error("the namespace has no room for more bytes of pages")]
+    Full,
+    /// What the drive has returned contradicts itself.
+    #[error("the drive has returned pages that contradict themselves")]
+    Malformed,
     /// A page lies beyond the drive.
     #[error("a page lies beyond the end of the drive")]
     Beyond,
@@ -33,6 +42,8 @@ impl Error {
             Status::INVALID_OPCODE => Err(Error::Unsupported),
             Status::COMMAND_SIZE_LIMIT_EXCEEDED => Err(Error::TooLarge),
             Status::LBA_OUT_OF_RANGE => Err(Error::Beyond),
+            Status::INVALID_NAMESPACE => Err(Error::OtherPages),
+            Status::CAPACITY_EXCEEDED => Err(Error::Full),
             Status::ABORTED_POWER_LOSS => Err(Error::PowerLost),
             status => Err(Error::Failed(status)),
         }

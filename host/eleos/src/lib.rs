@@ -11,19 +11,23 @@
 //! | `limits` | what a drive takes in one command |
 //! | `buffer` | pages that are flushed together |
 //! | `batch` | pages that are read together |
+//! | `pieces` | pages of any length, as chains of pieces |
 //! | `error` | why the drive did not |
 //!
-//! Left out: pages of other lengths than 4 KiB and chains of deltas, which the drive does not have.
+//! Left out: a drive whose pages another host changes: what this one reads is of an instant, and nothing tells it that it is out of
+//! date.
 
 mod batch;
 mod buffer;
 mod error;
 mod limits;
+mod pieces;
 
 pub use batch::read;
 pub use buffer::{Buffer, Misfit};
 pub use error::Error;
 pub use limits::Limits;
+pub use pieces::{PieceBuffer, PieceLimits, PieceMisfit, format_for_pieces, read_pieces};
 
 /// A logical page.
 pub type Page = [u8; nandscape_wire_nvme::lss::PAGE];

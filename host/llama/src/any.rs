@@ -2,6 +2,7 @@
 
 use nandscape_host_store::StoreError;
 
+use crate::chains::ChainStore;
 use crate::log::LogStore;
 use crate::offloaded::EleosStore;
 use crate::pages::{PageStats, PageStore, Piece, Shape};
@@ -10,8 +11,10 @@ use crate::pages::{PageStats, PageStore, Piece, Shape};
 pub enum AnyStore {
     /// The conventional form.
     Log(Box<LogStore>),
-    /// The offloaded form.
+    /// The offloaded form with pages of 4 KiB.
     Eleos(EleosStore),
+    /// The offloaded form with pages of any length.
+    Chains(ChainStore),
 }
 
 impl PageStore for AnyStore {
@@ -19,6 +22,7 @@ impl PageStore for AnyStore {
         match self {
             AnyStore::Log(store) => store.shape(),
             AnyStore::Eleos(store) => store.shape(),
+            AnyStore::Chains(store) => store.shape(),
         }
     }
 
@@ -26,6 +30,7 @@ impl PageStore for AnyStore {
         match self {
             AnyStore::Log(store) => store.room(),
             AnyStore::Eleos(store) => store.room(),
+            AnyStore::Chains(store) => store.room(),
         }
     }
 
@@ -33,6 +38,7 @@ impl PageStore for AnyStore {
         match self {
             AnyStore::Log(store) => store.flush(pieces).await,
             AnyStore::Eleos(store) => store.flush(pieces).await,
+            AnyStore::Chains(store) => store.flush(pieces).await,
         }
     }
 
@@ -40,6 +46,7 @@ impl PageStore for AnyStore {
         match self {
             AnyStore::Log(store) => store.read(lpids).await,
             AnyStore::Eleos(store) => store.read(lpids).await,
+            AnyStore::Chains(store) => store.read(lpids).await,
         }
     }
 
@@ -47,6 +54,7 @@ impl PageStore for AnyStore {
         match self {
             AnyStore::Log(store) => store.stats(),
             AnyStore::Eleos(store) => store.stats(),
+            AnyStore::Chains(store) => store.stats(),
         }
     }
 }

@@ -42,8 +42,9 @@ pub(crate) fn encode(lpid: u64, page: &mut Page, most_pieces: u32, page_bytes: u
     bytes.u64(0);
     bytes.extend_from_slice(&body);
     seal(&mut bytes, CRC);
+    let before = if kind == Kind::Base { 0 } else { page.pieces() };
     page.saved(kind == Kind::Base, bytes.len());
-    Piece { lpid, kind, bytes }
+    Piece { lpid, kind, before, bytes }
 }
 
 fn base(right: u64, high: Option<&Bytes>, entries: &[(Bytes, Bytes)]) -> Vec<u8> {

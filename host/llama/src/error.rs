@@ -11,6 +11,9 @@ pub enum OpenError {
     /// The drive does not know pages.
     #[error("the drive knows no pages of a log-structured store: one with ftl.kind=ox_block does")]
     NoPages,
+    /// The namespace has no pages of pieces.
+    #[error("the namespace has no pages of any length: it is to be formatted for them")]
+    NoPieces,
     /// The drive is too small for the sizes that were asked for.
     #[error("{0}")]
     Size(String),

@@ -6,7 +6,8 @@
 //!
 //! Where the pages go is a [`PageStore`], which has two forms. In the conventional one, [`LogStore`], a log on any
 //! [`Drive`](nandscape_drive::Drive), the host knows where each piece of a page lies, writes checkpoints of that and cleans the log. In
-//! the offloaded one, [`EleosStore`], all of this is the drive's (OX-ELEOS), and the host has none of it.
+//! the offloaded one, [`EleosStore`] with pages of 4 KiB and [`ChainStore`] with pages of any length, all of this is the drive's
+//! (OX-ELEOS), and the host has none of it.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,7 +17,8 @@
 //! | `cache` | the mapping table and the cache |
 //! | `pages` | the interface of a store of pages |
 //! | `log` | the conventional form |
-//! | `offloaded` | the offloaded form |
+//! | `offloaded` | the offloaded form with pages of 4 KiB |
+//! | `chains` | the offloaded form with pages of any length, and deltas |
 //! | `any` | either form |
 //! | `error` | what can go wrong |
 //!
@@ -26,6 +28,7 @@
 
 mod any;
 mod cache;
+mod chains;
 mod codec;
 mod error;
 mod log;
@@ -35,6 +38,7 @@ mod pages;
 mod tree;
 
 pub use any::AnyStore;
+pub use chains::{ChainConfig, ChainStore};
 pub use error::{Error, OpenError};
 pub use log::{LogConfig, LogStore};
 pub use nandscape_host_store::{Costs, Host, StoreError};

@@ -1,7 +1,7 @@
 //! The offloaded form: pages of 4 KiB on a drive that knows them (OX-ELEOS). Where they lie, checkpoints of that and cleaning are the
 //! drive's; the host has nothing to recover.
 //!
-//! Left out: pieces of pages, which these drives do not have.
+//! Left out: pieces of pages, and pages of other lengths, which [`ChainStore`](crate::ChainStore) has.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -64,7 +64,7 @@ impl EleosStore {
 }
 
 /// Why a drive did not serve a command.
-fn failed(error: Error) -> StoreError {
+pub(crate) fn failed(error: Error) -> StoreError {
     match error {
         Error::Failed(status) => StoreError::Drive(status),
         other => StoreError::Corrupt(other.to_string()),

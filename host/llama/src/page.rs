@@ -75,6 +75,11 @@ impl Page {
         size_of::<Page>() + self.held + 32 * (self.base.len() + self.deltas.len())
     }
 
+    /// Pieces in the store.
+    pub(crate) fn pieces(&self) -> u32 {
+        self.pieces
+    }
+
     /// Deltas before the base.
     pub(crate) fn chain(&self) -> usize {
         self.deltas.len()

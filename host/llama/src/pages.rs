@@ -18,6 +18,8 @@ pub struct Piece {
     pub lpid: u64,
     /// What it is.
     pub kind: Kind,
+    /// Pieces that the page has before this one; none before a base.
+    pub before: u32,
     /// Its bytes, at most [`Shape::page_bytes`].
     pub bytes: Vec<u8>,
 }

@@ -1,6 +1,6 @@
 //! Commands of two hosts on one drive in virtual time, admin and I/O, with their data: every command ends once, with any
 //! fields and data structures, and the drive's tables agree afterwards. [`commands`] has logical blocks; [`command_sets`] has
-//! zones, chunks, placement, streams and transactions.
+//! zones, chunks, placement, streams, transactions and pages of any length.
 
 use std::rc::Rc;
 
@@ -12,10 +12,12 @@ use nandscape_drive::{Controller, HostIdentity, HostMem, QueueId, TransportModel
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::identify::{NMIC_SHARED, Namespace};
 use nandscape_wire_nvme::manage::{self, ControllerList};
+use nandscape_wire_nvme::pieces::FORMAT_PIECES;
 use nandscape_wire_nvme::register::{CC, CC_EN, CSTS, CSTS_CFS, CSTS_RDY};
 use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry, open_channel as oc, vendor};
 use zerocopy::IntoBytes;
 
+use crate::buffers;
 use crate::entry::{ALL, NVM, Opcodes, entry};
 use crate::input::Input;
 use crate::kinds::{self, KINDS, Kind};
@@ -56,7 +58,10 @@ fn script(kind: &Kind, opcodes: Opcodes, input: &mut Input<'_>) {
         if kind.has_several_namespaces {
             create_namespaces(&sim, &ssd).await;
         }
-        run(&sim, &ssd, opcodes, input).await;
+        if kind.has_pieces {
+            format_for_pieces(&sim, &ssd).await;
+        }
+        run(&sim, &ssd, (opcodes, kind.has_pieces), input).await;
     };
     executor.block_on(script).expect("the drive does not stall");
     ssd.check().expect("the tables agree");
@@ -132,7 +137,18 @@ async fn create_namespaces(sim: &Sim, ssd: &Ssd) {
     ssd.controller().delete_queue_pair(QueueId::ADMIN).expect("it is there");
 }
 
-async fn run(sim: &Sim, ssd: &Ssd, opcodes: Opcodes, input: &mut Input<'_>) {
+/// The namespace has pages that are chains of pieces.
+async fn format_for_pieces(sim: &Sim, ssd: &Ssd) {
+    let admin = Pair::new(sim, &ssd.controller(), 0).expect("it is the first");
+    let entry = SubmissionEntry::admin(AdminOpcode::FORMAT_NVM);
+    let entry = SubmissionEntry { cdw12: FORMAT_PIECES.into(), nsid: 1.into(), ..entry };
+    admin.submit(entry, HostMem::none());
+    sim.sleep(LONG).await;
+    admin.check_ended();
+    ssd.controller().delete_queue_pair(QueueId::ADMIN).expect("it is there");
+}
+
+async fn run(sim: &Sim, ssd: &Ssd, (opcodes, has_pieces): (Opcodes, bool), input: &mut Input<'_>) {
     let other = HostIdentity {
         hostid: [2; 16],
         hostnqn: "nqn.2014-08.org.nvmexpress:uuid:other".to_owned(),
@@ -146,7 +162,7 @@ async fn run(sim: &Sim, ssd: &Ssd, opcodes: Opcodes, input: &mut Input<'_>) {
         if input.is_empty() {
             break;
         }
-        step(sim, &mut hosts, (opcodes, cc), input).await;
+        step(sim, &mut hosts, (opcodes, cc, has_pieces), input).await;
     }
     hosts.iter().flat_map(|host| &host.pairs).for_each(Pair::ring);
     sim.sleep(LONG).await;
@@ -154,7 +170,12 @@ async fn run(sim: &Sim, ssd: &Ssd, opcodes: Opcodes, input: &mut Input<'_>) {
     ready.flat_map(|host| &host.pairs).for_each(Pair::check_ended);
 }
 
-async fn step(sim: &Sim, hosts: &mut [Host; 2], (opcodes, cc): (Opcodes, u32), input: &mut Input<'_>) {
+async fn step(
+    sim: &Sim,
+    hosts: &mut [Host; 2],
+    (opcodes, cc, has_pieces): (Opcodes, u32, bool),
+    input: &mut Input<'_>,
+) {
     let choice = input.byte();
     let host = &mut hosts[usize::from(choice >> 7)];
     match choice & 0x7f {
@@ -174,10 +195,16 @@ async fn step(sim: &Sim, hosts: &mut [Host; 2], (opcodes, cc): (Opcodes, u32), i
         }
         at => {
             let Some(pair) = host.pairs.get(usize::from(at) % 3) else { return };
-            let entry = entry(input, opcodes, usize::from(at) % 3 == 0);
+            let is_admin = usize::from(at) % 3 == 0;
+            let mut entry = entry(input, opcodes, is_admin);
+            let made = if has_pieces && !is_admin { buffers::of(&mut entry, input) } else { None };
             let sets_windows = is_set_windows(&entry);
             let has_lists = (oc::VECTOR_RESET.0..=oc::VECTOR_COPY.0).contains(&entry.opcode);
-            let mem = if has_lists { listed(input) } else { data(input) };
+            let mem = match made {
+                Some(mem) => mem,
+                None if has_lists => listed(input),
+                None => data(input),
+            };
             if sets_windows && mem.len() >= WINDOWS_HEAD.len() {
                 mem.write(0, &WINDOWS_HEAD);
             }

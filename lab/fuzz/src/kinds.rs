@@ -9,6 +9,8 @@ pub(crate) struct Kind {
     keys: &'static str,
     /// Two namespaces of different formats take the place of the one that it begins with. Some have only that one.
     pub(crate) has_several_namespaces: bool,
+    /// The namespace is formatted for pages that are chains of pieces.
+    pub(crate) has_pieces: bool,
 }
 
 impl Kind {
@@ -26,11 +28,12 @@ controller.queue_pairs = 4
 buffer.mode = "volatile"
 "#,
     has_several_namespaces: true,
+    has_pieces: false,
 };
 
 /// Drives with other interfaces. A known input names one by its place: a new one goes to the end.
-pub(crate) const KINDS: [Kind; 8] =
-    [ZONES, OPEN_CHANNEL_THROUGH, OPEN_CHANNEL_CACHED, PLACEMENT, STREAMS, TRANSACTIONS, PARTS, WINDOWS];
+pub(crate) const KINDS: [Kind; 9] =
+    [ZONES, OPEN_CHANNEL_THROUGH, OPEN_CHANNEL_CACHED, PLACEMENT, STREAMS, TRANSACTIONS, PARTS, WINDOWS, PIECES];
 
 /// Windows in which the drive does its own work, and reads that fail or are let in.
 const WINDOWS: Kind = Kind {
@@ -41,6 +44,7 @@ buffer = { mode = "volatile", size = "1MiB" }
 ftl = { windows.ranges = 2, gc.preempt_on_request = true }
 "#,
     has_several_namespaces: false,
+    has_pieces: false,
 };
 
 /// Zones with all that a zone can have, and few blocks that are left over.
@@ -65,6 +69,7 @@ zrwa_zones = 2
 descriptor_extension = "64B"
 "#,
     has_several_namespaces: false,
+    has_pieces: false,
 };
 
 /// Chunks whose writes end on flash.
@@ -78,6 +83,7 @@ controller = { queue_pairs = 4, max_transfer = "256KiB" }
 ftl = { kind = "open_channel", over_provisioning = "50%" }
 "#,
     has_several_namespaces: false,
+    has_pieces: false,
 };
 
 /// Chunks whose writes end in the registers of the flash.
@@ -90,6 +96,7 @@ controller = { queue_pairs = 4, max_transfer = "256KiB" }
 ftl = { kind = "open_channel", over_provisioning = "50%" }
 "#,
     has_several_namespaces: false,
+    has_pieces: false,
 };
 
 /// Reclaim unit handles that are never mixed.
@@ -100,6 +107,7 @@ buffer.mode = "volatile"
 ftl.fdp = { handles = 3, isolation = "persistent" }
 "#,
     has_several_namespaces: true,
+    has_pieces: false,
 };
 
 /// More streams than a script opens.
@@ -109,6 +117,7 @@ controller.queue_pairs = 4
 ftl.streams.count = 3
 "#,
     has_several_namespaces: true,
+    has_pieces: false,
 };
 
 /// OX-Block with transactions.
@@ -123,6 +132,22 @@ over_provisioning = "42.86%"
 ox_block = { transactions = true, checkpoint_interval = "50ms" }
 "#,
     has_several_namespaces: false,
+    has_pieces: false,
+};
+
+/// OX-Block with pages of any length.
+const PIECES: Kind = Kind {
+    keys: r#"capacity = "8MiB"
+geometry = { channels = 2, dies_per_channel = 1, planes_per_die = 2, pages_per_block = 16 }
+buffer = { mode = "volatile", size = "256KiB" }
+controller = { queue_pairs = 4, max_transfer = "128KiB" }
+[ftl]
+kind = "ox_block"
+over_provisioning = "42.86%"
+ox_block = { checkpoint_interval = "50ms" }
+"#,
+    has_several_namespaces: false,
+    has_pieces: true,
 };
 
 /// A namespace of pages beside one of OX-Block.
@@ -136,6 +161,7 @@ over_provisioning = "42.86%"
 parts = [{ channels = "0", capacity = "1MiB" }, { channels = "1", ftl = { kind = "ox_block" } }]
 "#,
     has_several_namespaces: false,
+    has_pieces: false,
 };
 
 #[cfg(test)]

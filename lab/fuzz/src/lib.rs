@@ -10,6 +10,7 @@
 //! | `entry` | a submission queue entry from bytes |
 //! | `commands` | commands of two hosts on one drive in virtual time, and on one with other command sets |
 //! | `kinds` | the drives of these commands |
+//! | `buffers` | buffers and batches of pages of any length |
 //! | `pair` | a queue pair that counts what completes |
 //! | `data_pointer` | PRPs and SGLs in the memory of a host |
 //! | `messages` | parsers of messages: NVMe/TCP PDUs, vfio-user, the key-value store's |
@@ -21,6 +22,7 @@
 //!
 //! Left out: what the command line takes, which its user controls.
 
+mod buffers;
 pub mod cases;
 mod commands;
 mod data_pointer;

@@ -1,10 +1,10 @@
-//! YCSB A to F on both forms of LLAMA's store, in virtual time: the same operations, the same drive, one processor.
+//! YCSB A to F on the forms of LLAMA's store, in virtual time: the same operations, the same drive, one processor.
 //!
 //! Run it with `cargo run --release -p nandscape-lab-llama --example ycsb`; letters of workloads select some.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use nandscape_device_ssd::Profile;
-use nandscape_host_llama::{Config, Costs, LogConfig};
+use nandscape_host_llama::{ChainConfig, Config, Costs, LogConfig};
 use nandscape_lab_llama::{Form, Load, Outcome, Spec, run};
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
@@ -40,7 +40,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let drive = profile.resolve()?;
     let log = LogConfig { segment_bytes: 2 << 20, checkpoint: Some(Span::from_ms(100)), ..LogConfig::default() };
-    let forms = [Form::Log(LogConfig { pieces: 1, ..log }), Form::Log(log), Form::Eleos];
+    let chains = ChainConfig::default();
+    let forms = [
+        Form::Log(LogConfig { pieces: 1, ..log }),
+        Form::Log(log),
+        Form::Eleos,
+        Form::Chains(ChainConfig { pieces: 1, ..chains }),
+        Form::Chains(chains),
+    ];
     println!(
         "| load | form | operations/s | p50, us | p99, us | host CPU, us | store | drive | both | pages, MB | tables, kB | cleaned |"
     );

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_host_llama::{AnyStore, BwTree, Config, Costs, EleosStore, Host, LogConfig, LogStore, OpenError};
+use nandscape_host_llama::{
+    AnyStore, BwTree, ChainConfig, ChainStore, Config, Costs, EleosStore, Host, LogConfig, LogStore, OpenError,
+};
 
 use crate::load::Load;
 
@@ -13,8 +15,10 @@ use crate::load::Load;
 pub enum Form {
     /// The conventional one.
     Log(LogConfig),
-    /// The offloaded one.
+    /// The offloaded one, with pages of 4 KiB.
     Eleos,
+    /// The offloaded one, with pages of any length.
+    Chains(ChainConfig),
 }
 
 impl Form {
@@ -23,10 +27,12 @@ impl Form {
         match self {
             Form::Log(_) => "conventional",
             Form::Eleos => "offloaded",
+            Form::Chains(ChainConfig { pieces: 1, .. }) => "offloaded, variable",
+            Form::Chains(_) => "offloaded, deltas",
         }
     }
 
-    /// Opens the tree on a drive.
+    /// Opens the tree on a drive. A namespace that has pages of another form is formatted for those of any length, where it is to have them.
     pub(crate) async fn open(
         &self,
         host: &Host,
@@ -37,8 +43,24 @@ impl Form {
         let store = match *self {
             Form::Log(config) => AnyStore::Log(Box::new(LogStore::open(host, drive, config).await?)),
             Form::Eleos => AnyStore::Eleos(EleosStore::open(host, drive, admin).await?),
+            Form::Chains(config) => AnyStore::Chains(open_chains(host, drive, admin, config).await?),
         };
         BwTree::open(host, store, tree).await
+    }
+}
+
+async fn open_chains(
+    host: &Host,
+    drive: Rc<dyn Drive>,
+    admin: &dyn Drive,
+    config: ChainConfig,
+) -> Result<ChainStore, OpenError> {
+    match ChainStore::open(host, drive.clone(), admin, config).await {
+        Err(OpenError::NoPieces) => {
+            ChainStore::format(host, &drive, admin).await?;
+            ChainStore::open(host, drive, admin, config).await
+        }
+        opened => opened,
     }
 }
 

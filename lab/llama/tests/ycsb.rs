@@ -1,4 +1,4 @@
-//! YCSB on both forms: in virtual time, and over NVMe/TCP to a drive that runs in real time.
+//! YCSB on all forms: in virtual time, and over NVMe/TCP to a drive that runs in real time.
 
 #[cfg(target_os = "linux")]
 #[path = "../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
@@ -6,7 +6,7 @@
 mod server;
 
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_host_llama::{Config, Costs, LogConfig};
+use nandscape_host_llama::{ChainConfig, Config, Costs, LogConfig};
 use nandscape_lab_llama::{Form, Load, Outcome, Spec, run};
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
@@ -20,6 +20,14 @@ const LOG: LogConfig = LogConfig {
     space: None,
     id: 1,
 };
+
+/// All forms, the offloaded one with pages of 4 KiB, of any length, and with deltas.
+const FORMS: [Form; 4] = [
+    Form::Log(LOG),
+    Form::Eleos,
+    Form::Chains(ChainConfig { page_bytes: 4_096, pieces: 1 }),
+    Form::Chains(ChainConfig { page_bytes: 4_096, pieces: 5 }),
+];
 
 fn drive() -> Resolved {
     let mut profile = Profile::load("default").expect("a built-in profile");
@@ -43,9 +51,9 @@ fn shown(outcome: &Outcome) -> String {
 }
 
 #[test]
-fn the_core_workloads_run_on_both_forms_and_the_same_again() {
+fn the_core_workloads_run_on_all_forms_and_the_same_again() {
     for workload in 0..Mix::CORE.len() {
-        for form in [Form::Log(LOG), Form::Eleos] {
+        for form in FORMS {
             let outcome = run(&spec(form, workload)).unwrap();
             let (name, ..) = Mix::CORE[workload];
             assert_eq!(outcome.all.count(), 3_000, "{name} {form:?}");
@@ -63,6 +71,13 @@ fn a_checkpoint_costs_the_host_of_the_conventional_form_processor_time() {
     let (often, never) = (with(Some(Span::from_ms(2))), with(None));
     assert!(often.after.store.checkpoints > never.after.store.checkpoints + 5, "{}", shown(&often));
     assert!(often.cpu > never.cpu, "{:?} and {:?}", often.cpu, never.cpu);
+}
+
+#[test]
+fn pages_at_their_true_length_and_deltas_have_less_programmed() {
+    let programmed = |form| run(&spec(form, 0)).unwrap().drive.expect("in this process").flash_bytes;
+    let [fixed, variable, deltas] = [FORMS[1], FORMS[2], FORMS[3]].map(programmed);
+    assert!(variable < fixed && deltas < variable, "{fixed}, {variable} and {deltas} bytes");
 }
 
 #[cfg(target_os = "linux")]
@@ -86,8 +101,8 @@ mod live {
     }
 
     #[test]
-    fn both_forms_run_on_a_served_drive() {
-        for form in [Form::Log(LOG), Form::Eleos] {
+    fn all_forms_run_on_a_served_drive() {
+        for form in FORMS {
             let server = Server::of(None, 1 << 30, export);
             let target = Target::new(&server.address, &server.nqn);
             let Spec { tree, load, .. } = spec(form, 0);

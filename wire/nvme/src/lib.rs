@@ -26,6 +26,7 @@
 //! | `zns` | the Zoned Namespace command set |
 //! | `open_channel` | open-channel drives |
 //! | `lss` | buffers of a log-structured store, and batched reads |
+//! | `pieces` | the same of pages of any length, as chains of pieces |
 //! | `runs` | sorted runs of LSM-trees |
 //! | `vendor` | every extension of the source papers, planned once |
 //!
@@ -51,6 +52,7 @@ pub mod manage;
 pub mod opcode;
 pub mod open_channel;
 pub mod parameter;
+pub mod pieces;
 pub mod predictable_latency;
 pub mod register;
 pub mod reservation;

@@ -12,7 +12,7 @@
 //! host brings [`LIST`] bytes with the LPIDs, 8 bytes each. The controller returns as many bytes, in which the place of each LPID has
 //! the bytes of its page, 0 if it was never written, and then the pages, one after the other; one that was never written is zeros.
 //!
-//! Left out: pages of other lengths, and chains of deltas (OX 7.2.1, the second and third form).
+//! Pages of other lengths, and chains of deltas (OX 7.2.1, the second and third form), are in [`pieces`](crate::pieces).
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

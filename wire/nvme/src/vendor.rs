@@ -238,7 +238,7 @@ pub struct Capabilities {
     /// The most bytes that such a command moves, its list included (27:24).
     pub atomic_bytes: U32,
     /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`] and [`FREE_BLOCKS`], bit 2 [`LSS_FLUSH`]
-    /// and [`BATCHED_READ`], bit 3 [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`] (31:28).
+    /// and [`BATCHED_READ`], bit 3 [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`], bit 4 [`pieces`](crate::pieces) (31:28).
     pub functions: U32,
 }
 
@@ -250,6 +250,8 @@ pub const HAS_GC_CONTROL: u32 = 1 << 1;
 pub const HAS_LSS: u32 = 1 << 2;
 /// Of [`Capabilities::functions`]: runs of LSM-trees.
 pub const HAS_RUNS: u32 = 1 << 3;
+/// Of [`Capabilities::functions`]: namespaces whose pages are chains of pieces.
+pub const HAS_PIECES: u32 = 1 << 4;
 /// Of [`Capabilities::hints`]: DW0 is a time to wait.
 pub const HINT_TIME: u32 = 1 << 0;
 /// Of [`Capabilities::hints`]: busy.

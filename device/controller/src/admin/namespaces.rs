@@ -3,18 +3,20 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller as _, HostMem};
 use nandscape_wire_nvme::identify::{self, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::manage::{self, ControllerList, FormatNvm, Sanitize};
+use nandscape_wire_nvme::pieces::FORMAT_PIECES;
 use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEntry};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::{Answer, Event, PAGE};
 use crate::command_set::CommandSet;
 use crate::engine::NvmeController;
-use crate::namespace::{Access, Format, MAX_NAMESPACES, NewNamespace};
+use crate::namespace::{Access, Format, MAX_NAMESPACES, Namespace, NewNamespace};
 use crate::refusal::Refusal;
 
 /// Entries of the Changed Attached Namespace List.
@@ -192,6 +194,11 @@ impl<C: CommandSet> NvmeController<C> {
         if fields.secure_erase() > 2 {
             return Err(Refusal::field(10, 9));
         }
+        let has_pieces = entry.cdw12.get() & FORMAT_PIECES != 0;
+        if has_pieces && format.lba().metadata > 0 {
+            return Err(Refusal::of(Status::INVALID_FORMAT, Parameter::at(10, 0)));
+        }
+        let format = Format { has_pieces, ..format };
         let which = || {
             // One that is named need not be attached here, if it is allocated (Base, "Format NVM - Operation Scope"); of each scope
             // in FNA, the broadcast value names what this controller has attached.
@@ -199,6 +206,10 @@ impl<C: CommandSet> NvmeController<C> {
             self.check_write_protection(&named)?;
             for nsid in &named {
                 self.check_reservations(*nsid)?;
+                let can_have = |of: &Rc<Namespace>| self.subsystem.set.has_pieces(of);
+                if has_pieces && !self.subsystem.namespaces.get(*nsid).is_some_and(|of| can_have(&of)) {
+                    return Err(Refusal::field(12, 0));
+                }
                 if self.subsystem.namespaces.get(*nsid).is_some_and(|before| before.format != format) {
                     self.check_unused_in_process(*nsid)?;
                 }

@@ -79,6 +79,11 @@ pub trait CommandSet: 'static {
         false
     }
 
+    /// Whether a namespace can be formatted to have pages that are chains of pieces.
+    fn has_pieces(&self, _namespace: &Namespace) -> bool {
+        false
+    }
+
     /// Serves a fused operation as one: its first and its second command. It is not called where nothing is fused.
     fn serve_fused(&self, _pair: [Command<'_>; 2], _breakdown: &mut Breakdown) -> impl Future<Output = [Reply; 2]> {
         async { [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()] }

@@ -53,6 +53,8 @@ pub(crate) struct Format {
     /// Metadata follows the data of each block in the host's memory, rather than lie in a buffer of its own.
     pub(crate) is_extended: bool,
     pub(crate) protection: Option<Protection>,
+    /// Its pages are chains of pieces, and it has no blocks for hosts.
+    pub(crate) has_pieces: bool,
 }
 
 /// Protection information.
@@ -82,7 +84,7 @@ impl Format {
     pub(crate) fn plain(lba_bytes: u32) -> Format {
         let index = LBA_FORMATS[..PLAIN_FORMATS].iter().position(|format| format.data == lba_bytes);
         let index = index.unwrap_or_else(|| panic!("there is no LBA format of {lba_bytes} bytes"));
-        Format { index: index as u8, is_extended: false, protection: None }
+        Format { index: index as u8, is_extended: false, protection: None, has_pieces: false }
     }
 
     /// A format as a host asks for it: its index, the place of metadata, the type of protection information (PI or DPS), and
@@ -107,7 +109,8 @@ impl Format {
         if !has_metadata && (is_extended || kind.is_some()) {
             return Err(Status::INVALID_FORMAT);
         }
-        Ok(Format { index, is_extended, protection: kind.map(|kind| Protection { kind, is_first }) })
+        let protection = kind.map(|kind| Protection { kind, is_first });
+        Ok(Format { index, is_extended, protection, has_pieces: false })
     }
 
     pub(crate) fn lba(&self) -> LbaFormat {

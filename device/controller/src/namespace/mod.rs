@@ -50,7 +50,7 @@ pub struct Namespace {
     /// Bytes of a logical block's data.
     pub(crate) lba_bytes: u32,
     pub(crate) format: Format,
-    /// Its blocks lie in a row and have no metadata: its commands are served the short way.
+    /// Its blocks lie in a row and are all there is, without metadata: its commands are served the short way.
     pub(crate) is_plain: bool,
     /// The most logical blocks that one command may move.
     pub(crate) max_blocks: u32,
@@ -93,7 +93,7 @@ impl Namespace {
             blocks,
             lba_bytes: format.lba().data,
             format,
-            is_plain: !layout.is_fragmented() && format.lba().metadata == 0,
+            is_plain: !layout.is_fragmented() && format.lba().metadata == 0 && !format.has_pieces,
             max_blocks,
             keeps_data,
             is_shared,

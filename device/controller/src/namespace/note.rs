@@ -44,6 +44,9 @@ struct FormatNote {
     is_extended: bool,
     /// DPS: the type of protection information, and whether it comes first.
     protection: u8,
+    /// Whether its pages are chains of pieces.
+    #[serde(default)]
+    has_pieces: bool,
 }
 
 /// Reservations that outlast a loss of power; otherwise only that they do not.
@@ -79,6 +82,7 @@ impl Namespaces {
                 index: namespace.format.index,
                 is_extended: namespace.format.is_extended,
                 protection: namespace.format.dps(),
+                has_pieces: namespace.format.has_pieces,
             },
             is_shared: namespace.is_shared,
             is_in_use: *is_in_use,
@@ -105,9 +109,9 @@ impl Namespaces {
                 return Err(Contradiction::Place(nsid));
             }
             let layout = Layout::new(runs);
-            let FormatNote { index, is_extended, protection } = note.format;
+            let FormatNote { index, is_extended, protection, has_pieces } = note.format;
             let format = Format::asked_for(self.formats(), index, is_extended, (protection & 7, protection & 8 != 0));
-            let format = format.map_err(|_| Contradiction::Format(nsid))?;
+            let format = Format { has_pieces, ..format.map_err(|_| Contradiction::Format(nsid))? };
             let fits =
                 note.blocks.checked_mul(format.lba().sectors().into()).is_some_and(|all| all <= layout.sectors());
             if !fits || note.blocks == 0 {

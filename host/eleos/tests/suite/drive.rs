@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
 use nandscape_host_eleos::{Buffer, Error, Limits, read};
 use nandscape_sim::{Executor, Seed, Sim, Span};
@@ -28,27 +28,34 @@ const SMALL: [&str; 9] = [
 /// Pages of such a drive that are used: half of them, so that they are written again and again.
 const PAGES: u64 = 1_024;
 
-fn number(name: &str) -> u64 {
+pub(crate) fn number(name: &str) -> u64 {
     std::env::var(name).map_or(1, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
 
-struct Rig {
-    ssd: Rc<Ssd>,
-    drive: Rc<QueueDrive>,
-    issuer: Issuer,
+/// A small drive.
+pub(crate) fn profile(changes: &[&str]) -> Resolved {
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    SMALL.iter().chain(changes).for_each(|change| profile.set(change).expect("a valid change"));
+    profile.resolve().expect("valid")
+}
+
+pub(crate) struct Rig {
+    pub(crate) ssd: Rc<Ssd>,
+    pub(crate) drive: Rc<QueueDrive>,
+    pub(crate) issuer: Issuer,
 }
 
 impl Rig {
-    fn new(sim: &Sim, changes: &[&str]) -> Rig {
-        let mut profile = Profile::load("default").expect("a built-in profile");
-        SMALL.iter().chain(changes).for_each(|change| profile.set(change).expect("a valid change"));
-        let resolved = profile.resolve().expect("valid");
-        let ssd = Rc::new(Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(9)).expect("memory"));
+    pub(crate) fn new(sim: &Sim, changes: &[&str]) -> Rig {
+        Rig::of(sim, Rc::new(Ssd::new(sim, &profile(changes), StoreKind::Ram, Seed::new(9)).expect("memory")))
+    }
+
+    pub(crate) fn of(sim: &Sim, ssd: Rc<Ssd>) -> Rig {
         let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), 32).expect("a free queue pair");
         Rig { ssd, drive, issuer: Issuer::new(sim) }
     }
 
-    async fn limits(&self, sim: &Sim) -> Option<Limits> {
+    pub(crate) async fn limits(&self, sim: &Sim) -> Option<Limits> {
         let admin = QueueDrive::new(sim, self.ssd.controller(), QueueId::ADMIN, 32).expect("an admin queue");
         Limits::ask(&self.issuer, &*admin, &self.drive.info()).await.expect("it answers")
     }

@@ -2,12 +2,15 @@
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_SEEDS` more of them, from that one on.
 
+mod chains;
 mod common;
 mod drive;
+mod in_file;
 #[cfg(target_os = "linux")]
 mod over_tcp;
 #[cfg(target_os = "linux")]
 mod over_vfio_user;
+mod pieces;
 #[cfg(target_os = "linux")]
 #[path = "../../../driver/tests/shared/polled.rs"]
 mod polled;

@@ -6,9 +6,10 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, Issuer};
 use nandscape_host_driver::nvme_tcp::AdminQueue;
-use nandscape_host_eleos::Limits;
+use nandscape_host_eleos::{Limits, PieceLimits, format_for_pieces};
 use nandscape_sim::{Executor, Seed, Sim};
 
+use crate::chains::{ChainWay, KnownChains};
 use crate::common::{Known, Way};
 use crate::polled;
 
@@ -62,6 +63,31 @@ fn buffers_and_batches_go_over_the_network() {
                 let some: Vec<u64> = (0..1 + rng.below(600)).map(|_| rng.below(PAGES)).collect();
                 known.check(&way, &some).await;
             }
+            known.cuts
+        })
+        .expect("the drive goes on");
+    assert!(cuts >= 2, "only {cuts} flushes met a power cut");
+}
+
+#[test]
+fn pages_of_pieces_go_over_the_network() {
+    let server = Server::of(None, 1 << 30, export);
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let (drive, issuer) = (polled::connected(&sim, &server.address, &server.nqn), Issuer::new(&sim));
+    let cuts = executor
+        .block_on(async {
+            let (admin, info) = (AdminQueue::of(&drive), drive.info());
+            format_for_pieces(&issuer, &admin, &info, true).await.expect("it can be formatted");
+            let limits = PieceLimits::ask(&issuer, &admin, &info).await.expect("it answers").expect("it has pieces");
+            let way = ChainWay { issuer: &issuer, drive: &*drive, limits };
+            let mut known = KnownChains::new("seed 1".to_owned(), PAGES, 6_000);
+            let mut rng = Seed::new(1).child("pieces").rng();
+            for _ in 0..300 {
+                known.flush(&way, &mut rng, 400).await;
+                known.check_some(&way, &mut rng, 300).await;
+            }
+            known.check_all(&way).await;
             known.cuts
         })
         .expect("the drive goes on");

@@ -132,7 +132,7 @@ fn write_all(sim: &Sim, tree: &Rc<Tree>, history: &Rc<History>, seed: Seed) {
 /// Several lives of a host on one drive; how many segments were cleaned.
 fn live(mut form: Form, seed: Seed) -> u64 {
     // A change of three keys fits.
-    form.tree.memory = form.tree.memory.max(140 * if form.is_offloaded { 4_096 } else { form.log.page_bytes as usize });
+    form.tree.memory = form.tree.memory.max(140 * form.page_bytes());
     let mut executor = Executor::new();
     let sim = executor.sim();
     let rig = Rc::new(Rig::new(&sim, form));
@@ -171,6 +171,13 @@ fn a_log_has_after_a_crash_what_was_acknowledged_and_whole_changes() {
 fn pages_of_the_drive_have_after_a_crash_what_was_acknowledged_and_whole_changes() {
     each(100, |seed| {
         live(Form::eleos(&mut seed.child("form").rng()), seed);
+    });
+}
+
+#[test]
+fn chains_of_the_drive_have_after_a_crash_what_was_acknowledged_and_whole_changes() {
+    each(100, |seed| {
+        live(Form::chains(&mut seed.child("form").rng()), seed);
     });
 }
 

@@ -1,13 +1,13 @@
 //! What does not fit is refused, and what is no store is left alone.
 
-use nandscape_host_llama::{Change, Config, Error, LogConfig, OpenError};
+use nandscape_host_llama::{ChainConfig, Change, Config, Error, LogConfig, OpenError};
 use nandscape_sim::{Executor, Sim};
 
 use crate::rig::{Form, Rig};
 
 fn log() -> Form {
     let log = LogConfig { page_bytes: 1_024, segment_bytes: 256 << 10, ..LogConfig::default() };
-    Form { is_offloaded: false, changes: &[], log, tree: Config { memory: 128 << 10, chain: 4 } }
+    Form { is_offloaded: false, chains: None, changes: &[], log, tree: Config { memory: 128 << 10, chain: 4 } }
 }
 
 fn with(form: Form, test: impl AsyncFnOnce(Sim, Rig)) {
@@ -89,5 +89,28 @@ fn what_is_no_store_is_left_alone() {
         rig.open().await.unwrap();
         rig.crash().await;
         assert!(matches!(rig.as_form(on_ox).open().await.err(), Some(OpenError::Foreign(_))));
+    });
+}
+
+#[test]
+fn chains_are_made_where_the_namespace_and_the_sizes_allow_them() {
+    let chains = |page_bytes, pieces| Some(ChainConfig { page_bytes, pieces });
+    let form =
+        |chains| Form { is_offloaded: true, chains, changes: &["ftl.kind=ox_block"], tree: Config::default(), ..log() };
+    for (page_bytes, pieces) in [(1_000, 5), (64 << 10, 5), (4_096, 0), (4_096, 33)] {
+        with(form(chains(page_bytes, pieces)), async |_, rig| {
+            let error = rig.open().await.err();
+            assert!(matches!(error, Some(OpenError::Size(_))), "{page_bytes} {pieces}: {error:?}");
+        });
+    }
+    let other = Form { changes: &[], ..form(chains(4_096, 5)) };
+    with(other, async |_, rig| assert_eq!(rig.open().await.err(), Some(OpenError::NoPages)));
+    with(form(chains(4_096, 5)), async |_, rig| {
+        rig.open().await.unwrap().put(b"k", b"v").await.unwrap();
+        rig.crash().await;
+        // Neither a log nor pages of 4 KiB are made over them.
+        assert!(rig.as_form(form(None)).open().await.is_err());
+        rig.crash().await;
+        assert!(rig.as_form(Form { is_offloaded: false, ..form(None) }).open().await.is_err());
     });
 }

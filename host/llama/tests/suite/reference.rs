@@ -93,3 +93,10 @@ fn a_tree_on_pages_of_the_drive_is_a_map() {
     each(30, |seed| loads += compare(Form::eleos(&mut seed.child("form").rng()), seed).loads);
     assert!(loads > 0);
 }
+
+#[test]
+fn a_tree_on_chains_of_the_drive_is_a_map() {
+    let mut loads = 0;
+    each(30, |seed| loads += compare(Form::chains(&mut seed.child("form").rng()), seed).loads);
+    assert!(loads > 0);
+}

@@ -7,7 +7,9 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_kv::testing::Gate;
-use nandscape_host_llama::{AnyStore, BwTree, Config, EleosStore, Host, LogConfig, LogStore, OpenError};
+use nandscape_host_llama::{
+    AnyStore, BwTree, ChainConfig, ChainStore, Config, EleosStore, Host, LogConfig, LogStore, OpenError,
+};
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
 pub(crate) type Tree = BwTree<AnyStore>;
@@ -27,6 +29,8 @@ const SMALL: [&str; 8] = [
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Form {
     pub(crate) is_offloaded: bool,
+    /// The offloaded form has pages of any length.
+    pub(crate) chains: Option<ChainConfig>,
     pub(crate) changes: &'static [&'static str],
     pub(crate) log: LogConfig,
     pub(crate) tree: Config,
@@ -61,7 +65,13 @@ impl Form {
         };
         let memory = page_bytes as usize * (48 + rng.below(100) as usize);
         let changes = BLOCK[rng.below(BLOCK.len() as u64) as usize];
-        Form { is_offloaded: false, changes, log, tree: Config { memory, chain: 1 + rng.below(10) as usize } }
+        Form {
+            is_offloaded: false,
+            chains: None,
+            changes,
+            log,
+            tree: Config { memory, chain: 1 + rng.below(10) as usize },
+        }
     }
 
     /// An offloaded one, at random.
@@ -69,7 +79,24 @@ impl Form {
         let memory = 4_096 * (48 + rng.below(200) as usize);
         let changes = PAGES[rng.below(PAGES.len() as u64) as usize];
         let tree = Config { memory, chain: 1 + rng.below(10) as usize };
-        Form { is_offloaded: true, changes, log: LogConfig::default(), tree }
+        Form { is_offloaded: true, chains: None, changes, log: LogConfig::default(), tree }
+    }
+
+    /// An offloaded one with pages of any length, at random.
+    pub(crate) fn chains(rng: &mut Rng) -> Form {
+        let chains = ChainConfig { page_bytes: 1_024 << rng.below(3), pieces: 1 + rng.below(8) as u32 };
+        let memory = chains.page_bytes as usize * (48 + rng.below(100) as usize);
+        let form = Form::eleos(rng);
+        Form { chains: Some(chains), tree: Config { memory, ..form.tree }, ..form }
+    }
+
+    /// Bytes of a page at the most.
+    pub(crate) fn page_bytes(&self) -> usize {
+        match self.chains {
+            Some(chains) => chains.page_bytes as usize,
+            None if self.is_offloaded => 4_096,
+            None => self.log.page_bytes as usize,
+        }
     }
 }
 
@@ -103,10 +130,26 @@ impl Rig {
         self.gate.replace(Some(gate.clone()));
         let host = Host::free(&self.sim);
         let store = match self.form.is_offloaded {
-            true => AnyStore::Eleos(EleosStore::open(&host, gate, &*self.queue(QueueId::ADMIN)).await?),
+            true => self.offloaded(&host, gate).await?,
             false => AnyStore::Log(Box::new(LogStore::open(&host, gate, self.form.log).await?)),
         };
         Tree::open(&host, store, self.form.tree).await
+    }
+
+    /// The store of an offloaded form. A namespace that has no pages of pieces is formatted for them.
+    async fn offloaded(&self, host: &Host, drive: Rc<dyn Drive>) -> Result<AnyStore, OpenError> {
+        let admin = self.queue(QueueId::ADMIN);
+        let Some(config) = self.form.chains else {
+            return Ok(AnyStore::Eleos(EleosStore::open(host, drive, &*admin).await?));
+        };
+        let store = match ChainStore::open(host, drive.clone(), &*admin, config).await {
+            Err(OpenError::NoPieces) => {
+                ChainStore::format(host, &drive, &*admin).await?;
+                ChainStore::open(host, drive, &*admin, config).await?
+            }
+            opened => opened?,
+        };
+        Ok(AnyStore::Chains(store))
     }
 
     /// The power of host and drive is cut; the drive's is back soon.

@@ -46,7 +46,8 @@ impl<F: Ftl> Nvm<F> {
     fn functions(&self) -> u32 {
         let windows = if self.ftl.has_windows() { vendor::HAS_WINDOWS } else { 0 };
         let lss = if self.ftl.max_transaction().is_some() { vendor::HAS_LSS } else { 0 };
-        windows | lss
+        let pieces = if lss > 0 && self.media.keeps_data() { vendor::HAS_PIECES } else { 0 };
+        windows | lss | pieces
     }
 
     fn optional_commands(&self) -> u16 {
@@ -96,6 +97,9 @@ impl<F: Ftl> Nvm<F> {
         (data.mssrl, data.mcl) = (namespace.max_source().into(), namespace.max_copy().into());
         data.msrc_z = (copy::MAX_RANGES - 1) as u8;
         self.fill_in_atomicity(data, namespace);
+        if let Some(report) = self.piece_report(namespace) {
+            data.vendor[..size_of_val(&report)].copy_from_slice(report.as_bytes());
+        }
         (data.nguid, data.eui64) = (namespace.identifiers.nguid, namespace.identifiers.eui64);
     }
 

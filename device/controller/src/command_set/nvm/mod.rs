@@ -96,6 +96,8 @@ pub struct Nvm<F: Ftl> {
     fdp: Option<Rc<Fdp>>,
     /// Where they do by streams.
     streams: Option<Box<Streams>>,
+    /// Pages of namespaces whose pages are chains of pieces.
+    stores: lss::Stores<F>,
     /// What was erased, and may be there again after a power cut.
     to_erase_again: RefCell<Vec<Extent>>,
 }
@@ -138,6 +140,7 @@ impl<F: Ftl> Nvm<F> {
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
             memory: Memory::new(sim),
+            stores: lss::Stores::default(),
             to_erase_again: RefCell::default(),
         }
     }
@@ -217,12 +220,19 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.serve_whole::<()>(command, breakdown).await
     }
 
+    fn has_pieces(&self, namespace: &Namespace) -> bool {
+        self.piece_limits(namespace).is_some()
+    }
+
     fn fuses(&self) -> bool {
         // Without data there is nothing to compare with.
         self.media.keeps_data()
     }
 
     async fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> [Reply; 2] {
+        if pair[0].namespace.format.has_pieces {
+            return [(); 2].map(|()| Err(Status::INVALID_NAMESPACE.final_()).into());
+        }
         match pair[0].namespace.format.lba().metadata {
             0 => self.compare_and_write(pair, breakdown).await,
             _ => self.compare_and_write_protected(pair, breakdown).await,
@@ -230,10 +240,12 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     async fn erase(&self, namespace: &Namespace) {
+        self.stores.forget(Some(namespace.nsid));
         self.erase_for_good(namespace).await;
     }
 
     async fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), Status> {
+        self.stores.forget(None);
         self.ftl.sanitize(how, progress).await.map_err(|error| match error {
             MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
             _ => Status::SANITIZE_FAILED,
@@ -355,6 +367,9 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 impl<F: Ftl> Nvm<F> {
     /// Serves a command on a namespace that is not plain.
     async fn serve_special(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        if command.namespace.format.has_pieces {
+            return self.serve_on_pieces(command, breakdown).await;
+        }
         if let Some(busy) = self.fails_at_once(command) {
             return busy;
         }

@@ -45,6 +45,13 @@ pub(super) struct Inside {
     rejects_unmapped: bool,
 }
 
+impl Inside {
+    /// All of an extent, zeros where nothing was written.
+    pub(super) fn of_all(mem: HostMem) -> Inside {
+        Inside { mem, rejects_unmapped: false }
+    }
+}
+
 impl Destination for ToHost {
     fn mem(&self) -> &HostMem {
         &self.mem

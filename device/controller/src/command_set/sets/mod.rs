@@ -143,6 +143,10 @@ impl CommandSet for NvmSets {
         reply
     }
 
+    fn has_pieces(&self, namespace: &Namespace) -> bool {
+        on!(self.of(namespace), nvm => nvm.has_pieces(namespace))
+    }
+
     fn fuses(&self) -> bool {
         self.all().all(|set| on!(set, nvm => nvm.fuses()))
     }

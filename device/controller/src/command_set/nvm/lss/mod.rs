@@ -6,12 +6,14 @@
 //! | `flush` | a buffer of pages, all or none |
 //! | `gathered` | pages that lie apart in a buffer, as one memory |
 //! | `batch` | pages anywhere, by one command |
+//! | `pieces` | both for pages of any length, as chains of pieces |
 //!
-//! Left out: pages of other lengths than 4 KiB; namespaces with metadata.
+//! Left out: namespaces with metadata.
 
 mod batch;
 mod flush;
 mod gathered;
+mod pieces;
 
 use nandscape_device_ftl::Extent;
 use nandscape_wire_nvme::lss::PAGE;
@@ -19,6 +21,8 @@ use nandscape_wire_nvme::{Parameter, Status};
 
 use crate::namespace::Namespace;
 use crate::refusal::Refusal;
+
+pub(super) use pieces::Stores;
 
 /// A buffer or a list that is not of the form.
 fn malformed() -> Refusal {

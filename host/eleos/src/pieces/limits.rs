@@ -1,0 +1,121 @@
+//! What a drive takes of pages that are chains of pieces, and the format that a namespace needs for them.
+
+use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
+use nandscape_wire_nvme::identify::{Controller, Namespace, cns};
+use nandscape_wire_nvme::lss::{Head, LIST, PAGE};
+use nandscape_wire_nvme::pieces::{Entry, FORMAT_PIECES, LEAST_BATCH, MOST_ENTRIES, Report};
+use nandscape_wire_nvme::vendor::{Capabilities, HAS_PIECES};
+use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
+use zerocopy::FromBytes;
+
+use crate::Error;
+
+/// Bytes of a page that a batched read has room for unless it is told better.
+const EXPECTED: usize = PAGE;
+
+/// What a namespace takes whose pages are chains of pieces.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct PieceLimits {
+    /// Page numbers are below.
+    pub lpids: u64,
+    /// Pieces of a page at the most, its base included.
+    pub pieces: usize,
+    /// Bytes of a page at the most, all pieces together.
+    pub page_bytes: usize,
+    /// Bytes of pieces that the namespace has room for.
+    pub capacity: u64,
+    /// Bytes of a page that a batched read has room for at first; for pages that have more it is repeated. Programs set it to what
+    /// they expect.
+    pub expected: usize,
+    /// What the pieces of a buffer may count, each its bytes and `entry`.
+    pub(super) buffer: u64,
+    pub(super) entry: u64,
+    /// Bytes that a command moves, whole 4 KiB.
+    pub(super) moved: usize,
+}
+
+impl PieceLimits {
+    /// Asks a drive, by Identify Namespace on its admin queue; `None` where the namespace has no such pages: see
+    /// [`format_for_pieces`].
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub async fn ask(issuer: &Issuer, admin: &dyn Drive, drive: &DriveInfo) -> Result<Option<PieceLimits>, Error> {
+        let namespace = identify(issuer, admin, drive.nsid).await?;
+        Ok(Report::of(&namespace.vendor).and_then(|report| PieceLimits::of(&report, drive)))
+    }
+
+    /// What a report and the way to the drive allow; `None` if not even one page fits into a command.
+    pub(super) fn of(report: &Report, drive: &DriveInfo) -> Option<PieceLimits> {
+        let moved = u64::from(drive.max_blocks) * u64::from(drive.lba_bytes);
+        let moved = usize::try_from(moved.min(1 << 28)).ok()? / PAGE * PAGE;
+        let limits = PieceLimits {
+            lpids: report.lpids.get(),
+            pieces: usize::from(report.pieces.get()),
+            page_bytes: report.page_bytes.get() as usize,
+            capacity: report.capacity.get(),
+            expected: EXPECTED,
+            buffer: report.buffer_bytes.get(),
+            entry: report.entry_bytes.get().into(),
+            moved,
+        };
+        let a_page = limits.page_bytes + limits.pieces * size_of::<u32>();
+        let fits = moved >= LEAST_BATCH.max(LIST + a_page) && limits.room() >= limits.page_bytes;
+        fits.then_some(limits)
+    }
+
+    /// Bytes that a buffer of one piece has room for.
+    pub fn room(&self) -> usize {
+        self.most_bytes(1)
+    }
+
+    /// Bytes that a buffer of so many pieces has room for.
+    pub fn most_bytes(&self, pieces: usize) -> usize {
+        let heads = size_of::<Head>() + pieces * size_of::<Entry>();
+        let drive = self.buffer.saturating_sub(self.entry * pieces as u64);
+        let is_few = pieces <= MOST_ENTRIES;
+        if is_few { self.moved.saturating_sub(heads).min(usize::try_from(drive).unwrap_or(usize::MAX)) } else { 0 }
+    }
+
+    /// What the drive has of such pages now, and what it has done for them.
+    ///
+    /// # Errors
+    /// When the drive does not answer, or the namespace has no such pages.
+    pub async fn report(issuer: &Issuer, admin: &dyn Drive, nsid: u32) -> Result<Report, Error> {
+        let namespace = identify(issuer, admin, nsid).await?;
+        Report::of(&namespace.vendor).ok_or(Error::OtherPages)
+    }
+}
+
+async fn identify(issuer: &Issuer, admin: &dyn Drive, nsid: u32) -> Result<Namespace, Error> {
+    let mem = HostMem::zeroed(size_of::<Namespace>());
+    Error::of(issuer.execute(admin, SubmissionEntry::identify(cns::NAMESPACE, nsid), mem.clone()).await.status)?;
+    Ok(Namespace::read_from_bytes(&mem.to_vec()).expect("memory of its size"))
+}
+
+/// Formats the namespace of a drive for pages that are chains of pieces, by its admin queue, or for pages of 4 KiB again. **All data of
+/// the namespace is dropped.**
+///
+/// # Errors
+/// That the drive knows no such pages, or why it does not format.
+pub async fn format_for_pieces(
+    issuer: &Issuer,
+    admin: &dyn Drive,
+    drive: &DriveInfo,
+    has_pieces: bool,
+) -> Result<(), Error> {
+    let mem = HostMem::zeroed(size_of::<Controller>());
+    Error::of(issuer.execute(admin, SubmissionEntry::identify(cns::CONTROLLER, 0), mem.clone()).await.status)?;
+    let controller = Controller::read_from_bytes(&mem.to_vec()).expect("memory of its size");
+    let functions = Capabilities::of(&controller.vendor).map_or(0, |table| table.functions.get());
+    if functions & HAS_PIECES == 0 {
+        return Err(Error::Unsupported);
+    }
+    let flbas = u32::from(identify(issuer, admin, drive.nsid).await?.flbas);
+    let mut entry = SubmissionEntry::admin(AdminOpcode::FORMAT_NVM);
+    entry.nsid = drive.nsid.into();
+    // The LBA format as it is: its index is in bits 3:0 and 6:5 there, and in 3:0 and 13:12 here.
+    entry.cdw10 = (flbas & 0x1f | (flbas & 0x60) << 7).into();
+    entry.cdw12 = if has_pieces { FORMAT_PIECES } else { 0 }.into();
+    Error::of(issuer.execute(admin, entry, HostMem::none()).await.status)
+}
