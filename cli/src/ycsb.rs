@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_host_llama::{ChainConfig, Config, Costs, Error, LogConfig, OpenError};
 use nandscape_lab_llama::{Form, Load, Outcome, RunError, Spec};
-use nandscape_lab_report::format::{bytes, count};
+use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -46,8 +46,8 @@ pub(crate) struct YcsbArgs {
     /// The drive
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
-    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 256MiB, ftl.kind ox_block
-    /// and buffer.mode volatile
+    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 256MiB, ftl.kind ox_block,
+    /// buffer.mode volatile and controller.processors.count 8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
@@ -55,6 +55,10 @@ pub(crate) struct YcsbArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
+    /// The control socket of the server of that drive, on this machine: the processor time of its process is told, too
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "PATH", requires = "to")]
+    control: Option<std::path::PathBuf>,
     /// Records that are put first
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     records: u64,
@@ -116,7 +120,12 @@ enum FormArg {
 }
 
 /// What the drive has unless it is set.
-const DEFAULTS: [(&str, &str); 3] = [("capacity", "256MiB"), ("ftl.kind", "ox_block"), ("buffer.mode", "volatile")];
+const DEFAULTS: [(&str, &str); 4] = [
+    ("capacity", "256MiB"),
+    ("ftl.kind", "ox_block"),
+    ("buffer.mode", "volatile"),
+    ("controller.processors.count", "8"),
+];
 
 impl YcsbArgs {
     fn forms(&self) -> Vec<Form> {
@@ -188,13 +197,16 @@ impl YcsbArgs {
     #[cfg(target_os = "linux")]
     fn measure(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
         use nandscape_lab_llama::LiveError;
-        use nandscape_lab_run::wall::WallError;
+        use nandscape_lab_run::wall::{ServerCpu, WallError};
         let Some(endpoint) = &self.to else { return self.simulate(form, load) };
-        let ran = nandscape_lab_llama::run_live(endpoint, form, self.tree(), load, self.seed, output::note);
+        let server = self.control.as_deref().map(ServerCpu::connect).transpose();
+        let server = server.map_err(|problem| Failure::Input(anyhow::anyhow!("--control {problem}")))?;
+        let ran = nandscape_lab_llama::run_live(endpoint, form, self.tree(), load, self.seed, server, output::note);
         ran.map_err(|error| match error {
             LiveError::Open(error) => not_opened(&error, &format!("--to {endpoint}")),
             LiveError::Operation(error) => not_operated(&error, &format!("--to {endpoint}")),
             LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
+            LiveError::Server(problem) => Failure::Run(anyhow::anyhow!("--control: {problem}")),
             LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
         })
     }
@@ -269,6 +281,8 @@ fn text(runs: &[(&str, Outcome)]) -> String {
         "form",
         "operations/s",
         "host CPU, us",
+        "device CPU, us",
+        "busy",
         "WAF store",
         "x drive",
         "= both",
@@ -284,6 +298,8 @@ fn text(runs: &[(&str, Outcome)]) -> String {
             (*form).to_owned(),
             count(outcome.rate() as u64),
             format!("{:.1}", outcome.cpu_us()),
+            outcome.device_cpu_us().map_or("-".to_owned(), |us| format!("{us:.1}")),
+            outcome.device_busy().map_or("-".to_owned(), percent),
             ratio(outcome.application_waf()),
             ratio(outcome.drive_waf()),
             ratio(outcome.total_waf()),
@@ -306,6 +322,8 @@ fn as_json(runs: &[(&str, Outcome)]) -> Value {
             "latency_us": latencies_json(&outcome.operations),
             "operations_per_s": outcome.rate(),
             "host_cpu_us_per_operation": outcome.cpu_us(),
+            "device_cpu_us_per_operation": outcome.device_cpu_us(),
+            "device_busy": outcome.device_busy(),
             "waf_store": outcome.application_waf(),
             "waf_drive": outcome.drive_waf(),
             "waf_total": outcome.total_waf(),

@@ -233,6 +233,11 @@ impl Totals {
         self.0.iter().copied().sum()
     }
 
+    /// Adds busy time on behalf of `cause`.
+    pub fn add(&mut self, cause: Cause, span: Span) {
+        self.0[cause.index()] += span;
+    }
+
     /// The busy time since `earlier`.
     pub fn since(&self, earlier: &Totals) -> Wait {
         let mut wait = Wait::ZERO;

@@ -9,6 +9,7 @@
 //! | `background` | timers of work that never ends, for which no run goes on |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
 //! | `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
+//! | `processors` | several users at a time, first come, first served |
 //! | `account` | causes of use and of waits, priorities |
 //! | `rng`, `permutation` | seeds and random numbers, random orders |
 //! | `histogram`, `trace` | latencies; what happened when |
@@ -29,6 +30,7 @@ pub mod executor;
 pub mod histogram;
 mod mailbox;
 pub mod permutation;
+pub mod processors;
 pub mod resource;
 pub mod rng;
 pub mod signal;
@@ -44,6 +46,7 @@ pub mod workers;
 pub use account::{Blame, Cause, Class, Totals, Wait, Who};
 pub use executor::{Executor, Sim, Stalled, Unended};
 pub use histogram::Histogram;
+pub use processors::Processors;
 pub use resource::Resource;
 pub use rng::{Rng, Seed};
 pub use time::{Span, Time};

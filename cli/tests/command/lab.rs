@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 43] = [
+const CLAIMS: [&str; 44] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -45,6 +45,7 @@ const CLAIMS: [&str; 43] = [
     "ox-checkpoint",
     "ox-recovery",
     "eleos-cache",
+    "eleos-scale",
     "oc-media",
     "oc-parallel-fpga",
     "oc-parallel-cnex",

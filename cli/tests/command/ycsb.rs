@@ -20,6 +20,9 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
             assert_eq!(operations.iter().map(count).sum::<f64>(), 4_000.0, "{workload} {form}");
             assert!(number(&report, &format!("/runs/{run}/operations_per_s")) > 0.0);
             assert!(number(&report, &format!("/runs/{run}/host_cpu_us_per_operation")) > 3.0);
+            assert!(number(&report, &format!("/runs/{run}/device_cpu_us_per_operation")) > 1.0);
+            let busy = number(&report, &format!("/runs/{run}/device_busy"));
+            assert!(busy > 0.0 && busy <= 1.0, "{busy}");
         }
         let text = succeed(&args);
         assert_eq!(text, succeed(&args), "the same seed");
@@ -78,6 +81,11 @@ fn what_cannot_be_run_is_told() {
         (&["--to", "http://x"], "valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"),
         (&["--to", "vfio-user://nothing.sock"], "--form conventional, offloaded or chains is valid"),
         (&["--to", "vfio-user://nothing.sock", "--form", "offloaded"], "--to vfio-user://nothing.sock: "),
+        (&["--control", "n.control"], "--to <URL>"),
+        (
+            &["--to", "vfio-user://nothing.sock", "--form", "offloaded", "--control", "nothing.control"],
+            "--control nothing.control: ",
+        ),
     ] {
         refuse(&[&["ycsb"], words].concat(), &[told]);
     }

@@ -15,12 +15,14 @@ fn trees_of_all_forms_run_on_live_drives_and_stay() {
         let drive = ["--drive", "default", "--set", "capacity=256MiB", "--set", kind];
         let more =
             ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock", "--check", "--json"];
-        let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+        let control = ["--control", "n.control"];
+        let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more, &control].concat());
         let function = format!("vfio-user://{}", server.path("f.sock").display());
         for url in [server.url(), &function] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
             let size = ["--records", "2000", "--operations", "2000", "--cache", "1MiB"];
             command.args(["ycsb", "--json", "--form", form, "--to", url]).args(size);
+            command.arg("--control").arg(server.path("n.control"));
             let ended = run(command);
             assert_eq!(ended.code, Some(0), "{url}, {form}: {ended:?}");
             let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
@@ -30,6 +32,7 @@ fn trees_of_all_forms_run_on_live_drives_and_stay() {
             assert!(number(&report, "/runs/0/operations_per_s") > 0.0);
             assert!(number(&report, "/runs/0/latency_us/read/p50") > 0.0);
             assert!(number(&report, "/runs/0/page_loads") > 0.0, "the cache holds a part of the tree");
+            assert!(number(&report, "/runs/0/device_cpu_us_per_operation") > 0.0, "the server's processor time");
         }
         assert_eq!(server.end().code, Some(0));
     }

@@ -60,11 +60,32 @@ pub struct LinkConfig {
     pub latency: Span,
 }
 
+/// The processors of a controller, and the time of their work.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ProcessorsConfig {
+    /// How many there are.
+    pub count: u32,
+    /// Work on an I/O command.
+    pub command: Span,
+    /// On a mapping unit that a command reads or writes.
+    pub unit: Span,
+    /// On 1 KiB that crosses the link.
+    pub kib: Span,
+    /// On a page of a buffer or a batch of a log-structured store.
+    pub page: Span,
+    /// On an operation of the flash.
+    pub flash: Span,
+    /// On 1 KiB that is moved to the flash or from it.
+    pub flash_kib: Span,
+}
+
 /// What can be set about a controller.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerConfig {
     /// Time that firmware spends on each command.
     pub firmware_time: Span,
+    /// Its processors; `None` is a controller whose work takes no time besides.
+    pub processors: Option<ProcessorsConfig>,
     /// Commands in work at a time; others wait in their queues.
     pub command_slots: u32,
     /// I/O queue pairs.

@@ -13,6 +13,7 @@
 //! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL, `sets` over several, `forward` over any drive; `zns` is the Zoned Namespace command set, `open_channel` the vector commands on chunks, `runs` sorted runs of LSM-trees |
 //! | `namespace` | namespaces: where they lie, what identifies them, who has them attached |
 //! | `link` | the host link |
+//! | `work` | the work of the controller's processors |
 //! | `config` | what can be set |
 //! | `refusal` | a command that is refused, and the field at fault |
 //!
@@ -27,6 +28,7 @@ mod link;
 mod namespace;
 mod refusal;
 mod subsystem;
+mod work;
 
 pub use admin::Settings;
 pub use command_set::forward::{Forward, Offers};
@@ -36,8 +38,9 @@ pub use command_set::runs::Runs;
 pub use command_set::sets::{NvmSet, NvmSets};
 pub use command_set::zns::Zns;
 pub use command_set::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};
-pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
+pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig, ProcessorsConfig};
 pub use engine::{NvmeController, Stop};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
 pub use subsystem::NvmSubsystem;
+pub use work::Work;

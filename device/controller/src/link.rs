@@ -1,32 +1,37 @@
 //! The host link: each direction first come, first served, in whole transfers or packet by packet; full duplex, or both
-//! directions sharing one bandwidth.
+//! directions sharing one bandwidth. Where the controller's processors copy the data, their work is a part of the crossing.
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
+use nandscape_sim::processors::Turn;
 use nandscape_sim::resource::Occupy;
 use nandscape_sim::units::Remembering;
-use nandscape_sim::{Cause, Class, Resource, Sim, Span, Time, Who};
+use nandscape_sim::{Cause, Class, Processors, Resource, Sim, Span, Time, Who};
 
 use crate::config::{Duplex, LinkConfig};
+use crate::work::note;
 
 /// The host link.
 pub struct Link {
     sim: Sim,
     config: LinkConfig,
     rate: Remembering,
+    /// What copies the data, and the time of 1 KiB, where that takes time.
+    copying: Option<(Rc<Processors>, Span)>,
     to_host: Resource,
     to_device: Resource,
 }
 
 impl Link {
-    pub(crate) fn new(sim: &Sim, config: LinkConfig) -> Link {
+    pub(crate) fn new(sim: &Sim, config: LinkConfig, copying: Option<(Rc<Processors>, Span)>) -> Link {
         let rate = Remembering::new(config.bandwidth);
-        Link { sim: sim.clone(), config, rate, to_host: Resource::new(sim), to_device: Resource::new(sim) }
+        Link { sim: sim.clone(), config, rate, copying, to_host: Resource::new(sim), to_device: Resource::new(sim) }
     }
 
     /// Moves data to the host.
@@ -57,10 +62,31 @@ impl Link {
     ) -> Crossing<'a, 'b> {
         let who = Who::new(cause, Class::new(0));
         let way = match self.config.packet {
+            _ if self.copying.is_some() => Way::Copied(Box::pin(self.send_copied(lane, bytes, who))),
             None => Way::Whole(lane.keep_busy(self.rate.time_for(bytes), who)),
             Some(packet) => Way::Packets(Box::pin(self.send_packets(lane, bytes, packet.into(), who))),
         };
         Crossing { sim: &self.sim, begun: self.sim.now(), way, breakdown }
+    }
+
+    /// Moves data that processors copy: before it goes, or when it has come.
+    async fn send_copied(&self, lane: &Resource, bytes: u64, who: Who) -> Copied {
+        let copying = self.copying.as_ref().map(|(processors, kib)| {
+            let work = Span::from_ns(kib.ns() * bytes / 1_024);
+            async move { (processors.work(work, who.cause).await, work) }
+        });
+        let cross = self.send_packets(lane, bytes, self.config.packet.map_or(bytes.max(1), u64::from), who);
+        match who.cause {
+            cause::HOST_READ => {
+                let copied = copying?.await;
+                cross.await;
+                Some(copied)
+            }
+            _ => {
+                cross.await;
+                Some(copying?.await)
+            }
+        }
     }
 
     async fn send_packets(&self, lane: &Resource, bytes: u64, packet: u64, who: Who) {
@@ -92,7 +118,12 @@ enum Way<'a> {
     Whole(Occupy<'a>),
     /// In turn with other transfers. In a box: few links do this.
     Packets(Pin<Box<dyn Future<Output = ()> + 'a>>),
+    /// The same, with the work of processors.
+    Copied(Pin<Box<dyn Future<Output = Copied> + 'a>>),
 }
+
+/// The work of processors on data: when it had its turn, and how long it took; `None` where there was none.
+type Copied = Option<(Turn, Span)>;
 
 impl Future for Crossing<'_, '_> {
     type Output = ();
@@ -102,6 +133,11 @@ impl Future for Crossing<'_, '_> {
         let crossed = match &mut self.way {
             Way::Whole(transfer) => Pin::new(transfer).poll(context),
             Way::Packets(packets) => packets.as_mut().poll(context),
+            Way::Copied(copied) => {
+                let copied = std::task::ready!(copied.as_mut().poll(context));
+                self.note_copied(copied);
+                return Poll::Ready(());
+            }
         };
         if crossed.is_ready() {
             let spent = self.sim.now() - self.begun;
@@ -111,13 +147,24 @@ impl Future for Crossing<'_, '_> {
     }
 }
 
+impl Crossing<'_, '_> {
+    /// Adds the time of a crossing with the work of processors in it.
+    fn note_copied(&mut self, copied: Copied) {
+        let mut spent = self.sim.now() - self.begun;
+        if let Some((turn, work)) = copied {
+            spent -= turn.wait + work;
+            note(turn, work, self.breakdown);
+        }
+        self.breakdown.spend(Stage::Link, spent);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use nandscape_sim::Executor;
     use nandscape_sim::units::Rate;
     use std::cell::RefCell;
-    use std::rc::Rc;
 
     /// When transfers end that begin at the same instant: (bytes, whether from the host), in that order, at 1 byte a
     /// nanosecond and a seventh.
@@ -125,7 +172,7 @@ mod tests {
         let mut executor = Executor::new();
         let sim = executor.sim();
         let bandwidth = Rate::new(7, Span::from_ns(8));
-        let link = Rc::new(Link::new(&sim, LinkConfig { bandwidth, duplex, packet, latency: Span::ZERO }));
+        let link = Rc::new(Link::new(&sim, LinkConfig { bandwidth, duplex, packet, latency: Span::ZERO }, None));
         let ends = Rc::new(RefCell::new(vec![0; transfers.len()]));
         for (index, &(bytes, from_host)) in transfers.iter().enumerate() {
             let (sim, link, ends) = (sim.clone(), link.clone(), ends.clone());

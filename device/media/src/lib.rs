@@ -30,6 +30,7 @@
 //! | `outcome` | how operations end, and what that leaves in the cells |
 //! | `remote` | flash that is elsewhere, reached by commands |
 //! | `watch` | a host that is told of each operation |
+//! | `work` | what operations cost the controller's processors |
 //! | `saved` | what the cells hold, taken out and put into other flash |
 //! | `plain` | numbers as bytes |
 //! | `torn` | what operations leave that a power cut has interrupted |
@@ -71,6 +72,7 @@ mod suspend;
 pub mod timing;
 mod torn;
 mod watch;
+mod work;
 
 pub use aging::{Aging, AgingCounts};
 pub use cell::Cell;
@@ -91,3 +93,4 @@ pub use seized::{Crossing, Holding, Seized, Unreadable};
 pub use store::StoreKind;
 pub use supply::{Group, Supply};
 pub use timing::{Registers, Timing};
+pub use work::FlashWork;

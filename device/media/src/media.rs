@@ -34,6 +34,7 @@ use crate::store::{StoreKind, UnitData};
 use crate::supply::{Channel, Group, Supply};
 use crate::timing::{PageTimes, Timing};
 use crate::watch::For;
+use crate::work::FlashWork;
 
 /// The configuration of a drive's flash.
 #[derive(Clone, Debug)]
@@ -100,6 +101,8 @@ pub struct Media {
     pub(crate) remote: Option<Box<Remote>>,
     /// The host that is told of each operation, if there is one.
     pub(crate) watch: OnceCell<Rc<dyn FlashWatch>>,
+    /// What operations cost the controller's processors, if anything.
+    pub(crate) work: OnceCell<FlashWork>,
 }
 
 /// A step of the array.
@@ -218,6 +221,7 @@ impl Media {
             durable,
             remote: None,
             watch: OnceCell::new(),
+            work: OnceCell::new(),
             timing,
         }
     }

@@ -86,6 +86,9 @@ impl Media {
         let counted = self.count_under_way();
         let cuts = self.supply.power.cuts.get();
         let _watched = self.watch.get().map(|watch| self.tell_watch(watch, operation, pages.clone(), block, of));
+        if let Some(work) = self.work.get() {
+            self.give_work(work, operation, pages.clone().count(), of);
+        }
         let struck = if self.supply.faults.is_armed() { self.strike(operation, pages, block) } else { None };
         Ok(Underway { counted, cuts, struck, _watched })
     }

@@ -12,7 +12,7 @@ use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{Group, Media, MediaConfig, SavedMedia, StoreKind, Supply};
 use nandscape_drive::{Controller, Names, Subsystem};
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Seed, Sim};
+use nandscape_sim::{Processors, Seed, Sim};
 
 use crate::owners;
 use crate::part::{AnyFtl, Part};
@@ -44,6 +44,8 @@ pub(crate) trait Front {
     fn controller(&self) -> Rc<dyn Controller>;
     fn subsystem(&self) -> Rc<dyn Subsystem>;
     fn link_usage(&self) -> [Totals; 2];
+    /// The controller's processors, if it has any.
+    fn processors(&self) -> Option<&Rc<Processors>>;
     /// The FTLs were planted.
     fn was_filled(&self);
     /// Writes the controller's notes.
@@ -63,6 +65,10 @@ impl<C: CommandSet> Front for InProcess<C> {
 
     fn link_usage(&self) -> [Totals; 2] {
         self.0.subsystem().link_usage()
+    }
+
+    fn processors(&self) -> Option<&Rc<Processors>> {
+        self.0.subsystem().processors()
     }
 
     fn was_filled(&self) {

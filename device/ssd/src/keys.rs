@@ -276,6 +276,34 @@ section! {
         /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive does no
         /// work of its own. The drive tells of its one NVM Set then. For one FTL of the kind `"page"`.
         predictable_latency: bool,
+    } with {
+        /// The controller's processors.
+        processors: ProcessorKeys,
+    }
+}
+
+section! {
+    /// The controller's processors. Work waits for one that is free, and is accounted by cause.
+    ProcessorKeys at "controller.processors" {
+        /// How many, 1 to 1024: `8`. Without it there are none, and the work below takes no time.
+        count: u32,
+        /// Work on an I/O command: `"5us"`. Left out, it is 22.2us, a core of eight by which a Dragon Fire Card serves 360,000
+        /// commands without data a second (OX 3.5).
+        command_time: Text<Span>,
+        /// Work on a mapping unit that a command reads or writes, its entry of the map: `"100ns"`, an assumption, which counts when
+        /// left out: a miss of the caches.
+        unit_time: Text<Span>,
+        /// Work on 1 KiB that crosses the link, copies to and from sockets: `"1us"`. Left out, it is 2.8us, an assumption: as much as
+        /// leaves seven cores of a Dragon Fire Card busy with what its two Ethernet ports move (OX 3.5.1).
+        kib_time: Text<Span>,
+        /// Work on a page of a [buffer or a batch](techniques/ox-eleos.md) of a log-structured store, besides `unit_time`: its entry
+        /// is parsed and checked: `"100ns"`, an assumption, which counts when left out.
+        page_time: Text<Span>,
+        /// Work on an operation of the flash, those of collections, logs and checkpoints too: `"2us"`. It keeps processors busy, and
+        /// the operation does not wait for it. Left out, it is 22.2us, as a command: another pair of queues (OX 3.5).
+        flash_time: Text<Span>,
+        /// Work on 1 KiB that is moved to the flash or from it: `"250ns"`, an assumption, which counts when left out: a copy at 4 GB/s.
+        flash_kib_time: Text<Span>,
     }
 }
 

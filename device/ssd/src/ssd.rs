@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::{OxBlock, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_media::{AgingCounts, Media, OpCounts, RemoteArray, StoreKind};
+use nandscape_device_media::{AgingCounts, FlashWork, Media, OpCounts, RemoteArray, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim, Time};
@@ -89,6 +89,10 @@ impl Ssd {
     pub(crate) fn of(sim: &Sim, profile: &Resolved, (parts, front): Assembled) -> Ssd {
         let ox_blocks = parts.iter().map(|part| part.ox_block().cloned()).collect();
         let settings = Settings::new(sim, profile, ox_blocks);
+        if let (Some(processors), Some(config)) = (front.processors(), profile.controller().processors) {
+            let work = || FlashWork { processors: processors.clone(), operation: config.flash, kib: config.flash_kib };
+            parts.iter().for_each(|part| _ = part.media.set_work(work()));
+        }
         Ssd { parts, front, settings }
     }
 
@@ -268,12 +272,13 @@ impl Ssd {
         self.media().now()
     }
 
-    /// Busy time so far of each plane, each channel, and the link to and from the host.
+    /// Busy time so far of each plane, each channel, the link to and from the host, and the processors.
     pub fn usage(&self) -> Usage {
         Usage {
             planes: self.parts.iter().flat_map(|part| part.media.array_usage()).collect(),
             channels: self.parts.iter().flat_map(|part| part.media.channel_usage()).collect(),
             link: self.front.link_usage(),
+            processors: self.front.processors().map(|processors| (processors.count() as u32, processors.usage())),
         }
     }
 }
@@ -300,4 +305,6 @@ pub struct Usage {
     pub channels: Vec<Totals>,
     /// Of the link, to the host and from it.
     pub link: [Totals; 2],
+    /// How many processors the controller has, if any, and that of all of them together.
+    pub processors: Option<(u32, Totals)>,
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use nandscape_drive::Drive;
 use nandscape_host_eleos::{Buffer, Error, Limits, Page, read};
-use nandscape_host_store::{AGAIN, Disk, Host, StoreError};
+use nandscape_host_store::{AGAIN, Disk, Host, Range, StoreError};
 
 use crate::error::OpenError;
 use crate::pages::{PageStats, PageStore, Piece, Shape};
@@ -40,6 +40,14 @@ impl EleosStore {
         let limits = Limits::ask(&disk.issuer, admin, &disk.info).await.map_err(failed)?;
         let limits = limits.ok_or(OpenError::NoPages)?;
         Ok(EleosStore { disk, limits, flushes: Cell::new(0), piece_bytes: Cell::new(0) })
+    }
+
+    /// A page by itself, as the blocks that it is: the list of a batch alone is as long as a page. A piece is never all zeros.
+    async fn read_one(&self, lpid: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        let blocks = PAGE as u64 / u64::from(self.disk.info.lba_bytes);
+        let mut pages = self.disk.read(&[Range { slba: lpid * blocks, blocks }]).await?;
+        pages.retain(|page| page.iter().any(|byte| *byte != 0));
+        Ok(pages)
     }
 
     async fn read_some(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError> {
@@ -108,6 +116,9 @@ impl PageStore for EleosStore {
     }
 
     async fn read(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError> {
+        if let [lpid] = lpids {
+            return Ok(vec![self.read_one(*lpid).await?]);
+        }
         let mut found = Vec::with_capacity(lpids.len());
         for some in lpids.chunks(self.limits.batched) {
             found.extend(self.read_some(some).await?);

@@ -18,12 +18,14 @@ fn row(workload: &str, form: &Form, outcome: &Outcome) -> String {
     let [pages, table, places] = outcome.memory();
     let cleaned = outcome.after.store.cleaned - outcome.before.store.cleaned;
     format!(
-        "| {workload} | {} | {:.0} | {:.0} | {:.0} | {:.1} | {} | {} | {} | {:.1} | {:.0} | {cleaned} |",
+        "| {workload} | {} | {:.0} | {:.0} | {:.0} | {:.1} | {:.1} | {:.1}% | {} | {} | {} | {:.1} | {:.0} | {cleaned} |",
         form.name(),
         outcome.rate(),
         at(0.5),
         at(0.99),
         outcome.cpu_us(),
+        outcome.device_cpu_us().unwrap_or_default(),
+        100.0 * outcome.device_busy().unwrap_or_default(),
         ratio(outcome.application_waf()),
         ratio(outcome.drive_waf()),
         ratio(outcome.total_waf()),
@@ -35,7 +37,13 @@ fn row(workload: &str, form: &Form, outcome: &Outcome) -> String {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut profile = Profile::load("default")?;
-    for change in ["capacity=64MiB", "ftl.kind=ox_block", "buffer.mode=volatile", "controller.max_transfer=1MiB"] {
+    for change in [
+        "capacity=64MiB",
+        "ftl.kind=ox_block",
+        "buffer.mode=volatile",
+        "controller.max_transfer=1MiB",
+        "controller.processors.count=8",
+    ] {
         profile.set(change)?;
     }
     let drive = profile.resolve()?;
@@ -49,9 +57,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Form::Chains(chains),
     ];
     println!(
-        "| load | form | operations/s | p50, us | p99, us | host CPU, us | store | drive | both | pages, MB | tables, kB | cleaned |"
+        "| load | form | operations/s | p50, us | p99, us | host CPU, us | controller CPU, us | busy | store | drive | both | pages, MB | tables, kB | cleaned |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (name, mix, choice) in
         Mix::CORE.into_iter().filter(|(name, ..)| wanted.is_empty() || wanted.iter().any(|word| word == name))
     {

@@ -21,6 +21,6 @@ mod spec;
 #[cfg(target_os = "linux")]
 pub use live::{LiveError, run_live};
 pub use load::Load;
-pub use outcome::{DriveFigures, Outcome};
+pub use outcome::{DeviceCpu, DriveFigures, Outcome};
 pub use simulated::{RunError, run};
 pub use spec::{Form, Spec};

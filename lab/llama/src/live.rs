@@ -1,14 +1,15 @@
 //! A run at the wall clock, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_host_llama::{Config, Error, Host, OpenError};
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, Tell, WallError, on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, on_target};
 use nandscape_sim::Seed;
 
 use crate::load::{Load, fill, measure};
-use crate::outcome::Outcome;
+use crate::outcome::{DeviceCpu, Outcome};
 use crate::spec::Form;
 
 /// Why there is no outcome.
@@ -23,9 +24,13 @@ pub enum LiveError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
+    /// The server does not tell its processor time any more.
+    #[error("the control socket: {0}")]
+    Server(String),
 }
 
-/// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations.
+/// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations. The processor time of a
+/// server that is given is told, too.
 ///
 /// # Errors
 /// Why there is no outcome.
@@ -35,12 +40,22 @@ pub fn run_live(
     tree: Config,
     load: Load,
     seed: u64,
+    server: Option<ServerCpu>,
     tell: Tell,
 ) -> Result<Outcome, LiveError> {
     on_target(endpoint, true, tell, |Connection { sim, wall, admin, drive, .. }| async move {
         let host = Host::metered(&sim, wall, process_cpu);
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);
         fill(&tree, &load).await?;
-        Ok(measure(&sim, &host, &tree, load, Seed::new(seed).child("clients"), Box::new(|| ())).await?)
+        let server = server.map(Rc::new);
+        let begun = Rc::new(RefCell::new(None));
+        let (asked, answer) = (server.clone(), begun.clone());
+        let begin = Box::new(move || drop(answer.replace(asked.as_deref().map(ServerCpu::spent))));
+        let mut outcome = measure(&sim, &host, &tree, load, Seed::new(seed).child("clients"), begin).await?;
+        if let (Some(server), Some(begun)) = (server, begun.take()) {
+            let spent = begun.and_then(|begun| Ok(server.spent()?.saturating_sub(begun))).map_err(LiveError::Server)?;
+            outcome.device_cpu = Some(DeviceCpu { spent, own: None, processors: None });
+        }
+        Ok(outcome)
     })?
 }

@@ -16,6 +16,17 @@ pub struct DriveFigures {
     pub gc_blocks: u64,
 }
 
+/// Processor time that the device side spent in the measured phase.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeviceCpu {
+    /// All of it.
+    pub spent: Span,
+    /// Of this, on moves of garbage collection and on tables and logs, where that is told apart.
+    pub own: Option<Span>,
+    /// The processors of the controller, where they are known.
+    pub processors: Option<u32>,
+}
+
 /// See the module. Counts are those of the measured phase.
 #[derive(Clone)]
 pub struct Outcome {
@@ -33,6 +44,8 @@ pub struct Outcome {
     pub after: TreeStats,
     /// The drive, where it is one of this process.
     pub drive: Option<DriveFigures>,
+    /// The processors on the side of the drive, where they are counted.
+    pub device_cpu: Option<DeviceCpu>,
     begun: (Time, Span),
 }
 
@@ -91,6 +104,18 @@ impl Outcome {
         self.cpu.as_us() / self.all.count().max(1) as f64
     }
 
+    /// Processor time on the side of the drive for each operation, in microseconds.
+    pub fn device_cpu_us(&self) -> Option<f64> {
+        Some(self.device_cpu?.spent.as_us() / self.all.count().max(1) as f64)
+    }
+
+    /// The share of their time, from 0 to 1, that the controller's processors were busy.
+    pub fn device_busy(&self) -> Option<f64> {
+        let DeviceCpu { spent, processors, .. } = self.device_cpu?;
+        let all = self.took.as_s() * f64::from(processors?);
+        (all > 0.0).then(|| spent.as_s() / all)
+    }
+
     /// Bytes of the host's memory at the end: pages, the mapping table of pages in memory, and that of places on the drive.
     pub fn memory(&self) -> [u64; 3] {
         [self.after.cache_memory, self.after.table_memory, self.after.store.memory]
@@ -107,6 +132,7 @@ impl Default for Outcome {
             before: TreeStats::default(),
             after: TreeStats::default(),
             drive: None,
+            device_cpu: None,
             begun: (Time::ZERO, Span::ZERO),
         }
     }

@@ -5,13 +5,15 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Ssd;
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_host_kv::Cpu;
 use nandscape_host_llama::{Error, Host, OpenError};
+use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
 use crate::load::{fill, measure};
-use crate::outcome::{DriveFigures, Outcome};
+use crate::outcome::{DeviceCpu, DriveFigures, Outcome};
 use crate::spec::Spec;
 
 /// Why there is no outcome.
@@ -57,7 +59,27 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     executor.block_on(run_on(spec, &sim, &ssd))?
 }
 
-/// What the drive has done so far.
+/// What the drive and its processors have done so far.
+#[derive(Copy, Clone)]
+struct Done {
+    drive: DriveFigures,
+    processors: Option<(u32, Totals)>,
+}
+
+impl Done {
+    fn of(ssd: &Ssd) -> Done {
+        Done { drive: figures(ssd), processors: ssd.usage().processors }
+    }
+
+    /// Processor time since then.
+    fn cpu_since(&self, before: &Done) -> Option<DeviceCpu> {
+        let ((_, before), (count, after)) = (before.processors?, self.processors?);
+        let since = after.since(&before);
+        let own = [cause::GC, cause::WEAR, cause::METADATA].map(|cause| since.by(cause));
+        Some(DeviceCpu { spent: since.total(), own: Some(own.into_iter().sum()), processors: Some(count) })
+    }
+}
+
 fn figures(ssd: &Ssd) -> DriveFigures {
     let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
     DriveFigures {
@@ -75,11 +97,13 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
     let tree = Rc::new(spec.form.open(&host, drive, &*admin, spec.tree).await?);
     fill(&tree, &spec.load).await?;
-    let (before, flash) = (Rc::new(Cell::new(figures(ssd))), ssd.clone());
-    let told = before.clone();
-    let begin = Box::new(move || told.set(figures(&flash)));
+    let (begun, flash) = (Rc::new(Cell::new(Done::of(ssd))), ssd.clone());
+    let told = begun.clone();
+    let begin = Box::new(move || told.set(Done::of(&flash)));
     let mut outcome = measure(sim, &host, &tree, spec.load, Seed::new(spec.seed).child("clients"), begin).await?;
-    let (before, after) = (before.get(), figures(ssd));
+    let (begun, ended) = (begun.get(), Done::of(ssd));
+    outcome.device_cpu = ended.cpu_since(&begun);
+    let (before, after) = (begun.drive, ended.drive);
     outcome.drive = Some(DriveFigures {
         host_bytes: after.host_bytes - before.host_bytes,
         flash_bytes: after.flash_bytes - before.flash_bytes,

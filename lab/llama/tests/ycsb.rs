@@ -80,6 +80,27 @@ fn pages_at_their_true_length_and_deltas_have_less_programmed() {
     assert!(variable < fixed && deltas < variable, "{fixed}, {variable} and {deltas} bytes");
 }
 
+#[test]
+fn pages_of_buffers_cost_the_controller_and_nobody_else() {
+    let with = |form, page_time: &str| {
+        let mut profile = Profile::load("default").expect("a built-in profile");
+        let processors = ["controller.processors.count=2", &format!("controller.processors.page_time={page_time}")];
+        for change in ["capacity=64MiB", "ftl.kind=ox_block", "buffer.mode=volatile"].iter().chain(&processors) {
+            profile.set(change).expect("a valid change");
+        }
+        let outcome = run(&Spec { drive: profile.resolve().expect("valid"), ..spec(form, 0) }).unwrap();
+        let (us, busy) = (outcome.device_cpu_us().unwrap(), outcome.device_busy().unwrap());
+        assert!(busy > 0.0 && busy <= 1.0, "{busy}");
+        (us, outcome.cpu_us())
+    };
+    for (form, is_more) in [(Form::Log(LOG), false), (Form::Eleos, true)] {
+        let (cheap, dear) = (with(form, "0ns"), with(form, "20us"));
+        assert_eq!(dear.0 > cheap.0 + 1.0, is_more, "{form:?}: {cheap:?} and {dear:?}");
+        assert!((dear.1 - cheap.1).abs() < 0.5, "{form:?}: {cheap:?} and {dear:?}");
+    }
+    assert!(run(&spec(Form::Eleos, 0)).unwrap().device_cpu.is_none(), "a controller without processors");
+}
+
 #[cfg(target_os = "linux")]
 mod live {
     use std::rc::Rc;
@@ -106,7 +127,7 @@ mod live {
             let server = Server::of(None, 1 << 30, export);
             let target = Target::new(&server.address, &server.nqn);
             let Spec { tree, load, .. } = spec(form, 0);
-            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, 1, |_| ()).unwrap();
+            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, 1, None, |_| ()).unwrap();
             assert_eq!(outcome.all.count(), 3_000);
             assert!(outcome.drive.is_none() && outcome.after.store.flushes > 0);
         }

@@ -1,7 +1,5 @@
 //! A drive's counters at one time, and the report of what happened between two of them.
 
-use std::collections::BTreeMap;
-
 use nandscape_device_ftl::{PlacementReport, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_device_ssd::{Resolved, Ssd};
@@ -36,6 +34,7 @@ pub(crate) struct Snapshot {
     planes: Vec<Totals>,
     channels: Vec<Totals>,
     link: [Totals; 2],
+    processors: Option<(u32, Totals)>,
     faults: Vec<Fault>,
     damage: Damage,
     aging: Option<AgingReport>,
@@ -57,6 +56,7 @@ impl Snapshot {
             planes: usage.planes,
             channels: usage.channels,
             link: usage.link,
+            processors: usage.processors,
             faults: Fault::all_of(ssd),
             damage: Damage::of(ssd),
             aging: AgingReport::of(ssd),
@@ -127,12 +127,15 @@ impl About<'_> {
                 .map(|(before, after)| PlacementFigures::between(before, after)),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
-            busy: BTreeMap::from([
+            busy: [
                 ("die", busy(&begun.planes, &ended.planes)),
                 ("channel", busy(&begun.channels, &ended.channels)),
                 ("link_to_host", busy(&begun.link[..1], &ended.link[..1])),
                 ("link_to_device", busy(&begun.link[1..], &ended.link[1..])),
-            ]),
+            ]
+            .into_iter()
+            .chain(processors_busy(begun, ended, elapsed).map(|busy| ("processors", busy)))
+            .collect(),
             faults: ended.faults.clone(),
             damage: ended.damage.clone(),
             aging: ended.aging.clone(),
@@ -154,6 +157,14 @@ impl About<'_> {
 /// The over-provisioning that the profile asks for; resolving fills the key in.
 fn asked_over_provisioning(profile: &Resolved) -> f64 {
     profile.keys.ftl.over_provisioning.map_or(0.0, |share| share.0.0)
+}
+
+/// The busy share of the controller's processors, which have one line: none of them is the busiest.
+fn processors_busy(begun: &Snapshot, ended: &Snapshot, elapsed_ns: f64) -> Option<Busy> {
+    let ((_, before), (count, after)) = (begun.processors?, ended.processors?);
+    let mut of_all = busy(&[before], &[after], elapsed_ns * f64::from(count));
+    of_all.max = of_all.mean;
+    Some(of_all)
 }
 
 fn busy(before: &[Totals], after: &[Totals], elapsed_ns: f64) -> Busy {

@@ -15,6 +15,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::process::cpu_s;
 use crate::statistics::{quantile, timing};
 
 /// The quantiles given, as labels and as shares.
@@ -131,6 +132,8 @@ fn reactors(page: &mut Page<'_>, figures: &[Arc<Figures>]) -> fmt::Result {
     page.counter("nandscape_turns", "Turns of the loops", None, one(timing.turns))?;
     page.counter("nandscape_sleeps", "How often the loops slept", None, one(timing.sleeps))?;
     let sum = |value: fn(&Figures) -> usize| one(figures.iter().map(|one| value(one)).sum::<usize>());
+    let help = "Processor time of the process, of all its threads";
+    page.counter("nandscape_process_cpu", help, Some(&Unit::Seconds), one(cpu_s()))?;
     page.gauge("nandscape_clients", "Clients connected to drives", None, sum(|one| one.clients))?;
     page.gauge("nandscape_outstanding_requests", "Commands in the drives", None, sum(|one| one.outstanding))?;
     let now = figures.iter().map(|one| one.now).max().unwrap_or(Time::ZERO);

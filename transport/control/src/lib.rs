@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `statistics` | the figures of several reactors as one object |
+//! | `process` | what this process costs the machine |
 //! | `control` | the control socket: JSON lines over a unix socket |
 //! | `command` | a line: a command and its fields |
 //! | `drives` | the drives by their names, and orders to them |
@@ -26,6 +27,7 @@ mod drives;
 mod exposition;
 mod http;
 mod metrics;
+mod process;
 mod server;
 pub mod statistics;
 

@@ -8,6 +8,8 @@ use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
 use nandscape_transport_reactor::{FaultCount, Timing};
 use serde::Serialize;
 
+use crate::process::cpu_s;
+
 /// The version of the format.
 const SCHEMA: u32 = 1;
 
@@ -18,6 +20,8 @@ pub struct Statistics {
     pub schema: u32,
     /// Drive time.
     pub time_s: f64,
+    /// Processor time of the process since it began, of all its threads.
+    pub process_cpu_s: f64,
     /// Clients connected to drives.
     pub clients: usize,
     /// Commands in the drives.
@@ -138,6 +142,7 @@ impl Statistics {
         Statistics {
             schema: SCHEMA,
             time_s: now.since(Time::ZERO).ns() as f64 / 1e9,
+            process_cpu_s: cpu_s(),
             clients: figures.iter().map(|one| one.clients).sum(),
             outstanding: figures.iter().map(|one| one.outstanding).sum(),
             drives: figures.iter().flat_map(|one| &one.exports).map(DriveStatistics::of).collect(),

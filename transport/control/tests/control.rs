@@ -102,6 +102,7 @@ fn statistics_put_together_what_several_reactors_have_done() {
         }
         assert!(timing["turns"].as_u64() >= Some(15) && timing["sleeps"].is_u64() && timing["behind_max_us"].is_f64());
         assert!(statistics["time_s"].as_f64() > Some(0.0) && statistics["clients"].is_u64());
+        assert!(statistics["process_cpu_s"].as_f64() > Some(0.0), "the tests themselves have taken time");
     });
 }
 

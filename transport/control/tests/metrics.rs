@@ -130,7 +130,12 @@ fn what_the_drives_did_is_on_the_page() {
         assert!(page.value("nandscape_turns_total") >= 12.0 && page.value("nandscape_time_seconds") > 0.0);
         let lag = |quantile| page.value(&format!("nandscape_release_lag_seconds{{quantile=\"{quantile}\"}}"));
         assert!(lag("0.5") > 0.0 && lag("0.5") <= lag("1"));
-        for sample in ["nandscape_behind_seconds", "nandscape_clients", "nandscape_sleeps_total"] {
+        for sample in [
+            "nandscape_behind_seconds",
+            "nandscape_process_cpu_seconds_total",
+            "nandscape_clients",
+            "nandscape_sleeps_total",
+        ] {
             assert!(page.value(sample) >= 0.0, "{sample}");
         }
         // Counters only grow.

@@ -30,6 +30,7 @@ use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
 pub use crate::subsystem::LatencyFigures;
+use crate::work::Work;
 pub use nvm::fdp::Fdp;
 pub use nvm::streams::Streams;
 
@@ -274,6 +275,8 @@ pub struct Command<'a> {
     pub mem: &'a HostMem,
     /// The way to the host.
     pub link: &'a Rc<Link>,
+    /// The controller's processors.
+    pub work: &'a Work,
     /// What the host has set.
     pub settings: &'a Settings,
     /// Tells when the command is to end early.

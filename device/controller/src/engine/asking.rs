@@ -161,8 +161,9 @@ impl<C: CommandSet> CommandJob<C> {
             return controller.admin_command(*queue, entry, mem, breakdown).await;
         }
         let Some(namespace) = namespace else { return Some(without_namespace(entry)) };
-        let (link, settings) = (&controller.subsystem.link, &controller.admin.settings);
-        let command = Command { entry, namespace, mem, link, settings, stop };
+        let (subsystem, settings) = (&controller.subsystem, &controller.admin.settings);
+        let (link, work) = (&subsystem.link, &subsystem.work);
+        let command = Command { entry, namespace, mem, link, work, settings, stop };
         Some(controller.serve_guarded(command, breakdown).await)
     }
 }

@@ -131,7 +131,8 @@ impl<C: CommandSet> FusedJob<C> {
         }
         let command = |submission, namespace| {
             let Submission { entry, mem, .. }: &Submission = submission;
-            Command { entry, namespace, mem, link: &subsystem.link, settings, stop: stop(submission) }
+            let (link, work) = (&subsystem.link, &subsystem.work);
+            Command { entry, namespace, mem, link, work, settings, stop: stop(submission) }
         };
         subsystem.set.serve_fused([command(first, &compared), command(second, &written)], breakdown).await
     }

@@ -58,7 +58,7 @@ pub(crate) use asking::Permit;
 pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
 pub(crate) use queues::{QueueKey, Queues, Search};
-pub(crate) use serve::{CommandJob, LOST_DATA};
+pub(crate) use serve::{CommandJob, LOST_DATA, cause_of};
 pub use stop::Stop;
 pub(crate) use waiting::QueueSet;
 pub use waiting::Waiting;

@@ -61,6 +61,10 @@ impl<C: CommandSet> CommandJob<C> {
             waited -= time;
         }
         breakdown.waits(Stage::Queue).add(behind, waited);
+        // In a box: few drives have processors.
+        if subsystem.work.processors().is_some() && queue.id != QueueId::ADMIN {
+            Box::pin(subsystem.work.on_command(entry, self.namespace.as_deref(), &mut breakdown)).await;
+        }
         let stop = controller.stop(queue, entry, power_cuts);
         let reply = match stop.check_begin() {
             Err(status) => Some(Err(status).into()),
@@ -69,8 +73,8 @@ impl<C: CommandSet> CommandJob<C> {
             }
             Ok(()) => match &self.namespace {
                 Some(namespace) => {
-                    let (link, settings) = (&subsystem.link, &controller.admin.settings);
-                    let command = Command { entry, namespace, mem, link, settings, stop };
+                    let (link, work, settings) = (&subsystem.link, &subsystem.work, &controller.admin.settings);
+                    let command = Command { entry, namespace, mem, link, work, settings, stop };
                     Some(match namespace.is_guarded() || always_asks(entry) {
                         false => subsystem.set.serve(&command, &mut breakdown).await,
                         true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,
@@ -210,7 +214,7 @@ pub(super) fn without_namespace(entry: &SubmissionEntry) -> Reply {
 
 /// On whose behalf a command works. In every command set the opcode tells which way its data goes (Base, Figure "Common
 /// Command Format", OPC bits 1:0).
-pub(super) fn cause_of(opcode: u8) -> Cause {
+pub(crate) fn cause_of(opcode: u8) -> Cause {
     match Transfer::of(opcode) {
         Transfer::ToHost => cause::HOST_READ,
         _ => cause::HOST_WRITE,

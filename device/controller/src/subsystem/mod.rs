@@ -26,10 +26,10 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{BlockSizes, Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
-use nandscape_sim::Sim;
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
+use nandscape_sim::{Processors, Sim};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::{DriveLog, Windows};
 
@@ -41,6 +41,7 @@ use crate::config::ControllerConfig;
 use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
 use crate::namespace::{Common, Format, Namespace, Namespaces, Registrant};
+use crate::work::Work;
 use controllers::Controllers;
 pub(crate) use controllers::MAX_CONTROLLERS;
 use latency::Latency;
@@ -63,6 +64,7 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) sanitizing: Sanitizing,
     pub(crate) self_tests: SelfTests,
     pub(crate) link: Rc<Link>,
+    pub(crate) work: Work,
     pub(crate) slots: CommandSlots<C>,
     pub(crate) power: Power,
     /// Commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
@@ -93,7 +95,8 @@ impl<C: CommandSet> NvmSubsystem<C> {
         names: Names,
         arbiter: fn() -> Box<dyn Arbiter>,
     ) -> Rc<NvmSubsystem<C>> {
-        let SetInfo { keeps_data, keeps_metadata, .. } = set.info();
+        let SetInfo { keeps_data, keeps_metadata, unit_bytes, .. } = set.info();
+        let work = Work::new(sim, config.processors, unit_bytes);
         let (max_transfer, nqn) = (config.max_transfer, names.nqn.clone());
         let common = Common { sets: set.nvm_sets(), keeps_data, keeps_metadata, max_transfer, nqn };
         let subsystem = Rc::new_cyclic(|me: &Weak<NvmSubsystem<C>>| NvmSubsystem {
@@ -104,7 +107,8 @@ impl<C: CommandSet> NvmSubsystem<C> {
             sanitizing: Sanitizing::default(),
             self_tests: SelfTests::default(),
             set,
-            link: Rc::new(Link::new(sim, config.link)),
+            link: Rc::new(Link::new(sim, config.link, work.on_data())),
+            work,
             slots: CommandSlots::new(sim, config.command_slots),
             power: Power::new(sim),
             media_errors: Cell::new(0),
@@ -166,6 +170,11 @@ impl<C: CommandSet> NvmSubsystem<C> {
     /// The command set.
     pub fn command_set(&self) -> &C {
         &self.set
+    }
+
+    /// The controller's processors, if it has any.
+    pub fn processors(&self) -> Option<&Rc<Processors>> {
+        self.work.processors()
     }
 
     /// Busy time of the host link, to the host and from it.

@@ -1,13 +1,14 @@
 //! `[controller]` and `[link]`.
 
-use nandscape_device_controller::{ControllerConfig, Duplex, LinkConfig};
+use nandscape_device_controller::{ControllerConfig, Duplex, LinkConfig, ProcessorsConfig};
 use nandscape_device_media::Priority;
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate};
 
 use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
-use crate::keys::{ProfileKeys, TimingKeys};
+use crate::keys::{ProcessorKeys, ProfileKeys, TimingKeys};
+use crate::values::Text;
 
 pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
     let given = &keys.controller;
@@ -18,6 +19,7 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
     };
     Ok(ControllerConfig {
         firmware_time: not_too_long("controller.firmware_time", or(&given.firmware_time, Span::ZERO))?,
+        processors: processors(&given.processors)?,
         command_slots: within("controller.command_slots", given.command_slots.unwrap_or(1_024).into(), 1, 1 << 16)?
             as u32,
         max_queue_pairs: within("controller.queue_pairs", given.queue_pairs.unwrap_or(64).into(), 1, 65_534)? as u16,
@@ -38,6 +40,50 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
         windows: None,
         predictable_latency: given.predictable_latency.unwrap_or(false),
     })
+}
+
+/// Times of a core of the Dragon Fire Card, with the sources that the keys name.
+const COMMAND: Span = Span::from_ns(22_200);
+const UNIT: Span = Span::from_ns(100);
+const KIB: Span = Span::from_ns(2_800);
+const PAGE: Span = Span::from_ns(100);
+const FLASH: Span = Span::from_ns(22_200);
+const FLASH_KIB: Span = Span::from_ns(250);
+/// Processors at the most.
+const MOST_PROCESSORS: u64 = 1_024;
+
+fn processors(keys: &ProcessorKeys) -> Result<Option<ProcessorsConfig>> {
+    let time = |name: &str, given: &Option<Text<Span>>, default| {
+        not_too_long(&format!("controller.processors.{name}"), or(given, default))
+    };
+    let config = ProcessorsConfig {
+        count: within("controller.processors.count", keys.count.unwrap_or(1).into(), 1, MOST_PROCESSORS)? as u32,
+        command: time("command_time", &keys.command_time, COMMAND)?,
+        unit: time("unit_time", &keys.unit_time, UNIT)?,
+        kib: time("kib_time", &keys.kib_time, KIB)?,
+        page: time("page_time", &keys.page_time, PAGE)?,
+        flash: time("flash_time", &keys.flash_time, FLASH)?,
+        flash_kib: time("flash_kib_time", &keys.flash_kib_time, FLASH_KIB)?,
+    };
+    match keys.count {
+        Some(_) => Ok(Some(config)),
+        None if *keys == ProcessorKeys::default() => Ok(None),
+        None => wrong("controller.processors.count", "is missing; times of the work of processors need their number"),
+    }
+}
+
+/// Writes what was decided into the keys.
+pub(super) fn fill_in_processors(keys: &mut ProcessorKeys, config: Option<ProcessorsConfig>) {
+    let Some(ProcessorsConfig { count, command, unit, kib, page, flash, flash_kib }) = config else { return };
+    *keys = ProcessorKeys {
+        count: Some(count),
+        command_time: Some(Text(command)),
+        unit_time: Some(Text(unit)),
+        kib_time: Some(Text(kib)),
+        page_time: Some(Text(page)),
+        flash_time: Some(Text(flash)),
+        flash_kib_time: Some(Text(flash_kib)),
+    };
 }
 
 fn rated_erases(keys: &TimingKeys) -> Result<u32> {

@@ -61,6 +61,7 @@ impl Resolved {
         keys.max_transfer = Some(Text(Bytes(decided.max_transfer.into())));
         keys.priority = Some(Text(Choice(decided.priority)));
         keys.predictable_latency = Some(decided.predictable_latency);
+        super::controller::fill_in_processors(&mut keys.processors, decided.processors);
     }
 
     fn fill_in_ftl(&mut self) {

@@ -47,7 +47,7 @@ use nandscape_drive::Names;
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
-use crate::keys::{LinkKeys, ProfileKeys, TimingKeys};
+use crate::keys::{LinkKeys, ProcessorKeys, ProfileKeys, TimingKeys};
 use crate::policies::{self, OwnPolicies};
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
@@ -272,6 +272,7 @@ impl Resolved {
         features::without_delay(&mut self.keys.timing);
         self.keys.link = LinkKeys { bandwidth: unlimited, latency: Some(zero), ..self.keys.link };
         self.keys.controller.firmware_time = Some(zero);
+        self.keys.controller.processors = ProcessorKeys::default();
         self.timing = flash::timing(&self.keys.timing).expect("no time is a time");
         (self.keys.ftl.deallocate_time, self.keys.ftl.restart_time) = (Some(zero), Some(zero));
         self.ftl.firmware = FirmwareTimes::default();
@@ -622,6 +623,8 @@ mod tests {
                 "ftl.gc.preempt=true",
                 "link.duplex=half",
                 "link.packet=4KiB",
+                "controller.processors.count=3",
+                "controller.processors.kib_time=1us",
                 "buffer.mode=register",
             ])
             .unwrap();

@@ -10,6 +10,7 @@ mod conformance;
 mod deallocate;
 mod isolated;
 mod ox_block;
+mod processors;
 mod queue_wait;
 mod restart;
 mod settings;

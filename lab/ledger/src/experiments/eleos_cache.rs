@@ -31,6 +31,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Parameter { what: "pages", value: "4 KiB, always whole", source: "OX 7.4" },
         Parameter { what: "a buffer", value: "1 MiB", source: "OX 7.3.1" },
         Parameter { what: "processors of the host", value: "1", source: "OX 7.4.2" },
+        Parameter { what: "ftl.ox_block.gc_target; gc_slots", value: "50%; half of the channels", source: "OX 7.4.2: 8 of 16" },
         Parameter { what: "caches", value: "100, 90, 80 and 70% of the data", source: "OX 7.4.2" },
     ],
     choices: &[
@@ -112,7 +113,7 @@ fn drive(is_offloaded: bool, is_durable: bool) -> Result<Resolved> {
     profile.set_all(["geometry.pages_per_block=24", "buffer.mode=volatile", "controller.max_transfer=1MiB"])?;
     profile.set(if is_durable { "capacity=128MiB" } else { "capacity=1GiB" })?;
     if is_offloaded {
-        profile.set("ftl.kind=ox_block")?;
+        profile.set_all(["ftl.kind=ox_block", "ftl.ox_block.gc_target=50%"])?;
         let interval = if is_durable { "64ms" } else { "3600s" };
         profile.set(&format!("ftl.ox_block.checkpoint_interval={interval}"))?;
     }

@@ -55,6 +55,7 @@ experiments! {
     ox_checkpoint,
     ox_recovery,
     eleos_cache,
+    eleos_scale,
     oc_media,
     oc_parallel_fpga,
     oc_parallel_cnex,

@@ -9,6 +9,7 @@
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
 //! | `report` | the figures |
+//! | `server_cpu` | the processor time of a drive's server |
 //! | `settle` | a task of a model before it is served |
 //! | `target` | a host of one's own on a drive behind NVMe/TCP or vfio-user |
 //!
@@ -22,6 +23,7 @@ mod pacer;
 mod patience;
 mod report;
 mod ring;
+mod server_cpu;
 mod settle;
 mod target;
 
@@ -36,6 +38,7 @@ use nandscape_sim::{Seed, Sim, Span};
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
 pub use report::WallReport;
+pub use server_cpu::ServerCpu;
 pub(crate) use settle::settle;
 pub use target::{Connection, on_target};
 

@@ -113,6 +113,7 @@ impl Forward {
         }
         Ok(ControllerConfig {
             firmware_time: Span::ZERO,
+            processors: None,
             command_slots: COMMANDS,
             max_queue_pairs: QUEUE_PAIRS,
             max_queue_entries: QUEUE_ENTRIES,

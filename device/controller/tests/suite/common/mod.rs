@@ -42,6 +42,7 @@ pub(crate) type Drive = Rc<NvmeController<Nvm<PageFtl>>>;
 pub(crate) fn config() -> ControllerConfig {
     ControllerConfig {
         firmware_time: FIRMWARE,
+        processors: None,
         command_slots: 64,
         max_queue_pairs: PAIRS,
         max_queue_entries: ENTRIES,

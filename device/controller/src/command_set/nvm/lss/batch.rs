@@ -4,6 +4,7 @@
 //! it, as in the thesis, which leaves concurrency to the store above (OX 7.3.1, 8.2).
 
 use nandscape_device_ftl::{Extent, Ftl, ReadError, Reader, Unreadable};
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::lss::{LIST, MOST_BATCHED, PAGE};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
@@ -53,6 +54,7 @@ impl<F: Ftl> Nvm<F> {
         let pages = command.namespace.batch(command.entry, command.mem)?;
         self.count_read(1, command.namespace, (pages.len() * PAGE) as u32 / command.namespace.lba_bytes);
         command.link.receive(LIST as u64, breakdown).await;
+        command.work.on_pages(pages.len(), pages.len() * PAGE, cause::HOST_READ, breakdown).await;
         command.stop.check()?;
         let parts = pages.iter().enumerate().map(|(number, extents)| {
             let mem = match command.namespace.keeps_data {

@@ -2,12 +2,11 @@
 //!
 //! Of the thesis' phases this has the parsing of the buffer; the serial queue, the alignment to pages of the flash, commit and
 //! abort are those of the FTL's transactions.
-//!
-//! Left out: the processor time of parsing beyond that of a command.
 
 use std::rc::Rc;
 
 use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::lss::{Entry, Head, METADATA, PAGE};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
@@ -82,6 +81,7 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failure> {
         self.check_transactions()?;
         let Buffer { extents, offsets, bytes } = command.namespace.lss_buffer(command.entry, command.mem)?;
+        command.work.on_pages(offsets.len(), offsets.len() * PAGE, cause::HOST_WRITE, breakdown).await;
         let data = match command.namespace.keeps_data {
             true => HostMem::over(Rc::new(Gathered::new(command.mem.part(0, bytes), offsets))),
             false => HostMem::none(),
