@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use nandscape_host_llama::{Config, Error, Host, OpenError};
+use nandscape_host_store::Disk;
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, Tell, WallError, on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, Tell, WallError, alone_on_target};
 use nandscape_sim::Seed;
 
 use crate::load::{Load, fill, measure};
@@ -17,6 +18,9 @@ pub enum LiveError {
     /// The drive cannot be reached, or was lost.
     #[error(transparent)]
     Drive(#[from] WallError),
+    /// The drive has data, and no tree of this form.
+    #[error("the drive has data from block {0} on, and no store of this form")]
+    Occupied(u64),
     /// The tree cannot be made.
     #[error("the tree: {0}")]
     Open(#[from] OpenError),
@@ -25,7 +29,8 @@ pub enum LiveError {
     Operation(#[from] Error),
 }
 
-/// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations.
+/// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations. Of a drive that is overwritten,
+/// all that it holds is given up first. `tell` is told of what the user may want to know.
 ///
 /// # Errors
 /// Why there is no outcome.
@@ -34,11 +39,17 @@ pub fn run_live(
     form: Form,
     tree: Config,
     load: Load,
-    seed: u64,
+    (seed, overwrites): (u64, bool),
     tell: Tell,
 ) -> Result<Outcome, LiveError> {
-    on_target(endpoint, true, tell, |Connection { sim, wall, admin, drive, .. }| async move {
+    alone_on_target(endpoint, tell, move |Connection { sim, wall, admin, drive, .. }| async move {
         let host = Host::metered(&sim, wall, process_cpu);
+        if overwrites {
+            form.clear(&host, drive.clone()).await?;
+        } else if !form.is_there(&host, drive.clone(), &*admin).await? {
+            let first = Disk::new(&host, drive.clone()).first_data().await.map_err(OpenError::from)?;
+            first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))?;
+        }
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);
         fill(&tree, &load).await?;
         Ok(measure(&sim, &host, &tree, load, Seed::new(seed).child("clients"), Box::new(|| ())).await?)

@@ -5,6 +5,8 @@ use std::rc::Rc;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
 use nandscape_host_llama::{AnyStore, BwTree, Config, Costs, EleosStore, Host, LogConfig, LogStore, OpenError};
+#[cfg(target_os = "linux")]
+use nandscape_host_store::Disk;
 
 use crate::load::Load;
 
@@ -24,6 +26,30 @@ impl Form {
             Form::Log(_) => "conventional",
             Form::Eleos => "offloaded",
         }
+    }
+
+    /// Whether a drive has a tree of this form.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn is_there(
+        &self,
+        host: &Host,
+        drive: Rc<dyn Drive>,
+        admin: &dyn Drive,
+    ) -> Result<bool, OpenError> {
+        Ok(match self {
+            Form::Log(_) => LogStore::is_there(host, drive).await?,
+            Form::Eleos => BwTree::is_in(&EleosStore::open(host, drive, admin).await?).await?,
+        })
+    }
+
+    /// Gives up whatever a drive holds.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>) -> Result<(), OpenError> {
+        Ok(match self {
+            Form::Log(_) => LogStore::clear(host, drive).await?,
+            // Pages that were never written are none, and zeros are some.
+            Form::Eleos => Disk::new(host, drive).clear(0).await?,
+        })
     }
 
     /// Opens the tree on a drive.

@@ -139,6 +139,23 @@ pub(crate) async fn open(sim: &Sim, drive: Rc<dyn Drive>, form: &Form) -> Result
     Store::open(&host, storage, form.store).await
 }
 
+/// The store of each form on drives of other processes: kinds of drives, and the forms.
+#[cfg(target_os = "linux")]
+pub(crate) fn live() -> [Form; 2] {
+    let levels = LevelConfig { trigger: 2, base: 256 << 10, ratio: 4, debt: 512 << 10 };
+    let store = Config { memtable: 64 << 10, run: 128 << 10, levels, log_buffer: 4 << 10, ..Config::default() };
+    let block = BlockConfig { chunk: 64 << 10, run: 1 << 20, ..BlockConfig::default() };
+    [Form { has_runs: true, changes: RUNS[2], block, store }, Form { has_runs: false, changes: BLOCK[0], block, store }]
+}
+
+/// A drive of another process for one of these, small as all of them.
+#[cfg(target_os = "linux")]
+pub(crate) fn resolved(form: &Form) -> nandscape_device_ssd::Resolved {
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    SMALL.iter().chain(form.changes).for_each(|change| profile.set(change).expect("a valid change"));
+    profile.resolve().expect("valid").without_delay()
+}
+
 /// A key among some.
 pub(crate) fn key(number: u64) -> Vec<u8> {
     format!("{:04}", number * 7 % 10_000).repeat(1 + number as usize % 3).into_bytes()
