@@ -59,7 +59,7 @@ fn what_cannot_be_run_is_told() {
         (&["--form", "lsm", "--set", "ftl.lsm.run_size=5000"], "ftl.lsm.run_size: "),
         (&["--keys", "900000", "--form", "lsm"], "fewer --keys or a larger capacity is valid"),
         (
-            &["--form", "generic", "--drive", "wd-zn540"],
+            &["--form", "generic", "--set", "ftl.kind=zone"],
             "has zones, and the store writes blocks in any order; `--drive default --set ftl.kind=ox_block` is valid",
         ),
         (&["--form", "generic", "--set", "ftl.kind=lsm"], "ftl.kind = \"lsm\" has sorted runs, and the store"),
