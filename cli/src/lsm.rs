@@ -35,7 +35,8 @@ Examples:
   nandscape lsm --form lsm --set ftl.zone.mapping=superblock
         runs that share zones over all dies, in place of a die for each
   nandscape serve --drive default --set ftl.kind=lsm --set lba_size=4KiB \\
-      --set buffer.mode=capacitor --set capacity=1GiB --store ram --nvme-tcp 127.0.0.1:4420
+      --set buffer.mode=capacitor --set capacity=1GiB \\
+      --store ram --nvme-tcp 127.0.0.1:4420
   nandscape lsm --to nvme-tcp://127.0.0.1:4420/NQN --form lsm
         at the wall clock; NQN is what the server prints
 

@@ -58,6 +58,30 @@ fn stores_of_both_forms_run_on_live_drives_and_stay() {
     }
 }
 
+/// Drives with runs are in no file of their own: their state is saved when the server ends, and the next one begins in it.
+#[test]
+fn a_store_on_runs_outlasts_the_server_in_a_state() {
+    let drive = ["--drive", "default", "--set", "capacity=256MiB"];
+    let more = ["--nvme-tcp", "127.0.0.1:0", "--no-delay", "--save-state", "runs.state", "--check", "--json"];
+    let words = [&drive[..], &RUNS, &more, &["--store", "ram"]].concat();
+    let lsm = |server: &Server| {
+        let to = ["lsm", "--json", "--form", "lsm", "--to", server.url(), "--benchmark", "readrandom"];
+        let ended = nandscape(&[&to[..], &SMALL].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
+        number(&report, "/runs/0/utilisation")
+    };
+    let mut server = Server::start(tempfile::tempdir().unwrap(), &words);
+    let before = lsm(&server);
+    server.signal(rustix::process::Signal::TERM);
+    assert_eq!(server.wait().code, Some(0));
+    let words = [&words[..], &["--from-state", "runs.state"]].concat();
+    let server = Server::start(server.keep_folder(), &words);
+    let after = lsm(&server);
+    assert!(after >= before, "{after} of the drive is full, and {before} was");
+    assert_eq!(server.end().code, Some(0));
+}
+
 #[test]
 fn what_a_drive_holds_is_overwritten_only_when_told() {
     let server = served(&["--set", "ftl.kind=ox_block"]);

@@ -9,6 +9,7 @@
 //! | `commit` | edits of runs, at one instant |
 //! | `read` | reads of runs |
 //! | `collect` | zones whose data is dead are erased, and live data moves out of others when room is short |
+//! | `saved` | the state at rest, out of one drive and into another |
 //! | `check` | the invariants |
 //!
 //! **Placement.** A run is written into zones of its own: whole erase blocks, in which nothing else dies. What it leaves of its last zone
@@ -21,7 +22,7 @@
 //! **What survives a power cut.** The table of runs is in memory with capacitors, as are the table of zones and the write buffer of the
 //! zone FTL. So an edit is durable when it is made.
 //!
-//! Left out: drives in files, states that are saved, planted drives, wear levelling beyond taking the block erased least often.
+//! Left out: drives in files, planted drives, wear levelling beyond taking the block erased least often.
 
 mod append;
 mod check;
@@ -29,6 +30,7 @@ mod collect;
 mod commit;
 mod open;
 mod read;
+mod saved;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -131,7 +131,7 @@ pub(super) struct Table {
     pub(super) empty: VecDeque<u32>,
     /// Zones that were begun, by level, and the order in which that was.
     pub(super) begun: [VecDeque<u32>; LEVELS],
-    order: u64,
+    pub(super) order: u64,
 }
 
 impl Table {

@@ -14,5 +14,6 @@ mod over_vfio_user;
 mod polled;
 mod reference;
 mod rig;
+mod saved;
 #[path = "../../../kv/tests/suite/seeds.rs"]
 mod seeds;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_kv::testing::Gate;
 use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, LevelConfig, Lsm, OpenError, RunStorage};
@@ -98,11 +98,20 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(sim: &Sim, form: Form) -> Rig {
+        let ssd = Ssd::new(sim, &Rig::profile(&form), StoreKind::Ram, Seed::new(9)).expect("memory");
+        Rig::of(sim, form, Rc::new(ssd))
+    }
+
+    /// A host before a drive that is there.
+    pub(crate) fn of(sim: &Sim, form: Form, ssd: Rc<Ssd>) -> Rig {
+        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0) }
+    }
+
+    /// The drive of a form.
+    pub(crate) fn profile(form: &Form) -> Resolved {
         let mut profile = Profile::load("default").expect("a built-in profile");
         SMALL.iter().chain(form.changes).for_each(|change| profile.set(change).expect("a valid change"));
-        let resolved = profile.resolve().expect("valid");
-        let ssd = Rc::new(Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(9)).expect("memory"));
-        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0) }
+        profile.resolve().expect("valid")
     }
 
     fn queue(&self, id: QueueId) -> Rc<QueueDrive> {
@@ -150,10 +159,8 @@ pub(crate) fn live() -> [Form; 2] {
 
 /// A drive of another process for one of these, small as all of them.
 #[cfg(target_os = "linux")]
-pub(crate) fn resolved(form: &Form) -> nandscape_device_ssd::Resolved {
-    let mut profile = Profile::load("default").expect("a built-in profile");
-    SMALL.iter().chain(form.changes).for_each(|change| profile.set(change).expect("a valid change"));
-    profile.resolve().expect("valid").without_delay()
+pub(crate) fn resolved(form: &Form) -> Resolved {
+    Rig::profile(form).without_delay()
 }
 
 /// A key among some.
