@@ -45,11 +45,12 @@ impl Form {
     /// Gives up whatever a drive holds.
     #[cfg(target_os = "linux")]
     pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>) -> Result<(), OpenError> {
-        Ok(match self {
-            Form::Log(_) => LogStore::clear(host, drive).await?,
+        let cleared = match self {
+            Form::Log(_) => LogStore::clear(host, drive).await,
             // Pages that were never written are none, and zeros are some.
-            Form::Eleos => Disk::new(host, drive).clear(0).await?,
-        })
+            Form::Eleos => Disk::new(host, drive).clear(0).await,
+        };
+        Ok(cleared?)
     }
 
     /// Opens the tree on a drive.

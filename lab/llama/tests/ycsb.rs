@@ -91,7 +91,7 @@ mod live {
             let server = Server::of(None, 1 << 30, export);
             let target = Target::new(&server.address, &server.nqn);
             let Spec { tree, load, .. } = spec(form, 0);
-            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, 1, |_| ()).unwrap();
+            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, (1, false), |_| ()).unwrap();
             assert_eq!(outcome.all.count(), 3_000);
             assert!(outcome.drive.is_none() && outcome.after.store.flushes > 0);
         }

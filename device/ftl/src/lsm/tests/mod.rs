@@ -6,6 +6,7 @@
 //! | `client` | a client, and the model of its runs |
 //!
 //! `NANDSCAPE_TEST_SEED` gives the first seed, `NANDSCAPE_TEST_SEEDS` their number.
+#![expect(clippy::print_stdout, reason = "what runs came to, for --nocapture")]
 
 mod client;
 mod rig;
