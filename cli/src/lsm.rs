@@ -1,9 +1,9 @@
-//! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees.
+//! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in virtual time or on a live drive.
 
 use clap::{Args, ValueEnum};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_host_lsm::{BlockConfig, Config, Error, LevelConfig, OpenError};
-use nandscape_host_store::Costs;
+use nandscape_host_store::{Costs, StoreError};
 use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, RunError, Spec};
 use nandscape_lab_report::format::{bytes, count};
 use nandscape_sim::units::Bytes;
@@ -14,6 +14,7 @@ use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
 use crate::sim::resolve;
+use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
 use crate::table::table;
 
@@ -33,6 +34,11 @@ Examples:
   nandscape lsm --benchmark readwhilewriting --clients 4 --form lsm --json
   nandscape lsm --form lsm --set ftl.zone.mapping=superblock
         runs that share zones over all dies, in place of a die for each
+  nandscape serve --drive default --set ftl.kind=lsm --set lba_size=4KiB \\
+      --set buffer.mode=capacitor --set capacity=1GiB \\
+      --store ram --nvme-tcp 127.0.0.1:4420
+  nandscape lsm --to nvme-tcp://127.0.0.1:4420/NQN --form lsm
+        at the wall clock; NQN is what the server prints
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct LsmArgs {
@@ -50,6 +56,15 @@ pub(crate) struct LsmArgs {
     /// ftl.zone.mapping is dies
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
+    /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    to: Option<nandscape_lab_run::wall::Endpoint>,
+    /// With --to, give up whatever the drive holds, and make a new store
+    #[cfg(target_os = "linux")]
+    #[arg(long, requires = "to")]
+    overwrite: bool,
     /// Keys, all of which are put first
     #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
@@ -174,7 +189,7 @@ impl LsmArgs {
         }
     }
 
-    fn measure(&self, form: Form) -> Result<Outcome, Failure> {
+    fn simulate(&self, form: Form) -> Result<Outcome, Failure> {
         // A profile file says what it wants.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
         let is_set =
@@ -183,8 +198,9 @@ impl LsmArgs {
         let defaults = DEFAULTS.iter().filter(|_| is_built_in).chain(of_form).filter(|(key, _)| !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
+        let drive = resolve(&self.drive, &changes)?;
         let spec = Spec {
-            drive: resolve(&self.drive, &changes)?,
+            drive: if form == Form::Runs { drive } else { conventional(drive)? },
             form,
             store: self.store(),
             cores: self.cores as usize,
@@ -196,16 +212,53 @@ impl LsmArgs {
         nandscape_lab_lsm::run(&spec).map_err(|error| match error {
             RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
             RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
-            RunError::Operation(Error::Store(nandscape_host_store::StoreError::Full)) => Failure::Input(
-                anyhow::anyhow!("--form {form}: the drive is full: fewer --keys or a larger capacity is valid"),
-            ),
+            RunError::Operation(Error::Store(StoreError::Full)) => is_full(&format!("--form {form}")),
             RunError::Operation(_) => Failure::run(error),
             other => Failure::input(other),
         })
     }
+
+    #[cfg(target_os = "linux")]
+    fn measure(&self, form: Form) -> Result<Outcome, Failure> {
+        use nandscape_lab_lsm::{LiveError, LiveSpec, run_live};
+        use nandscape_lab_run::wall::WallError;
+        let Some(endpoint) = self.to.clone() else { return self.simulate(form) };
+        let to = format!("--to {endpoint}");
+        let (store, load, seed) = (self.store(), self.load(), self.seed);
+        let spec = LiveSpec { endpoint, form, store, load, overwrites: self.overwrite, seed };
+        run_live(&spec, output::note).map_err(|error| match error {
+            LiveError::Open(OpenError::Store(_)) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
+            LiveError::Operation(Error::Store(StoreError::Full)) => is_full(&to),
+            LiveError::Operation(_) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
+            LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
+            LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
+            LiveError::Occupied(_) => Failure::Input(anyhow::anyhow!("{to}: {error}; --overwrite gives it up")),
+            LiveError::Open(error) => Failure::Input(anyhow::anyhow!("{to}: {error}")),
+            LiveError::Spec(_) => Failure::input(error),
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn measure(&self, form: Form) -> Result<Outcome, Failure> {
+        self.simulate(form)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        #[cfg(target_os = "linux")]
+        if self.to.is_some() && self.form == FormArg::Both {
+            let problem = "--to: a drive holds the store of one form; --form generic or --form lsm is valid";
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
+        Ok(())
+    }
+}
+
+fn is_full(place: &str) -> Failure {
+    Failure::Input(anyhow::anyhow!("{place}: the drive is full: fewer --keys or a larger capacity is valid"))
 }
 
 pub(crate) fn run(args: &LsmArgs) -> Result<(), Failure> {
+    args.check()?;
     let forms = args.forms();
     let progress = Runs::of(forms.len() as u64);
     let mut runs = Vec::new();
@@ -245,7 +298,7 @@ fn text(runs: &[(&str, Outcome)]) -> String {
             ratio(outcome.application_waf()),
             ratio(outcome.drive_waf()),
             ratio(outcome.total_waf()),
-            bytes(outcome.drive.moved_bytes as f64),
+            outcome.drive.map_or_else(|| "-".to_owned(), |drive| bytes(drive.moved_bytes as f64)),
             bytes((after.merge_bytes - before.merge_bytes) as f64),
             format!("{:.0}", (after.stalled - before.stalled).as_us() / 1e3),
         ]);
@@ -256,7 +309,7 @@ fn text(runs: &[(&str, Outcome)]) -> String {
 /// Runs by the names of their forms, as JSON.
 fn as_json(runs: &[(&str, Outcome)]) -> Value {
     let run = |(form, outcome): &(&str, Outcome)| {
-        let (before, after, drive) = (&outcome.before, &outcome.after, &outcome.drive);
+        let (before, after, drive) = (&outcome.before, &outcome.after, outcome.drive);
         json!({
             "form": form,
             "latency_us": latencies_json(&outcome.operations),
@@ -268,10 +321,10 @@ fn as_json(runs: &[(&str, Outcome)]) -> Value {
             "waf_total": outcome.total_waf(),
             "put_bytes": outcome.put_bytes(),
             "store_bytes": outcome.store_bytes(),
-            "drive_bytes": drive.host_bytes,
-            "programmed_bytes": drive.flash_bytes,
-            "moved_bytes": drive.moved_bytes,
-            "collected": drive.collected,
+            "drive_bytes": drive.map(|drive| drive.host_bytes),
+            "programmed_bytes": drive.map(|drive| drive.flash_bytes),
+            "moved_bytes": drive.map(|drive| drive.moved_bytes),
+            "collected": drive.map(|drive| drive.collected),
             "log_bytes": after.log_bytes - before.log_bytes,
             "flush_bytes": after.flush_bytes - before.flush_bytes,
             "merge_bytes": after.merge_bytes - before.merge_bytes,

@@ -34,6 +34,7 @@ mod shell;
 mod sim;
 mod sim_array;
 mod state_words;
+mod store_drive;
 mod store_figures;
 mod sweep;
 mod table;

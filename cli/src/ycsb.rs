@@ -15,6 +15,7 @@ use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
 use crate::sim::resolve;
+use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
 use crate::table::table;
 
@@ -51,7 +52,7 @@ pub(crate) struct YcsbArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
-    /// Else one is made, over whatever the drive holds, and stays. One client may use a drive at a time
+    /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
@@ -59,6 +60,10 @@ pub(crate) struct YcsbArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "PATH", requires = "to")]
     control: Option<std::path::PathBuf>,
+    /// With --to, give up whatever the drive holds, and make a new store
+    #[cfg(target_os = "linux")]
+    #[arg(long, requires = "to")]
+    overwrite: bool,
     /// Records that are put first
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     records: u64,
@@ -178,7 +183,7 @@ impl YcsbArgs {
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
         let spec = Spec {
-            drive: resolve(&self.drive, &changes)?,
+            drive: conventional(resolve(&self.drive, &changes)?)?,
             form,
             tree: self.tree(),
             cores: self.cores as usize,
@@ -201,13 +206,24 @@ impl YcsbArgs {
         let Some(endpoint) = &self.to else { return self.simulate(form, load) };
         let server = self.control.as_deref().map(ServerCpu::connect).transpose();
         let server = server.map_err(|problem| Failure::Input(anyhow::anyhow!("--control {problem}")))?;
-        let ran = nandscape_lab_llama::run_live(endpoint, form, self.tree(), load, self.seed, server, output::note);
+        let ran = nandscape_lab_llama::run_live(
+            endpoint,
+            form,
+            self.tree(),
+            load,
+            (self.seed, self.overwrite),
+            server,
+            output::note,
+        );
         ran.map_err(|error| match error {
             LiveError::Open(error) => not_opened(&error, &format!("--to {endpoint}")),
             LiveError::Operation(error) => not_operated(&error, &format!("--to {endpoint}")),
             LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
             LiveError::Server(problem) => Failure::Run(anyhow::anyhow!("--control: {problem}")),
             LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
+            LiveError::Occupied(_) => {
+                Failure::Input(anyhow::anyhow!("--to {endpoint}: {error}; --overwrite gives it up"))
+            }
         })
     }
 

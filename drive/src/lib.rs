@@ -21,6 +21,7 @@
 //! | `guest_queues` | queues in the memory of a guest |
 //! | `queue_drive` | a drive over a queue pair |
 //! | `issuer` | awaiting one command |
+//! | `mark` | a mark by which hosts of a drive see one another |
 //! | `breakdown` | where a command's time went, and what it waited for |
 //! | `conformance` | the checks every drive must pass |
 //! | `testing` | a drive, hosts and memory for the tests of what stands on drives |
@@ -37,6 +38,7 @@ pub mod flash;
 pub mod guest_queues;
 pub mod io;
 pub mod issuer;
+pub mod mark;
 pub mod mem;
 pub mod parity;
 pub mod queue_drive;

@@ -58,6 +58,15 @@ fn what_cannot_be_run_is_told() {
         (&["--form", "lsm", "--set", "ftl.lsm.reserve_zones=1"], "ftl.lsm.reserve_zones: 1 of "),
         (&["--form", "lsm", "--set", "ftl.lsm.run_size=5000"], "ftl.lsm.run_size: "),
         (&["--keys", "900000", "--form", "lsm"], "fewer --keys or a larger capacity is valid"),
+        (
+            &["--form", "generic", "--set", "ftl.kind=zone"],
+            "has zones, and the store writes blocks in any order; `--drive default --set ftl.kind=ox_block` is valid",
+        ),
+        (&["--form", "generic", "--set", "ftl.kind=lsm"], "ftl.kind = \"lsm\" has sorted runs, and the store"),
+        (&["--to", "http://x"], "valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"),
+        (&["--to", "vfio-user://nothing.sock"], "--form generic or --form lsm is valid"),
+        (&["--to", "vfio-user://nothing.sock", "--form", "lsm"], "--to vfio-user://nothing.sock: "),
+        (&["--overwrite"], "--to <URL>"),
     ] {
         refuse(&[&["lsm"], words].concat(), &[told]);
     }

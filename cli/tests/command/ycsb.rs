@@ -78,6 +78,14 @@ fn what_cannot_be_run_is_told() {
             "the drive: the drive knows no pages of a log-structured store",
         ),
         (&["--set", "capacity=16MiB"], "8 are the least"),
+        (
+            &["--set", "ftl.kind=zone", "--set", "buffer.mode=capacitor", "--set", "lba_size=4KiB"],
+            "ftl.kind = \"zone\" has zones, and the store writes blocks in any order; `--drive default --set ftl.kind=ox_block` is valid",
+        ),
+        (
+            &["--set", "ftl.kind=open_channel", "--set", "buffer.mode=through", "--set", "lba_size=4KiB"],
+            "ftl.kind = \"open_channel\" has chunks",
+        ),
         (&["--to", "http://x"], "valid are nvme-tcp://HOST:PORT/NQN and vfio-user://PATH"),
         (&["--to", "vfio-user://nothing.sock"], "--form conventional, offloaded or chains is valid"),
         (&["--to", "vfio-user://nothing.sock", "--form", "offloaded"], "--to vfio-user://nothing.sock: "),

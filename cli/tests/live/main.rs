@@ -20,6 +20,7 @@
 //! | `faults` | what goes wrong on order, as clients meet it |
 //! | `fox` | uFLIP-OC on a served drive |
 //! | `ycsb` | YCSB on a tree that lies on a served drive |
+//! | `lsm` | an LSM-tree on a served drive, and who may have a store on one |
 //! | `remote` | a drive of one server, served by another |
 //! | `states` | the state in which a server leaves a drive |
 //! | `store` | drives in files, killed and started again |
@@ -40,6 +41,7 @@ mod hang_ups;
 mod hosted;
 mod hostile;
 mod integrity;
+mod lsm;
 mod namespaces;
 mod patience;
 mod readme;

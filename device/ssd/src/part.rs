@@ -170,8 +170,9 @@ impl Part {
             // An orderly stop, after which all that counts is in the flash.
             AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
             AnyFtl::Zone(ftl) => ftl.come_to_rest().await,
+            AnyFtl::Lsm(ftl) => ftl.come_to_rest().await,
             // Their state cannot be taken: [`crate::Resolved::check_can_be_saved`].
-            AnyFtl::OpenChannel(_) | AnyFtl::Lsm(_) => {}
+            AnyFtl::OpenChannel(_) => {}
         }
     }
 
@@ -180,7 +181,8 @@ impl Part {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.may_hold_data(),
             AnyFtl::Zone(ftl) => ftl.holds_data(),
-            AnyFtl::OxBlock(_) | AnyFtl::OpenChannel(_) | AnyFtl::Lsm(_) => !self.media.is_blank(),
+            AnyFtl::Lsm(ftl) => ftl.holds_data(),
+            AnyFtl::OxBlock(_) | AnyFtl::OpenChannel(_) => !self.media.is_blank(),
         }
     }
 
@@ -191,7 +193,7 @@ impl Part {
             AnyFtl::OxBlock(_) => Ok(None),
             AnyFtl::Zone(ftl) => ftl.take_saved().map(Some),
             AnyFtl::OpenChannel(_) => Err("the state of chunks cannot be taken".to_owned()),
-            AnyFtl::Lsm(_) => Err("the state of runs cannot be taken".to_owned()),
+            AnyFtl::Lsm(ftl) => ftl.take_saved().map(Some),
         }
     }
 
@@ -199,6 +201,7 @@ impl Part {
         match (&self.ftl, saved) {
             (AnyFtl::Page(ftl), Some(saved)) => ftl.put_saved(saved),
             (AnyFtl::Zone(ftl), Some(saved)) => ftl.put_saved(saved),
+            (AnyFtl::Lsm(ftl), Some(saved)) => ftl.put_saved(saved),
             (AnyFtl::OxBlock(_), None) => Ok(()),
             (_, _) => Err("the state is of another kind of FTL".to_owned()),
         }

@@ -34,7 +34,7 @@ pub struct SavedPart {
 }
 
 /// The kinds of FTL whose state can be taken.
-const KINDS: &str = "\"page\" with ftl.tables = \"saved\", \"zone\", and \"ox_block\"";
+const KINDS: &str = "\"page\" with ftl.tables = \"saved\", \"zone\", \"lsm\", and \"ox_block\"";
 
 impl Resolved {
     /// Whether the state of such a drive can be taken out.
@@ -45,7 +45,7 @@ impl Resolved {
         let parts = self.parts().iter().map(|part| &part.drive);
         let cannot = |drive: &&Resolved| {
             let finds_in_data = drive.ox_block().is_some_and(|config| config.layout != Layout::Log);
-            finds_in_data || drive.open_channel().is_some() || drive.lsm().is_some() || drive.rebuilds_in_memory()
+            finds_in_data || drive.open_channel().is_some() || drive.rebuilds_in_memory()
         };
         match std::iter::once(self).filter(|drive| drive.parts().is_empty()).chain(parts).find(cannot) {
             None => Ok(()),

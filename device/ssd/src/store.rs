@@ -15,7 +15,7 @@ use crate::resolve::{Resolved, ResolvedPart};
 use crate::values::PartStore;
 
 /// The keys, and sections of them, that the contents of a file depend on.
-const FIXED: [&str; 20] = [
+const FIXED: [&str; 22] = [
     "capacity",
     "lba_size",
     "geometry",
@@ -36,6 +36,8 @@ const FIXED: [&str; 20] = [
     "ftl.zone.zrwa_granularity",
     "ftl.zone.zrwa_zones",
     "ftl.zone.descriptor_extension",
+    "ftl.lsm.runs",
+    "ftl.lsm.run_size",
 ];
 
 /// The key that flash has if it ages, and that can say that it does not.

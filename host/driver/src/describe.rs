@@ -14,7 +14,8 @@ const MOST_BYTES: u32 = 32 << 20;
 pub(crate) fn has_nvm_commands(capabilities: u64) -> Result<(), String> {
     match capabilities >> 37 & u64::from(Capabilities::NVM) {
         0 => {
-            Err("the controller has other command sets than NVM, as drives with zones do, and they are not known here"
+            Err("the controller has other command sets than NVM, as drives with zones do, and they are not known here; a drive \
+                 without zones, as of `nandscape serve --drive default --set ftl.kind=ox_block`, is valid"
                 .to_owned())
         }
         _ => Ok(()),

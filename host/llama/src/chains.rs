@@ -88,6 +88,17 @@ impl ChainStore {
         }
     }
 
+    /// Whether the namespace has no pages; `admin` is the drive's admin queue.
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub async fn is_empty(&self, admin: &dyn Drive) -> Result<bool, OpenError> {
+        // The drive counts them from the first use on.
+        self.read(&[0]).await?;
+        let limits = PieceLimits::ask(&self.disk.issuer, admin, &self.disk.info).await.map_err(failed)?;
+        Ok(limits.is_none_or(|limits| limits.pages == 0))
+    }
+
     /// Whether a flush that power was cut during is there: its deltas must not be flushed twice. A flush of bases alone may be.
     async fn is_there(&self, pieces: &[Piece]) -> Result<bool, StoreError> {
         let Some(delta) = pieces.iter().find(|piece| piece.kind == Kind::Delta) else { return Ok(false) };

@@ -33,6 +33,10 @@ impl Storage for AnyStorage {
         on!(self, storage => storage.grain())
     }
 
+    fn capacity(&self) -> u64 {
+        on!(self, storage => storage.capacity())
+    }
+
     fn found(&self) -> Vec<RunInfo> {
         on!(self, storage => storage.found())
     }

@@ -6,11 +6,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_drive::{Completion, Drive, HostMem};
+use nandscape_drive::{Completion, Drive, HostMem, Issuer};
 use nandscape_host_store::{AGAIN, Disk, Host, Range, StoreError};
 use nandscape_sim::signal::Signal;
+use nandscape_wire_nvme::identify::{Controller, cns};
 use nandscape_wire_nvme::runs::{self, Descriptor, Head, MOST_EDITS, action, state};
-use nandscape_wire_nvme::vendor::{RUN_COMMIT, RUN_OPEN, RUN_REPORT};
+use nandscape_wire_nvme::vendor::{Capabilities, HAS_RUNS, RUN_COMMIT, RUN_OPEN, RUN_REPORT};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -34,6 +35,53 @@ impl RunStorage {
     /// # Errors
     /// When the drive knows no runs, keeps no data, or fails.
     pub async fn open(host: &Host, drive: Rc<dyn Drive>) -> Result<RunStorage, OpenError> {
+        let (mut storage, descriptors) = RunStorage::find(host, drive).await?;
+        let (new, there): (Vec<_>, Vec<_>) = descriptors.into_iter().partition(|run| run.state == state::NEW);
+        storage.drop_all(&new).await?;
+        let info = |run: Descriptor| RunInfo {
+            id: run.run.get(),
+            level: run.level,
+            order: run.order.get(),
+            blocks: run.blocks.get(),
+        };
+        storage.found = there.into_iter().map(info).collect();
+        Ok(storage)
+    }
+
+    /// Whether a drive, whose admin queue this is, knows runs.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn is_known(host: &Host, admin: &dyn Drive) -> Result<bool, OpenError> {
+        let mem = HostMem::zeroed(size_of::<Controller>());
+        let identify = SubmissionEntry::identify(cns::CONTROLLER, 0);
+        match Issuer::new(host.sim()).execute(admin, identify, mem.clone()).await.status.meaning() {
+            Status::SUCCESS => {}
+            status => return Err(StoreError::Drive(status).into()),
+        }
+        let controller = Controller::read_from_bytes(&mem.to_vec()).expect("memory of its size");
+        let table = Capabilities::of(&controller.vendor);
+        Ok(table.is_some_and(|table| table.functions.get() & HAS_RUNS != 0))
+    }
+
+    /// Drops all runs of a drive.
+    ///
+    /// # Errors
+    /// As of [`RunStorage::open`].
+    pub async fn clear(host: &Host, drive: Rc<dyn Drive>) -> Result<(), OpenError> {
+        let (storage, descriptors) = RunStorage::find(host, drive).await?;
+        Ok(storage.drop_all(&descriptors).await?)
+    }
+
+    async fn drop_all(&self, runs: &[Descriptor]) -> Result<(), StoreError> {
+        for some in runs.chunks(MOST_EDITS) {
+            self.commit(&some.iter().map(|run| Edit::Drop(run.run.get())).collect::<Vec<_>>()).await?;
+        }
+        Ok(())
+    }
+
+    /// A drive, and the runs that it has.
+    async fn find(host: &Host, drive: Rc<dyn Drive>) -> Result<(RunStorage, Vec<Descriptor>), OpenError> {
         let disk = Disk::new(host, drive);
         if !disk.info.keeps_data {
             return Err(OpenError::NoData);
@@ -51,16 +99,7 @@ impl RunStorage {
             edit_bytes: Cell::new(0),
         };
         let descriptors = storage.report().await?;
-        let (new, there): (Vec<_>, Vec<_>) = descriptors.into_iter().partition(|run| run.state == state::NEW);
-        storage.commit(&new.iter().map(|run| Edit::Drop(run.run.get())).collect::<Vec<_>>()).await?;
-        let info = |run: Descriptor| RunInfo {
-            id: run.run.get(),
-            level: run.level,
-            order: run.order.get(),
-            blocks: run.blocks.get(),
-        };
-        storage.found = there.into_iter().map(info).collect();
-        Ok(storage)
+        Ok((storage, descriptors))
     }
 
     /// All runs, part by part.
@@ -97,11 +136,6 @@ impl RunStorage {
         Range { slba: u64::from(run) * u64::from(self.head.span.get()) + u64::from(first), blocks: blocks.into() }
     }
 
-    /// Blocks that all runs may have together.
-    pub fn capacity(&self) -> u64 {
-        self.head.capacity.get()
-    }
-
     /// Gives a command and waits for what it returns.
     async fn one(&self, entry: SubmissionEntry, mem: HostMem) -> Completion {
         let disk = &self.disk;
@@ -129,7 +163,8 @@ impl RunStorage {
         loop {
             match self.one(entry, mem.clone()).await.status.meaning() {
                 Status::SUCCESS => return Ok(()),
-                Status::ABORTED_POWER_LOSS => {
+                // Nor does a connection that broke tell.
+                Status::ABORTED_POWER_LOSS | Status::HOST_PATHING_ERROR => {
                     self.disk.host.sim().sleep(AGAIN).await;
                     if was_made().await? {
                         return Ok(());
@@ -183,6 +218,10 @@ impl Storage for RunStorage {
         self.head.grain.get()
     }
 
+    fn capacity(&self) -> u64 {
+        self.head.capacity.get()
+    }
+
     fn found(&self) -> Vec<RunInfo> {
         self.found.clone()
     }
@@ -196,7 +235,7 @@ impl Storage for RunStorage {
             match status.meaning() {
                 Status::SUCCESS => return Ok(dw0),
                 // One that was begun all the same is dropped at the next opening.
-                Status::ABORTED_POWER_LOSS => self.disk.host.sim().sleep(AGAIN).await,
+                Status::ABORTED_POWER_LOSS | Status::HOST_PATHING_ERROR => self.disk.host.sim().sleep(AGAIN).await,
                 Status::CAPACITY_EXCEEDED => return Err(StoreError::Full),
                 status => return Err(StoreError::Drive(status)),
             }

@@ -66,6 +66,9 @@ pub trait Storage: 'static {
     /// Blocks in which the space of a run is given out: a run whose length is a multiple wastes none.
     fn grain(&self) -> u32;
 
+    /// Blocks that all runs may have together.
+    fn capacity(&self) -> u64;
+
     /// The runs that were there when it was opened.
     fn found(&self) -> Vec<RunInfo>;
 

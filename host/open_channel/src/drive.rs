@@ -184,14 +184,14 @@ impl OpenChannel {
         self.drive.info().volatile_cache
     }
 
-    /// The identifier of its namespace.
-    pub(crate) fn nsid(&self) -> u32 {
-        self.drive.info().nsid
+    /// What gives its commands.
+    pub(crate) fn issuer(&self) -> &Issuer {
+        &self.issuer
     }
 
-    /// Executes an I/O command.
-    pub(crate) async fn execute(&self, entry: SubmissionEntry, mem: HostMem) -> Result<(), Error> {
-        Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)
+    /// Its queue for I/O.
+    pub(crate) fn drive(&self) -> &dyn Drive {
+        &*self.drive
     }
 
     /// Its geometry.

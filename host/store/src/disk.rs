@@ -18,6 +18,8 @@ use crate::host::Host;
 pub const AGAIN: Span = Span::from_ms(1);
 /// Ranges of a command that deallocates.
 const RANGES: usize = 256;
+/// Bytes that are read side by side where all of a drive is read.
+const ALL_AT_ONCE: u64 = 4 << 20;
 
 /// Blocks of a drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -121,6 +123,41 @@ impl Disk {
         self.written_bytes.set(self.written_bytes.get() + bytes.len() as u64);
         let parts = self.parts(IoOpcode::WRITE, range, &HostMem::from_bytes(bytes));
         self.execute(parts).await.map_err(StoreError::Drive)
+    }
+
+    /// The first block that does not read as zeros; `None` of a drive without data. It reads all of the drive, for few drives tell whether
+    /// there is data.
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub async fn first_data(&self) -> Result<Option<u64>, StoreError> {
+        let lba = u64::from(self.info.lba_bytes);
+        let step = (ALL_AT_ONCE / lba).max(1);
+        for slba in (0..self.info.blocks).step_by(step as usize) {
+            let range = Range { slba, blocks: step.min(self.info.blocks - slba) };
+            let bytes = self.read(&[range]).await?.concat();
+            if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+                return Ok(Some(slba + at as u64 / lba));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives all data of the drive up, and sees to it that its first bytes read as zeros, where they are written at all.
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub async fn clear(&self, first: u64) -> Result<(), StoreError> {
+        let (lba, most) = (u64::from(self.info.lba_bytes), u64::from(u32::MAX));
+        let starts = (0..self.info.blocks).step_by(most as usize);
+        let ranges: Vec<Range> = starts.map(|slba| Range { slba, blocks: most.min(self.info.blocks - slba) }).collect();
+        self.deallocate(&ranges).await?;
+        let blocks = first.div_ceil(lba).min(self.info.blocks);
+        let there = self.read(&[Range { slba: 0, blocks }]).await?.concat();
+        match there.iter().all(|byte| *byte == 0) {
+            true => Ok(()),
+            false => self.write(0, &vec![0; there.len()]).await,
+        }
     }
 
     /// Tells the drive that ranges have no data any more. A drive that does not know that is content.

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_host_llama::{Config, Error, Host, OpenError};
+use nandscape_host_store::Disk;
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target};
 use nandscape_sim::Seed;
 
 use crate::load::{Load, fill, measure};
@@ -18,6 +19,9 @@ pub enum LiveError {
     /// The drive cannot be reached, or was lost.
     #[error(transparent)]
     Drive(#[from] WallError),
+    /// The drive has data, and no tree of this form.
+    #[error("the drive has data from block {0} on, and no store of this form")]
+    Occupied(u64),
     /// The tree cannot be made.
     #[error("the tree: {0}")]
     Open(#[from] OpenError),
@@ -29,8 +33,9 @@ pub enum LiveError {
     Server(String),
 }
 
-/// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations. The processor time of a
-/// server that is given is told, too.
+/// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations. Of a drive that is overwritten,
+/// all that it holds is given up first. `tell` is told of what the user may want to know. The processor time of a server that is
+/// given is told, too.
 ///
 /// # Errors
 /// Why there is no outcome.
@@ -39,12 +44,18 @@ pub fn run_live(
     form: Form,
     tree: Config,
     load: Load,
-    seed: u64,
+    (seed, overwrites): (u64, bool),
     server: Option<ServerCpu>,
     tell: Tell,
 ) -> Result<Outcome, LiveError> {
-    on_target(endpoint, true, tell, |Connection { sim, wall, admin, drive, .. }| async move {
+    alone_on_target(endpoint, tell, move |Connection { sim, wall, admin, drive, .. }| async move {
         let host = Host::metered(&sim, wall, process_cpu);
+        if overwrites {
+            form.clear(&host, drive.clone(), &*admin).await?;
+        } else if !form.is_there(&host, drive.clone(), &*admin).await? {
+            let first = Disk::new(&host, drive.clone()).first_data().await.map_err(OpenError::from)?;
+            first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))?;
+        }
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);
         fill(&tree, &load).await?;
         let server = server.map(Rc::new);

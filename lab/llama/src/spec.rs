@@ -7,6 +7,8 @@ use nandscape_drive::Drive;
 use nandscape_host_llama::{
     AnyStore, BwTree, ChainConfig, ChainStore, Config, Costs, EleosStore, Host, LogConfig, LogStore, OpenError,
 };
+#[cfg(target_os = "linux")]
+use nandscape_host_store::Disk;
 
 use crate::load::Load;
 
@@ -30,6 +32,39 @@ impl Form {
             Form::Chains(ChainConfig { pieces: 1, .. }) => "offloaded, variable",
             Form::Chains(_) => "offloaded, deltas",
         }
+    }
+
+    /// Whether a drive has a tree of this form.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn is_there(
+        &self,
+        host: &Host,
+        drive: Rc<dyn Drive>,
+        admin: &dyn Drive,
+    ) -> Result<bool, OpenError> {
+        Ok(match *self {
+            Form::Log(_) => LogStore::is_there(host, drive).await?,
+            Form::Eleos => BwTree::is_in(&EleosStore::open(host, drive, admin).await?).await?,
+            Form::Chains(config) => match ChainStore::open(host, drive, admin, config).await {
+                // Its blocks tell.
+                Err(OpenError::NoPieces) => false,
+                Err(error) => return Err(error),
+                // There is nothing to lose in a namespace without pages.
+                Ok(store) => BwTree::is_in(&store).await? || store.is_empty(admin).await?,
+            },
+        })
+    }
+
+    /// Gives up whatever a drive holds.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
+        let cleared = match self {
+            Form::Log(_) => LogStore::clear(host, drive).await,
+            // Pages that were never written are none, and zeros are some.
+            Form::Eleos => Disk::new(host, drive).clear(0).await,
+            Form::Chains(_) => return ChainStore::format(host, &drive, admin).await,
+        };
+        Ok(cleared?)
     }
 
     /// Opens the tree on a drive. A namespace that has pages of another form is formatted for those of any length, where it is to have them.

@@ -127,7 +127,7 @@ mod live {
             let server = Server::of(None, 1 << 30, export);
             let target = Target::new(&server.address, &server.nqn);
             let Spec { tree, load, .. } = spec(form, 0);
-            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, 1, None, |_| ()).unwrap();
+            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, (1, false), None, |_| ()).unwrap();
             assert_eq!(outcome.all.count(), 3_000);
             assert!(outcome.drive.is_none() && outcome.after.store.flushes > 0);
         }

@@ -52,7 +52,7 @@ fn row(name: &str, form: &str, outcome: &Outcome) -> std::io::Result<()> {
         ratio(outcome.application_waf()),
         ratio(outcome.drive_waf()),
         ratio(outcome.total_waf()),
-        outcome.drive.moved_bytes as f64 / (1 << 20) as f64,
+        outcome.drive.unwrap_or_default().moved_bytes as f64 / (1 << 20) as f64,
     )?;
     for (operation, latency) in &outcome.operations {
         let at = |quantile| latency.quantile(quantile).as_us();

@@ -57,6 +57,18 @@ impl Default for Load {
 }
 
 impl Load {
+    /// # Errors
+    /// What of it cannot be.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if self.keys == 0 || self.operations == 0 || self.clients == 0 || self.scan == 0 {
+            return Err("there is one key, operation, client and key of a scan at the least");
+        }
+        match self.key_bytes < 8 {
+            true => Err("a key has 8 bytes at the least, so that all numbers have keys of their own"),
+            false => Ok(()),
+        }
+    }
+
     fn key(&self, number: u64) -> Vec<u8> {
         let mut key = mix(number).to_be_bytes().to_vec();
         key.resize(self.key_bytes, b'0');
@@ -72,6 +84,7 @@ impl Load {
 /// What clients share.
 struct Shared {
     sim: Sim,
+    host: Host,
     store: Store,
     load: Load,
     /// Operations that have not begun, and clients that have not ended.
@@ -84,10 +97,12 @@ struct Shared {
 }
 
 /// Puts all keys in random order.
-async fn fill(sim: &Sim, store: &Store, load: &Load, outcome: &mut Outcome) -> Result<(), Error> {
+async fn fill(host: &Host, store: &Store, load: &Load, outcome: &mut Outcome) -> Result<(), Error> {
+    let sim = host.sim();
     for number in 0..load.keys {
         let begun = sim.now();
         put(store, load, number, 0).await?;
+        host.tick().await;
         outcome.record("put", sim.now() - begun);
     }
     store.commit().await
@@ -111,7 +126,7 @@ pub(crate) async fn measure(
     let is_filling = load.benchmark == Benchmark::FillRandom;
     outcome.begin(sim, host, store);
     begin();
-    fill(sim, store, &load, &mut outcome).await?;
+    fill(host, store, &load, &mut outcome).await?;
     if is_filling {
         store.settle().await?;
     } else {
@@ -124,7 +139,7 @@ pub(crate) async fn measure(
         outcome = Outcome::new(host);
         outcome.begin(sim, host, store);
         begin();
-        outcome = operate(sim, store, load, seed, outcome).await?;
+        outcome = operate(host, store, load, seed, outcome).await?;
         store.commit().await?;
         if load.benchmark == Benchmark::Overwrite {
             // What is to be merged still belongs to the puts.
@@ -136,10 +151,12 @@ pub(crate) async fn measure(
     Ok(outcome)
 }
 
-async fn operate(sim: &Sim, store: &Store, load: Load, seed: Seed, outcome: Outcome) -> Result<Outcome, Error> {
+async fn operate(host: &Host, store: &Store, load: Load, seed: Seed, outcome: Outcome) -> Result<Outcome, Error> {
     let writers = u64::from(load.benchmark == Benchmark::ReadWhileWriting);
+    let sim = host.sim();
     let shared = Rc::new(Shared {
         sim: sim.clone(),
+        host: host.clone(),
         store: store.clone(),
         load,
         left: Cell::new(load.operations),
@@ -191,6 +208,7 @@ impl Shared {
                 "put"
             }
         };
+        self.host.tick().await;
         self.outcome.borrow_mut().record(name, self.sim.now() - begun);
         Ok(())
     }

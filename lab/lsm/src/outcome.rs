@@ -19,8 +19,6 @@ pub struct DriveFigures {
     pub moved_bytes: u64,
     /// Blocks, or zones of runs, that garbage collection emptied.
     pub collected: u64,
-    /// Bytes of the host's data that the drive is sold with: that of its profile.
-    pub capacity: u64,
 }
 
 /// See the file. Counts are those of the measured phase.
@@ -36,8 +34,10 @@ pub struct Outcome {
     pub before: Stats,
     /// And when it ended.
     pub after: Stats,
-    /// The drive.
-    pub drive: DriveFigures,
+    /// The drive; `None` of one that does not tell what it programs.
+    pub drive: Option<DriveFigures>,
+    /// Bytes that the host's data may have on the drive.
+    pub capacity: u64,
     begun: (Time, Span),
 }
 
@@ -81,25 +81,27 @@ impl Outcome {
         self.after.storage.written_bytes - self.before.storage.written_bytes
     }
 
-    /// Bytes that the drive received for each byte that was put; none where nothing was.
+    /// Bytes that the drive received for each byte that was put; none where nothing was. The store counts them where the drive does not tell.
     pub fn application_waf(&self) -> Option<f64> {
-        (self.put_bytes() > 0).then(|| self.drive.host_bytes as f64 / self.put_bytes() as f64)
+        let written = self.drive.map_or(self.store_bytes(), |drive| drive.host_bytes);
+        (self.put_bytes() > 0).then(|| written as f64 / self.put_bytes() as f64)
     }
 
     /// Bytes that the drive programmed for each byte that it received.
     pub fn drive_waf(&self) -> Option<f64> {
-        (self.put_bytes() > 0 && self.drive.host_bytes > 0)
-            .then(|| self.drive.flash_bytes as f64 / self.drive.host_bytes as f64)
+        let drive = self.drive.filter(|drive| self.put_bytes() > 0 && drive.host_bytes > 0)?;
+        Some(drive.flash_bytes as f64 / drive.host_bytes as f64)
     }
 
     /// Bytes that the drive programmed for each byte that was put: the product of the two.
     pub fn total_waf(&self) -> Option<f64> {
-        (self.put_bytes() > 0).then(|| self.drive.flash_bytes as f64 / self.put_bytes() as f64)
+        let drive = self.drive.filter(|_| self.put_bytes() > 0)?;
+        Some(drive.flash_bytes as f64 / self.put_bytes() as f64)
     }
 
     /// Bytes of all runs at the end, as a share of the drive.
     pub fn utilisation(&self) -> f64 {
-        self.after.level_bytes.iter().sum::<u64>() as f64 / self.drive.capacity.max(1) as f64
+        self.after.level_bytes.iter().sum::<u64>() as f64 / self.capacity.max(1) as f64
     }
 
     /// Blocks that a get read.
@@ -117,7 +119,8 @@ impl Default for Outcome {
             cpu: Span::ZERO,
             before: Stats::default(),
             after: Stats::default(),
-            drive: DriveFigures::default(),
+            drive: None,
+            capacity: 0,
             begun: (Time::ZERO, Span::ZERO),
         }
     }

@@ -7,31 +7,13 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_host_kv::Cpu;
-use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, Error, Lsm, OpenError, RunStorage};
+use nandscape_host_lsm::{Config, Error, Lsm, OpenError};
 use nandscape_host_store::{Costs, Host};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
+use crate::form::Form;
 use crate::load::{Load, measure};
 use crate::outcome::{DriveFigures, Outcome};
-
-/// Where runs are.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Form {
-    /// In extents of a conventional drive.
-    Block(BlockConfig),
-    /// On a drive that knows runs.
-    Runs,
-}
-
-impl Form {
-    /// Its name.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Form::Block(_) => "generic",
-            Form::Runs => "lsm",
-        }
-    }
-}
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -84,11 +66,9 @@ const ENTRIES: u32 = 256;
 /// Why there is no outcome.
 pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     let load = &spec.load;
-    if load.keys == 0 || load.operations == 0 || load.clients == 0 || load.scan == 0 || spec.cores == 0 {
-        return Err(RunError::Spec("there is one key, operation, client, key of a scan and processor at the least"));
-    }
-    if load.key_bytes < 8 {
-        return Err(RunError::Spec("a key has 8 bytes at the least, so that all numbers have keys of their own"));
+    load.check().map_err(RunError::Spec)?;
+    if spec.cores == 0 {
+        return Err(RunError::Spec("the host has one processor at the least"));
     }
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -97,14 +77,13 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
 }
 
 /// What the drive has done so far.
-fn figures(spec: &Spec, ssd: &Ssd) -> DriveFigures {
+fn figures(ssd: &Ssd) -> DriveFigures {
     let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
     DriveFigures {
         host_bytes: stats.host_bytes,
         flash_bytes: stats.programmed_units() * unit,
         moved_bytes: stats.gc_units * unit,
         collected: stats.gc_blocks,
-        capacity: spec.drive.capacity(),
     }
 }
 
@@ -113,21 +92,17 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
     let entries = ENTRIES.min(spec.drive.max_queue_entries());
     let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), entries).map_err(RunError::Queue)?;
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
-    let storage = match spec.form {
-        Form::Block(config) => AnyStorage::Block(Box::new(BlockStorage::open(&host, drive, config).await?)),
-        Form::Runs => AnyStorage::Runs(Box::new(RunStorage::open(&host, drive).await?)),
-    };
-    let store = Lsm::open(&host, storage, spec.store).await?;
+    let store = Lsm::open(&host, spec.form.storage(&host, drive).await?, spec.store).await?;
     let (before, after) = (Cell::new(DriveFigures::default()), Cell::new(DriveFigures::default()));
-    let told = (|| before.set(figures(spec, ssd)), || after.set(figures(spec, ssd)));
+    let told = (|| before.set(figures(ssd)), || after.set(figures(ssd)));
     let mut outcome = measure(sim, &host, &store, spec.load, Seed::new(spec.seed), told).await?;
     let (before, after) = (before.get(), after.get());
-    outcome.drive = DriveFigures {
+    outcome.capacity = spec.drive.capacity();
+    outcome.drive = Some(DriveFigures {
         host_bytes: after.host_bytes - before.host_bytes,
         flash_bytes: after.flash_bytes - before.flash_bytes,
         moved_bytes: after.moved_bytes - before.moved_bytes,
         collected: after.collected - before.collected,
-        capacity: after.capacity,
-    };
+    });
     Ok(outcome)
 }

@@ -4,6 +4,7 @@
 //! before or has all of it. An append that begins before the end replaces what is there, so that a host can repeat one that a power
 //! cut has ended.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use nandscape_drive::HostMem;
@@ -13,6 +14,9 @@ use super::LsmFtl;
 use super::table::{Piece, Run, RunError, RunState};
 use crate::zone::table::{ZoneAction, ZoneError, ZoneState};
 use crate::zone::{Reservation, Ticket};
+
+/// Collections that empty nothing, after which an append waits for no more.
+const VAIN: u64 = 3;
 
 /// An append under way. It ends when this is dropped.
 pub struct Append {
@@ -27,6 +31,7 @@ impl Drop for Append {
         if let Ok(run) = self.ftl.table.borrow_mut().run_mut(self.run) {
             run.is_busy = false;
         }
+        self.ftl.give_unwritten(self.run);
         self.ftl.changed.notify();
     }
 }
@@ -54,9 +59,14 @@ impl LsmFtl {
             }
         }
         let append = Append { ftl: self.clone(), run, at, units };
-        while !self.has_zones(&append)? {
+        let vain = self.vain.get();
+        while !self.has_zones(run, units)? {
             self.tidy();
-            if !self.may_find_room() {
+            if self.has_zones(run, units)? {
+                break;
+            }
+            // Collections that have emptied nothing leave nothing to wait for.
+            if !self.is_collecting.get() || self.vain.get() - vain > VAIN {
                 return Err(RunError::Full);
             }
             self.changed.changed().await;
@@ -67,19 +77,70 @@ impl LsmFtl {
         Ok(append)
     }
 
-    /// Gives a run zones for an append, as far as there are any. Whether they are enough.
-    fn has_zones(&self, append: &Append) -> Result<bool, RunError> {
+    /// Gives a run zones for more units, as far as there are any. Whether they are enough.
+    fn has_zones(&self, run: u32, units: u32) -> Result<bool, RunError> {
         let mut table = self.table.borrow_mut();
         loop {
-            let run = table.run(append.run)?;
-            let room: u32 = run.zones.iter().map(|zone| self.left(*zone)).sum();
-            if room >= append.units {
+            let of = table.run(run)?;
+            let room: u32 = of.zones.iter().map(|zone| self.left(*zone)).sum();
+            if room >= units {
                 return Ok(true);
             }
-            let level = run.level;
-            let Some(zone) = table.take(level, self.config.reserve / 2, self.config.share) else { return Ok(false) };
-            table.run_mut(append.run)?.zones.push_back(zone);
+            let level = of.level;
+            let begun = if self.config.share { table.take_begun(level.into()) } else { None };
+            let zone = begun.or_else(|| self.take_empty(&mut table, self.config.reserve / 2));
+            let Some(zone) = zone else { return Ok(false) };
+            // One that was begun comes first: an append that has to wait for its turn has no active zone that others wait for.
+            let zones = &mut table.run_mut(run)?.zones;
+            match self.zones.zone(zone).state.is_active() {
+                true => zones.push_front(zone),
+                false => zones.push_back(zone),
+            }
         }
+    }
+
+    /// Waits until the zone that an append goes on in is active or may become so: other appends, and the collector, may have all that can
+    /// be. Whoever waits has no room in the write buffer, for which those may wait.
+    ///
+    /// # Errors
+    /// When power is lost, or the run is no more.
+    pub async fn append_turn(&self, append: &Append) -> Result<(), RunError> {
+        loop {
+            if self.has_turn(append.run)? {
+                return Ok(());
+            }
+            self.changed.changed().await;
+            if !self.zones.media_is_powered() {
+                return Err(RunError::PowerLost);
+            }
+        }
+    }
+
+    /// Whether the zone that a run goes on in is active, or can become so now.
+    fn has_turn(&self, run: u32) -> Result<bool, RunError> {
+        let zone = self.table.borrow().run(run)?.zones.iter().copied().find(|zone| self.left(*zone) > 0);
+        Ok(zone.is_none_or(|zone| self.zones.zone(zone).state.is_active()) || self.frees_a_zone())
+    }
+
+    /// Sees to it that one more zone can be active. Whether one can.
+    fn frees_a_zone(&self) -> bool {
+        while self.zones.zones_in_use().0 >= self.config.zones.max_active {
+            if !self.close_one() && !self.steal_one() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Zones that a run has and has not begun are for others while nothing is appended to it.
+    fn give_unwritten(&self, run: u32) {
+        let is_empty = |zone: &u32| self.zones.zone(*zone).state == ZoneState::Empty;
+        let mut table = self.table.borrow_mut();
+        let Ok(of) = table.run_mut(run) else { return };
+        let (empty, kept): (VecDeque<u32>, VecDeque<u32>) = of.zones.iter().partition(|zone| is_empty(zone));
+        of.zones = kept;
+        let level = of.level;
+        empty.into_iter().for_each(|zone| table.give(zone, level, 0, true));
     }
 
     /// Units that a zone still takes.
@@ -100,8 +161,11 @@ impl LsmFtl {
     /// Puts the data of an append into the write buffer: from now on it is there.
     ///
     /// # Errors
-    /// Why the run does not take it any more.
+    /// Why the run does not take it any more; [`RunError::Busy`] when it has to wait for its turn again, and nothing has changed.
     pub fn append(&self, append: &Append, data: Option<&HostMem>, room: Reservation<'_>) -> Result<(), RunError> {
+        if !self.has_turn(append.run)? {
+            return Err(RunError::Busy);
+        }
         let put = self.put(append, data, room);
         if put.is_err() {
             self.table.borrow_mut().cut(append.run, append.at);
@@ -116,7 +180,14 @@ impl LsmFtl {
         }
         let (mut done, unit) = (0, self.zones.unit_bytes() as usize);
         while done < units {
-            let zone = *self.table.borrow().run(run)?.zones.front().ok_or(RunError::Full)?;
+            let next = self.table.borrow().run(run)?.zones.front().copied();
+            let Some(zone) = next else {
+                // One that it had takes no more: it is out of blocks.
+                match self.has_zones(run, units - done)? {
+                    true => continue,
+                    false => return Err(RunError::Full),
+                }
+            };
             let now = self.left(zone).min(units - done);
             let ticket = if now == 0 { None } else { Some(self.ticket(zone, now)?) };
             if let Some(ticket) = ticket {
@@ -149,13 +220,16 @@ impl LsmFtl {
         }
     }
 
-    /// Closes the zone of a run to which nothing is appended now. It goes on in another one. Whether there was one.
+    /// Closes the active zone of a run to which nothing is appended now. It goes on in another one. Whether there was one.
     fn steal_one(&self) -> bool {
         let mut table = self.table.borrow_mut();
         let is_active = |zone: &u32| self.zones.zone(*zone).state.is_active();
-        let idle =
-            table.runs.iter_mut().flatten().filter(|run| !run.is_busy && run.zones.front().is_some_and(is_active));
-        let Some(zone) = idle.min_by_key(|run| run.units).and_then(|run| run.zones.pop_front()) else { return false };
+        let idle = table.runs.iter_mut().flatten().filter(|run| !run.is_busy && run.zones.iter().any(is_active));
+        let stolen = idle.min_by_key(|run| run.units).and_then(|run| {
+            let at = run.zones.iter().position(is_active)?;
+            run.zones.remove(at)
+        });
+        let Some(zone) = stolen else { return false };
         table.zones[zone as usize].used = super::table::Use::Closed;
         drop(table);
         self.zones.act(zone, ZoneAction::Finish).is_ok()

@@ -1,6 +1,6 @@
 //! The invariants: pieces of runs follow each other, lie where their zones were written, and are what is live there.
 
-use super::table::{Piece, Table, Use};
+use super::table::{LOST, Piece, Table, Use};
 use crate::zone::ZoneFtl;
 use crate::zone::table::ZoneState;
 
@@ -19,6 +19,9 @@ impl Table {
                     ));
                 }
                 at += piece.units;
+                if piece.zone == LOST {
+                    continue;
+                }
                 live[piece.zone as usize] += piece.units;
                 pieces.push((*piece, number));
             }

@@ -1,19 +1,41 @@
 //! Zones whose data is dead are erased at once. When few are empty, live data moves out of the zone that has the least of it, into a zone
 //! of its level. With runs that have zones of their own nothing ever has to move.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use nandscape_device_media::MediaError;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::Wait;
 
 use super::LsmFtl;
-use super::table::{Piece, Use};
+use super::table::{LOST, Piece, Table, Use};
 use crate::address::Extent;
-use crate::ftl::{Destination, Reader};
-use crate::zone::table::ZoneAction;
+use crate::ftl::{Destination, Reader, Unreadable};
+use crate::zone::table::{ZoneAction, ZoneState};
 
 /// A zone is collected where this part of it is gained.
 const LEAST_GAIN: u64 = 16;
+
+/// Why a zone was not emptied.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Stuck {
+    /// Its flash does not answer; others may be emptied.
+    There,
+    /// There is no room, or no power.
+    Everywhere,
+}
+
+/// Why data was not moved.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Unmoved {
+    /// It cannot be read.
+    Unreadable,
+    /// Its flash does not answer.
+    Silent,
+    /// There is no room for it, or no power.
+    NoRoom,
+}
 
 /// Memory of the collector.
 #[derive(Clone)]
@@ -49,42 +71,69 @@ impl LsmFtl {
         };
         for zone in dead {
             // Reads of it that are under way end first.
-            let used = match self.zones.act(zone, ZoneAction::Reset) {
-                Ok(_) => Use::Empty,
-                // It is read-only: blocks have gone bad.
-                Err(_) => Use::Closed,
-            };
-            let mut table = self.table.borrow_mut();
-            table.zones[zone as usize].used = used;
-            if used == Use::Empty {
-                table.empty.push_back(zone);
+            if self.zones.act(zone, ZoneAction::Reset).is_err() {
+                // It is out of blocks. Those that it has are for others, and it is used again when there are some for it.
+                self.zones.relinquish(zone);
             }
+            let mut table = self.table.borrow_mut();
+            table.zones[zone as usize].used = Use::Empty;
+            table.empty.push_back(zone);
             drop(table);
             self.changed.notify();
         }
-        if self.is_short() && self.victim().is_some() && !self.is_collecting.replace(true) {
+        if self.is_short() && self.victim(&BTreeSet::new()).is_some() && !self.is_collecting.replace(true) {
             self.collections.start(());
         }
     }
 
     fn is_short(&self) -> bool {
-        self.table.borrow().empty.len() < self.config.reserve as usize
+        self.usable(&self.table.borrow()) < self.config.reserve
     }
 
-    /// Whether waiting for room makes sense.
-    pub(super) fn may_find_room(&self) -> bool {
-        self.is_collecting.get()
+    /// For how many zones of each set there are blocks.
+    fn left_for(&self, table: &Table) -> Vec<u32> {
+        let zones = table.zones.iter().zip(0..).filter(|(of, _)| of.used == Use::Taken);
+        self.zones
+            .zones_left(zones.map(|(_, zone)| zone).filter(|zone| self.zones.zone(*zone).state == ZoneState::Empty))
     }
 
-    /// The zone with the least live data, of those in which nobody goes on and of which a part is gained.
-    fn victim(&self) -> Option<u32> {
+    /// Empty zones for which there are blocks.
+    fn usable(&self, table: &Table) -> u32 {
+        let mut left = self.left_for(table);
+        let sets = left.len();
+        let mut takes = |zone: &&u32| {
+            let left = &mut left[**zone as usize % sets];
+            *left > 0 && {
+                *left -= 1;
+                true
+            }
+        };
+        table.empty.iter().filter(|zone| takes(zone)).count() as u32
+    }
+
+    /// Takes an empty zone for which there are blocks, and of those with blocks leaves some.
+    pub(super) fn take_empty(&self, table: &mut Table, leaves: u32) -> Option<u32> {
+        if self.usable(table) <= leaves {
+            return None;
+        }
+        let left = self.left_for(table);
+        let at = table.empty.iter().position(|zone| left[*zone as usize % left.len()] > 0)?;
+        let zone = table.empty.remove(at)?;
+        table.zones[zone as usize].used = Use::Taken;
+        Some(zone)
+    }
+
+    /// The zone with the least live data, of those in which nobody goes on and of which a part is gained; none that
+    /// was passed over.
+    fn victim(&self, passed: &BTreeSet<u32>) -> Option<u32> {
         let (table, capacity) = (self.table.borrow(), u64::from(self.zones.capacity()));
         let zones = table.zones.iter().zip(0u32..);
         let worth = zones.filter(|(of, zone)| {
-            let gains = u64::from(of.live) * LEAST_GAIN <= capacity * (LEAST_GAIN - 1);
+            let gains =
+                u64::from(of.live) * LEAST_GAIN <= capacity * (LEAST_GAIN - 1) || self.zones.wastes_blocks(*zone);
             // A zone that was begun and has no dead data would only become another one like it.
             let is_free = of.used == Use::Closed || of.used == Use::Begun && of.live < self.zones.zone(*zone).written;
-            of.live > 0 && gains && is_free
+            of.live > 0 && gains && is_free && !passed.contains(zone)
         });
         worth.min_by_key(|(of, zone)| (of.live, *zone)).map(|(_, zone)| zone)
     }
@@ -102,27 +151,34 @@ impl LsmFtl {
 
     /// Moves live data until enough zones are empty, or none has dead data.
     pub(super) async fn collect(self: &Rc<Self>) {
-        while let Some(victim) = self.victim().filter(|_| self.is_short() && self.zones.media_is_powered()) {
-            if !self.empty_zone(victim).await {
-                break;
+        let (mut passed, mut has_emptied, cuts) = (BTreeSet::new(), false, self.zones.power_cuts());
+        while let Some(victim) = self.victim(&passed).filter(|_| self.is_short() && self.zones.media_is_powered()) {
+            match self.empty_zone(victim).await {
+                Ok(()) => {
+                    self.gc_zones.set(self.gc_zones.get() + 1);
+                    self.tidy();
+                    has_emptied = true;
+                }
+                Err(Stuck::There) => _ = passed.insert(victim),
+                Err(Stuck::Everywhere) => break,
             }
-            self.gc_zones.set(self.gc_zones.get() + 1);
-            self.tidy();
+        }
+        // One that a power cut has ended is begun again.
+        if !has_emptied && self.zones.power_cuts() == cuts {
+            self.vain.set(self.vain.get() + 1);
         }
         self.is_collecting.set(false);
         self.changed.notify();
     }
 
-    /// Moves all live data out of a zone. Whether that was possible.
-    async fn empty_zone(self: &Rc<Self>, victim: u32) -> bool {
+    /// Moves all live data out of a zone.
+    async fn empty_zone(self: &Rc<Self>, victim: u32) -> Result<(), Stuck> {
         let reader = super::LsmReader::<Inside>::new(self);
         self.close(victim);
         while let Some((run, piece)) = self.piece_in(victim) {
-            if !self.move_piece(&reader, run, piece).await {
-                return false;
-            }
+            self.move_piece(&reader, run, piece).await?;
         }
-        true
+        Ok(())
     }
 
     /// A piece that lies in a zone, and its run.
@@ -134,23 +190,76 @@ impl LsmFtl {
             .find_map(|(run, number)| run.pieces.iter().find(|piece| piece.zone == zone).map(|piece| (number, *piece)))
     }
 
-    /// Moves a part of a piece, no more than a command may write.
-    async fn move_piece(self: &Rc<Self>, reader: &super::LsmReader<Inside>, run: u32, piece: Piece) -> bool {
-        let unit = self.zones.unit_bytes();
-        let Ok(level) = self.table.borrow().run(run).map(|run| run.level) else { return true };
-        let Some(zone) = self.table.borrow_mut().take(level, 0, true) else { return false };
-        let most = (self.zones.max_move()).min(piece.units).min(self.left(zone).max(1));
-        let part = Piece { units: most, ..piece };
-        let mem =
-            if self.zones.keeps_data() { HostMem::zeroed(most as usize * unit as usize) } else { HostMem::none() };
-        let lpn = run * self.config.span + part.at;
-        let extent = self.extent(lpn, most);
-        let read = reader.read::<()>(extent, &Inside(mem.clone()), &mut Breakdown::new()).await;
-        let moved = read.is_ok() && self.write_moved(run, part, zone, &mem).await;
+    /// Moves a part of a piece, no more than a command may write. A unit that cannot be read by itself is lost.
+    async fn move_piece(
+        self: &Rc<Self>,
+        reader: &super::LsmReader<Inside>,
+        run: u32,
+        piece: Piece,
+    ) -> Result<(), Stuck> {
+        let Ok(level) = self.table.borrow().run(run).map(|run| run.level) else { return Ok(()) };
+        let zone = self.zone_for(level).ok_or(Stuck::Everywhere)?;
+        let part = Piece { units: self.zones.max_move().min(piece.units).min(self.left(zone)), ..piece };
+        let mut ended = self.copy(reader, run, part, zone).await;
+        if ended == Err(Unmoved::Unreadable) {
+            let one = Piece { units: 1, ..piece };
+            ended = self.copy(reader, run, one, zone).await;
+            if ended == Err(Unmoved::Unreadable) {
+                ended = Ok(());
+                if self.table.borrow_mut().moved(run, one, LOST, 0) {
+                    self.lost_units.set(self.lost_units.get() + 1);
+                }
+            }
+        }
         // The collector goes on in it, whether runs share zones or not.
         let (written, has_room) = (self.zones.zone(zone).written, self.left(zone) > 0);
         self.table.borrow_mut().give(zone, level, written, has_room);
-        moved
+        self.changed.notify();
+        ended.map_err(|why| match why {
+            Unmoved::Silent | Unmoved::Unreadable => Stuck::There,
+            Unmoved::NoRoom => Stuck::Everywhere,
+        })
+    }
+
+    /// A zone with room for data that moves: one that was begun for its level, or an empty one. Where no more zones can be active, it is one
+    /// that was begun for another level: to end that one would leave a zone that is as full as the one that is emptied.
+    fn zone_for(&self, level: u8) -> Option<u32> {
+        loop {
+            let (mut table, (active, _)) = (self.table.borrow_mut(), self.zones.zones_in_use());
+            let begun = table.take_begun(level.into());
+            let may_begin = active < self.config.zones.max_active;
+            let own = begun.or_else(|| if may_begin { self.take_empty(&mut table, 0) } else { None });
+            let zone = own.or_else(|| table.take_near(level)).or_else(|| self.take_empty(&mut table, 0))?;
+            if self.left(zone) > 0 {
+                return Some(zone);
+            }
+            // It is out of blocks.
+            table.give(zone, level, 1, false);
+        }
+    }
+
+    /// Copies a part of a piece to a zone.
+    async fn copy(
+        self: &Rc<Self>,
+        reader: &super::LsmReader<Inside>,
+        run: u32,
+        part: Piece,
+        zone: u32,
+    ) -> Result<(), Unmoved> {
+        let bytes = part.units as usize * self.zones.unit_bytes() as usize;
+        let mem = if self.zones.keeps_data() { HostMem::zeroed(bytes) } else { HostMem::none() };
+        let extent = self.extent(run * self.config.span + part.at, part.units);
+        let read = reader.read::<()>(extent, &Inside(mem.clone()), &mut Breakdown::new()).await;
+        match read.map_err(|error| error.why) {
+            Ok(()) => {}
+            Err(Unreadable::Media(MediaError::PowerLost)) => return Err(Unmoved::NoRoom),
+            Err(Unreadable::Media(MediaError::NoAnswer)) => return Err(Unmoved::Silent),
+            Err(_) => return Err(Unmoved::Unreadable),
+        }
+        match self.write_moved(run, part, zone, &mem).await {
+            true => Ok(()),
+            false => Err(Unmoved::NoRoom),
+        }
     }
 
     fn extent(&self, lpn: u32, units: u32) -> Extent {
@@ -171,7 +280,7 @@ impl LsmFtl {
             return false;
         }
         self.moved_units.set(self.moved_units.get() + u64::from(part.units));
-        self.table.borrow_mut().moved(run, part, zone, first);
+        _ = self.table.borrow_mut().moved(run, part, zone, first);
         true
     }
 }

@@ -9,15 +9,20 @@
 //! | `commit` | edits of runs, at one instant |
 //! | `read` | reads of runs |
 //! | `collect` | zones whose data is dead are erased, and live data moves out of others when room is short |
+//! | `saved` | the state at rest, out of one drive and into another |
 //! | `check` | the invariants |
 //!
 //! **Placement.** A run is written into zones of its own: whole erase blocks, in which nothing else dies. What it leaves of its last zone
 //! goes to the next run of the same level (`share`), so that a zone holds runs of one level that follow each other in time, and die so.
 //!
+//! **When flash fails.** Programs and erases that fail are the zone FTL's: it takes other blocks. A zone for which there are none takes no more,
+//! and a run goes on in another one; when its data is dead, its blocks are for others, and it is used again when there are blocks for it. A page that cannot be
+//! read when it has to be moved is lost, and reads of it fail; one that does not answer stays where it is.
+//!
 //! **What survives a power cut.** The table of runs is in memory with capacitors, as are the table of zones and the write buffer of the
 //! zone FTL. So an edit is durable when it is made.
 //!
-//! Left out: drives in files, states that are saved, planted drives, wear levelling beyond taking the block erased least often.
+//! Left out: drives in files, planted drives, wear levelling beyond taking the block erased least often.
 
 mod append;
 mod check;
@@ -25,7 +30,10 @@ mod collect;
 mod commit;
 mod open;
 mod read;
+mod saved;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -45,8 +53,8 @@ use crate::zone::mapping::ZoneMapping;
 use crate::zone::{Reservation, ZoneConfig, ZoneFtl};
 pub use append::Append;
 pub use read::LsmReader;
-use table::Table;
 pub use table::{Edit, RunError, RunInfo, RunState};
+use table::{Place, Table};
 
 /// Levels of runs.
 pub const LEVELS: usize = 16;
@@ -78,6 +86,9 @@ pub struct LsmFtl {
     changed: Signal,
     collections: Workers<()>,
     is_collecting: Cell<bool>,
+    /// Collections that have emptied no zone.
+    vain: Cell<u64>,
+    lost_units: Cell<u64>,
     moved_units: Cell<u64>,
     gc_zones: Cell<u64>,
 }
@@ -104,6 +115,8 @@ impl LsmFtl {
                 changed: Signal::new(sim),
                 collections: Workers::new(sim, collect),
                 is_collecting: Cell::new(false),
+                vain: Cell::new(0),
+                lost_units: Cell::new(0),
                 moved_units: Cell::new(0),
                 gc_zones: Cell::new(0),
             }
@@ -115,15 +128,34 @@ impl LsmFtl {
         &self.config
     }
 
-    /// Units of a zone, and those that all runs may have together.
+    /// Units of a zone, and those that all runs may have together: fewer when many blocks have gone bad.
     pub fn capacity(&self) -> (u32, u64) {
-        let zone = self.zones.capacity();
-        (zone, u64::from(self.config.zones.zones - self.config.reserve) * u64::from(zone))
+        let (zone, usable) = (self.zones.capacity(), self.zones.zones_at_most());
+        (zone, u64::from(usable.saturating_sub(self.config.reserve)) * u64::from(zone))
     }
 
     /// The runs from a place on.
     pub fn runs(&self, from: u32) -> Vec<RunInfo> {
         self.table.borrow().infos(from)
+    }
+
+    /// Runs and zones in words, for tests that fail.
+    #[cfg(test)]
+    fn told(&self) -> String {
+        let (table, (active, open)) = (self.table.borrow(), self.zones.zones_in_use());
+        let runs = table.runs.iter().flatten().filter(|run| run.is_busy);
+        let busy: Vec<_> = runs.map(|run| (run.level, run.units, &run.zones)).collect();
+        let held: Vec<_> = table
+            .zones
+            .iter()
+            .zip(0..)
+            .map(|(of, zone)| (zone, of.used, of.live, self.zones.zone(zone).state, self.left(zone)))
+            .collect();
+        let (empty, begun) = (&table.empty, &table.begun);
+        format!(
+            "{active} active, {open} open, collecting {}, busy {busy:?}, empty {empty:?}, begun {begun:?}, zones {held:?}",
+            self.is_collecting.get()
+        )
     }
 
     /// The run that a logical unit is of, and its number there.
@@ -133,9 +165,10 @@ impl LsmFtl {
 
     /// Where a logical unit is.
     pub fn locate(&self, lpn: u32) -> Located {
-        let (run, unit) = self.place_of(lpn);
-        let found = self.table.borrow().find(run, unit);
-        found.map_or_else(Located::default, |(zone, unit)| self.zones.locate(zone * self.config.zones.size + unit))
+        match self.find(lpn) {
+            Some(Place::Zone(zone, unit)) => self.zones.locate(zone * self.config.zones.size + unit),
+            _ => Located::default(),
+        }
     }
 
     /// No state of use is planted: a drive without runs stays without.
@@ -234,6 +267,7 @@ impl Ftl for LsmFtl {
             host_units: stats.host_units - on_flash,
             gc_units: on_flash,
             gc_blocks: self.gc_zones.get(),
+            lost_units: self.lost_units.get(),
             ..stats
         }
     }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use nandscape_drive::Breakdown;
 
 use super::LsmFtl;
+use super::table::Place;
 use crate::address::Extent;
-use crate::ftl::{Destination, ReadError, Reader};
+use crate::ftl::{Destination, ReadError, Reader, Unreadable};
 use crate::reading::{PageRead, Parts, SensePage};
 
 /// Reads to destinations of type `D`.
@@ -26,6 +27,22 @@ impl SensePage for LsmFtl {
     }
 }
 
+impl LsmFtl {
+    /// Where a logical unit is.
+    pub(super) fn find(&self, lpn: u32) -> Option<Place> {
+        let (run, unit) = self.place_of(lpn);
+        self.table.borrow().find(run, unit)
+    }
+
+    /// # Errors
+    /// The first unit that was lost.
+    fn check_not_lost(&self, extent: Extent) -> Result<(), ReadError> {
+        let unit = self.zones.unit_size();
+        let lost = extent.pieces(unit).find(|piece| self.find(piece.lpn.0) == Some(Place::Lost));
+        lost.map_or(Ok(()), |piece| Err(ReadError { sector: piece.sector(unit), why: Unreadable::Lost }))
+    }
+}
+
 impl<D: Destination> LsmReader<D> {
     pub(super) fn new(ftl: &Rc<LsmFtl>) -> LsmReader<D> {
         LsmReader { ftl: ftl.clone(), parts: Parts::new(&ftl.sim) }
@@ -34,9 +51,10 @@ impl<D: Destination> LsmReader<D> {
 
 impl<D: Destination> Reader<D> for LsmReader<D> {
     async fn read<Caller>(&self, extent: Extent, to: &D, breakdown: &mut Breakdown) -> Result<(), ReadError> {
-        let place = |lpn| {
-            let (run, unit) = self.ftl.place_of(lpn);
-            self.ftl.table.borrow().find(run, unit)
+        self.ftl.check_not_lost(extent)?;
+        let place = |lpn| match self.ftl.find(lpn) {
+            Some(Place::Zone(zone, unit)) => Some((zone, unit)),
+            _ => None,
         };
         let pages = self.ftl.zones.look_up_at(extent, to, place)?;
         match &pages[..] {

@@ -68,6 +68,18 @@ pub struct RunInfo {
     pub order: u64,
 }
 
+/// Where a unit of a run is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    /// In a zone, and where there.
+    Zone(u32, u32),
+    /// Nowhere: its page could not be read when it had to be moved.
+    Lost,
+}
+
+/// The zone of a piece that was lost.
+pub(super) const LOST: u32 = u32::MAX;
+
 /// Units of a run that lie one after the other in a zone.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
@@ -119,7 +131,7 @@ pub(super) struct Table {
     pub(super) empty: VecDeque<u32>,
     /// Zones that were begun, by level, and the order in which that was.
     pub(super) begun: [VecDeque<u32>; LEVELS],
-    order: u64,
+    pub(super) order: u64,
 }
 
 impl Table {
@@ -169,11 +181,15 @@ impl Table {
         infos.collect()
     }
 
-    /// The zone of a unit of a run, and its place there.
-    pub(super) fn find(&self, run: u32, unit: u32) -> Option<(u32, u32)> {
+    /// The place of a unit of a run.
+    pub(super) fn find(&self, run: u32, unit: u32) -> Option<Place> {
         let pieces = &self.run(run).ok()?.pieces;
         let piece = pieces[..pieces.partition_point(|piece| piece.at <= unit)].last()?;
-        (unit < piece.at + piece.units).then(|| (piece.zone, piece.first + unit - piece.at))
+        let place = match piece.zone {
+            LOST => Place::Lost,
+            zone => Place::Zone(zone, piece.first + unit - piece.at),
+        };
+        (unit < piece.at + piece.units).then_some(place)
     }
 
     /// A piece comes to the end of a run.
@@ -202,14 +218,24 @@ impl Table {
             }
         }
         of.units = units;
-        dead.into_iter().for_each(|(zone, units)| self.zones[zone as usize].live -= units);
+        dead.into_iter().for_each(|(zone, units)| self.bury(zone, units));
     }
 
-    /// The first units of a piece were written elsewhere. If they are not those of the run any more, nothing has changed.
-    pub(super) fn moved(&mut self, run: u32, part: Piece, zone: u32, first: u32) {
-        let Ok(of) = self.run_mut(run) else { return };
+    /// Units of a zone live no more.
+    fn bury(&mut self, zone: u32, units: u32) {
+        if zone != LOST {
+            self.zones[zone as usize].live -= units;
+        }
+    }
+
+    /// The first units of a piece were written elsewhere, or were lost. If they are not those of the run any more, nothing has changed.
+    /// Whether something has.
+    pub(super) fn moved(&mut self, run: u32, part: Piece, zone: u32, first: u32) -> bool {
+        let Ok(of) = self.run_mut(run) else { return false };
         let is_it = |piece: &Piece| (piece.at, piece.zone, piece.first) == (part.at, part.zone, part.first);
-        let Some(index) = of.pieces.iter().position(|piece| is_it(piece) && piece.units >= part.units) else { return };
+        let Some(index) = of.pieces.iter().position(|piece| is_it(piece) && piece.units >= part.units) else {
+            return false;
+        };
         let old = of.pieces[index];
         of.pieces[index] = Piece { zone, first, ..part };
         let rest = old.units - part.units;
@@ -217,16 +243,25 @@ impl Table {
             let rest = Piece { at: old.at + part.units, zone: old.zone, first: old.first + part.units, units: rest };
             of.pieces.insert(index + 1, rest);
         }
-        self.zones[part.zone as usize].live -= part.units;
-        self.zones[zone as usize].live += part.units;
+        self.bury(part.zone, part.units);
+        if zone != LOST {
+            self.zones[zone as usize].live += part.units;
+        }
+        true
     }
 
-    /// Takes a zone for a level: one that was begun, if it `shares`, or an empty one, of which `leaves` stay.
-    pub(super) fn take(&mut self, level: u8, leaves: u32, shares: bool) -> Option<u32> {
-        let begun = if shares { self.begun[usize::from(level)].pop_front() } else { None };
-        let zone = begun.or_else(|| (self.empty.len() > leaves as usize).then(|| self.empty.pop_front()).flatten())?;
+    /// Takes a zone that was begun for a level.
+    pub(super) fn take_begun(&mut self, level: usize) -> Option<u32> {
+        let zone = self.begun[level].pop_front()?;
         self.zones[zone as usize].used = Use::Taken;
         Some(zone)
+    }
+
+    /// Takes a zone that was begun: for a level, or the one that is nearest to it.
+    pub(super) fn take_near(&mut self, level: u8) -> Option<u32> {
+        let there = (0..LEVELS).filter(|other| !self.begun[*other].is_empty());
+        let nearest = there.min_by_key(|other| other.abs_diff(level.into()))?;
+        self.take_begun(nearest)
     }
 
     /// Nothing goes on in a zone that was taken. With room left, the next of the level may.
@@ -275,17 +310,23 @@ mod tests {
         }
         assert_eq!(table.run(run).unwrap().pieces.len(), 2, "pieces that follow each other are one");
         let found = |table: &Table, unit| table.find(run, unit);
-        assert_eq!((found(&table, 0), found(&table, 15)), (Some((1, 4)), Some((1, 19))));
-        assert_eq!((found(&table, 16), found(&table, 35), found(&table, 36)), (Some((2, 0)), Some((2, 19)), None));
+        let at = |zone, unit| Some(Place::Zone(zone, unit));
+        assert_eq!((found(&table, 0), found(&table, 15)), (at(1, 4), at(1, 19)));
+        assert_eq!((found(&table, 16), found(&table, 35), found(&table, 36)), (at(2, 0), at(2, 19), None));
         table.moved(run, Piece { at: 0, zone: 1, first: 4, units: 5 }, 3, 7);
-        assert_eq!((found(&table, 4), found(&table, 5)), (Some((3, 11)), Some((1, 9))));
+        assert_eq!((found(&table, 4), found(&table, 5)), (at(3, 11), at(1, 9)));
         table.moved(run, Piece { at: 0, zone: 1, first: 4, units: 5 }, 0, 0);
-        assert_eq!(found(&table, 4), Some((3, 11)), "it lies there no more");
+        assert_eq!(found(&table, 4), at(3, 11), "it lies there no more");
         let live: Vec<u32> = table.zones.iter().map(|zone| zone.live).collect();
         assert_eq!(live, [0, 11, 20, 5]);
         table.cut(run, 9);
         let live: Vec<u32> = table.zones.iter().map(|zone| zone.live).collect();
-        assert_eq!((live, found(&table, 8), found(&table, 9)), (vec![0, 4, 0, 5], Some((1, 12)), None));
+        assert_eq!((live, found(&table, 8), found(&table, 9)), (vec![0, 4, 0, 5], at(1, 12), None));
+        assert!(table.moved(run, Piece { at: 5, zone: 1, first: 9, units: 1 }, LOST, 0));
+        assert_eq!((found(&table, 5), found(&table, 6)), (Some(Place::Lost), at(1, 10)));
+        table.cut(run, 3);
+        let live: Vec<u32> = table.zones.iter().map(|zone| zone.live).collect();
+        assert_eq!(live, [0, 0, 0, 3], "what was lost counts nowhere");
         assert_eq!(
             (table.open(0), table.open(0), table.open(16)),
             (Ok(1), Err(RunError::NoPlace), Err(RunError::NoLevel))
@@ -295,11 +336,14 @@ mod tests {
     #[test]
     fn a_zone_that_was_begun_goes_to_the_next_run_of_its_level() {
         let mut table = Table::new(4, 3);
-        assert_eq!(table.take(1, 1, true), Some(0));
+        for (zone, level) in [(0, 1), (1, 4)] {
+            table.empty.retain(|empty| *empty != zone);
+            table.give(zone, level, 5, true);
+        }
+        assert_eq!((table.take_begun(2), table.take_begun(1), table.take_begun(1)), (None, Some(0), None));
         table.give(0, 1, 5, true);
-        assert_eq!((table.take(2, 1, true), table.take(2, 1, true)), (Some(1), None), "one stays");
-        assert_eq!((table.take(1, 1, true), table.take(2, 0, false)), (Some(0), Some(2)));
-        table.give(2, 2, 0, true);
-        assert_eq!(table.empty, [2], "nothing was written to it");
+        assert_eq!((table.take_near(3), table.take_near(3), table.take_near(3)), (Some(1), Some(0), None));
+        table.give(0, 2, 0, true);
+        assert_eq!(table.empty, [0, 2], "nothing was written to it");
     }
 }

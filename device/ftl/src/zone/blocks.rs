@@ -36,8 +36,9 @@ pub(super) struct Blocks {
     all: Vec<Block>,
     /// The free blocks of each plane.
     free: Vec<Vec<BlockId>>,
-    /// Stale blocks of each plane.
+    /// Stale blocks of each plane, and those of them that are to be used again.
     stale: Vec<u32>,
+    coming: Vec<u32>,
     /// Blocks of each plane that zones need.
     needed: u32,
     /// Good blocks beyond those that zones need, now and when new.
@@ -62,8 +63,8 @@ impl Blocks {
         let when_new = |plane| beyond(geometry.blocks_of(plane).filter(|block| !media.is_factory_bad(*block)).count());
         let spare =
             (free.iter().map(|free| beyond(free.len())).sum(), (0..geometry.planes()).map(PlaneId).map(when_new).sum());
-        let (stale, retired) = (vec![0; free.len()], media.grown_bad_blocks());
-        Blocks { geometry: *geometry, all, free, stale, needed, spare, retired }
+        let (stale, coming, retired) = (vec![0; free.len()], vec![0; free.len()], media.grown_bad_blocks());
+        Blocks { geometry: *geometry, all, free, stale, coming, needed, spare, retired }
     }
 
     pub(super) fn get(&self, block: BlockId) -> &Block {
@@ -80,6 +81,17 @@ impl Blocks {
             let good = self.geometry.blocks_of(plane).filter(|block| self.get(*block).used != Use::Bad);
             good.count() >= self.needed as usize
         })
+    }
+
+    /// Good blocks of a plane: those in which programs have failed are none.
+    pub(super) fn good(&self, plane: PlaneId) -> u32 {
+        let blocks = self.geometry.blocks_of(plane).map(|block| self.get(block));
+        blocks.filter(|block| block.used != Use::Bad && !block.is_broken).count() as u32
+    }
+
+    /// Blocks of a plane that are free, or will be when they are erased.
+    pub(super) fn to_be_had(&self, plane: PlaneId) -> u32 {
+        self.free[plane.0 as usize].len() as u32 + self.coming[plane.0 as usize]
     }
 
     /// Takes the free block of a plane that was erased least often, and of those the first.
@@ -101,7 +113,9 @@ impl Blocks {
     pub(super) fn make_stale(&mut self, block: BlockId) {
         assert_eq!(self.get(block).used, Use::InZone, "{block:?}");
         self.all[block.0 as usize].used = Use::Stale;
-        self.stale[self.geometry.plane_of(block).0 as usize] += 1;
+        let plane = self.geometry.plane_of(block).0 as usize;
+        self.stale[plane] += 1;
+        self.coming[plane] += u32::from(!self.get(block).is_broken);
     }
 
     /// Whether blocks of a plane are to be erased.
@@ -132,12 +146,15 @@ impl Blocks {
         let of_block = &mut self.all[block.0 as usize];
         *of_block = Block { used: Use::Free, erases: of_block.erases + 1, is_erasing: false, ..*of_block };
         self.stale[plane] -= 1;
+        self.coming[plane] -= 1;
         self.free[plane].push(block);
     }
 
     /// A stale block is used no more.
     pub(super) fn retire(&mut self, block: BlockId) {
-        self.stale[self.geometry.plane_of(block).0 as usize] -= 1;
+        let plane = self.geometry.plane_of(block).0 as usize;
+        self.stale[plane] -= 1;
+        self.coming[plane] -= u32::from(!self.get(block).is_broken);
         self.all[block.0 as usize].used = Use::Bad;
         self.retired += 1;
         self.spare.0 = self.spare.0.saturating_sub(1);
@@ -145,7 +162,10 @@ impl Blocks {
 
     /// A program in a block has failed.
     pub(super) fn broke(&mut self, block: BlockId) {
-        self.all[block.0 as usize].is_broken = true;
+        let was_good = !std::mem::replace(&mut self.all[block.0 as usize].is_broken, true);
+        if was_good && self.get(block).used == Use::Stale {
+            self.coming[self.geometry.plane_of(block).0 as usize] -= 1;
+        }
     }
 
     pub(super) fn pin(&mut self, block: BlockId) {

@@ -71,6 +71,30 @@ impl ZoneFtl {
         Ok(work)
     }
 
+    /// Gives up a zone that is read-only, of a drive whose zones are its own: its blocks are erased, and it is empty.
+    pub(crate) fn relinquish(&self, zone: u32) {
+        if self.act(zone, ZoneAction::Offline).is_ok() {
+            self.state.borrow_mut().table.enter(zone, ZoneState::Empty);
+        }
+    }
+
+    /// For how many more zones of each set of the mapping there are blocks, when each of those that are active gets what it lacks, and each
+    /// of `taken`, which are empty, all.
+    pub(crate) fn zones_left(&self, taken: impl Iterator<Item = u32>) -> Vec<u32> {
+        self.state.borrow().zones_left(taken)
+    }
+
+    /// Whether a zone has more blocks than its data needs: power cuts, and programs that failed, have left some that are written in part.
+    pub(crate) fn wastes_blocks(&self, zone: u32) -> bool {
+        let state = self.state.borrow();
+        state.bodies[zone as usize].columns.iter().any(|column| column.runs.len() > self.layout.depth as usize)
+    }
+
+    /// How many zones there are good blocks for.
+    pub(crate) fn zones_at_most(&self) -> u32 {
+        self.state.borrow().zones_at_most()
+    }
+
     /// The zones that an action on all zones is for.
     ///
     /// # Errors

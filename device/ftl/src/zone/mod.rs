@@ -191,6 +191,11 @@ impl ZoneFtl {
         self.is_running()
     }
 
+    /// Power cuts so far.
+    pub(crate) fn power_cuts(&self) -> u32 {
+        self.media.power_cuts()
+    }
+
     /// Bytes of a unit.
     pub(crate) fn unit_bytes(&self) -> u32 {
         self.unit.bytes()

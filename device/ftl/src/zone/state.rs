@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use nandscape_device_media::{BlockId, Geometry, PageId};
+use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
 use smallvec::SmallVec;
 
 use super::blocks::Blocks;
-use super::body::{Body, Found, Run};
+use super::body::{Body, Column, Found, Run};
 use super::layout::Layout;
 use super::table::{ZoneState, ZoneTable};
 use super::write::Program;
@@ -103,6 +103,47 @@ impl State {
         column.runs.push(Run { first_row: row, blocks });
         column.needs_run = false;
         Supply::Taken
+    }
+
+    /// See [`super::ZoneFtl::zones_left`].
+    pub(super) fn zones_left(&self, taken: impl Iterator<Item = u32>) -> Vec<u32> {
+        let (sets, depth) = (self.layout.sets(), self.layout.depth);
+        let mut needed = vec![0; self.geometry.planes() as usize];
+        let mut need = |zone: u32, lacks: &dyn Fn(usize) -> u32| {
+            for (group, column) in self.layout.groups(zone).iter().zip(0..) {
+                self.layout.planes_of(*group).for_each(|plane| needed[plane.0 as usize] += lacks(column));
+            }
+        };
+        for (zone, number) in self.table.zones().iter().zip(0..).filter(|(zone, _)| zone.state.is_active()) {
+            let columns = &self.bodies[number as usize].columns;
+            need(number, &|column| self.lacks(&columns[column]));
+            debug_assert!(zone.written < self.table.capacity(), "an active zone is not full");
+        }
+        taken.for_each(|zone| need(zone, &|_| depth));
+        let of_set = |set: u32| {
+            let planes = self.layout.groups(set).iter().flat_map(|group| self.layout.planes_of(*group));
+            let left = |plane: PlaneId| self.blocks.to_be_had(plane).saturating_sub(needed[plane.0 as usize]) / depth;
+            planes.map(left).min().unwrap_or(0)
+        };
+        (0..sets).map(of_set).collect()
+    }
+
+    /// Blocks of each plane that a column has not got yet.
+    fn lacks(&self, column: &Column) -> u32 {
+        let (rows, of_block) = (self.layout.rows(), self.layout.rows_per_block);
+        let reached = column.runs.last().map_or(0, |run| run.first_row + of_block);
+        rows.saturating_sub(reached).div_ceil(of_block) + u32::from(column.needs_run)
+    }
+
+    /// See [`super::ZoneFtl::zones_at_most`].
+    pub(super) fn zones_at_most(&self) -> u32 {
+        let (sets, zones) = (self.layout.sets(), self.table.zones().len() as u32);
+        let of_set = |set: u32| {
+            let planes = self.layout.groups(set).iter().flat_map(|group| self.layout.planes_of(*group));
+            let good = planes.map(|plane| self.blocks.good(plane)).min().unwrap_or(0);
+            (good / self.layout.depth).min((zones + sets - 1 - set) / sets)
+        };
+        (0..sets).map(of_set).sum()
     }
 
     /// A zone is out of blocks. Returns the room that its data had in the buffer.

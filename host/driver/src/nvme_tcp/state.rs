@@ -67,7 +67,8 @@ fn is_idempotent(entry: &SubmissionEntry) -> bool {
         IoOpcode::VERIFY,
         vendor::ATOMIC_WRITE,
         vendor::LSS_FLUSH,
-        // Not a batched read: what came of it may have taken the place of its list.
+        vendor::RUN_REPORT,
+        // Not a batched read: what came of it may have taken the place of its list. Nor open or commit of runs: the store asks what was made.
     ];
     known.contains(&IoOpcode(entry.opcode)) && entry.flags & FLAGS_FUSED == 0
 }

@@ -218,6 +218,7 @@ mod tests {
             pieces: 3,
             page_bytes: 5_000,
             capacity: 1 << 20,
+            pages: 0,
             expected: 4_096,
             buffer: 8_000,
             entry: 16,

@@ -24,6 +24,8 @@ pub struct PieceLimits {
     pub page_bytes: usize,
     /// Bytes of pieces that the namespace has room for.
     pub capacity: u64,
+    /// Pages that were there when the drive was asked; 0 before the namespace was used since the drive's start.
+    pub pages: u64,
     /// Bytes of a page that a batched read has room for at first; for pages that have more it is repeated. Programs set it to what
     /// they expect.
     pub expected: usize,
@@ -54,6 +56,7 @@ impl PieceLimits {
             pieces: usize::from(report.pieces.get()),
             page_bytes: report.page_bytes.get() as usize,
             capacity: report.capacity.get(),
+            pages: report.pages.get(),
             expected: EXPECTED,
             buffer: report.buffer_bytes.get(),
             entry: report.entry_bytes.get().into(),

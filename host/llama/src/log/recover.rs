@@ -39,6 +39,26 @@ pub(super) async fn open(host: &Host, drive: Rc<dyn Drive>, config: LogConfig) -
     }
 }
 
+impl LogStore {
+    /// Whether a drive has a log.
+    ///
+    /// # Errors
+    /// When the drive fails.
+    pub async fn is_there(host: &Host, drive: Rc<dyn Drive>) -> Result<bool, StoreError> {
+        let disk = Disk::new(host, drive);
+        let first = disk.read(&[Range { slba: 0, blocks: ALIGN.div_ceil(disk.info.lba_bytes.into()) }]).await?;
+        Ok(Layout::of(&first[0]).is_some())
+    }
+
+    /// Gives up whatever a drive holds, so that it can have a log.
+    ///
+    /// # Errors
+    /// When the drive fails.
+    pub async fn clear(host: &Host, drive: Rc<dyn Drive>) -> Result<(), StoreError> {
+        Disk::new(host, drive).clear(ALIGN).await
+    }
+}
+
 /// Where everything of a new log lies.
 fn layout(config: &LogConfig, info: &DriveInfo) -> Result<Layout, OpenError> {
     let LogConfig { page_bytes, segment_bytes, pieces, id, space, .. } = *config;

@@ -20,6 +20,14 @@ pub(super) const NEXT: &[u8] = b"next page";
 const LEAST: usize = 12;
 
 impl<P: PageStore> BwTree<P> {
+    /// Whether a store has a tree.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn is_in(store: &P) -> Result<bool, StoreError> {
+        Ok(!store.read(&[META]).await?[0].is_empty())
+    }
+
     /// Opens the tree in a store, or makes one where nothing is.
     ///
     /// # Errors

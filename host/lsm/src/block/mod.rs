@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::Drive;
+use nandscape_drive::{Drive, DriveInfo};
 use nandscape_host_store::{Disk, Host, Range, StoreError};
 use nandscape_sim::signal::Signal;
 
@@ -97,6 +97,27 @@ impl BlockStorage {
         storage.recover().await
     }
 
+    /// Whether a drive has runs, or began to have some.
+    ///
+    /// # Errors
+    /// When sizes do not fit, or the drive fails.
+    pub async fn is_there(host: &Host, drive: Rc<dyn Drive>, config: &BlockConfig) -> Result<bool, OpenError> {
+        let disk = Disk::new(host, drive);
+        let slot = sizes(&disk, config)?.1;
+        let bytes = disk.read(&[0, slot].map(|first| range(&disk.info, first, slot))).await?;
+        Ok(bytes.iter().any(|bytes| Manifest::is_torn(bytes)))
+    }
+
+    /// Gives up whatever a drive holds, so that it can have runs.
+    ///
+    /// # Errors
+    /// When sizes do not fit, or the drive fails.
+    pub async fn clear(host: &Host, drive: Rc<dyn Drive>, config: &BlockConfig) -> Result<(), OpenError> {
+        let disk = Disk::new(host, drive);
+        let slot = sizes(&disk, config)?.1;
+        Ok(disk.clear(2 * u64::from(slot) * BLOCK as u64).await?)
+    }
+
     async fn recover(mut self) -> Result<BlockStorage, OpenError> {
         let places = [0, self.slot].map(|first| self.range(first, self.slot));
         let bytes = self.disk.read(&places).await?;
@@ -127,8 +148,7 @@ impl BlockStorage {
     }
 
     fn range(&self, first: u32, blocks: u32) -> Range {
-        let lbas = BLOCK as u64 / u64::from(self.disk.info.lba_bytes);
-        Range { slba: u64::from(first) * lbas, blocks: u64::from(blocks) * lbas }
+        range(&self.disk.info, first, blocks)
     }
 
     /// Blocks of a chunk.
@@ -200,6 +220,12 @@ impl BlockStorage {
     }
 }
 
+/// Blocks of a store on a drive.
+fn range(drive: &DriveInfo, first: u32, blocks: u32) -> Range {
+    let lbas = BLOCK as u64 / u64::from(drive.lba_bytes);
+    Range { slba: u64::from(first) * lbas, blocks: u64::from(blocks) * lbas }
+}
+
 fn gone(run: u32) -> StoreError {
     StoreError::Corrupt(format!("run {run} is not there"))
 }
@@ -233,6 +259,10 @@ impl Storage for BlockStorage {
 
     fn grain(&self) -> u32 {
         self.chunk()
+    }
+
+    fn capacity(&self) -> u64 {
+        u64::from(self.chunks) * u64::from(self.chunk())
     }
 
     fn found(&self) -> Vec<RunInfo> {

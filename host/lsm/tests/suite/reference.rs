@@ -8,13 +8,14 @@ use nandscape_sim::{Executor, Rng, Seed};
 use crate::rig::{Form, Rig, Store, key, value};
 use crate::seeds::each;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Keys that are used, and the longest value.
 const KEYS: u64 = 3_000;
 const VALUE: u64 = 600;
 
-async fn operate(store: &Store, map: &mut Map, rng: &mut Rng, version: u64) {
+/// An operation on a store and on a map, which give the same.
+pub(crate) async fn operate(store: &Store, map: &mut Map, rng: &mut Rng, version: u64) {
     let number = rng.below(KEYS);
     let (key, value) = (key(number), value(number, version, VALUE));
     match rng.below(100) {

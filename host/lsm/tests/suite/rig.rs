@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_kv::testing::Gate;
 use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, LevelConfig, Lsm, OpenError, RunStorage};
@@ -98,11 +98,20 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(sim: &Sim, form: Form) -> Rig {
+        let ssd = Ssd::new(sim, &Rig::profile(&form), StoreKind::Ram, Seed::new(9)).expect("memory");
+        Rig::of(sim, form, Rc::new(ssd))
+    }
+
+    /// A host before a drive that is there.
+    pub(crate) fn of(sim: &Sim, form: Form, ssd: Rc<Ssd>) -> Rig {
+        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0) }
+    }
+
+    /// The drive of a form.
+    pub(crate) fn profile(form: &Form) -> Resolved {
         let mut profile = Profile::load("default").expect("a built-in profile");
         SMALL.iter().chain(form.changes).for_each(|change| profile.set(change).expect("a valid change"));
-        let resolved = profile.resolve().expect("valid");
-        let ssd = Rc::new(Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(9)).expect("memory"));
-        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0) }
+        profile.resolve().expect("valid")
     }
 
     fn queue(&self, id: QueueId) -> Rc<QueueDrive> {
@@ -137,6 +146,21 @@ pub(crate) async fn open(sim: &Sim, drive: Rc<dyn Drive>, form: &Form) -> Result
         false => AnyStorage::Block(Box::new(BlockStorage::open(&host, drive, form.block).await?)),
     };
     Store::open(&host, storage, form.store).await
+}
+
+/// The store of each form on drives of other processes: kinds of drives, and the forms.
+#[cfg(target_os = "linux")]
+pub(crate) fn live() -> [Form; 2] {
+    let levels = LevelConfig { trigger: 2, base: 256 << 10, ratio: 4, debt: 512 << 10 };
+    let store = Config { memtable: 64 << 10, run: 128 << 10, levels, log_buffer: 4 << 10, ..Config::default() };
+    let block = BlockConfig { chunk: 64 << 10, run: 1 << 20, ..BlockConfig::default() };
+    [Form { has_runs: true, changes: RUNS[2], block, store }, Form { has_runs: false, changes: BLOCK[0], block, store }]
+}
+
+/// A drive of another process for one of these, small as all of them.
+#[cfg(target_os = "linux")]
+pub(crate) fn resolved(form: &Form) -> Resolved {
+    Rig::profile(form).without_delay()
 }
 
 /// A key among some.

@@ -12,10 +12,12 @@
 //! | `server_cpu` | the processor time of a drive's server |
 //! | `settle` | a task of a model before it is served |
 //! | `target` | a host of one's own on a drive behind NVMe/TCP or vfio-user |
+//! | `alone` | the same, with a store, which is the only one of the drive |
 //!
 //! Latencies run from the submission (closed loads) or arrival (open loads) of a request to the moment at which the loop
 //! has its completion. What a drive did inside is not told, so a report has no breakdown.
 
+mod alone;
 mod endpoint;
 mod function;
 mod in_process;
@@ -35,6 +37,7 @@ use nandscape_host_block::{BlockLayer, PredictorKind};
 use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 
+pub use alone::alone_on_target;
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
 pub use report::WallReport;

@@ -1,7 +1,9 @@
 //! Write: data at the end of a run, all of it or nothing.
 
+use nandscape_device_ftl::lsm::{Append, RunError};
+use nandscape_device_ftl::zone::Reservation;
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, Stage};
+use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::io::Cdw12;
 
@@ -21,22 +23,55 @@ impl Runs {
         // What it waited for is the drive's own work, whatever came of it.
         breakdown.waits(Stage::Queue).add(cause::GC, self.sim.now() - begun);
         let append = append?.map_err(status_of)?;
-        let begun = self.sim.now();
-        let room = self.ftl().append_room(blocks, breakdown.waits(Stage::Queue));
-        let room = match command.stop.or_stopped(room).await {
-            Ok(room) => room,
-            Err(status) => {
-                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
-                return Err(status.into());
-            }
-        };
+        let room = self.room(command, blocks, breakdown).await?;
         let bytes = u64::from(blocks) * u64::from(command.namespace.lba_bytes);
         command.link.receive(bytes, breakdown).await;
         // A guest may have unmapped its memory meanwhile.
         let mem = command.mem.part(0, bytes as usize);
         command.stop.check()?;
         mem.cover(bytes as usize)?;
-        Ok(self.ftl().append(&append, Some(&mem), room).map_err(status_of)?)
+        self.put(command, &append, &mem, room, breakdown).await
+    }
+}
+
+impl Runs {
+    /// Waits for room in the write buffer.
+    async fn room(
+        &self,
+        command: &Command<'_>,
+        blocks: u32,
+        breakdown: &mut Breakdown,
+    ) -> Result<Reservation<'_>, Failure> {
+        let begun = self.sim.now();
+        let room = self.ftl().append_room(blocks, breakdown.waits(Stage::Queue));
+        let room = command.stop.or_stopped(room).await;
+        if room.is_err() {
+            breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+        }
+        Ok(room?)
+    }
+
+    /// Puts the data into the run. While others have all zones that can be active, it waits for them, without room.
+    async fn put(
+        &self,
+        command: &Command<'_>,
+        append: &Append,
+        data: &HostMem,
+        mut room: Reservation<'_>,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Failure> {
+        let blocks = (data.len() / command.namespace.lba_bytes as usize) as u32;
+        loop {
+            match self.ftl().append(append, Some(data), room) {
+                Err(RunError::Busy) => {}
+                ended => return Ok(ended.map_err(status_of)?),
+            }
+            let begun = self.sim.now();
+            let turn = command.stop.or_stopped(self.ftl().append_turn(append)).await;
+            breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+            turn?.map_err(status_of)?;
+            room = self.room(command, blocks, breakdown).await?;
+        }
     }
 }
 

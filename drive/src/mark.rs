@@ -1,0 +1,73 @@
+//! A mark by which hosts of a drive see one another: a registration for reservations (Base 8.1.22) with a key that all hosts of a kind
+//! use. Nothing is reserved: other hosts read and write as before.
+//!
+//! The drive tells which registered hosts have a controller now, so that one that has ended, or was killed, counts no more.
+//!
+//! Left out: hosts that reach the drive by the same controller, as in one process; they are one to the drive.
+
+use nandscape_wire_nvme::reservation::{Keys, REGISTER, Registered, RegisteredExtended, StatusHeader};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::{Drive, HostMem, Issuer};
+
+/// Bytes of a report: as many controllers as hosts of a drive have.
+const REPORT_BYTES: usize = 4_096;
+/// CNTLID of a registrant that has no controller now.
+const NO_CONTROLLER: u16 = 0xffff;
+/// CDW11 of a report: entries for Host Identifiers of 128 bits.
+const EXTENDED: u32 = 1;
+
+/// Marks a drive as used by this host. It stays so until the host is unregistered or the drive is reset.
+///
+/// # Errors
+/// Invalid Command Opcode of a drive without reservations, or Reservation Conflict where this host has another mark.
+pub async fn mark(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<(), Status> {
+    let keys = Keys { current: 0.into(), other: key.into() };
+    let entry = io(drive, IoOpcode::RESERVATION_REGISTER, REGISTER.into(), 0);
+    ended(issuer.execute(drive, entry, HostMem::from_bytes(keys.as_bytes())).await.status)
+}
+
+/// How many controllers hosts with this mark have now, those of this host among them.
+///
+/// # Errors
+/// The status of the command: Invalid Command Opcode of a drive without reservations.
+pub async fn marked(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<usize, Status> {
+    // A host is told in the form of its own Host Identifier: of 128 bits over Fabrics, else mostly of 64.
+    let registered: Vec<(u64, u16)> = match report(issuer, drive, EXTENDED).await {
+        Err(Status::HOST_ID_INCONSISTENT) => {
+            let told = entries::<Registered>(&report(issuer, drive, 0).await?, size_of::<StatusHeader>());
+            told.iter().map(|of| (of.key.get(), of.cntlid.get())).collect()
+        }
+        data => {
+            let told = entries::<RegisteredExtended>(&data?, size_of::<RegisteredExtended>());
+            told.iter().map(|of| (of.key.get(), of.cntlid.get())).collect()
+        }
+    };
+    Ok(registered.into_iter().filter(|(other, cntlid)| *other == key && *cntlid != NO_CONTROLLER).count())
+}
+
+async fn report(issuer: &Issuer, drive: &dyn Drive, form: u32) -> Result<Vec<u8>, Status> {
+    let mem = HostMem::zeroed(REPORT_BYTES);
+    let entry = io(drive, IoOpcode::RESERVATION_REPORT, REPORT_BYTES as u32 / 4 - 1, form);
+    ended(issuer.execute(drive, entry, mem.clone()).await.status)?;
+    Ok(mem.to_vec())
+}
+
+/// The registered controllers of a report, which begin at `first`.
+fn entries<T: FromBytes>(data: &[u8], first: usize) -> Vec<T> {
+    let count = StatusHeader::read_from_prefix(data).map_or(0, |(header, _)| header.registered.get());
+    let entries = data[first..].chunks_exact(size_of::<T>()).take(count.into());
+    entries.filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect()
+}
+
+fn io(drive: &dyn Drive, opcode: IoOpcode, cdw10: u32, cdw11: u32) -> SubmissionEntry {
+    SubmissionEntry { cdw10: cdw10.into(), cdw11: cdw11.into(), ..SubmissionEntry::io(opcode, drive.info().nsid) }
+}
+
+fn ended(status: Status) -> Result<(), Status> {
+    match status.meaning() {
+        Status::SUCCESS => Ok(()),
+        status => Err(status),
+    }
+}

@@ -1,0 +1,87 @@
+//! A run at the wall clock, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
+
+use nandscape_host_lsm::{BLOCK, Config, Error, Lsm, OpenError, RunStorage, Storage};
+use nandscape_host_store::{Disk, Host};
+use nandscape_lab_run::process_cpu;
+use nandscape_lab_run::wall::{Connection, Endpoint, Tell, WallError, alone_on_target};
+use nandscape_sim::Seed;
+
+use crate::form::Form;
+use crate::load::{Load, measure};
+use crate::outcome::Outcome;
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct LiveSpec {
+    /// The drive.
+    pub endpoint: Endpoint,
+    /// Where runs are on it.
+    pub form: Form,
+    /// The store.
+    pub store: Config,
+    /// The load.
+    pub load: Load,
+    /// Whether what the drive holds is given up first.
+    pub overwrites: bool,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// The load is not possible.
+    #[error("{0}")]
+    Spec(&'static str),
+    /// The drive cannot be reached, or was lost.
+    #[error(transparent)]
+    Drive(#[from] WallError),
+    /// The drive has data, and no store of this form.
+    #[error("the drive has data from block {0} on, and no store of this form")]
+    Occupied(u64),
+    /// The store cannot be made.
+    #[error("the store: {0}")]
+    Open(#[from] OpenError),
+    /// An operation failed.
+    #[error("an operation: {0}")]
+    Operation(#[from] Error),
+}
+
+/// Fills the store that is on the drive, or a new one where nothing is, and runs the operations. `tell` is told of what the user may want
+/// to know.
+///
+/// # Errors
+/// Why there is no outcome.
+pub fn run_live(spec: &LiveSpec, tell: Tell) -> Result<Outcome, LiveError> {
+    spec.load.check().map_err(LiveError::Spec)?;
+    let (own, load) = (spec.clone(), spec.load);
+    alone_on_target(&spec.endpoint, tell, move |connection| async move {
+        let (sim, host) =
+            (connection.sim.clone(), Host::metered(&connection.sim, connection.wall.clone(), process_cpu));
+        prepare(&own, &host, &connection).await?;
+        let storage = own.form.storage(&host, connection.drive).await?;
+        let capacity = storage.capacity() * BLOCK as u64;
+        let store = Lsm::open(&host, storage, own.store).await?;
+        let mut outcome = measure(&sim, &host, &store, load, Seed::new(own.seed), (|| (), || ())).await?;
+        outcome.capacity = capacity;
+        // Nothing is under way when the connection ends.
+        store.settle().await?;
+        Ok(outcome)
+    })?
+}
+
+/// Sees to it that the drive has the store, or nothing.
+async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection) -> Result<(), LiveError> {
+    let drive = connection.drive.clone();
+    if spec.form != Form::Runs && RunStorage::is_known(host, &*connection.admin).await? {
+        return Err(OpenError::Foreign("the drive has sorted runs, which --form lsm is for".to_owned()).into());
+    }
+    if spec.overwrites {
+        return Ok(spec.form.clear(host, drive).await?);
+    }
+    if spec.form.is_there(host, drive.clone()).await? {
+        return Ok(());
+    }
+    let first = Disk::new(host, drive).first_data().await.map_err(OpenError::from)?;
+    first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))
+}
