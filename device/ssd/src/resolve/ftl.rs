@@ -187,13 +187,8 @@ fn buffer_units(keys: &BufferKeys, page_size: u32, unit_size: u32) -> Result<u32
 }
 
 fn gc(keys: &FtlKeys, geometry: &Counts, logical_units: u32) -> GcConfig {
-    // A drive that has a window at any time, for one range or another, never has to have blocks ready for the windows of others, and each
-    // range is collected a part of the time only.
-    let for_ranges = || match keys.windows.ranges {
-        Some(2..) => (super::windows::spare_blocks(geometry, logical_units) / 4).max(1),
-        _ => 0,
-    };
-    let free_in_window = keys.windows.free_blocks.unwrap_or_else(for_ranges);
+    let free_in_window =
+        keys.windows.free_blocks.unwrap_or_else(|| (super::windows::spare_blocks(geometry, logical_units) / 4).max(1));
     let keys: &GcKeys = &keys.gc;
     GcConfig {
         free_in_window,
