@@ -62,7 +62,7 @@ fn stores_of_both_forms_run_on_live_drives_and_stay() {
 #[test]
 fn a_store_on_runs_outlasts_the_server_in_a_state() {
     let drive = ["--drive", "default", "--set", "capacity=256MiB"];
-    let more = ["--nvme-tcp", "127.0.0.1:0", "--no-delay", "--save-state", "runs.state", "--check", "--json"];
+    let more = ["--nvme-tcp", "127.0.0.1:0", "--no-delay", "--check", "--json"];
     let words = [&drive[..], &RUNS, &more, &["--store", "ram"]].concat();
     let lsm = |server: &Server| {
         let to = ["lsm", "--json", "--form", "lsm", "--to", server.url(), "--benchmark", "readrandom"];
@@ -71,7 +71,8 @@ fn a_store_on_runs_outlasts_the_server_in_a_state() {
         let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
         number(&report, "/runs/0/utilisation")
     };
-    let mut server = Server::start(tempfile::tempdir().unwrap(), &words);
+    let saving = [&words[..], &["--save-state", "runs.state"]].concat();
+    let mut server = Server::start(tempfile::tempdir().unwrap(), &saving);
     let before = lsm(&server);
     server.signal(rustix::process::Signal::TERM);
     assert_eq!(server.wait().code, Some(0));
