@@ -52,6 +52,13 @@ impl FlashTimes {
         self.read.get(page as usize).copied().unwrap_or_default()
     }
 
+    /// A page took so long to sense, and nothing was in the way.
+    pub(super) fn sensed(&mut self, page: u32, took: Span) {
+        if let Some(known) = self.read.get_mut(page as usize) {
+            *known = renewed(*known, took);
+        }
+    }
+
     /// Moving bytes over a channel.
     pub fn moving(&self, bytes: u32) -> Span {
         if bytes == 0 {
