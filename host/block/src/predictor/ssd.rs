@@ -208,6 +208,10 @@ impl Predictor for MittSsd {
         state.reads.insert(ReadUnderWay { places, last, began: now, alone }).to_bits()
     }
 
+    fn is_busy(&self, chip: u32) -> bool {
+        self.state.borrow().chips.get(chip as usize).is_some_and(|chip| !chip.is_idle())
+    }
+
     fn ended(&self, ticket: u64, now: Time) {
         let state = &mut *self.state.borrow_mut();
         let Some(read) = state.reads.remove(Key::from_bits(ticket)) else { return };

@@ -84,7 +84,7 @@ impl FlashTimes {
 
 /// What is known of a wait after one that was some nanoseconds longer than that. Unlike the time of an operation it is a mean: waits add up
 /// before a read, the seldom long ones too.
-pub(super) fn averaged(known: Span, off: i64) -> Span {
+pub(crate) fn averaged(known: Span, off: i64) -> Span {
     Span::from_ns(known.ns().saturating_add_signed(off / OF_MEAN))
 }
 

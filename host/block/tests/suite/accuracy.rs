@@ -90,6 +90,21 @@ fn predictions_are_right_on_several_loads_and_in_both_orders() {
     }
 }
 
+#[test]
+fn what_waits_in_the_layer_is_part_of_what_is_predicted() {
+    for (depth, us) in [("block.depth=1", 150), ("block.depth=4", 35)] {
+        for scheduler in ["block.scheduler=noop", "block.scheduler=ssd"] {
+            let mix = Mix { writes: 0.1, blocks: 8, every: Span::from_us(us), deadline: 300 };
+            let settings = ["block.predict_only=true", depth, scheduler];
+            let accuracy = accuracy(&settings, &[], Priority::ReadsFirst, mix);
+            let case = format!("seed {}, {depth}, {scheduler}: {}", seed(), describe(&accuracy));
+            let late = accuracy.false_negatives + accuracy.attached - accuracy.false_positives;
+            assert!(late > 100, "reads wait in the layer: {case}");
+            assert!(accuracy.inaccuracy() < 0.08, "{case}");
+        }
+    }
+}
+
 /// The vendor's sheet is of a new drive. This one has been in use, and lay: its reads take retries, more for some pages of a block than for
 /// others.
 #[test]
