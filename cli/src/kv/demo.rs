@@ -36,7 +36,8 @@ pub(super) struct DemoArgs {
     /// The drive of each server
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
-    /// Change a key of the drives' profile; may be repeated. Drives have 1 GiB unless capacity is set
+    /// Change a key of the drives' profile; may be repeated. Drives have 1 GiB unless capacity is set. Keys of block are those of the servers'
+    /// block layers, whose predictor is ssd unless block.predictor is set: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Writes of the neighbour at a time
@@ -72,8 +73,10 @@ impl Server {
         let mut command = Command::new(std::env::current_exe().context("where this program is")?);
         command.args(["kv", "serve", "--drive", &args.drive, "--listen", &address.to_string(), "--noise", noise]);
         command.args(["--seed", &args.seed.to_string()]);
-        if !args.set.iter().any(|change| change.trim_start().starts_with("capacity")) {
-            command.args(["--set", "capacity=1GiB"]);
+        for (key, otherwise) in [("capacity", "capacity=1GiB"), ("block.predictor", "block.predictor=ssd")] {
+            if !args.set.iter().any(|change| change.trim_start().starts_with(key)) {
+                command.args(["--set", otherwise]);
+            }
         }
         for change in &args.set {
             command.args(["--set", change]);
@@ -100,7 +103,8 @@ fn start(args: &DemoArgs, folder: &Path) -> anyhow::Result<(Vec<Server>, Vec<Add
 /// Runs it.
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     // What is wrong with the drive is told here rather than by a server.
-    crate::sim::resolve(&args.drive, &args.set)?;
+    let (_, set) = super::block_layer(&args.set)?;
+    crate::sim::resolve(&args.drive, &set)?;
     let folder = tempfile::tempdir().context("a folder for sockets").map_err(Failure::Run)?;
     let (servers, addresses) = start(args, folder.path()).map_err(Failure::Run)?;
     let load = Load { records: 2_000, requests: args.requests, ..Load::default() };

@@ -11,7 +11,9 @@ pub(crate) mod table;
 pub(crate) mod words;
 
 use clap::{Args, Subcommand};
+use nandscape_host_block::Config;
 
+use crate::block_words;
 use crate::failure::Failure;
 
 /// A replicated key-value store on emulated drives, whose clients evade noisy neighbours.
@@ -56,4 +58,17 @@ pub(crate) fn run(args: &KvArgs) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
         Command::Bench(args) => bench::run(args),
     }
+}
+
+/// The settings of the servers' block layers, if there are any, and the changes of the profile.
+fn block_layer(set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure> {
+    let (config, others) = block_words::split(false, set)?;
+    let Some(config) = config else { return Ok((None, others)) };
+    config.check().map_err(Failure::input)?;
+    if config.default_deadline().is_some() || config.predict_only {
+        let problem = "--set block.deadline and block.predict_only: the clients' policies have deadlines, and reads that miss them are \
+                       rejected; --deadline sets them here, and `nandscape sim` takes both keys";
+        return Err(Failure::Input(anyhow::anyhow!(problem)));
+    }
+    Ok((Some(config), others))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nandscape_device_media::durable::StoreFile;
+use nandscape_host_block::{Config, PredictorKind};
 use nandscape_lab_kv::live::{ServeSpec, serve};
 use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
@@ -33,7 +34,8 @@ pub(super) struct ServeArgs {
     /// The drive
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
-    /// Change a key of the drive's profile; may be repeated
+    /// Change a key of the drive's profile; may be repeated. block.predictor=ssd and other keys of block are those of the block layer between
+    /// the drive and the store: docs/techniques/mittos.md. Left out, the drive tells how long it keeps a read (block.predictor=told)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Where the flash is: ram, or a file, which is made if it does not exist
@@ -54,8 +56,8 @@ pub(super) struct ServeArgs {
 }
 
 impl ServeArgs {
-    fn drive(&self) -> Result<DriveSpec, Failure> {
-        let resolved = resolve(&self.drive, &self.set)?;
+    fn drive(&self, set: &[String]) -> Result<DriveSpec, Failure> {
+        let resolved = resolve(&self.drive, set)?;
         resolved.notes.iter().for_each(|note| output::note(note));
         Ok(DriveSpec {
             name: "kv".to_owned(),
@@ -89,13 +91,16 @@ impl ServeArgs {
 /// Serves until a signal ends it.
 pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::run)?;
-    let drive = args.drive()?;
+    let (block, set) = super::block_layer(&args.set)?;
+    let block = block.unwrap_or(Config { predictor: PredictorKind::Told, ..Config::default() });
+    let drive = args.drive(&set)?;
     let file = args.file(&drive)?;
     let spec = ServeSpec {
         drive,
         file,
         listen: args.listen.clone(),
         allow_remote: args.allow_remote,
+        block,
         noise: args.noise.0.clone(),
         seed: args.seed,
         log: Box::new(output::note),

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use clap::Args;
-use nandscape_host_block::Config;
 use nandscape_host_kv::ServerConfig;
 use nandscape_host_kv::client::Order;
 use nandscape_host_kv::network::simulated::Times;
@@ -13,7 +12,6 @@ use nandscape_sim::Span;
 
 use super::table;
 use super::words::{NoiseArg, TimeArg, count, policy, share, time};
-use crate::block_words;
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
@@ -103,7 +101,8 @@ pub(super) struct SimArgs {
 
 impl SimArgs {
     fn spec(&self) -> Result<Spec, Failure> {
-        let (block, set) = block(&self.set)?;
+        let (block, set) = super::block_layer(&self.set)?;
+        let block = block.unwrap_or_default();
         let has_capacity = set.iter().any(|change| change.trim_start().starts_with("capacity"));
         let capacity = (!has_capacity).then(|| "capacity=8GiB".to_owned());
         let changes: Vec<String> = capacity.into_iter().chain(set).collect();
@@ -140,19 +139,6 @@ impl SimArgs {
             ..Spec::new(resolve(&self.drive, &changes)?)
         })
     }
-}
-
-/// The settings of the block layers, and the changes of the profile.
-fn block(set: &[String]) -> Result<(Config, Vec<String>), Failure> {
-    let (config, others) = block_words::split(false, set)?;
-    let config = config.unwrap_or_default();
-    config.check().map_err(Failure::input)?;
-    if config.default_deadline().is_some() || config.predict_only {
-        let problem = "--set block.deadline and block.predict_only: the clients' policies have deadlines, and reads that miss them are \
-                       rejected; --deadline sets them here, and `nandscape sim` takes both keys";
-        return Err(Failure::Input(anyhow::anyhow!(problem)));
-    }
-    Ok((config, others))
 }
 
 fn failed(error: RunError) -> Failure {

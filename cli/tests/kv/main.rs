@@ -23,18 +23,32 @@ struct Server {
     child: Child,
 }
 
+/// A small drive.
+const SMALL: [&str; 6] =
+    ["--set", "capacity=256MiB", "--set", "geometry.channels=2", "--set", "geometry.dies_per_channel=2"];
+
 impl Server {
     fn start(folder: &Path, number: usize) -> Server {
+        let store = format!("file:{}", folder.join(format!("{number}.nand")).display());
+        let listen = format!("unix:{}", socket(folder, number).display());
+        Server::with(&["--store", &store, "--listen", &listen]).0
+    }
+
+    /// A server, and where it is.
+    fn with(args: &[&str]) -> (Server, Address) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
-        command.args(["kv", "serve", "--drive", "default", "--set", "capacity=256MiB"]);
-        command.args(["--set", "geometry.channels=2", "--set", "geometry.dies_per_channel=2"]);
-        command.arg("--store").arg(format!("file:{}", folder.join(format!("{number}.nand")).display()));
-        command.arg("--listen").arg(format!("unix:{}", socket(folder, number).display()));
+        command.args(["kv", "serve", "--drive", "default"]).args(SMALL).args(args);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("serving at unix:"), "{line:?}");
-        Server { child }
+        let address = line.trim_end().strip_prefix("serving at ").unwrap_or_else(|| panic!("{line:?}"));
+        (Server { child }, address.parse().unwrap())
+    }
+
+    /// Has its process stand still, or go on.
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success(), "kill {signal}");
     }
 
     /// As kill -9 does.
@@ -133,6 +147,86 @@ fn one_of_three_processes_is_killed_under_load_and_nothing_acknowledged_is_lost(
     assert!(count >= 360, "{count}");
 }
 
+/// Clients with `policy` that ask the first server first.
+fn clients_of(servers: Vec<Address>, policy: &str) -> Clients {
+    Clients {
+        servers,
+        replicas: 3,
+        order: Order::Server(0),
+        policy: policy.to_owned(),
+        tuning: Tuning { deadline: Span::from_ms(1), busy_share: None, hedge: None, clients: 1 },
+        load: Load::default(),
+        puts: false,
+        epoch_us: 0,
+        seed: 1,
+    }
+}
+
+#[test]
+fn over_tcp_values_are_put_and_found_behind_block_layers_that_predict() {
+    let layer = ["--set", "block.predictor=ssd", "--listen", "127.0.0.1:0"];
+    let noisy = ["--set", "block.predictor=ssd", "--listen", "127.0.0.1:0", "--noise", "steady:4"];
+    let (servers, addresses): (Vec<_>, Vec<_>) = [&noisy[..], &layer, &layer].into_iter().map(Server::with).unzip();
+    assert!(addresses.iter().all(|address| address.to_string().starts_with("127.0.0.1:")), "{addresses:?}");
+    let work = async |Connected { clients, .. }: Connected| {
+        let client = &clients[0];
+        for number in 0..50 {
+            client.put(&key(number), &value(number, 1)).await.unwrap();
+        }
+        for number in 0..50 {
+            let found = client.get(&key(number)).await.unwrap().expect("it was put");
+            assert!(found.value == value(number, 1), "key {number}");
+        }
+        assert_eq!(client.get(&key(1_000)).await.unwrap(), None);
+    };
+    with_clients(&clients_of(addresses, "mitt"), work).unwrap();
+    drop(servers);
+}
+
+#[test]
+fn a_process_that_hangs_is_passed_by_and_has_its_values_when_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    let servers: Vec<Server> = (0..3).map(|number| Server::start(&path, number)).collect();
+    let addresses = (0..3).map(|number| Address::Unix(socket(&path, number))).collect();
+    let work = async move |Connected { clients, .. }: Connected| {
+        let client = &clients[0];
+        for number in 0..10 {
+            client.put(&key(number), &value(number, 1)).await.unwrap();
+        }
+        servers[0].signal("-STOP");
+        for number in 0..10 {
+            let found = client.get(&key(number)).await.unwrap().expect("the others have it");
+            assert!(found.value == value(number, 1), "key {number}");
+        }
+        for number in 0..5 {
+            client.put(&key(number), &value(number, 2)).await.unwrap();
+        }
+        servers[0].signal("-CONT");
+        for number in 0..10 {
+            let version = if number < 5 { 2 } else { 1 };
+            let found = client.get_latest(&key(number)).await.unwrap().expect("two of three have it");
+            assert!(found.value == value(number, version), "key {number}");
+        }
+    };
+    with_clients(&clients_of(addresses, "base"), work).unwrap();
+}
+
+#[test]
+fn the_demo_has_three_rows_and_no_get_fails() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.args(["kv", "demo", "--requests", "200", "--depth", "2", "--json"]).args(SMALL);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = told["runs"].as_array().unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["policy"].as_str().unwrap()).collect();
+    assert_eq!(names, ["no neighbour", "Base", "Mitt"]);
+    for row in rows {
+        assert_eq!((row["failed"].as_u64(), row["get_latency_us"]["count"].as_u64()), (Some(0), Some(200)), "{row}");
+    }
+}
+
 #[test]
 fn wrong_usage_says_what_would_be_right() {
     let failed = |args: &[&str]| {
@@ -148,6 +242,9 @@ fn wrong_usage_says_what_would_be_right() {
     assert!(failed(&["sim", "--set", "block.scheduler=cfq"]).contains("block.depth=1"));
     assert!(failed(&["sim", "--set", "block.predictor=noop-disk"]).contains("none, told and ssd are valid"));
     assert!(failed(&["serve", "--listen", "here"]).contains("HOST:PORT"));
+    let serve = |set: &str| failed(&["serve", "--drive", "default", "--listen", "unix:none.sock", "--set", set]);
+    assert!(serve("block.deadline=1ms").contains("--deadline sets them here"));
+    assert!(serve("block.scheduler=ssd").contains("block.depth=1"));
 }
 
 #[test]

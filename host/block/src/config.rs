@@ -178,9 +178,14 @@ impl Config {
             );
             return bad("block.predictor", problem);
         }
-        if self.scheduler == SchedulerKind::Cfq && self.depth == 0 {
-            let problem = "cfq has nothing to put in order where all goes to the drive at once; block.depth=1 and more are valid with it";
-            return bad("block.scheduler", problem.to_owned());
+        if self.scheduler != SchedulerKind::Noop && self.depth == 0 {
+            let name = self.scheduler.name();
+            return bad(
+                "block.scheduler",
+                format!(
+                    "{name} has nothing to put in order where all goes to the drive at once; block.depth=1 and more are valid with it"
+                ),
+            );
         }
         Ok(())
     }
@@ -237,6 +242,7 @@ mod tests {
         }
         for (changes, problem) in [
             (&["block.scheduler=cfq"][..], "block.depth=1"),
+            (&["block.scheduler=ssd"], "block.depth=1"),
             (&["block.predictor=noop-disk", "block.scheduler=ssd"], "block.scheduler=noop"),
             (&["block.predictor=cfq-disk", "block.depth=1"], "block.scheduler=cfq"),
         ] {

@@ -7,6 +7,7 @@ use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::vendor::FAST_FAIL;
 
+use crate::backlog::Turn;
 use crate::request::Request;
 use crate::tolerance::Tolerated;
 
@@ -21,6 +22,8 @@ pub(crate) struct Flight {
     pub(crate) request: Request,
     /// What the predictor said of it, and calls it.
     pub(crate) predicted: Option<Predicted>,
+    /// Its turn, where the layer has an account of what waits in it.
+    pub(crate) turn: Option<Turn>,
     /// How long it may be kept, of one that waits behind a scheduler with classes.
     pub(crate) tolerated: Option<Tolerated>,
 }

@@ -16,6 +16,7 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::{BUSY, PREDICT_ONLY};
 
 use crate::accuracy::Accuracy;
+use crate::backlog::Backlog;
 use crate::config::{Config, PredictorKind};
 use crate::flight::{Flight, Predicted, us};
 use crate::predictor::{Prediction, Predictor};
@@ -38,6 +39,17 @@ pub struct Busy {
     pub deadline: Span,
 }
 
+/// Why a read is not known to be in time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unchecked {
+    /// It would be late.
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    /// The layer predicts nothing: deadlines are for the drive to keep.
+    #[error("this layer predicts nothing, and only a read that is submitted finds out; block.predictor=ssd predicts")]
+    Unknown,
+}
+
 /// The block layer over one drive. Jobs use it through [`BlockLayer::over`].
 pub struct BlockLayer {
     sim: Sim,
@@ -49,6 +61,8 @@ pub struct BlockLayer {
     sent: Cell<u32>,
     counted: RefCell<Accuracy>,
     tolerance: RefCell<Tolerance>,
+    /// What waits here before it goes, of a predictor that knows what is at the drive and nothing else.
+    backlog: Option<RefCell<Backlog>>,
     me: Weak<BlockLayer>,
 }
 
@@ -69,6 +83,8 @@ impl BlockLayer {
             sent: Cell::new(0),
             counted: RefCell::default(),
             tolerance: RefCell::default(),
+            backlog: (config.depth > 0 && config.predictor == PredictorKind::Ssd)
+                .then(|| RefCell::new(Backlog::new(config.depth))),
             me: me.clone(),
             config,
         })
@@ -97,20 +113,38 @@ impl BlockLayer {
     /// Whether a read would be in time if it was submitted now; it is not (addrcheck, Li 3.1.8).
     ///
     /// # Errors
-    /// That it would not be.
-    pub fn addrcheck(&self, slba: u64, blocks: u32, deadline: Span) -> Result<(), Busy> {
+    /// That it would not be, or that nothing is predicted here.
+    pub fn addrcheck(&self, slba: u64, blocks: u32, deadline: Span) -> Result<(), Unchecked> {
         let arrived = self.sim.now();
         let deadline = Some(deadline).filter(|deadline| !deadline.is_zero());
         let request = Request { is_read: true, slba, blocks, class: 0, tenant: 0, deadline, arrived };
-        let Some(predictor) = &self.predictor else { return Ok(()) };
-        self.judge(&request, &predictor.predict(&request, arrived))
+        match self.predicted(&request) {
+            Some(prediction) => Ok(self.judge(&request, &prediction)?),
+            None if request.deadline.is_none() => Ok(()),
+            None => Err(Unchecked::Unknown),
+        }
     }
 
     /// How long a read would take if it was submitted now; `None` where nothing is predicted.
     pub fn predict(&self, slba: u64, blocks: u32) -> Option<Prediction> {
         let arrived = self.sim.now();
         let request = Request { is_read: true, slba, blocks, class: 0, tenant: 0, deadline: None, arrived };
-        Some(self.predictor.as_ref()?.predict(&request, arrived))
+        self.predicted(&request)
+    }
+
+    /// What is predicted of a command that comes now, with its wait in the layer.
+    fn predicted(&self, request: &Request) -> Option<Prediction> {
+        let predictor = self.predictor.as_ref()?;
+        let now = request.arrived;
+        let (goes, more) = self.backlog.as_ref().map_or((now, Span::ZERO), |backlog| {
+            let backlog = backlog.borrow();
+            (backlog.begins(now), backlog.more(now))
+        });
+        let mut prediction = predictor.predict(request, goes);
+        let waits = goes - now + more;
+        prediction.latency += waits;
+        prediction.wait += waits;
+        Some(prediction)
     }
 
     fn judge(&self, request: &Request, prediction: &Prediction) -> Result<(), Busy> {
@@ -131,7 +165,7 @@ impl BlockLayer {
             _ => 0.into(),
         };
         self.count(&request);
-        let prediction = self.predictor.as_ref().map(|predictor| predictor.predict(&request, request.arrived));
+        let prediction = self.predicted(&request);
         if let Some(prediction) = &prediction
             && self.judge(&request, prediction).is_err()
         {
@@ -140,8 +174,13 @@ impl BlockLayer {
             }
             self.counted.borrow_mut().attached += 1;
         }
+        let chip = prediction.as_ref().and_then(|prediction| prediction.pages.first()).map(|page| page.chip);
         let predicted = prediction.zip(self.predictor.as_ref()).map(|(prediction, predictor)| Predicted {
-            ticket: predictor.accept(&request, &prediction, request.arrived),
+            // Its place at the drive is taken when it goes, if it may have to wait for that.
+            ticket: match &self.backlog {
+                Some(_) => u64::MAX,
+                None => predictor.accept(&request, &prediction, request.arrived),
+            },
             latency: prediction.latency,
             wait: prediction.wait,
             takes: prediction.latency.saturating_sub(prediction.wait),
@@ -156,13 +195,30 @@ impl BlockLayer {
             is_asked,
             request,
             predicted,
+            turn: None,
             tolerated: None,
         };
         let key = self.flights.borrow_mut().insert(flight);
-        self.scheduler.borrow_mut().push(key.to_bits(), &request);
+        if request.is_read || !self.scheduler.borrow().puts_reads_first() {
+            self.enter(key);
+        }
+        self.scheduler.borrow_mut().push(key.to_bits(), &request, chip);
         self.overtake(key, only);
         self.dispatch();
         self.watch_over(key, &request, predicted, only);
+    }
+
+    /// A command takes a turn, behind all that wait here.
+    fn enter(&self, key: Key) {
+        let Some(backlog) = &self.backlog else { return };
+        let (now, mut flights, mut backlog) = (self.sim.now(), self.flights.borrow_mut(), backlog.borrow_mut());
+        let Some(flight) = flights.get_mut(key) else { return };
+        let waits = backlog.begins(now) - flight.request.arrived;
+        let takes = match flight.predicted.filter(|_| flight.request.is_read) {
+            Some(predicted) => predicted.latency.saturating_sub(waits),
+            None => backlog.others(),
+        };
+        flight.turn = Some(backlog.enter(now, takes));
     }
 
     fn count(&self, request: &Request) {
@@ -186,13 +242,17 @@ impl BlockLayer {
     /// Sends what the drive may have.
     fn dispatch(self: &Rc<Self>) {
         while self.config.depth == 0 || self.sent.get() < self.config.depth {
-            let next = self.scheduler.borrow_mut().pop(self.sim.now());
+            let is_busy = |chip| self.predictor.as_ref().is_some_and(|predictor| predictor.is_busy(chip));
+            let next = self.scheduler.borrow_mut().pop(self.sim.now(), &is_busy);
             let Some(key) = next else { return };
             self.send(Key::from_bits(key));
         }
     }
 
     fn send(self: &Rc<Self>, key: Key) {
+        if self.flights.borrow().get(key).is_some_and(|flight| flight.turn.is_none()) {
+            self.enter(key);
+        }
         let (below, entry, mem) = {
             let mut flights = self.flights.borrow_mut();
             // One that was rejected or cancelled meanwhile is not there any more.
@@ -219,7 +279,14 @@ impl BlockLayer {
     /// A command goes to the drive for the first time.
     fn goes(&self, key: Key, flight: &mut Flight) {
         let (Some(predictor), Some(predicted)) = (&self.predictor, &mut flight.predicted) else { return };
-        predictor.sent(predicted.ticket, self.sim.now());
+        let now = self.sim.now();
+        if let (Some(backlog), Some(turn)) = (&self.backlog, &mut flight.turn) {
+            backlog.borrow_mut().goes(turn, now);
+            // Of what is at the drive the predictor has the account, and of nothing else.
+            let at_drive = predictor.predict(&flight.request, now);
+            predicted.ticket = predictor.accept(&flight.request, &at_drive, now);
+        }
+        predictor.sent(predicted.ticket, now);
         // What has gone before it meanwhile was not known when it came.
         let more = self.untolerate(key, flight.tolerated.take());
         predicted.latency += more;
@@ -282,6 +349,9 @@ impl BlockLayer {
         flights.get(key).filter(|flight| !flight.is_sent)?;
         let flight = flights.remove(key)?;
         drop(flights);
+        if let (Some(backlog), Some(turn)) = (&self.backlog, &flight.turn) {
+            backlog.borrow_mut().dropped(turn, self.sim.now());
+        }
         if let (Some(predictor), Some(predicted)) = (&self.predictor, flight.predicted) {
             predictor.dropped(predicted.ticket, self.sim.now());
             if let Some(class) = self.scheduler.borrow().class(&flight.request) {
@@ -311,6 +381,9 @@ impl BlockLayer {
         let now = self.sim.now();
         let took = now - flight.began();
         let deadline = flight.request.deadline;
+        if let (Some(backlog), Some(turn)) = (&self.backlog, &flight.turn) {
+            backlog.borrow_mut().ended(turn, flight.request.is_read, now);
+        }
         if let (Some(predictor), Some(predicted)) = (&self.predictor, flight.predicted) {
             predictor.ended(predicted.ticket, now);
             if let Some(deadline) = deadline.filter(|_| completion.status.is_success()) {

@@ -9,6 +9,7 @@
 //! | `request` | what schedulers and predictors know of a command |
 //! | `scheduler` | which command that waits goes to the drive next |
 //! | `predictor` | how long a read will take |
+//! | `backlog` | when a command that comes now goes to a drive that has a limited number of them |
 //! | `tolerance` | reads that work of a higher class makes late |
 //! | `accuracy` | how right predictions were |
 //! | `group` | one deadline for several reads |
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod accuracy;
+mod backlog;
 mod config;
 mod flight;
 mod group;
@@ -29,5 +31,5 @@ mod tolerance;
 pub use accuracy::Accuracy;
 pub use config::{Config, ConfigError, PredictorKind};
 pub use group::DeadlineGroup;
-pub use layer::{BlockLayer, Busy, Connection, LAYER};
+pub use layer::{BlockLayer, Busy, Connection, LAYER, Unchecked};
 pub use request::Request;

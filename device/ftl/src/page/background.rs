@@ -57,6 +57,8 @@ struct Costs {
     bus: Rate,
     page_size: u32,
     unit_size: u32,
+    /// Whether a read moves what is asked of a page, and not all of it.
+    partial_transfer: bool,
     word_line: u32,
     per_page: u32,
 }
@@ -96,6 +98,7 @@ impl Costs {
             bus: timing.bus,
             page_size: geometry.page_size(),
             unit_size: geometry.unit_size(),
+            partial_transfer: timing.partial_transfer,
             word_line,
             per_page: geometry.units_per_page(),
         }
@@ -104,7 +107,12 @@ impl Costs {
     /// Reading `pages` pages with `units` units.
     fn reading(&self, pages: u32, units: u32) -> Span {
         let bytes = u64::from(units) * u64::from(self.unit_size);
-        (self.read + self.command) * u64::from(pages) + self.bus.time_for(bytes)
+        (self.read + self.command) * u64::from(pages) + self.bus.time_for(self.moved(pages, bytes))
+    }
+
+    /// Bytes on the channel for `bytes` of `pages` pages.
+    fn moved(&self, pages: u32, bytes: u64) -> u64 {
+        if self.partial_transfer { bytes } else { u64::from(pages) * u64::from(self.page_size) }
     }
 
     /// Programming `pages` pages, in whole word lines.
@@ -214,7 +222,7 @@ impl Background {
 
     /// What a read of a page takes by itself.
     pub(super) fn alone(&self, bytes: u32) -> Span {
-        self.costs.read + self.costs.command + self.costs.bus.time_for(u64::from(bytes))
+        self.costs.read + self.costs.command + self.costs.bus.time_for(self.costs.moved(1, bytes.into()))
     }
 
     fn longest_step(&self) -> Span {

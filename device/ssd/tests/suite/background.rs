@@ -121,11 +121,20 @@ fn the_wait_for_a_collection_is_known() {
     // way yet when it comes, and not for all that are.
     const ALL: &[nandscape_sim::Cause] = &[cause::GC, cause::HOST_WRITE, cause::HOST_READ];
     type Case = (&'static [&'static str], u64, &'static [nandscape_sim::Cause], f64, f64);
-    let cases: [Case; 6] = [
+    // A read moves a whole page, of which a collection wants a part.
+    const WHOLE_PAGES: &[&str] = &[
+        "ftl.gc.copyback=false",
+        "timing.bus=400MB/s",
+        "timing.partial_transfer=false",
+        "geometry.page_size=16KiB",
+        "ftl.gc.batch=4",
+    ];
+    let cases: [Case; 7] = [
         // Pages are copied within the plane: nothing else takes part.
         (&[], 80, &[cause::GC], 1.0, 0.98),
         (&["ftl.gc.copyback=false", "timing.bus=400MB/s"], 80, &[cause::GC], 60.0, 0.97),
         (&["ftl.gc.copyback=false", "timing.bus=400MB/s", "ftl.gc.batch=4"], 80, &[cause::GC], 60.0, 0.98),
+        (WHOLE_PAGES, 160, &[cause::GC], 60.0, 0.9),
         (&["ftl.gc.scheme=channel", "ftl.gc.copyback=false", "timing.bus=400MB/s"], 1_000, ALL, 250.0, 0.7),
         (&["ftl.gc.scheme=controller"], 1_000, ALL, 250.0, 0.75),
         (&["controller.priority=reads_first"], 80, &[cause::GC], 1.0, 0.98),

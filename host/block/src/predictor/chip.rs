@@ -47,8 +47,12 @@ pub(super) struct Behind {
 impl Behind {
     /// Whether a page to program may be taken in meanwhile.
     fn lets_in(&self) -> bool {
-        matches!(self.kind, FlashKind::Program | FlashKind::Erase)
+        lets_in(self.kind)
     }
+}
+
+fn lets_in(kind: FlashKind) -> bool {
+    matches!(kind, FlashKind::Program | FlashKind::Erase)
 }
 
 /// One that the chip has begun with.
@@ -76,6 +80,8 @@ pub(super) struct Chip {
     next: u64,
     /// When the last operation served in order has left the chip.
     left: u64,
+    /// Whether a page to program may be taken in while the chip is at that operation.
+    last_lets_in: bool,
     /// Corrections of `free` so far.
     shift: i64,
 }
@@ -92,6 +98,7 @@ impl Chip {
             behind: VecDeque::new(),
             next: 0,
             left: 0,
+            last_lets_in: false,
             shift: 0,
         }
     }
@@ -127,7 +134,26 @@ impl Chip {
         self.before += 1;
         self.owed += takes;
         self.left = (done + out).ns();
+        self.last_lets_in = false;
         Place { end: done + out + tail, shift: self.shift, takes, is_in_order: true, number: 0 }
+    }
+
+    /// An operation that is served in order and is not a read of a host.
+    pub(super) fn add_in_order(&mut self, now: Time, kind: FlashKind, takes: Span) -> Place {
+        let place = self.add(now, takes, Span::ZERO, Span::ZERO);
+        self.last_lets_in = lets_in(kind);
+        place
+    }
+
+    /// Whether a page to program that comes now is taken in while the chip is at the last operation that is served in order.
+    pub(super) fn takes_in_early(&self) -> bool {
+        self.has_second_register && self.before > 0 && self.last_lets_in
+    }
+
+    /// When a page to program that is not taken in early could enter: a page that was sensed has to have left.
+    pub(super) fn is_empty_at(&self, now: Time) -> Time {
+        let begins = self.begins(now);
+        if self.before > 0 { begins.max(Time::from_ns(self.left)) } else { begins }
     }
 
     /// An operation that waits behind reads.
@@ -237,6 +263,23 @@ mod tests {
         assert_eq!(chip.begins(AT(140)), AT(230));
         chip.end(&second, AT(240));
         assert_eq!((chip.begins(AT(240)), chip.is_idle()), (AT(240), true));
+    }
+
+    #[test]
+    fn in_order_a_page_to_program_is_taken_in_early_behind_programs_and_erases_alone() {
+        for (kind, is_early) in [(FlashKind::Program, true), (FlashKind::Erase, true), (FlashKind::Hold, false)] {
+            let mut chip = Chip::new(true);
+            assert!(!chip.takes_in_early(), "nothing is before it");
+            let first = chip.add_in_order(AT(0), kind, US(500));
+            assert_eq!((chip.takes_in_early(), chip.is_empty_at(AT(0))), (is_early, AT(500)));
+            let read = chip.add(AT(0), US(50), US(10), US(5));
+            assert!(!chip.takes_in_early(), "a sensed page leaves through the register");
+            assert_eq!((chip.begins(AT(0)), chip.is_empty_at(AT(0))), (AT(550), AT(560)));
+            chip.end(&first, AT(500));
+            chip.end(&read, AT(565));
+            assert_eq!(chip.is_empty_at(AT(565)), AT(565));
+            assert!(!Chip::new(false).takes_in_early());
+        }
     }
 
     #[test]

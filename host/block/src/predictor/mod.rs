@@ -29,6 +29,7 @@ pub use profile::DiskProfile;
 pub use smr_disk::MittSmr;
 pub use ssd::{Flash, MittSsd};
 pub use times::FlashTimes;
+pub(crate) use times::averaged;
 
 use nandscape_drive::flash::FlashPage;
 use nandscape_sim::{Span, Time};
@@ -55,6 +56,11 @@ pub trait Predictor {
 
     /// The command is let in. The result names it.
     fn accept(&self, request: &Request, prediction: &Prediction, now: Time) -> u64;
+
+    /// Whether a chip has something to do, where chips are known.
+    fn is_busy(&self, _chip: u32) -> bool {
+        false
+    }
 
     /// The command of that name goes to the drive.
     fn sent(&self, _ticket: u64, _now: Time) {}

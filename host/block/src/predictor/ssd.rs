@@ -7,8 +7,11 @@
 //! It differs from the thesis in two things. An error is corrected when an operation ends, as MittNoop does. A channel has a next free
 //! time; there each operation of another chip of the channel counts with a fixed time.
 //!
-//! Left out: suspended programs and erases, reads that take retries, copies inside a chip, and the channel time of a collector that
-//! holds its chip.
+//! A read that nothing was in the way of tells how long its page takes to sense: what a drive needs that ages, with retries, is known by the
+//! number of the page in its block.
+//!
+//! Left out: suspended programs and erases, how many retries one page takes more than others of its number, copies inside a chip, and
+//! reads that complete writes.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -52,6 +55,8 @@ struct State {
     times: FlashTimes,
     reads: Slots<ReadUnderWay>,
     operations: Slots<Operation>,
+    /// The last page that each chip read for a host: its number in its block, and what the chip and the channel took.
+    read_last: Vec<Option<(u32, Span)>>,
 }
 
 /// A read that was let in.
@@ -60,14 +65,15 @@ struct ReadUnderWay {
     /// The place that is to end last.
     last: usize,
     began: Time,
-    /// Its time, if nothing was in its way.
-    alone: Option<Span>,
+    /// If nothing was in its way: its time, and its page if it has one.
+    alone: Option<(Span, Option<FlashPage>)>,
 }
 
-/// A program, an erase, or a read that is not a host's.
+/// An operation at a chip.
 struct Operation {
     op: FlashOp,
-    place: Place,
+    /// Its place; `None` of a read of a host, which has one by its command.
+    place: Option<Place>,
     began: Time,
     /// Whether nothing was in its way.
     is_alone: bool,
@@ -84,6 +90,7 @@ impl MittSsd {
             times: if config.page_types { times } else { times.without_page_types() },
             reads: Slots::new(),
             operations: Slots::new(),
+            read_last: vec![None; sheet.chips as usize],
         };
         Rc::new(MittSsd {
             sim: sim.clone(),
@@ -134,6 +141,20 @@ impl MittSsd {
 }
 
 impl State {
+    /// A read that nothing was in the way of has ended after `took`. What its page took at the chip and on the channel was seen there, retries
+    /// and all; the rest is the way to the drive and back.
+    fn measure(&mut self, (alone, page): (Span, Option<FlashPage>), took: Span) {
+        let seen = page.and_then(|page| {
+            let (number, at_flash) = self.read_last[page.chip as usize].take()?;
+            (number == page.page).then_some((page, at_flash))
+        });
+        if let Some((page, at_flash)) = seen {
+            self.times.sensed(page.page, at_flash.saturating_sub(self.times.moving(page.bytes)));
+        }
+        let at_flash = seen.map_or(alone, |(_, at_flash)| at_flash);
+        self.times.overhead = renewed(self.times.overhead, took.saturating_sub(at_flash));
+    }
+
     fn use_channel(&mut self, channel: u32, now: Time, takes: Span) {
         let free = &mut self.channels[channel as usize];
         *free = (*free).max(now.ns()).saturating_add(takes.ns());
@@ -182,8 +203,13 @@ impl Predictor for MittSsd {
             places.push((page.chip, place));
             state.use_channel(page.channel, now, moving);
         }
-        let alone = is_alone.then_some(prediction.latency - overhead);
+        let page = if let [page] = prediction.pages[..] { Some(page) } else { None };
+        let alone = is_alone.then_some((prediction.latency - overhead, page));
         state.reads.insert(ReadUnderWay { places, last, began: now, alone }).to_bits()
+    }
+
+    fn is_busy(&self, chip: u32) -> bool {
+        self.state.borrow().chips.get(chip as usize).is_some_and(|chip| !chip.is_idle())
     }
 
     fn ended(&self, ticket: u64, now: Time) {
@@ -198,8 +224,7 @@ impl Predictor for MittSsd {
             }
         }
         if let Some(alone) = read.alone.filter(|_| self.resamples) {
-            let measured = (now - read.began).saturating_sub(alone);
-            state.times.overhead = renewed(state.times.overhead, measured);
+            state.measure(alone, now - read.began);
         }
     }
 
@@ -212,11 +237,13 @@ impl Predictor for MittSsd {
 
 impl FlashWatch for MittSsd {
     fn began(&self, op: &FlashOp) -> u64 {
-        // Reads of hosts are known already.
-        if op.for_host_read {
-            return u64::MAX;
-        }
         let (now, state) = (self.sim.now(), &mut *self.state.borrow_mut());
+        // Reads of hosts are known already, and measured.
+        if op.for_host_read {
+            let measures = op.kind == FlashKind::Read && self.resamples;
+            let read = Operation { op: *op, place: None, began: now, is_alone: false };
+            return if measures { state.operations.insert(read).to_bits() } else { u64::MAX };
+        }
         let moving = state.times.moving(op.bytes);
         // What a chip is held for is part of the hold, and uses the channel.
         if op.is_held {
@@ -231,33 +258,47 @@ impl FlashWatch for MittSsd {
             FlashKind::Hold if self.channels_count && !op.holds_channel => op.hold + state.times.hold_waits,
             FlashKind::Hold => op.hold,
         };
+        let is_fifo = self.flash.order == Order::Fifo;
         let chip = &mut state.chips[op.chip as usize];
-        // What follows another operation has its page moved meanwhile.
-        let is_beside = self.flash.sheet.overlaps && !chip.is_idle();
+        // What is read behind another operation has its page moved meanwhile; a page to program is not moved beside every one.
+        let is_beside = match op.kind {
+            FlashKind::Program if is_fifo => chip.takes_in_early(),
+            _ => self.flash.sheet.overlaps && !chip.is_idle(),
+        };
         let takes = if is_beside { at_array } else { at_array + moving };
         // A page waits for what the channel has to move before it.
         let busy = if self.channels_count && !moving.is_zero() { state.channels[op.channel as usize] } else { 0 };
         let begins = chip.begins(now);
+        // The page that was sensed last has to have left the register.
+        let leaves = match op.kind {
+            FlashKind::Program if is_fifo && !is_beside => chip.is_empty_at(now) - begins,
+            _ => Span::ZERO,
+        };
+        let begins = begins + leaves;
         let waits = match op.kind {
             FlashKind::Read => Span::from_ns(busy.saturating_sub((begins + at_array).ns())),
             _ if is_beside => Span::from_ns((busy.max(now.ns()) + moving.ns()).saturating_sub(begins.ns())),
             _ => Span::from_ns(busy.saturating_sub(begins.ns())),
         };
-        let takes = takes + waits;
+        let takes = takes + waits + leaves;
         let place = match self.flash.order {
-            Order::Fifo => chip.add(now, takes, Span::ZERO, Span::ZERO),
+            Order::Fifo => chip.add_in_order(now, op.kind, takes),
             Order::ReadsFirst => {
                 chip.add_behind(now, Behind { kind: op.kind, array: at_array, moving: moving + waits })
             }
         };
         let on_channel = if op.holds_channel { op.hold } else { moving };
         state.use_channel(op.channel, now, on_channel);
-        state.operations.insert(Operation { op: *op, place, began: now, is_alone }).to_bits()
+        state.operations.insert(Operation { op: *op, place: Some(place), began: now, is_alone }).to_bits()
     }
 
     fn ended(&self, ticket: u64) {
         let (now, state) = (self.sim.now(), &mut *self.state.borrow_mut());
         let Some(Operation { op, place, began, is_alone }) = state.operations.remove(Key::from_bits(ticket)) else {
+            return;
+        };
+        let Some(place) = place else {
+            state.read_last[op.chip as usize] = Some((op.page, now - began));
             return;
         };
         let off = state.chips[op.chip as usize].end(&place, now);

@@ -52,6 +52,13 @@ impl FlashTimes {
         self.read.get(page as usize).copied().unwrap_or_default()
     }
 
+    /// A page took so long to sense, and nothing was in the way.
+    pub(super) fn sensed(&mut self, page: u32, took: Span) {
+        if let Some(known) = self.read.get_mut(page as usize) {
+            *known = renewed(*known, took);
+        }
+    }
+
     /// Moving bytes over a channel.
     pub fn moving(&self, bytes: u32) -> Span {
         if bytes == 0 {
@@ -77,7 +84,7 @@ impl FlashTimes {
 
 /// What is known of a wait after one that was some nanoseconds longer than that. Unlike the time of an operation it is a mean: waits add up
 /// before a read, the seldom long ones too.
-pub(super) fn averaged(known: Span, off: i64) -> Span {
+pub(crate) fn averaged(known: Span, off: i64) -> Span {
     Span::from_ns(known.ns().saturating_add_signed(off / OF_MEAN))
 }
 

@@ -68,7 +68,7 @@ impl Cfq {
 }
 
 impl Scheduler for Cfq {
-    fn push(&mut self, key: u64, request: &Request) {
+    fn push(&mut self, key: u64, request: &Request, _: Option<u32>) {
         let standing = Standing::of(request);
         let process = (standing.class, request.tenant);
         let turns = &mut self.turns[standing.class as usize];
@@ -80,7 +80,7 @@ impl Scheduler for Cfq {
         queue.waiting.insert((request.slba, key));
     }
 
-    fn pop(&mut self, now: Time) -> Option<u64> {
+    fn pop(&mut self, now: Time, _: &dyn Fn(u32) -> bool) -> Option<u64> {
         let process = self.turn(now)?;
         let queue = self.queues.get_mut(&process)?;
         let key = queue.take();
@@ -109,12 +109,20 @@ mod tests {
     #[test]
     fn higher_classes_go_first_and_end_the_turns_of_lower_ones() {
         let mut cfq = Cfq::new(Span::from_ms(100));
-        cfq.push(1, &request(15, 1, 0));
-        cfq.push(2, &request(0, 2, 0));
-        cfq.push(3, &request(0, 2, 8));
-        assert_eq!(cfq.pop(AT(0)), Some(2));
-        cfq.push(4, &request(1, 3, 0));
-        assert_eq!([cfq.pop(AT(1)), cfq.pop(AT(2)), cfq.pop(AT(3)), cfq.pop(AT(4))], [Some(4), Some(3), Some(1), None]);
+        cfq.push(1, &request(15, 1, 0), None);
+        cfq.push(2, &request(0, 2, 0), None);
+        cfq.push(3, &request(0, 2, 8), None);
+        assert_eq!(cfq.pop(AT(0), &|_| false), Some(2));
+        cfq.push(4, &request(1, 3, 0), None);
+        assert_eq!(
+            [
+                cfq.pop(AT(1), &|_| false),
+                cfq.pop(AT(2), &|_| false),
+                cfq.pop(AT(3), &|_| false),
+                cfq.pop(AT(4), &|_| false)
+            ],
+            [Some(4), Some(3), Some(1), None]
+        );
     }
 
     #[test]
@@ -122,10 +130,10 @@ mod tests {
         let mut cfq = Cfq::new(Span::from_ms(100));
         // Process 1 of the highest priority and process 2 of the lowest, each with what takes 10 ms apiece.
         for number in 0..60 {
-            cfq.push(number, &request(5, 1, 1_000 - number));
-            cfq.push(100 + number, &request(12, 2, number));
+            cfq.push(number, &request(5, 1, 1_000 - number), None);
+            cfq.push(100 + number, &request(12, 2, number), None);
         }
-        let order: Vec<u64> = (0..).map_while(|number| cfq.pop(AT(number * 10))).collect();
+        let order: Vec<u64> = (0..).map_while(|number| cfq.pop(AT(number * 10), &|_| false)).collect();
         let turns: Vec<(bool, usize)> =
             order.chunk_by(|a, b| (*a < 100) == (*b < 100)).map(|turn| (turn[0] < 100, turn.len())).collect();
         // 180 ms and 40 ms.

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `noop` | the first that came |
-//! | `ssd` | reads before writes |
+//! | `ssd` | reads before writes, and those of idle chips first |
 //! | `cfq` | classes, and in each the processes in turn |
 //! | `standing` | the class and the priority of a command |
 
@@ -23,11 +23,16 @@ use crate::request::Request;
 
 /// A policy. It is told the key of each command that waits, and may name one again that does not wait any more.
 pub trait Scheduler {
-    /// A command waits.
-    fn push(&mut self, key: u64, request: &Request);
+    /// A command waits; `chip` is that of the first page of a read, where it is known.
+    fn push(&mut self, key: u64, request: &Request, chip: Option<u32>);
 
-    /// The next one; `None` if none waits.
-    fn pop(&mut self, now: Time) -> Option<u64>;
+    /// The next one; `None` if none waits. `is_busy` tells whether a chip is at work.
+    fn pop(&mut self, now: Time, is_busy: &dyn Fn(u32) -> bool) -> Option<u64>;
+
+    /// Whether reads go before all other commands that wait.
+    fn puts_reads_first(&self) -> bool {
+        false
+    }
 
     /// The class of a command, which goes before all that wait in lower ones; `None` where there are no classes.
     fn class(&self, _request: &Request) -> Option<Class> {
@@ -79,8 +84,9 @@ mod tests {
     fn each_names_all_that_waits_once() {
         for (name, kind) in SchedulerKind::ALL {
             let mut scheduler = kind.make(Span::from_ms(100));
-            (0..100).for_each(|key| scheduler.push(key, &request(key % 3 == 0)));
-            let mut popped: Vec<u64> = std::iter::from_fn(|| scheduler.pop(Time::from_ns(0))).collect();
+            (0..100).for_each(|key| scheduler.push(key, &request(key % 3 == 0), Some(key as u32 % 7)));
+            let mut popped: Vec<u64> =
+                std::iter::from_fn(|| scheduler.pop(Time::from_ns(0), &|chip| chip < 3)).collect();
             popped.sort_unstable();
             assert_eq!(popped, (0..100).collect::<Vec<_>>(), "{name}");
         }

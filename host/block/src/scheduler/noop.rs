@@ -12,11 +12,11 @@ use crate::request::Request;
 pub struct Noop(VecDeque<u64>);
 
 impl Scheduler for Noop {
-    fn push(&mut self, key: u64, _: &Request) {
+    fn push(&mut self, key: u64, _: &Request, _: Option<u32>) {
         self.0.push_back(key);
     }
 
-    fn pop(&mut self, _: Time) -> Option<u64> {
+    fn pop(&mut self, _: Time, _: &dyn Fn(u32) -> bool) -> Option<u64> {
         self.0.pop_front()
     }
 }

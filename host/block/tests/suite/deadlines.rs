@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::Priority;
 use nandscape_drive::{Drive, HostMem, Issuer};
-use nandscape_host_block::{BlockLayer, DeadlineGroup};
+use nandscape_host_block::{BlockLayer, DeadlineGroup, Unchecked};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::vendor::BUSY;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -110,6 +110,51 @@ fn a_striped_read_is_rejected_whole_and_nothing_of_it_reaches_the_flash() {
         .unwrap();
 }
 
+/// How many of `count` reads at once were served, and were rejected; none of those later than their deadline.
+async fn burst(sim: &Sim, drive: &Rc<dyn Drive>, count: u64, deadline: u32) -> (u32, u32) {
+    let ended = Rc::new(Cell::new((0, 0)));
+    for number in 0..count {
+        let (of, drive, ended) = (sim.clone(), drive.clone(), ended.clone());
+        sim.spawn(async move {
+            let (issuer, begun) = (Issuer::new(&of), of.now());
+            let completion = issuer.execute(&*drive, read(number * 64, deadline), HostMem::zeroed(4_096)).await;
+            let (served, busy) = ended.get();
+            if completion.status.meaning() == BUSY {
+                assert!(of.now() - begun <= Span::from_us(deadline.into()), "{}", of.now() - begun);
+                ended.set((served, busy + 1));
+            } else {
+                assert!(completion.status.is_success());
+                ended.set((served + 1, busy));
+            }
+        });
+    }
+    sim.sleep(Span::from_ms(50)).await;
+    ended.get()
+}
+
+#[test]
+fn what_waits_in_the_layer_is_known_before_a_read_is_let_in() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let ssd = ssd(&sim, &[]);
+            let (layer, _) = layer(&sim, &ssd, &["block.depth=1"], Priority::ReadsFirst);
+            fill(&sim, &*queue(&sim, &ssd, 2), 4_096).await;
+            let drive: Rc<dyn Drive> = layer.over(queue(&sim, &ssd, 1));
+            // What a read takes is measured.
+            burst(&sim, &drive, 64, 100_000).await;
+            let before = layer.counted();
+            let (served, busy) = burst(&sim, &drive, 64, 1_000).await;
+            assert!(served > 8 && busy > 8 && served + busy == 64, "{served} {busy}");
+            let counted = layer.counted();
+            let cancelled = counted.cancelled - before.cancelled;
+            assert!(cancelled * 8 <= u64::from(busy), "most were rejected as they came: {cancelled} of {busy}");
+            assert!(layer.addrcheck(0, 8, Span::from_us(300)).is_ok(), "nothing waits any more");
+        })
+        .unwrap();
+}
+
 #[test]
 fn what_waits_in_the_layer_is_rejected_when_its_deadline_is_overtaken() {
     let mut executor = Executor::new();
@@ -118,31 +163,20 @@ fn what_waits_in_the_layer_is_rejected_when_its_deadline_is_overtaken() {
         .block_on(async {
             let ssd = ssd(&sim, &[]);
             let (layer, _) = layer(&sim, &ssd, &["block.depth=1"], Priority::ReadsFirst);
-            let drive = layer.over(queue(&sim, &ssd, 1));
-            fill(&sim, &*drive, 4_096).await;
-            // The predictor knows chips, and not that one command at a time is at the drive.
-            let ended = Rc::new(Cell::new((0, 0)));
-            for number in 0..64 {
-                let (of, drive, ended) = (sim.clone(), drive.clone(), ended.clone());
+            fill(&sim, &*queue(&sim, &ssd, 2), 4_096).await;
+            let drive: Rc<dyn Drive> = layer.over(queue(&sim, &ssd, 1));
+            // How long writes take is not known yet, and these take until they are on flash.
+            for slba in [8_192, 8_448, 8_704, 8_960] {
+                let (of, drive) = (sim.clone(), drive.clone());
                 sim.spawn(async move {
-                    let issuer = Issuer::new(&of);
-                    let begun = of.now();
-                    let read = read(number * 64, 1_000);
-                    let completion = issuer.execute(&*drive, read, HostMem::zeroed(4_096)).await;
-                    let (served, busy) = ended.get();
-                    if completion.status.meaning() == BUSY {
-                        assert!(of.now() - begun <= Span::from_us(1_000), "{}", of.now() - begun);
-                        ended.set((served, busy + 1));
-                    } else {
-                        assert!(completion.status.is_success());
-                        ended.set((served + 1, busy));
-                    }
+                    let mut write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, 256);
+                    write.cdw12 = (write.cdw12.get() | 1 << 30).into();
+                    Issuer::new(&of).execute(&*drive, write, HostMem::zeroed(256 * 512)).await;
                 });
             }
-            sim.sleep(Span::from_ms(50)).await;
-            let (served, busy) = ended.get();
-            assert!(served > 8 && busy > 8 && served + busy == 64, "{served} {busy}");
-            assert!(layer.counted().cancelled > 0);
+            sim.sleep(Span::from_us(1)).await;
+            let (served, busy) = burst(&sim, &drive, 4, 500).await;
+            assert_eq!((served, busy, layer.counted().cancelled, layer.counted().rejected), (0, 4, 4, 0));
             let alone = Issuer::new(&sim).execute(&*drive, read(0, 1_000), HostMem::zeroed(4_096)).await;
             assert!(alone.status.is_success(), "the layer goes on");
         })
@@ -166,6 +200,69 @@ fn a_group_has_one_deadline() {
             assert!(none.tag(&mut one) && one.cdw3.get() == 0);
             let longest = DeadlineGroup::new(&sim, Span::MAX);
             assert!(longest.tag(&mut one) && one.cdw3.get() == u32::MAX);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_group_of_reads_ends_in_one_deadline_or_tells_which_was_rejected() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let ssd = ssd(&sim, &["controller.priority=fifo"]);
+            let (layer, _) = layer(&sim, &ssd, &[], Priority::Fifo);
+            let drive = layer.over(queue(&sim, &ssd, 1));
+            fill(&sim, &*drive, 4_096).await;
+            neighbour(&sim, layer.over(queue(&sim, &ssd, 2)));
+            let (issuer, all) = (Issuer::new(&sim), Span::from_us(400));
+            let (mut whole, mut rejected) = (0, 0);
+            for round in 0..400u64 {
+                sim.sleep(Span::from_us(150)).await;
+                let (group, begun) = (DeadlineGroup::new(&sim, all), sim.now());
+                let mut ended = Vec::new();
+                for number in 0..3 {
+                    let mut one = read((round * 3 + number) % 500 * 8, 0);
+                    if !group.tag(&mut one) {
+                        break;
+                    }
+                    let status = issuer.execute(&*drive, one, HostMem::zeroed(4_096)).await.status;
+                    ended.push(status.meaning());
+                    if ended.last() == Some(&BUSY) {
+                        break;
+                    }
+                }
+                match ended.last() {
+                    Some(&BUSY) => {
+                        assert!(sim.now() - begun < all + Span::from_us(20), "no later than what was left");
+                        rejected += 1;
+                    }
+                    _ => whole += u32::from(ended.len() == 3 && sim.now() - begun <= all),
+                }
+            }
+            assert!(whole > 40 && rejected > 40, "{whole} {rejected}");
+        })
+        .unwrap();
+}
+
+#[test]
+fn where_nothing_is_predicted_addrcheck_says_that_it_does_not_know() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let ssd = ssd(&sim, &[]);
+            for predictor in ["block.predictor=told", "block.predictor=none"] {
+                let layer = BlockLayer::new(&sim, config(&[predictor]), None);
+                assert_eq!(layer.addrcheck(0, 8, Span::from_us(1)), Err(Unchecked::Unknown));
+                assert_eq!(layer.addrcheck(0, 8, Span::ZERO), Ok(()), "any time is in time");
+                assert!(layer.predict(0, 8).is_none());
+            }
+            let (layer, _) = layer(&sim, &ssd, &[], Priority::ReadsFirst);
+            fill(&sim, &*layer.over(queue(&sim, &ssd, 1)), 256).await;
+            assert!(
+                matches!(layer.addrcheck(0, 8, Span::from_us(1)), Err(Unchecked::Busy(busy)) if !busy.latency.is_zero())
+            );
         })
         .unwrap();
 }

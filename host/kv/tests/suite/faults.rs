@@ -6,6 +6,7 @@ use std::rc::Rc;
 use nandscape_host_kv::client::ClientConfig;
 use nandscape_host_kv::network::simulated::{Fault, Joined};
 use nandscape_host_kv::network::{Inlet, Network};
+use nandscape_host_kv::policy::NAMES;
 use nandscape_host_kv::{Cpu, ServerConfig};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_kv::{Frame, Refusal, Reply, Request};
@@ -94,6 +95,27 @@ fn a_server_refuses_what_is_beyond_its_bound() {
         assert_eq!((frames.len(), refused.count()), (20, 15));
     };
     executor.block_on(run).unwrap();
+}
+
+/// Servers that refuse all have a get tried as often as its budget says, whatever the policy, and no more.
+#[test]
+fn a_get_that_all_refuse_ends_with_its_budget_of_tries() {
+    for name in NAMES {
+        for tries in [1, 2, 6] {
+            let mut executor = Executor::new();
+            let sim = executor.sim();
+            let run = async {
+                let cluster = Cluster::with(&sim, 3, ServerConfig { most: 0, ..ServerConfig::default() }).await;
+                let client = cluster.client(policy(name), ClientConfig { tries, ..ClientConfig::default() });
+                let begun = sim.now();
+                assert!(client.get(&key(1)).await.is_err());
+                let stats = client.stats();
+                assert_eq!((stats.tries(), stats.failed()), (tries as u64, 1), "{name}");
+                assert!(sim.now() - begun < Span::from_ms(100), "{name}: {}", sim.now() - begun);
+            };
+            executor.block_on(run).unwrap();
+        }
+    }
 }
 
 #[test]

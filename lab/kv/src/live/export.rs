@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
+use nandscape_host_block::BlockLayer;
 use nandscape_host_kv::{Server, Store};
 use nandscape_sim::Span;
 use nandscape_transport_reactor::{Export, Pairs, Source};
@@ -61,6 +62,8 @@ impl Source for Service {
 /// A drive with a server over it. Clients of the drive itself can connect, too.
 pub(super) struct KvExport {
     pub(super) drive: Rc<dyn Export>,
+    /// Between the drive and the server.
+    pub(super) layer: Rc<BlockLayer>,
     pub(super) service: Rc<Service>,
 }
 
@@ -83,6 +86,13 @@ impl Export for KvExport {
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let mut counters = self.drive.counters();
+        let counted = self.layer.counted();
+        counters.extend([
+            ("block_reads_rejected_total", counted.rejected as f64),
+            ("block_reads_cancelled_total", counted.cancelled as f64),
+            ("block_predictions_compared_total", counted.compared as f64),
+            ("block_predictions_wrong_total", (counted.false_positives + counted.false_negatives) as f64),
+        ]);
         if let Some(store) = self.service.store.borrow().as_ref() {
             let stats = store.stats();
             counters.extend([

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::Drive;
-use nandscape_host_block::{BlockLayer, Config as BlockConfig, PredictorKind};
+use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_kv::noise::{Noise, Pattern};
 use nandscape_host_kv::store::Layout;
 use nandscape_host_kv::{Cpu, Server, ServerConfig, Store};
@@ -31,7 +31,9 @@ pub struct ServeSpec {
     pub listen: Address,
     /// Whether that may be reached from other machines.
     pub allow_remote: bool,
-    /// Noise on the other half of the drive.
+    /// The block layer between the drive and the store.
+    pub block: BlockConfig,
+    /// Noise on the other half of the drive. It passes the block layer, which knows of all that a get may have to wait for.
     pub noise: Option<Pattern>,
     /// Seed of everything random.
     pub seed: u64,
@@ -59,6 +61,7 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, String> {
         let sim = executor.sim();
         let name = spec.drive.name.clone();
         let drive = spec.drive.build_in(&sim, spec.seed, spec.file, &()).map_err(|error| error.to_string())?;
+        let layer = nandscape_lab_run::block_layer(&sim, drive.ssd(), drive.profile().priority(), &spec.block)?;
         let drive: Rc<dyn Export> = Rc::new(drive);
         let door = sockets.door();
         let service = Rc::new(Service {
@@ -68,7 +71,10 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, String> {
             news: RefCell::default(),
             is_ending: Cell::new(false),
         });
-        let connect = || drive.connect().map_err(|status| format!("the drive has no queue pair: {status}"));
+        let connect = || {
+            let below = drive.connect().map_err(|status| format!("the drive has no queue pair: {status}"))?;
+            Ok::<Rc<dyn Drive>, String>(layer.over(below))
+        };
         let (io, beside) = (connect()?, connect()?);
         let opened = tell.clone();
         let (noise, seed, served) = (spec.noise, Seed::new(spec.seed), service.clone());
@@ -84,7 +90,7 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, String> {
             // The thread that waits for it is there.
             let _ = opened.send(outcome.map(|()| None));
         });
-        let export: Rc<dyn Export> = Rc::new(KvExport { drive, service });
+        let export: Rc<dyn Export> = Rc::new(KvExport { drive, layer, service });
         let port = Port::new(&sim, vec![export]);
         let log = spec.log;
         let setup = Setup { executor, port, names: vec![name], poll: PollMode::Adaptive, log };
@@ -121,9 +127,6 @@ fn ended(thread: JoinHandle<Result<(), String>>) -> Result<(), String> {
 /// Opens the store, and has the sockets served.
 async fn open(sim: &Sim, drive: Rc<dyn Drive>, service: &Rc<Service>, seed: Seed) -> Result<(), String> {
     let (extent, _) = halves(&drive);
-    // Of what other processes have sent to the drive, only the drive itself can tell.
-    let block = BlockConfig { predictor: PredictorKind::Told, ..BlockConfig::default() };
-    let drive = BlockLayer::new(sim, block, None).over(drive);
     let layout = Layout { extent, segment_bytes: segment_bytes(&extent, &drive.info()) };
     let id = seed.child("store").value();
     let keeps_data = drive.info().keeps_data;

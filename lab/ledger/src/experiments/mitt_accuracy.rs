@@ -178,9 +178,10 @@ fn judge(results: &Results) -> Result<Judgement> {
         judgement.criteria.push(order::below(format!("{load}: the wrong are off by"), off, "us", OFF));
     }
     judgement.tables.push(table(results)?);
-    judgement.reason = "Nearly all that are wrong were let in and came late, by 0.4 ms on average; what takes longer than predicted, and why TPCC has \
-        three times as many of them as the other loads, is not found. Collections are one part: without them nothing is wrong \
-        (docs/techniques/mittos.md). Reads of several pages wait for the slowest, and which page was late the host does not see"
+    judgement.reason = "Nearly all that are wrong were let in and came late, and what they wait for is the channel: pages of collections, programs and \
+        reads take turns on it in an order that is not the host's. TPCC is wrong a tenth as often where a channel moves a hundred times as much, \
+        and half as often on a full drive, where nothing collects (docs/techniques/mittos.md has the figures). Reads of several pages wait for the \
+        slowest, and which page was late the host does not see"
         .to_owned();
     Ok(judgement)
 }

@@ -99,8 +99,8 @@ fn judge(results: &Results) -> Result<Judgement> {
     let bound = highest(of("NoNoise", "p99.9")?) + DEADLINE.as_us();
     judgement.criteria.push(order::below("Mitt, p99.9", highest(of("Mitt", "p99.9")?), "us", bound));
     judgement.tables.push(table(results)?);
-    judgement.reason = "The drive predicts work that is under way from the mean time of a program, 1.5 ms, and half of them take 2 ms (Li 3.1.7 \
-        profiles each page of a block for that)"
+    judgement.reason = "Gets whose wait is below the deadline are let in, up to 2 ms and 30 us of network and processor. What is beyond that came late \
+        by one or two moves of a page, 58.5 us each: in which order the channel serves the host does not know"
         .to_owned();
     Ok(judgement)
 }

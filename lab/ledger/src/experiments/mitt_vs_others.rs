@@ -55,8 +55,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "deadline and hedging delay of the cluster",
-            taken: "the p95 of Base's gets at the same point",
-            why: "3.1.8: users set the p95",
+            taken: "the p95 of Base's gets at the same point without noise; Hedged and Mitt with the p95 under noise are beside it, and \
+                    are not judged",
+            why: "3.1.8: users set the p95 of the latency that they expect; 3.5.2 has 0.3 ms, near a read that nothing disturbs",
         },
         Choice {
             open: "a processor's work in the one-host setup",
@@ -82,6 +83,8 @@ const LINES: [(&str, &str); 6] = [
     ("Snitch", "snitch"),
     ("Mitt", "mitt"),
 ];
+/// Those whose time is the p95 of Base under noise, in the cluster.
+const UNDER_NOISE: [(&str, &str); 2] = [("Hedged, p95 under noise", "hedged"), ("Mitt, p95 under noise", "mitt")];
 const REQUESTS: u64 = 40_000;
 /// Without a pause between requests: some bursts of noise must come in the run.
 const ONE_HOST_REQUESTS: u64 = 300_000;
@@ -132,19 +135,32 @@ fn one_host(run: &Run<'_>) -> Result<Spec> {
     })
 }
 
-/// All lines under the same noise. Deadline and delay are given, or are the p95 of Base.
+/// All lines under the same noise. Deadline and delay are given, or are the p95 of Base without noise; and then that with it, too.
 fn measure(base: &Spec, given: Option<Span>) -> Result<Figures> {
     let mut figures = Figures::default();
-    let mut tuning = Tuning { deadline: Span::from_ms(1), busy_share: None, hedge: None, clients: 1 };
+    let run = |spec: &Spec, policy: &str, time: Span| {
+        let tuning = Tuning { deadline: time, busy_share: None, hedge: Some(time), clients: 1 };
+        nandscape_lab_kv::run(&Spec { policy: policy.to_owned(), tuning, ..spec.clone() })
+    };
+    let quiet = Spec { noise: Vec::new(), ..base.clone() };
+    let expected = match given {
+        Some(time) => time,
+        None => run(&quiet, "base", Span::from_ms(1))?.gets.quantile(0.95),
+    };
+    figures.add("deadline and hedging delay", expected.as_us(), "us");
+    let mut under_noise = expected;
     for (line, policy) in LINES {
-        let outcome = nandscape_lab_kv::run(&Spec { policy: policy.to_owned(), tuning, ..base.clone() })?;
+        let outcome = run(base, policy, expected)?;
         if line == "Base" {
-            let p95 = outcome.gets.quantile(0.95);
-            let time = given.unwrap_or(p95);
-            tuning = Tuning { deadline: time, hedge: Some(time), ..tuning };
-            figures.add("deadline and hedging delay", time.as_us(), "us");
+            under_noise = outcome.gets.quantile(0.95);
         }
         mitt::add(&mut figures, line, &outcome, mitt::gets(base));
+    }
+    if given.is_none() {
+        figures.add("p95 of Base under noise", under_noise.as_us(), "us");
+        for (line, policy) in UNDER_NOISE {
+            mitt::add(&mut figures, line, &run(base, policy, under_noise)?, mitt::gets(base));
+        }
     }
     Ok(figures)
 }
@@ -159,22 +175,28 @@ fn judge(results: &Results) -> Result<Judgement> {
         let others: Result<Vec<f64>> = LINES[..5].iter().map(|(line, _)| of(point, line, "p95")).collect();
         let lowest = others?.into_iter().fold(f64::MAX, f64::min);
         judgement.criteria.push(order::below(format!("{point}: Mitt's p95, below all others"), mitt, "us", lowest));
-        let lead = |figure: &str| -> Result<f64> {
-            Ok(100.0 * (1.0 - of(point, "Mitt", figure)? / of(point, "Hedged", figure)?))
+        let lead = |with: &str, figure: &str| -> Result<f64> {
+            let (mitt, hedged) = (format!("Mitt{with}"), format!("Hedged{with}"));
+            Ok(100.0 * (1.0 - of(point, &mitt, figure)? / of(point, &hedged, figure)?))
         };
-        leads.push((point.as_str(), vec![lead("p95")?]));
-        let (p95, mean) = (lead("p95")?, lead("mean")?);
-        judgement.notes.push(format!("{point}: Mitt sooner than Hedged by {}% at p95, {}% on average", short(p95), short(mean)));
+        leads.push((point.as_str(), vec![lead("", "p95")?]));
+        for (with, words) in [("", "without noise"), (", p95 under noise", "under noise")] {
+            let (p95, mean) = (lead(with, "p95")?, lead(with, "mean")?);
+            judgement.notes.push(format!(
+                "{point}, deadline and delay the p95 {words}: Mitt sooner than Hedged by {}% at p95, {}% on average",
+                short(p95),
+                short(mean)
+            ));
+        }
     }
     judgement.criteria.push(order::never_falls("Mitt's lead over Hedged at p95", &leads, "%"));
     let worse = [("Base", vec![of(ONE_HOST, "Base", "p99")?]), ("Hedged", vec![of(ONE_HOST, "Hedged", "p99")?])];
     judgement.criteria.push(order::ranked("one host: p99", &worse, "us"));
     judgement.tables.push(table(results)?);
-    judgement.reason = "The noise is drawn, not that of the paper. A drive with it keeps a read for 4 ms at the most, and Base's p95, which \
-        is the deadline, is not far below: few reads are rejected. Drives and processors of the cluster have room, so that the doubled load \
-        of Cloned and Tied costs nothing, and with three replicas of which one in ten is disturbed two at once are both disturbed once \
-        in a hundred. On one host, processors serve without time slices: a thread that finds none free waits for the work before it, \
-        which is short"
+    judgement.reason = "The noise is drawn, not that of the paper. Drives and processors of the cluster have room, so that the doubled load of Cloned and \
+        Tied costs nothing, and with three replicas of which one in ten is disturbed two at once are both disturbed once in a hundred. With the p95 \
+        under noise as the deadline few reads are rejected: a drive with noise keeps a read for 4 ms at the most, and that p95 is not far below. On \
+        one host, processors serve without time slices: a thread that finds none free waits for the work before it, which is short"
         .to_owned();
     Ok(judgement)
 }
@@ -184,7 +206,8 @@ fn table(results: &Results) -> Result<Table> {
     let mut rows = Vec::new();
     let points = SCALES.iter().map(|scale| scale_name(*scale)).chain([ONE_HOST.to_owned()]);
     for point in points {
-        for (line, _) in LINES {
+        let more = if point == ONE_HOST { &[][..] } else { &UNDER_NOISE };
+        for (line, _) in LINES.iter().chain(more) {
             let of = results.of(&point)?;
             let row: Result<Vec<String>> =
                 figures.iter().map(|figure| Ok(short(of.number(&format!("{line} {figure}"))?))).collect();
@@ -205,9 +228,9 @@ mod tests {
         let mut points = Vec::new();
         for (scale, mitt) in SCALES.iter().zip(mitt) {
             let mut figures = Figures::default();
-            for (line, _) in LINES {
+            for (line, _) in LINES.iter().chain(&UNDER_NOISE) {
                 for (_, figure) in mitt::QUANTILES.iter().chain(&[(0.0, "mean"), (0.0, "tries a get"), (0.0, "failed")]) {
-                    let value = match line {
+                    let value = match *line {
                         "Mitt" => mitt,
                         "Hedged" => 1_000.0,
                         _ => 1_200.0,
