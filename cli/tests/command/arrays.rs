@@ -117,7 +117,17 @@ fn the_page_of_an_array_has_its_drives_and_their_turns() {
         assert!(own > 0.5 * all, "drive {drive}: {own} of {all}");
     }
     let page = read("report.html");
-    for told in ["id=\"cycle\"", "windows that were in force at the end are 20 ms", "href=\"drive-3/report.html\""] {
+    // Collections lie in the windows of their drive on the time line, too.
+    let around = &written["details"]["drives"]["around"];
+    let windows = around["windows_s"].as_array().expect("a list for each drive");
+    assert!(windows.len() == 4 && windows.iter().all(|of| !of.as_array().expect("windows").is_empty()), "{windows:?}");
+    for told in [
+        "id=\"cycle\"",
+        "id=\"over-run\"",
+        "id=\"over-slowest\"",
+        "those that were in force at the end are 20 ms",
+        "href=\"drive-3/report.html\"",
+    ] {
         assert!(page.contains(told), "{told}");
     }
     assert!(read("drives.csv").lines().count() == 1 + 2 * 4 && read("drive-2/report.html").contains("id=\"dies\""));

@@ -30,6 +30,7 @@ const STEP: u32 = 1_024;
 /// See [`Ftl::restart`](crate::Ftl::restart).
 pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
     let cuts = ftl.media.power_cuts();
+    assert!(keeps_buffer || ftl.config.rain.is_none(), "pages of stripes are held in a buffer that survives");
     ftl.give_up_stripes();
     if !keeps_buffer {
         ftl.drop_buffer();

@@ -124,6 +124,10 @@ impl State {
 /// See [`Ftl::sanitize`].
 pub(super) async fn sanitize(ftl: &PageFtl, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), MediaError> {
     let cuts = ftl.media.power_cuts();
+    // A stripe that is being written may wait for the end of a collection, which may begin only now.
+    if ftl.config.rain.is_some() {
+        ftl.drop_everything().await?;
+    }
     ftl.suspend_collectors(true);
     let ended = match ftl.drop_everything().await {
         Ok(()) => ftl.sanitize_planes(how, progress).await,

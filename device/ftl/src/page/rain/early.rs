@@ -5,7 +5,8 @@
 //! buffer where others are found, and a job of this kind goes on after a power cut: drives with stripes have
 //! capacitors (`buffer.mode`).
 //!
-//! Left out: stripes that move, that have lost members, or whose group lacks a plane; more than one held page.
+//! Left out: a parity that is held up, which has no slot; a page whose program has been handed to the plane already; stripes that move, that have lost
+//! members, or whose group lacks a plane; more than one held page.
 
 use std::rc::Rc;
 
@@ -24,8 +25,7 @@ impl State {
         let job = self.rain.as_deref()?.jobs.get(&stripe).filter(|job| job.is_early.get())?;
         let members = job.members.borrow();
         let member = members.iter().find(|member| !member.is_mapped)?;
-        let data = member.slot.map_or_else(|| member.data.clone(), |slot| self.buffer.share_data(slot));
-        Some((member.number, data))
+        Some((member.number, member.slot.and_then(|slot| self.buffer.share_data(slot))))
     }
 
     /// The plane of the one member that is not on flash, if the others may leave the buffer before it.
@@ -40,6 +40,10 @@ impl State {
         }
         let members = job.members.borrow();
         let Some(index) = members.iter().position(|member| member.page.is_none()) else { return false };
+        // A parity has no slot to be held in: it would be in no buffer that is flushed, saved or counted.
+        if members[index].slot.is_none() {
+            return false;
+        }
         let plane = rain.layout.plane_at(job.to, members[index].number);
         let is_it =
             |pending: &Pending| matches!(pending, Pending::Member(of, at) if Rc::ptr_eq(of, job) && *at == index);

@@ -58,7 +58,7 @@ impl State {
         Some(self.begin_job(stripe))
     }
 
-    /// Whether collections hold up at least half of the stripes under way: each leaves the buffer with its last page, and has no other
+    /// Whether collections hold up at least half of the stripes under way: each keeps slots until its last page is on flash, and has no other
     /// plane to go to.
     fn waits_for_collections(&self) -> bool {
         let (collectors, Some(rain)) = (&self.collectors, self.rain.as_deref()) else { return false };

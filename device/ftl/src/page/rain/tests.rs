@@ -289,6 +289,38 @@ fn a_stripe_with_a_held_page_outlasts_power_cuts() {
 }
 
 #[test]
+fn a_drive_with_a_held_page_comes_to_rest_and_can_be_sanitized() {
+    for is_rest in [true, false] {
+        let mut executor = Executor::new();
+        let ftl = drive(&executor.sim(), ALL, StoreKind::Ram, &[], 40);
+        let mut rng = Seed::new(7).rng();
+        let work = async {
+            let mut versions = fill(&ftl, 6_000, &mut rng).await;
+            while held_stripes(&ftl).is_empty() {
+                let lpn = rng.below(versions.len() as u64) as u32;
+                versions[lpn as usize] += 1;
+                write(&ftl, lpn, versions[lpn as usize]).await;
+            }
+            if is_rest {
+                ftl.come_to_rest().await;
+                assert!(held_stripes(&ftl).is_empty());
+                ftl.check().unwrap();
+                expect_all(&ftl, &versions).await;
+                ftl.take_saved().unwrap();
+                return;
+            }
+            ftl.media.cut_power(Span::from_us(50));
+            ftl.media.power_returns().await;
+            ftl.restart(true).await;
+            ftl.sanitize(crate::ftl::Sanitization::Erase, &|_, _| ()).await.unwrap();
+            ftl.check().unwrap();
+            assert!(read(&ftl, 0, 1).await.unwrap() == vec![0; 4_096]);
+        };
+        executor.block_on(work).unwrap();
+    }
+}
+
+#[test]
 fn a_dead_die_comes_back_byte_by_byte_and_writing_and_collecting_go_on() {
     for seed in 1..4 {
         let mut executor = Executor::new();
