@@ -340,6 +340,22 @@ pub trait Destination: Clone + 'static {
     fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
 }
 
+/// Memory of the drive itself, for reads of its own: data goes no further.
+#[derive(Clone)]
+pub(crate) struct Inside(pub(crate) HostMem);
+
+impl Destination for Inside {
+    fn mem(&self) -> &HostMem {
+        &self.0
+    }
+
+    fn rejects_unmapped(&self) -> bool {
+        false
+    }
+
+    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
+}
+
 /// A window of Predictable Latency Mode (Base 8.1.18).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum LatencyWindow {

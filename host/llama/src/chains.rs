@@ -170,14 +170,6 @@ impl PageStore for ChainStore {
     }
 
     fn stats(&self) -> PageStats {
-        let disk = &self.disk;
-        PageStats {
-            flushes: self.flushes.get(),
-            piece_bytes: self.piece_bytes.get(),
-            written_bytes: disk.written_bytes.get(),
-            read_bytes: disk.read_bytes.get(),
-            commands: disk.commands.get(),
-            ..PageStats::default()
-        }
+        PageStats { flushes: self.flushes.get(), piece_bytes: self.piece_bytes.get(), ..PageStats::of(&self.disk) }
     }
 }

@@ -127,14 +127,6 @@ impl PageStore for EleosStore {
     }
 
     fn stats(&self) -> PageStats {
-        let disk = &self.disk;
-        PageStats {
-            flushes: self.flushes.get(),
-            piece_bytes: self.piece_bytes.get(),
-            written_bytes: disk.written_bytes.get(),
-            read_bytes: disk.read_bytes.get(),
-            commands: disk.commands.get(),
-            ..PageStats::default()
-        }
+        PageStats { flushes: self.flushes.get(), piece_bytes: self.piece_bytes.get(), ..PageStats::of(&self.disk) }
     }
 }

@@ -1,6 +1,6 @@
 //! The interface of a store of pages: pieces are flushed together, and pages read.
 
-use nandscape_host_store::StoreError;
+use nandscape_host_store::{Disk, StoreError};
 
 /// What a piece of a page is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -60,6 +60,18 @@ pub struct PageStats {
     pub checkpoint_bytes: u64,
     /// Bytes of the host's memory that say where pages lie.
     pub memory: u64,
+}
+
+impl PageStats {
+    /// What went over a disk, and nothing of the store.
+    pub(crate) fn of(disk: &Disk) -> PageStats {
+        PageStats {
+            written_bytes: disk.written_bytes.get(),
+            read_bytes: disk.read_bytes.get(),
+            commands: disk.commands.get(),
+            ..PageStats::default()
+        }
+    }
 }
 
 /// A store of pages.

@@ -14,6 +14,20 @@ use serde::Serialize;
 
 use crate::latency::Latency;
 
+/// What a block layer has counted since it began, by the names of metrics.
+pub fn counters(layer: &BlockLayer) -> [(&'static str, f64); 7] {
+    let counted = layer.counted();
+    [
+        ("block_reads_total", counted.reads as f64),
+        ("block_reads_with_deadline_total", counted.judged as f64),
+        ("block_reads_rejected_total", counted.rejected as f64),
+        ("block_reads_cancelled_total", counted.cancelled as f64),
+        ("block_reads_attached_total", counted.attached as f64),
+        ("block_predictions_compared_total", counted.compared as f64),
+        ("block_predictions_wrong_total", (counted.false_positives + counted.false_negatives) as f64),
+    ]
+}
+
 /// What the block layer has counted in the measured phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct BlockReport {

@@ -85,7 +85,7 @@ pub mod wall;
 
 pub use aging::{AgingReport, RberBin};
 pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
-pub use block::{BlockReport, layer as block_layer};
+pub use block::{BlockReport, counters as block_counters, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;

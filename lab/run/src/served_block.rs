@@ -126,16 +126,8 @@ impl Export for BlockExport {
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
-        let (mut counters, counted) = (self.model.counters(), self.layer.counted());
-        counters.extend([
-            ("block_reads_total", counted.reads as f64),
-            ("block_reads_with_deadline_total", counted.judged as f64),
-            ("block_reads_rejected_total", counted.rejected as f64),
-            ("block_reads_cancelled_total", counted.cancelled as f64),
-            ("block_reads_attached_total", counted.attached as f64),
-            ("block_predictions_compared_total", counted.compared as f64),
-            ("block_predictions_wrong_total", (counted.false_positives + counted.false_negatives) as f64),
-        ]);
+        let mut counters = self.model.counters();
+        counters.extend(crate::block::counters(&self.layer));
         counters
     }
 

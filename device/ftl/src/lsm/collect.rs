@@ -11,7 +11,7 @@ use nandscape_sim::Wait;
 use super::LsmFtl;
 use super::table::{LOST, Piece, Table, Use};
 use crate::address::Extent;
-use crate::ftl::{Destination, Reader, Unreadable};
+use crate::ftl::{Inside, Reader, Unreadable};
 use crate::zone::table::{ZoneAction, ZoneState};
 
 /// A zone is collected where this part of it is gained.
@@ -35,22 +35,6 @@ enum Unmoved {
     Silent,
     /// There is no room for it, or no power.
     NoRoom,
-}
-
-/// Memory of the collector.
-#[derive(Clone)]
-struct Inside(HostMem);
-
-impl Destination for Inside {
-    fn mem(&self) -> &HostMem {
-        &self.0
-    }
-
-    fn rejects_unmapped(&self) -> bool {
-        false
-    }
-
-    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
 }
 
 impl LsmFtl {

@@ -10,24 +10,8 @@ use nandscape_sim::{Executor, Rng, Seed, Span, Wait};
 use super::schedule::Phase;
 use super::{PageFtl, victim_test};
 use crate::address::{Extent, Lpn};
-use crate::ftl::{Destination, Ftl, Reader, Unreadable};
+use crate::ftl::{Ftl, Inside, Reader, Unreadable};
 use crate::policy::{Greedy, OnePerGroup};
-
-/// Takes the data nowhere.
-#[derive(Clone)]
-struct Nowhere(HostMem);
-
-impl Destination for Nowhere {
-    fn mem(&self) -> &HostMem {
-        &self.0
-    }
-
-    fn rejects_unmapped(&self) -> bool {
-        false
-    }
-
-    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
-}
 
 fn phase(ftl: &PageFtl, plane: u32) -> Phase {
     ftl.state.borrow().collectors.phase(PlaneId(plane))
@@ -71,7 +55,7 @@ fn the_collector_of_a_plane_that_a_read_finds_dead_ends() {
     let read = async {
         let sectors = ftl.unit().sectors();
         let extent = Extent { start: u64::from(lpn) * u64::from(sectors), sectors };
-        let read = ftl.reader().read::<()>(extent, &Nowhere(HostMem::none()), &mut Breakdown::new()).await;
+        let read = ftl.reader().read::<()>(extent, &Inside(HostMem::none()), &mut Breakdown::new()).await;
         assert_eq!(read.unwrap_err().why, Unreadable::Media(MediaError::NoAnswer));
         sim.sleep(Span::from_us(1)).await;
         assert_eq!(phase(&ftl, 0), Phase::OutOfUse);

@@ -142,7 +142,7 @@ impl Frames {
         }
     }
 
-    /// Frames that are worth emptying, the emptiest first: at the most so many, with at most `bytes` bytes that count.
+    /// Frames that are worth emptying, the emptiest first: `most` of them at the most, which hold at most `bytes` bytes that count.
     pub(super) fn victims(&self, most: usize, bytes: u32) -> Vec<u32> {
         let is_worth = |frame: &u32| {
             let at = *frame as usize;

@@ -7,8 +7,8 @@
 //!
 //! **Durability.** The head of a pack says which pieces it has: heads are the redo log of the table, and commit with their data. Each
 //! names the frame where the next one begins. A checkpoint of the table goes to free frames, and then the root, the first frame,
-//! changes to name it. The order of the FTL's transactions is all that this relies on: after a power cut the first so many packs are
-//! there. Opening reads the root, the checkpoint and the heads since. The first buffer after a format writes a root before it: a format
+//! changes to name it. All of this relies on the order of the FTL's transactions: if a pack is there after a power cut, so are all
+//! before it. Opening reads the root, the checkpoint and the heads since. The first buffer after a format writes a root before it: a format
 //! that power was cut during may have left heads.
 //!
 //! | file | what |
@@ -53,7 +53,7 @@ use nandscape_sim::{Sim, Wait};
 
 use self::state::State;
 use crate::address::{Extent, UnitSize};
-use crate::ftl::{Destination, Ftl, Milestone, ReadError, Reader, Refusal, Unreadable};
+use crate::ftl::{Ftl, Inside, Milestone, ReadError, Reader, Refusal, Unreadable};
 
 pub use area::{Area, LEAST_FRAME, Place};
 pub use found::Found;
@@ -122,22 +122,6 @@ pub struct PieceStore<F: Ftl> {
     is_new: Cell<bool>,
     state: RefCell<Option<State>>,
     counts: Rc<Cell<Counts>>,
-}
-
-/// Where tables and pieces that are moved are read to.
-#[derive(Clone)]
-struct Inside(HostMem);
-
-impl Destination for Inside {
-    fn mem(&self) -> &HostMem {
-        &self.0
-    }
-
-    fn rejects_unmapped(&self) -> bool {
-        false
-    }
-
-    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
 }
 
 /// What a namespace has room for.

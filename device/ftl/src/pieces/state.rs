@@ -10,7 +10,7 @@ use super::table::{Table, cut};
 
 /// Frames that one step of cleaning empties at the most.
 const VICTIMS: usize = 64;
-/// A pack of cleaning has at most so many frames.
+/// Frames of a pack of cleaning at the most.
 const MOVED_FRAMES: u32 = 32;
 /// Places of a piece from which on cleaning moves all of it, so that it is in one place again.
 const SCATTERED: usize = 4;
@@ -126,7 +126,7 @@ impl State {
         bytes.div_ceil(u64::from(self.frames.size)) as u32 + 1
     }
 
-    /// What comes before a buffer with so many entries and bytes has room, after `rounds` steps.
+    /// The next step towards room for a buffer of `entries` entries and `data` bytes, after `rounds` steps.
     pub(super) fn step(&self, entries: usize, data: u64, rounds: u32) -> Step {
         let (all, free) = (self.frames.count(), self.frames.free());
         if self.packs >= (all / 32).max(8) {

@@ -7,7 +7,7 @@ use nandscape_sim::Span;
 /// seldom in the way does not count, and one odd measurement does not have all reads rejected.
 const PART: u64 = 32;
 const LEAST: u64 = 250;
-/// One measurement of so many makes a mean.
+/// A measurement moves a mean by one part in this.
 const OF_MEAN: i64 = 64;
 
 /// See the file.

@@ -54,7 +54,7 @@ fn together(pages: &[(usize, usize)], limits: &PieceLimits) -> (usize, usize) {
     (count, bytes.next_multiple_of(PAGE).clamp(LEAST_BATCH, limits.moved))
 }
 
-/// Reads pages by one command of so many bytes: the pieces of each, or the bytes that a page takes for which there was no room.
+/// Reads pages by one command. Of each page: its pieces, or, if the command had no room for them, their bytes.
 async fn read_some(
     issuer: &Issuer,
     drive: &dyn Drive,

@@ -72,7 +72,7 @@ impl PieceLimits {
         self.most_bytes(1)
     }
 
-    /// Bytes that a buffer of so many pieces has room for.
+    /// Bytes that a buffer of this number of pieces has room for.
     pub fn most_bytes(&self, pieces: usize) -> usize {
         let heads = size_of::<Head>() + pieces * size_of::<Entry>();
         let drive = self.buffer.saturating_sub(self.entry * pieces as u64);

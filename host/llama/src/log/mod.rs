@@ -173,13 +173,7 @@ impl PageStore for LogStore {
     }
 
     fn stats(&self) -> PageStats {
-        let disk = &self.disk;
-        PageStats {
-            written_bytes: disk.written_bytes.get(),
-            read_bytes: disk.read_bytes.get(),
-            commands: disk.commands.get(),
-            memory: self.state.borrow().memory(),
-            ..*self.counts.borrow()
-        }
+        let PageStats { written_bytes, read_bytes, commands, .. } = PageStats::of(&self.disk);
+        PageStats { written_bytes, read_bytes, commands, memory: self.state.borrow().memory(), ..*self.counts.borrow() }
     }
 }

@@ -86,13 +86,7 @@ impl Export for KvExport {
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let mut counters = self.drive.counters();
-        let counted = self.layer.counted();
-        counters.extend([
-            ("block_reads_rejected_total", counted.rejected as f64),
-            ("block_reads_cancelled_total", counted.cancelled as f64),
-            ("block_predictions_compared_total", counted.compared as f64),
-            ("block_predictions_wrong_total", (counted.false_positives + counted.false_negatives) as f64),
-        ]);
+        counters.extend(nandscape_lab_run::block_counters(&self.layer));
         if let Some(store) = self.service.store.borrow().as_ref() {
             let stats = store.stats();
             counters.extend([

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::cite::{Cite, Sentence, at, number};
 use crate::format::{count, percent, us};
 
-/// One stripe read of so many that met a busy drive is worth a technique.
+/// The share of stripe reads that met a busy drive from which a technique is worth it.
 const WORTH: f64 = 0.001;
 /// The share of the writes' mean that collections must take to be told.
 const TOLD: f64 = 0.15;
@@ -20,7 +20,7 @@ pub(super) fn advice(report: &Value) -> Vec<Sentence> {
     technique(report).into_iter().collect()
 }
 
-/// Stripe reads that met so many busy drives or more.
+/// Stripe reads that met `busy` busy drives or more.
 fn met(report: &Value, busy: usize) -> Option<f64> {
     let counts = at(report, "array.busy_sub_ios")?.as_array()?;
     Some(counts.iter().skip(busy).filter_map(Value::as_f64).sum())

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::intervals::{Cell, Intervals};
 use super::rows::Rows;
-use super::timeline::kind;
+use super::work::kind;
 
 /// Parts of a window, for which the collections of each drive are told.
 const PARTS: usize = 48;

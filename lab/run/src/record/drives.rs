@@ -12,11 +12,11 @@ use nandscape_sim::trace::Event;
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
-use super::intervals::{Cell, Intervals};
+use super::intervals::Intervals;
 use super::rows::{Row, Rows};
 use super::slowest::{Candidate, Slowest};
-use super::timeline::{KINDS, kind, parts_per_million};
 use super::turns::{Schedules, Turns};
+use super::work::{Busy, KINDS, kind};
 
 /// The length of an interval of a short run.
 const FIRST: Span = Span::from_us(8);
@@ -55,26 +55,6 @@ pub struct RowShares {
     /// By row: when its windows begin and end, from the beginning of the measured phase. Empty without windows, where they are
     /// too many for a picture, and for drives that have each window, for one range or another.
     pub windows_s: Vec<Vec<(f64, f64)>>,
-}
-
-/// Busy nanoseconds by row and kind.
-#[derive(Clone, Default)]
-struct Busy(Vec<[u64; KINDS.len()]>);
-
-impl Busy {
-    fn add(&mut self, rows: usize, row: usize, kind: usize, ns: u64) {
-        self.0.resize(rows, [0; KINDS.len()]);
-        self.0[row][kind] += ns;
-    }
-}
-
-impl Cell for Busy {
-    fn merge(&mut self, next: Busy) {
-        self.0.resize(self.0.len().max(next.0.len()), [0; KINDS.len()]);
-        for (mine, theirs) in self.0.iter_mut().zip(next.0) {
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
-        }
-    }
 }
 
 /// The last intervals of equal length, by their numbers since the simulation began.
@@ -266,7 +246,7 @@ impl Kept {
 fn shares(intervals: &[(&Busy, Span)], rows: &Rows) -> BTreeMap<&'static str, Vec<Vec<u32>>> {
     let share = |row: usize, kind: usize, (busy, length): &(&Busy, Span)| {
         let whole = (length.ns().max(1) as f64 * rows.arrays()[row]).round();
-        parts_per_million(busy.0.get(row).map_or(0, |kinds| kinds[kind]), whole as u128)
+        busy.share(row, kind, whole as u128)
     };
     let of_row = |row: usize, kind: usize| intervals.iter().map(|interval| share(row, kind, interval)).collect();
     let of_kind = |kind: usize| (0..rows.all().len()).map(|row| of_row(row, kind)).collect();
@@ -306,7 +286,7 @@ mod tests {
                 let (left, right) = (number * width, (number + 1) * width);
                 let within = |(from, to): &(u64, u64)| (*to).min(right).saturating_sub((*from).max(left));
                 let expected: u64 = all.iter().map(within).sum();
-                prop_assert_eq!(busy.0.first().map_or(0, |kinds| kinds[0]), expected);
+                prop_assert_eq!(busy.ns(0, 0), expected);
             }
         }
     }

@@ -10,6 +10,7 @@
 //! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
 //! | `tail` | the slowest requests: parts of their time, windows, dies |
 //! | `slowest` | the slowest read |
+//! | `work` | the kinds of work, and how long it took |
 //! | `above` | what lies over several drives |
 //! | `drives` | the activity of each of several drives, and their windows |
 //! | `rows` | which drive an operation is of |
@@ -29,6 +30,7 @@ mod slowest;
 mod tail;
 mod timeline;
 mod turns;
+mod work;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

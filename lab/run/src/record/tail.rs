@@ -15,7 +15,7 @@ use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
 use super::slowest::Part;
-use super::timeline::{KINDS, kind};
+use super::work::{KINDS, kind};
 use crate::report::breakdown;
 
 /// One request of so many is among the slowest.

@@ -13,8 +13,9 @@ use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
-use super::intervals::{Cell, Intervals};
+use super::intervals::Intervals;
 use super::slowest::{Candidate, Slowest};
+use super::work::{Busy, KINDS, kind};
 
 /// The most dies that are told apart.
 const MOST_DIES: usize = 128;
@@ -24,19 +25,6 @@ const MOST_OPERATIONS: usize = 6_000;
 const AFTERWARDS: usize = MOST_OPERATIONS / 8;
 /// The length of an interval of a short run.
 const FIRST: Span = Span::from_us(8);
-
-/// The kinds of work, by their names.
-pub(super) const KINDS: [&str; 4] = ["read", "program", "gc", "erase"];
-
-/// The kind of an operation.
-pub(super) fn kind(name: &str) -> usize {
-    match name {
-        "read" => 0,
-        "program" => 1,
-        "erase" => 3,
-        _ => 2,
-    }
-}
 
 /// What each die did.
 #[derive(Clone, Debug, Serialize)]
@@ -80,19 +68,6 @@ pub struct Operations {
     pub duration_ns: Vec<u64>,
 }
 
-/// Busy nanoseconds by die and kind.
-#[derive(Default)]
-struct Interval(Vec<[u64; KINDS.len()]>);
-
-impl Cell for Interval {
-    fn merge(&mut self, next: Interval) {
-        self.0.resize(self.0.len().max(next.0.len()), [0; KINDS.len()]);
-        for (mine, theirs) in self.0.iter_mut().zip(next.0) {
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
-        }
-    }
-}
-
 #[derive(Copy, Clone)]
 struct Operation {
     plane: u32,
@@ -103,7 +78,7 @@ struct Operation {
 
 struct State {
     begun: Time,
-    intervals: Intervals<Interval>,
+    intervals: Intervals<Busy>,
     recent: VecDeque<Operation>,
     slowest: Option<Candidate>,
     /// Operations to come until those around the slowest are kept.
@@ -192,10 +167,9 @@ impl Recorder {
         }
     }
 
-    fn shares(&self, intervals: &Intervals<Interval>, ended: Time) -> DieShares {
-        let part = |interval: &Interval, length: Span, die: usize, kind: usize| {
-            let busy = interval.0.get(die).map_or(0, |kinds| kinds[kind]);
-            parts_per_million(busy, u128::from(length.ns().max(1)) * u128::from(self.arrays_of_die[die]))
+    fn shares(&self, intervals: &Intervals<Busy>, ended: Time) -> DieShares {
+        let part = |busy: &Busy, length: Span, die: usize, kind: usize| {
+            busy.share(die, kind, u128::from(length.ns().max(1)) * u128::from(self.arrays_of_die[die]))
         };
         let of_kind = |kind: usize| -> Vec<Vec<u32>> {
             let of_die = |die| intervals.until(ended).map(|(cell, length)| part(cell, length, die, kind)).collect();
@@ -212,12 +186,8 @@ impl Listener for Recorder {
         let Some(plane) = self.plane(event) else { return };
         let kind = kind(event.name);
         let die = (plane / self.planes_per_die) as usize;
-        state.intervals.spread(event.start, event.end, |interval, ns| {
-            if interval.0.is_empty() {
-                interval.0.resize(self.dies.len(), [0; KINDS.len()]);
-            }
-            interval.0[die][kind] += ns;
-        });
+        let dies = self.dies.len();
+        state.intervals.spread(event.start, event.end, |busy, ns| busy.add(dies, die, kind, ns));
         state.add(Operation { plane, kind: kind as u8, start: event.start, end: event.end });
     }
 }
@@ -241,13 +211,6 @@ impl State {
     }
 }
 
-/// Rounded to the nearest; at least 1 if there was any work.
-pub(super) fn parts_per_million(busy_ns: u64, whole_ns: u128) -> u32 {
-    const MILLION: u128 = 1_000_000;
-    let parts = (u128::from(busy_ns) * MILLION + whole_ns / 2) / whole_ns;
-    parts.clamp(u128::from(busy_ns > 0), MILLION) as u32
-}
-
 fn operations(around: &[Operation], begun: Time) -> Operations {
     let from = around.iter().map(|operation| operation.start.max(begun)).min().unwrap_or(begun);
     let mut told = Operations { from_s: (from - begun).as_s(), ..Operations::default() };
@@ -259,20 +222,4 @@ fn operations(around: &[Operation], begun: Time) -> Operations {
         told.duration_ns.push((operation.end - start).ns());
     }
     told
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn little_work_is_not_rounded_away() {
-        assert_eq!(parts_per_million(0, 8_000), 0);
-        assert_eq!(parts_per_million(1, 8_000_000_000), 1);
-        assert_eq!(parts_per_million(40_000, 8_000_000_000), 5);
-        assert_eq!(parts_per_million(4_000, 8_000), 500_000);
-        assert_eq!(parts_per_million(9_000, 8_000), 1_000_000);
-        // A day, whose nanoseconds times a million do not fit 64 bits.
-        assert_eq!(parts_per_million(86_400_000_000_000, 86_400_000_000_000), 1_000_000);
-    }
 }

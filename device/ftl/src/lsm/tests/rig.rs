@@ -12,10 +12,11 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Wait};
 
+use crate::ftl::Inside;
 use crate::lsm::{LsmConfig, LsmFtl, LsmReader, RunError};
 use crate::zone::mapping::{Dies, Superblock};
 use crate::zone::{ZoneConfig, Zrwa};
-use crate::{Destination, Extent, Ftl, ReadError, Reader, Unreadable};
+use crate::{Extent, Ftl, ReadError, Reader, Unreadable};
 
 /// Sectors and bytes of a unit.
 const UNIT_SECTORS: u32 = 8;
@@ -49,25 +50,10 @@ pub(super) struct Rig {
     pub(super) sim: Sim,
     pub(super) media: Rc<Media>,
     pub(super) ftl: Rc<LsmFtl>,
-    reader: LsmReader<ToMemory>,
+    reader: LsmReader<Inside>,
     cut: Rc<(Cell<u32>, Signal)>,
     /// The power cut after which the drive has started last, and a signal of that.
     up: (Cell<u32>, Signal),
-}
-
-#[derive(Clone)]
-struct ToMemory(HostMem);
-
-impl Destination for ToMemory {
-    fn mem(&self) -> &HostMem {
-        &self.0
-    }
-
-    fn rejects_unmapped(&self) -> bool {
-        false
-    }
-
-    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
 }
 
 impl Rig {
@@ -181,7 +167,7 @@ impl Rig {
         let start = u64::from(run * SPAN + first) * u64::from(UNIT_SECTORS);
         let extent = Extent { start, sectors: units * UNIT_SECTORS };
         let (mem, mut breakdown) = (HostMem::zeroed(units as usize * UNIT), Breakdown::new());
-        let to = ToMemory(mem.clone());
+        let to = Inside(mem.clone());
         match self.until_cut(self.reader.read::<()>(extent, &to, &mut breakdown)).await? {
             Err(ReadError { why: Unreadable::Media(MediaError::PowerLost), .. }) => Err(Cut),
             ended => Ok(ended.map(|()| mem.to_vec())),

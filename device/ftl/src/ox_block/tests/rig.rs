@@ -10,10 +10,11 @@ use std::task::Poll;
 use super::journal::Journal;
 use super::kinds::Setup;
 use crate::component::ChainedLog;
+use crate::ftl::Inside;
 use crate::ftl::{Milestone, Refusal};
 use crate::ox_block::OxReader;
 use crate::ox_block::core::Phase;
-use crate::{Destination, Extent, Ftl, OxBlock, ReadError, Reader, Unreadable};
+use crate::{Extent, Ftl, OxBlock, ReadError, Reader, Unreadable};
 use nandscape_device_media::{BlockId, Media, MediaError};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::{Breakdown, HostMem};
@@ -27,7 +28,7 @@ pub(super) const UNIT_SECTORS: u32 = 8;
 pub(super) struct Rig {
     pub(super) media: Rc<Media>,
     pub(super) ftl: Rc<OxBlock>,
-    reader: OxReader<ToMemory>,
+    reader: OxReader<Inside>,
     keeps: bool,
     completes_at: Option<Milestone>,
     /// Power cuts so far, and a signal of each.
@@ -41,21 +42,6 @@ pub(super) struct Rig {
 /// Power was cut before a command ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Cut;
-
-#[derive(Clone)]
-struct ToMemory(HostMem);
-
-impl Destination for ToMemory {
-    fn mem(&self) -> &HostMem {
-        &self.0
-    }
-
-    fn rejects_unmapped(&self) -> bool {
-        false
-    }
-
-    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
-}
 
 impl Rig {
     pub(super) fn new(sim: &Sim, setup: &Setup, seed: u64, journal: Option<Rc<Journal>>) -> Rig {
@@ -149,7 +135,7 @@ impl Rig {
     pub(super) async fn read(&self, extent: Extent) -> Result<Result<Vec<u8>, ReadError>, Cut> {
         let mem = HostMem::zeroed(extent.bytes() as usize);
         let mut breakdown = Breakdown::new();
-        let to = ToMemory(mem.clone());
+        let to = Inside(mem.clone());
         let read = self.reader.read::<()>(extent, &to, &mut breakdown);
         match self.until_cut(read).await? {
             Err(ReadError { why: Unreadable::Media(MediaError::PowerLost), .. }) => Err(Cut),

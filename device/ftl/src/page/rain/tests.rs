@@ -11,7 +11,7 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
 use super::super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
 use super::{RainConfig, StripePolicies};
 use crate::address::{Extent, Location, Lpn};
-use crate::ftl::{Destination, Ftl, Reader};
+use crate::ftl::{Ftl, Inside, Reader};
 use crate::policy::{
     All, GcScheme, GcTolerant, Greedy, InOrder, OwnerSource, Reconstruct, Rotating, StripeOrder, StripeWearPolicy,
     Striped, Thresholds,
@@ -98,21 +98,6 @@ fn drive_of(
     PageFtl::new(sim, media, config, policies).expect("memory for a small drive")
 }
 
-#[derive(Clone)]
-struct To(HostMem);
-
-impl Destination for To {
-    fn mem(&self) -> &HostMem {
-        &self.0
-    }
-
-    fn rejects_unmapped(&self) -> bool {
-        false
-    }
-
-    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
-}
-
 fn extent(lpn: u32, units: u32) -> Extent {
     Extent { start: u64::from(lpn) * u64::from(SECTORS), sectors: units * SECTORS }
 }
@@ -129,7 +114,7 @@ async fn write(ftl: &PageFtl, lpn: u32, version: u32) {
 
 async fn read(ftl: &Rc<PageFtl>, lpn: u32, units: u32) -> Result<Vec<u8>, crate::ftl::ReadError> {
     let mem = HostMem::from_bytes(&vec![0xaa; units as usize * 4_096]);
-    ftl.reader().read::<()>(extent(lpn, units), &To(mem.clone()), &mut Breakdown::new()).await?;
+    ftl.reader().read::<()>(extent(lpn, units), &Inside(mem.clone()), &mut Breakdown::new()).await?;
     Ok(mem.to_vec())
 }
 

@@ -10,10 +10,11 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Sim, Wait};
 
 use super::model::Content;
+use crate::ftl::Inside;
 use crate::ftl::Milestone;
 use crate::page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, PageReader, Policies, WearConfig};
 use crate::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
-use crate::{Destination, Extent, Ftl, Reader, Unreadable};
+use crate::{Extent, Ftl, Reader, Unreadable};
 
 /// Sectors of a unit.
 pub(super) const UNIT_SECTORS: u32 = 8;
@@ -50,23 +51,8 @@ pub(super) struct Failed;
 /// See the file.
 pub(super) struct Drive {
     pub(super) ftl: Rc<PageFtl>,
-    reader: PageReader<ToMemory>,
+    reader: PageReader<Inside>,
     mode: Mode,
-}
-
-#[derive(Clone)]
-struct ToMemory(HostMem);
-
-impl Destination for ToMemory {
-    fn mem(&self) -> &HostMem {
-        &self.0
-    }
-
-    fn rejects_unmapped(&self) -> bool {
-        false
-    }
-
-    async fn deliver(&self, _: u64, _: &mut Breakdown) {}
 }
 
 fn flash() -> TestFlash {
@@ -172,7 +158,7 @@ impl Drive {
     pub(super) async fn read(&self, sector: u32) -> Result<Content, String> {
         let (mem, mut breakdown) = (HostMem::zeroed(SECTOR), Breakdown::new());
         let extent = Extent { start: sector.into(), sectors: 1 };
-        match self.reader.read::<()>(extent, &ToMemory(mem.clone()), &mut breakdown).await {
+        match self.reader.read::<()>(extent, &Inside(mem.clone()), &mut breakdown).await {
             Ok(()) => content(&mem.to_vec()).ok_or_else(|| format!("sector {sector} holds parts of several writes")),
             Err(error) if error.why == Unreadable::Lost => Ok(Content::Spoiled),
             Err(error) => Err(format!("sector {sector}: {error:?}")),
