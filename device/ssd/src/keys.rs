@@ -458,8 +458,8 @@ section! {
         write_rate: Text<Rate>,
         /// Collections of a plane that are to end in a window: `1`.
         collections: u32,
-        /// Free blocks of a plane beyond `ftl.gc.free_blocks` up to which it is collected in a window at the most. Left out, a quarter
-        /// of the over-provisioned ones.
+        /// Free blocks of a plane beyond `ftl.gc.free_blocks` up to which it is collected in a window at the most. Left out, `0`; with
+        /// `ranges` or `controller.predictable_latency`, a quarter of the over-provisioned ones.
         free_blocks: u32,
     }
 }

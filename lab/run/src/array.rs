@@ -179,13 +179,13 @@ impl ArrayReport {
         }
     }
 
-    /// That a run is too short to tell of windows, if it is: drives collect ahead in the first one.
+    /// That a run is too short to tell of windows, if it is: not every drive has collected in its own.
     pub(crate) fn short_of_a_cycle(&self, run_s: f64) -> Option<String> {
         let cycle_s = self.window_ms? * self.members.len() as f64 / 1e3;
         (run_s < 2.0 * cycle_s).then(|| {
             format!(
-                "the run took {run_s:.1} s, and a turn of all drives takes {cycle_s:.1} s. Drives collect ahead in their first windows, so a longer \
-                 run, or a shorter array.window, has other write amplification and other latencies of writes"
+                "the run took {run_s:.1} s, and a turn of all drives takes {cycle_s:.1} s. Not every drive has had two windows, so a longer run, or a \
+                 shorter array.window, has other latencies of writes"
             )
         })
     }

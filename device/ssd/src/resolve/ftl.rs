@@ -36,7 +36,7 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
         logical_units,
         buffer_units: buffer_units(&keys.buffer, geometry.page_size, geometry.unit_size)?,
         priority: keys.controller.priority.map_or(Priority::Fifo, |text| text.0.0),
-        gc: gc(&keys.ftl, geometry, logical_units),
+        gc: gc(keys, geometry, logical_units),
         wear: wear(&keys.ftl.wear),
         firmware: firmware(&keys.ftl)?,
         placement: placement(&keys.ftl)?,
@@ -186,10 +186,21 @@ fn buffer_units(keys: &BufferKeys, page_size: u32, unit_size: u32) -> Result<u32
     Ok((size.0 / u64::from(unit_size)) as u32)
 }
 
-fn gc(keys: &FtlKeys, geometry: &Counts, logical_units: u32) -> GcConfig {
-    let free_in_window =
-        keys.windows.free_blocks.unwrap_or_else(|| (super::windows::spare_blocks(geometry, logical_units) / 4).max(1));
-    let keys: &GcKeys = &keys.gc;
+/// `ftl.windows.free_blocks` of a profile that does not give it. A drive collects when it is due, unless it promises room for a window that is
+/// as long as the host likes, or has a turn with some range at any time.
+fn free_in_window(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> u32 {
+    let has_ranges = keys.ftl.windows.ranges.is_some_and(|ranges| ranges > 1);
+    if has_ranges || keys.controller.predictable_latency == Some(true) {
+        (super::windows::spare_blocks(geometry, logical_units) / 4).max(1)
+    } else {
+        0
+    }
+}
+
+fn gc(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> GcConfig {
+    let given = keys.ftl.windows.free_blocks;
+    let free_in_window = given.unwrap_or_else(|| free_in_window(keys, geometry, logical_units));
+    let keys: &GcKeys = &keys.ftl.gc;
     GcConfig {
         free_in_window,
         scheme: keys.scheme.map_or(GcScheme::Plane, |text| text.0.0),

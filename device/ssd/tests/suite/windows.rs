@@ -161,6 +161,21 @@ fn without_room_for_the_host_a_plane_is_collected_at_any_time_and_that_is_counte
     });
 }
 
+/// What is due is collected, as without windows. Only a drive that promises room, or has a turn with some range at any time, works ahead.
+#[test]
+fn drives_collect_ahead_where_they_have_to() {
+    let ahead = |changes: &[&str]| {
+        let mut profile = Profile::load("femu-teafa").unwrap();
+        SMALL.iter().chain(changes).for_each(|change| profile.set(change).unwrap());
+        profile.resolve().unwrap().keys.ftl.windows.free_blocks.expect("it is resolved")
+    };
+    assert_eq!(ahead(&[]), 0);
+    assert!(ahead(&["ftl.windows.ranges=4"]) > 0);
+    assert!(ahead(&["controller.predictable_latency=true"]) > 0);
+    assert_eq!(ahead(&["controller.predictable_latency=true", "ftl.windows.free_blocks=1"]), 1);
+    assert_eq!(ahead(&["ftl.windows.ranges=4", "ftl.windows.free_blocks=0"]), 0);
+}
+
 /// The dynamic windows of TeaFA set another length every 50 ms.
 #[test]
 fn a_schedule_changes_at_any_time() {

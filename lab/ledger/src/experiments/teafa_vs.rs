@@ -105,7 +105,7 @@ const LINES: [Line; 9] = [NO_GC, TEAFA, PREEMPTIVE, PROACTIVE, HARMONIA, ON_REQU
 const RAILS: &str = "Rails";
 const PARTITIONED: &str = "partitioned";
 const REQUESTS: u64 = 100_000;
-/// Reads of which the throughput is compared. Drives collect ahead in their first windows, and as many run before.
+/// Reads of which the throughput is compared, over several turns of all drives. As many run before.
 const READS: u64 = 2_400_000;
 const DEPTH: u32 = 2_048;
 const MUCH_LESS: f64 = 0.6;
