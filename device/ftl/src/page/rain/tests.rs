@@ -305,6 +305,96 @@ fn a_drive_with_a_held_page_comes_to_rest_and_can_be_sanitized() {
     }
 }
 
+/// Writes at random until a page is held: its unit, and another one of its stripe.
+async fn until_held(ftl: &PageFtl, versions: &mut [u32], rng: &mut Rng) -> (u32, u32) {
+    loop {
+        let lpn = rng.below(versions.len() as u64) as u32;
+        versions[lpn as usize] += 1;
+        write(ftl, lpn, versions[lpn as usize]).await;
+        if let Some((stripe, member)) =
+            held_stripes(ftl).into_iter().find(|(stripe, _)| stripe * 3 + 2 < versions.len() as u32)
+        {
+            return (stripe * 3 + member, stripe * 3 + (member + 1) % 3);
+        }
+    }
+}
+
+/// What is held, and what is on flash of its stripe, is deallocated or written again before the stripe is whole.
+#[test]
+fn units_of_a_stripe_with_a_held_page_are_deallocated_and_written_again() {
+    for seed in 1..4 {
+        let mut executor = Executor::new();
+        let ftl = drive(&executor.sim(), ALL, StoreKind::Ram, &[], 20);
+        let mut rng = Seed::new(seed).rng();
+        let work = async {
+            let mut versions = fill(&ftl, 3_000, &mut rng).await;
+            for round in 0..60 {
+                let (held, other) = until_held(&ftl, &mut versions, &mut rng).await;
+                let (first, second) = if round % 2 == 0 { (held, other) } else { (other, held) };
+                ftl.deallocate(extent(first, 1), &mut Breakdown::new()).await.unwrap();
+                versions[second as usize] += 1;
+                write(&ftl, second, versions[second as usize]).await;
+                ftl.check().unwrap();
+                assert!(read(&ftl, first, 1).await.unwrap() == vec![0; 4_096], "round {round}: unit {first}");
+                assert!(
+                    read(&ftl, second, 1).await.unwrap() == bytes(second, versions[second as usize]),
+                    "unit {second}"
+                );
+                versions[first as usize] += 1;
+                write(&ftl, first, versions[first as usize]).await;
+            }
+            flush(&ftl).await;
+            expect_all(&ftl, &versions).await;
+            assert!(held_stripes(&ftl).is_empty() && ftl.stats().lost_units == 0, "{:?}", ftl.stats());
+            ftl.check().unwrap();
+        };
+        executor.block_on(work).unwrap();
+    }
+}
+
+/// The planes that pages are held for.
+fn planes_of_held(ftl: &PageFtl) -> Vec<PlaneId> {
+    let held = held_stripes(ftl);
+    let state = ftl.state.borrow();
+    let rain = state.rain.as_deref().expect("it has stripes");
+    held.into_iter().map(|(stripe, member)| rain.layout.plane_at(rain.jobs[&stripe].to, member)).collect()
+}
+
+/// A die dies while a page is held for one of its planes: the page is in the parity alone then, and nothing is lost.
+#[test]
+fn a_plane_goes_out_of_use_while_a_page_is_held_for_it() {
+    let mut with_held = 0;
+    for nth in 0..40 {
+        let mut executor = Executor::new();
+        let fault = format!("dead channel=1 die=0 nth={}", 2_600 + 13 * nth);
+        let ftl = drive(&executor.sim(), ALL, StoreKind::Ram, &[&fault], 24);
+        let mut rng = Seed::new(nth).rng();
+        let work = async {
+            let mut versions = fill(&ftl, 3_000, &mut rng).await;
+            let mut held = planes_of_held(&ftl);
+            for _ in 0..4_000 {
+                let lpn = rng.below(versions.len() as u64) as u32;
+                versions[lpn as usize] += 1;
+                write(&ftl, lpn, versions[lpn as usize]).await;
+                if ftl.stats().planes_out_of_use > 0 {
+                    break;
+                }
+                held = planes_of_held(&ftl);
+            }
+            let dead = (0..8).map(PlaneId).find(|plane| ftl.state.borrow().collectors.is_out_of_use(*plane));
+            with_held += u32::from(dead.is_some_and(|dead| held.contains(&dead)));
+            ftl.check().unwrap();
+            flush(&ftl).await;
+            expect_all(&ftl, &versions).await;
+            assert_eq!((ftl.stats().lost_units, ftl.read_only()), (0, None), "{fault}");
+            assert!(held_stripes(&ftl).is_empty(), "{fault}");
+            ftl.check().unwrap();
+        };
+        executor.block_on(work).unwrap();
+    }
+    assert!(with_held > 3, "{with_held} of 40 dies died with a page held for them");
+}
+
 #[test]
 fn a_dead_die_comes_back_byte_by_byte_and_writing_and_collecting_go_on() {
     for seed in 1..4 {
