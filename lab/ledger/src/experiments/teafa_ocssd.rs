@@ -12,6 +12,7 @@ use nandscape_host_array::{Array, Config, Member, Shape};
 use nandscape_host_open_channel::{DieFifo, DieOrder, Means, OneWrite, OpenChannel};
 use nandscape_lab_run::host_ftl::{self, Moving};
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Runner, Workload, load};
+use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Span};
 
 use crate::array::{self, LOADS, QUANTILES};
@@ -59,14 +60,14 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "the mix of 2:1",
             taken: "1,024 reads of 4 KiB and 512 writes of 32 KiB outstanding, at random, on a drive that was written full, and as much \
-                    again at random",
+                    again at random; two and three times as many reads are shown, and not judged",
             why: "the thesis tells the ratio only. In a closed mix of requests writes that starve would end the reads too",
         },
         Choice {
             open: "the effect",
             taken: "writes beside reads: below a tenth of those alone with LightNVM's order; with the FIFO at least the share of them that \
                     is left where a write waits for all 8 reads outstanding for its die, one after the other: 1,732 us of program \
-                    in 1,732 + 8 x (101 + 14) us, 0.65",
+                    in 1,732 + 8 x (101 + 108) us, 0.51",
             why: "published are 3 MB/s against 1 GB/s, and no figure for the cure. 3.4.2: the queue of a die is FIFO, so no read overtakes \
                   a write; and one read is in the drive at most beside a write, so reads do not starve it there",
         },
@@ -125,12 +126,12 @@ impl Order {
 }
 
 /// Reads beside the writes, outstanding for each parallel unit.
-const BESIDE: [(u32, &str); 2] = [(0, "writes alone"), (READS_A_DIE, "2:1")];
+const BESIDE: [(u32, &str); 4] = [(0, "writes alone"), (READS_A_DIE, "2:1"), (16, "4:1"), (24, "6:1")];
 const READS_A_DIE: u32 = 8;
 const WRITES_A_DIE: u32 = 4;
-/// Times of a parallel unit, in microseconds, as above: a program; a read of 4 KiB, with its transfer.
+/// Times of a parallel unit, in microseconds, as above: a program; a read, of which a whole page crosses the channel.
 const PROGRAM_US: f64 = 1_732.0;
-const READ_US: f64 = 101.0 + 4_096.0 / 302.65;
+const READ_US: f64 = 101.0 + 32_768.0 / 302.65;
 /// The share of writes alone that is left where each waits for all reads outstanding for its die.
 const FIFO_SHARE: f64 = PROGRAM_US / (PROGRAM_US + READS_A_DIE as f64 * READ_US);
 
@@ -173,6 +174,8 @@ const LINES: [(&str, &[&str]); 4] = [
     ("TeaFA", &["array.technique=teafa", "array.window=100ms"]),
 ];
 const RATE: &str = "written";
+const CHANNELS: &str = "channels busy";
+const DIES: &str = "parallel units busy";
 const JUDGED: [&str; 3] = ["p95", "p99", "p99.9"];
 
 fn drive_name(order: Order, beside: &str) -> String {
@@ -227,6 +230,19 @@ impl Hosted {
     }
 }
 
+/// How long the channels and the parallel units of a drive have been busy, in the mean, in seconds.
+struct Usage {
+    channels_s: f64,
+    units_s: f64,
+}
+
+impl Usage {
+    fn of(drive: &Ssd) -> Usage {
+        let mean = |all: Vec<Totals>| all.iter().map(|one| one.total().as_s()).sum::<f64>() / all.len() as f64;
+        Usage { channels_s: mean(drive.media().channel_usage()), units_s: mean(drive.media().array_usage()) }
+    }
+}
+
 /// Writes beside reads on one drive.
 fn mix(order: Order, readers: u32, run: &Run<'_>) -> Result<Figures> {
     let mut executor = Executor::new();
@@ -247,8 +263,9 @@ fn mix(order: Order, readers: u32, run: &Run<'_>) -> Result<Figures> {
         workload.limit = Limit::Runtime(Span::from_ms(MS_PER_PERCENT * u64::from(run.effort.requests_percent)));
         let runner = Runner::new(&sim, &workload, Box::new(()));
         let seed = run.seed.child("workload");
-        let before = hosted.ssd.ftl_stats();
+        let (before, begun) = (hosted.ssd.ftl_stats(), Usage::of(&hosted.below));
         let outcome = runner.run(&workload, seed, |_, _| drive.clone()).await;
+        let usage = Usage::of(&hosted.below);
         array::check(&outcome)?;
         hosted.check()?;
         let seconds = outcome.elapsed().as_s();
@@ -256,6 +273,8 @@ fn mix(order: Order, readers: u32, run: &Run<'_>) -> Result<Figures> {
         let (reads, writes) = (outcome.tally(Direction::Read), outcome.tally(Direction::Write));
         figures.add(RATE, writes.bytes as f64 / 1e6 / seconds, "MB/s");
         figures.add("reads", reads.latency.count() as f64 / seconds / 1e3, "thousand a second");
+        figures.add(CHANNELS, 100.0 * (usage.channels_s - begun.channels_s) / seconds, "%");
+        figures.add(DIES, 100.0 * (usage.units_s - begun.units_s) / seconds, "%");
         let stats = hosted.ssd.ftl_stats().since(&before);
         array::add_drives(&mut figures, std::iter::once(stats));
         Ok(figures)
@@ -331,11 +350,11 @@ fn drives(results: &Results) -> Result<Table> {
             let name = drive_name(order, beside);
             let of = results.of(&name)?;
             let row: Result<Vec<String>> =
-                [RATE, "reads", "write amplification"].iter().map(|figure| Ok(short(of.number(figure)?))).collect();
+                [RATE, "reads", CHANNELS, DIES, "write amplification"].iter().map(|figure| Ok(short(of.number(figure)?))).collect();
             rows.push([vec![name], row?].concat());
         }
     }
-    let head = ["", "written, MB/s", "reads, thousand a second", "waf"].map(str::to_owned).to_vec();
+    let head = ["", "written, MB/s", "reads, thousand a second", "channels busy, %", "parallel units busy, %", "waf"].map(str::to_owned).to_vec();
     Ok(Table { title: "one drive".to_owned(), head, rows })
 }
 
@@ -364,7 +383,7 @@ mod tests {
                 let mut figures = Figures::default();
                 let mixed = if order == Order::Fifo { cured } else { starved };
                 figures.add(RATE, if readers == 0 { 1_000.0 } else { mixed }, "MB/s");
-                figures.add("reads", 1.0, "");
+                ["reads", CHANNELS, DIES].iter().for_each(|figure| figures.add(*figure, 1.0, ""));
                 figures.add("write amplification", 1.0, "");
                 points.push((drive_name(order, beside), figures));
             }
@@ -384,7 +403,7 @@ mod tests {
     fn writes_starve_a_fifo_cures_it_and_teafa_gains() {
         assert_eq!(verdict(3.0, 700.0, 500.0), Verdict::Reproduced);
         assert_eq!(verdict(300.0, 700.0, 500.0), Verdict::Missed);
-        assert_eq!(verdict(3.0, 600.0, 500.0), Verdict::Missed);
+        assert_eq!(verdict(3.0, 500.0, 500.0), Verdict::Missed);
         assert_eq!(verdict(3.0, 700.0, 1_500.0), Verdict::Missed);
     }
 }
