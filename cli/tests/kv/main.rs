@@ -247,7 +247,9 @@ fn requests_of_several_gets_and_deadlines_that_follow_rejections_run_on_live_ser
     let bench = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
         command.args(["kv", "bench", "--records", "200", "--requests", "400", "--clients", "2", "--scale", "5"]);
-        addresses.iter().for_each(|address| drop(command.args(["--to", &address.to_string()])));
+        for address in &addresses {
+            command.args(["--to", &address.to_string()]);
+        }
         let output = command.args(["--policy", "mitt"]).args(more).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
