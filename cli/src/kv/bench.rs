@@ -1,4 +1,4 @@
-//! `nandscape kv bench`: gets on servers, in real time.
+//! `nandscape kv bench`: gets on servers, in real time. Requests and deadlines are those of `nandscape kv sim`.
 
 use clap::Args;
 use nandscape_host_kv::client::Order;
@@ -9,7 +9,7 @@ use nandscape_sim::Span;
 use nandscape_transport_reactor::socket::Address;
 
 use super::table;
-use super::words::{policy, time};
+use super::words::{count, policy, share, time};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
@@ -20,6 +20,8 @@ use crate::output;
 Example:
   nandscape kv bench --to unix:kv0.sock --to unix:kv1.sock \\
       --to unix:kv2.sock --policy base,mitt
+  nandscape kv bench --to unix:kv0.sock --to unix:kv1.sock \\
+      --to unix:kv2.sock --loaded --scale 5 --busy-share 5%
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(super) struct BenchArgs {
@@ -29,14 +31,17 @@ pub(super) struct BenchArgs {
     /// Replicas of a key
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: usize,
-    /// Clients, each with one get at a time
+    /// Clients, each with one request at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     clients: u16,
+    /// Gets of a request, side by side; it takes as long as the longest
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<1, 1_000>)]
+    scale: usize,
     /// Keys
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     records: u64,
-    /// Gets that are measured, for each policy
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Requests that are measured, for each policy; a tenth as many run before
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     requests: u64,
     /// The values are there already
     #[arg(long)]
@@ -50,6 +55,9 @@ pub(super) struct BenchArgs {
     /// The deadline of Mitt
     #[arg(long, value_name = "TIME", default_value = "200us", value_parser = time)]
     deadline: Span,
+    /// Change the deadline until this share of tries is rejected
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    busy_share: Option<f64>,
     /// When Hedged sends its second try [default: the 95th percentile of late]
     #[arg(long, value_name = "TIME", value_parser = time)]
     hedge: Option<Span>,
@@ -92,7 +100,13 @@ pub(super) fn measured(clients: &Clients) -> Result<Outcome, Failure> {
 
 /// Runs it.
 pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
-    let load = Load { clients: args.clients.into(), records: args.records, requests: args.requests, ..Load::default() };
+    let load = Load {
+        clients: args.clients.into(),
+        scale: args.scale,
+        records: args.records,
+        requests: args.requests,
+        ..Load::default()
+    };
     let all = Clients {
         replicas: args.replicas.clamp(1, args.to.len()),
         order: args.first.map_or(Order::Primary, Order::Server),
@@ -100,12 +114,15 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
     };
     let mut runs = Vec::new();
     for (number, name) in args.policy.iter().enumerate() {
-        let tuning = Tuning { hedge: args.hedge, ..all.tuning };
+        let tuning = Tuning { hedge: args.hedge, busy_share: args.busy_share, ..all.tuning };
         let of = Clients { policy: name.clone(), tuning, puts: number == 0 && !args.loaded, ..all.clone() };
         runs.push((name.clone(), measured(&of)?));
     }
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data")),
-        false => output::result(&table::text(&runs, args.requests)),
+        false => {
+            let told = args.busy_share.map_or_else(String::new, |_| table::deadlines(&runs));
+            output::result(&(table::text(&runs, args.requests * args.scale as u64) + &told))
+        }
     }
 }

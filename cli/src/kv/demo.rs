@@ -1,8 +1,11 @@
 //! `nandscape kv demo`: three servers on this machine, one with a noisy neighbour.
 
-use std::io::{BufRead as _, BufReader};
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, spawn};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -57,19 +60,46 @@ pub(super) struct DemoArgs {
     json: bool,
 }
 
+/// What the servers have said: each note once, for they have the same drives.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<BTreeSet<String>>>);
+
+impl Said {
+    /// Passes on what a server says until it has ended.
+    fn listen(&self, stream: impl Read + Send + 'static) -> JoinHandle<()> {
+        let said = self.clone();
+        spawn(move || BufReader::new(stream).lines().map_while(Result::ok).for_each(|line| said.pass_on(&line)))
+    }
+
+    fn pass_on(&self, line: &str) {
+        if !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned()) {
+            return;
+        }
+        match (line.strip_prefix("note: "), line.strip_prefix("error: ")) {
+            (Some(note), _) => output::note(note),
+            (_, Some(error)) => output::error(&error),
+            _ => output::note(&format!("a server says: {line}")),
+        }
+    }
+}
+
 /// A server process; dropped, it is ended.
-struct Server(Child);
+struct Server {
+    child: Child,
+    said: Option<JoinHandle<()>>,
+}
 
 impl Drop for Server {
     fn drop(&mut self) {
         // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.said.take().map(JoinHandle::join);
     }
 }
 
 impl Server {
-    fn start(args: &DemoArgs, address: &Address, noise: &str) -> anyhow::Result<Server> {
+    fn start(args: &DemoArgs, address: &Address, noise: &str, said: &Said) -> anyhow::Result<Server> {
         let mut command = Command::new(std::env::current_exe().context("where this program is")?);
         command.args(["kv", "serve", "--drive", &args.drive, "--listen", &address.to_string(), "--noise", noise]);
         command.args(["--seed", &args.seed.to_string()]);
@@ -81,9 +111,10 @@ impl Server {
         for change in &args.set {
             command.args(["--set", change]);
         }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut server = Server(child.context("a server cannot be started")?);
-        let out = server.0.stdout.take().context("a server has no output")?;
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut server = Server { child: child.context("a server cannot be started")?, said: None };
+        server.said = server.child.stderr.take().map(|stream| said.listen(stream));
+        let out = server.child.stdout.take().context("a server has no output")?;
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         anyhow::ensure!(line.starts_with("serving at "), "the server at {address} does not serve");
@@ -94,8 +125,11 @@ impl Server {
 fn start(args: &DemoArgs, folder: &Path) -> anyhow::Result<(Vec<Server>, Vec<Address>)> {
     let addresses: Vec<Address> = (0..3).map(|number| Address::Unix(folder.join(format!("{number}.sock")))).collect();
     let noise = format!("steady:{}", args.depth);
-    let server =
-        |(number, address): (usize, &Address)| Server::start(args, address, if number == 0 { &noise } else { "none" });
+    let said = Said::default();
+    let server = |(number, address): (usize, &Address)| {
+        let noise = if number == 0 { noise.as_str() } else { "none" };
+        Server::start(args, address, noise, &said)
+    };
     let servers = addresses.iter().enumerate().map(server).collect::<anyhow::Result<_>>()?;
     Ok((servers, addresses))
 }

@@ -195,5 +195,6 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         args.scale,
         p95.as_us()
     );
-    output::result(&(head + &table::text(&runs, all)))
+    let told = args.busy_share.map_or_else(String::new, |_| table::deadlines(&runs));
+    output::result(&(head + &table::text(&runs, all) + &told))
 }

@@ -30,6 +30,16 @@ pub(crate) fn text(runs: &[(String, Outcome)], gets: u64) -> String {
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
+/// The deadlines that runs have come to.
+pub(crate) fn deadlines(runs: &[(String, Outcome)]) -> String {
+    let told = |(name, outcome): &(String, Outcome)| {
+        outcome
+            .deadline_us
+            .map(|us| format!("{name}: a deadline of {} us at the end, of the first client\n", count(us.into())))
+    };
+    runs.iter().filter_map(told).collect()
+}
+
 fn figures(latency: &Histogram) -> Value {
     let mut object = json!({"count": latency.count(), "mean": latency.mean_ns() / 1e3, "max": latency.max().as_us()});
     for (quantile, _, key) in QUANTILES {

@@ -36,7 +36,7 @@ pub(super) fn text(of: &Experiment, report: &Report) -> String {
         us(report.deadline.as_us()),
         us(report.hedge.as_us()),
     );
-    let gets = (load.requests + load.requests / 10) * load.scale as u64;
+    let gets = load.requests * load.scale as u64;
     head + &table::text(&report.runs, gets) + "\n" + &right(&report.right)
 }
 

@@ -29,6 +29,9 @@ fn the_table_says_what_it_is_of() {
     for part in ["vm: 3 servers, 1 beside a tenant", "deadline 5000.0 us", "no noise", "hedged", "false negatives"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
+    // Base tries each get once.
+    let base = text.lines().find(|line| line.trim_start().starts_with("base ")).expect("a row of Base");
+    assert_eq!(base.split_whitespace().rev().nth(2), Some("1.00"), "{base}");
 }
 
 #[test]

@@ -228,6 +228,54 @@ fn the_demo_has_three_rows_and_no_get_fails() {
 }
 
 #[test]
+fn the_demo_says_each_note_once() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    // Too small for all of its dies, which is a note of each server.
+    command.args(["kv", "demo", "--requests", "20", "--depth", "1", "--set", "capacity=256MiB"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.starts_with("note: "), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    let once: std::collections::BTreeSet<&str> = lines.iter().copied().collect();
+    assert_eq!(lines.len(), once.len(), "{said}");
+}
+
+#[test]
+fn requests_of_several_gets_and_deadlines_that_follow_rejections_run_on_live_servers() {
+    let layer = ["--set", "block.predictor=ssd", "--listen", "127.0.0.1:0"];
+    let (servers, addresses): (Vec<_>, Vec<_>) = (0..3).map(|_| Server::with(&layer)).unzip();
+    let bench = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        command.args(["kv", "bench", "--records", "200", "--requests", "400", "--clients", "2", "--scale", "5"]);
+        for address in &addresses {
+            command.args(["--to", &address.to_string()]);
+        }
+        let output = command.args(["--policy", "mitt"]).args(more).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let run = |more: &[&str]| {
+        let told: serde_json::Value = serde_json::from_str(&bench(&[&["--json"], more].concat())).unwrap();
+        told["runs"][0].clone()
+    };
+    let number = |run: &serde_json::Value, key: &str| run[key].as_u64().unwrap_or_else(|| panic!("{key}: {run}"));
+    // Flash takes longer than that, so that a deadline that stays rejects all; one that follows rises.
+    let stays = run(&["--deadline", "20us"]);
+    assert_eq!(number(&stays["request_latency_us"], "count"), 400, "{stays}");
+    assert_eq!(number(&stays["get_latency_us"], "count"), 2_000, "{stays}");
+    assert!(number(&stays, "failed") == 0 && number(&stays, "tries") > 2_000, "{stays}");
+    assert_eq!(number(&stays, "deadline_us"), 20, "{stays}");
+    let rises = run(&["--loaded", "--deadline", "20us", "--busy-share", "50%"]);
+    assert!(number(&rises, "deadline_us") > 20 && number(&rises, "rejected") > 0, "{rises}");
+    // Nothing takes a second of the drive's time: it falls.
+    let text = bench(&["--loaded", "--deadline", "1s", "--busy-share", "50%"]);
+    let told = text.lines().last().and_then(|line| line.strip_prefix("mitt: a deadline of "));
+    let us = told.and_then(|rest| rest.split(' ').next()).map(|us| us.replace(',', "")).and_then(|us| us.parse().ok());
+    assert!(us.is_some_and(|us: u64| us < 1_000_000), "{text}");
+    drop(servers);
+}
+
+#[test]
 fn wrong_usage_says_what_would_be_right() {
     let failed = |args: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_nandscape")).arg("kv").args(args).output().unwrap();
@@ -241,6 +289,9 @@ fn wrong_usage_says_what_would_be_right() {
     assert!(failed(&["sim", "--set", "block.deadline=1ms"]).contains("--deadline sets them here"));
     assert!(failed(&["sim", "--set", "block.scheduler=cfq"]).contains("block.depth=1"));
     assert!(failed(&["sim", "--set", "block.predictor=noop-disk"]).contains("none, told and ssd are valid"));
+    let bench = |flag, value| failed(&["bench", "--to", "unix:none.sock", flag, value]);
+    assert!(bench("--scale", "0").contains("1 to 1000 are valid"));
+    assert!(bench("--busy-share", "100%").contains("a share such as 5% is valid"));
     assert!(failed(&["serve", "--listen", "here"]).contains("HOST:PORT"));
     let serve = |set: &str| failed(&["serve", "--drive", "default", "--listen", "unix:none.sock", "--set", set]);
     assert!(serve("block.deadline=1ms").contains("--deadline sets them here"));

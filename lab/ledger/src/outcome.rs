@@ -107,7 +107,9 @@ impl Outcome {
                 notes.push(format!("measured by another program: version {version}, sources {sources}"));
             }
             if inputs.machine.as_ref().is_some_and(|machine| machine.build != "release") {
-                notes.push("measured in real time by a program built without optimisation".to_owned());
+                notes.push(
+                    "measured in real time by a debug build, which is optimised less than a release build".to_owned(),
+                );
             }
         }
         notes

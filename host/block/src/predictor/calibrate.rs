@@ -11,7 +11,7 @@ use super::profile::{DiskProfile, Distances, SIZE};
 /// Blocks of the commands by which sizes are measured; less where the drive moves less.
 const LARGE: u32 = 1_024;
 
-/// Measures a disk: `samples` commands for each of some 60 distances, forward and backward, of reads and of writes.
+/// Measures a disk: `samples` commands for each of some 90 ranges of distances, forward and backward, of reads and of writes.
 ///
 /// # Errors
 /// The status of a command that failed, and [`Status::LBA_OUT_OF_RANGE`] of a drive that is too small to have distances.
@@ -56,18 +56,26 @@ impl Probe<'_> {
     async fn distances(&mut self, opcode: IoOpcode, is_back: bool) -> Result<Distances, Status> {
         let (mut measured, mut distance) = (Vec::new(), u64::from(is_back));
         let longest = self.blocks() - 2 * u64::from(SIZE);
-        loop {
-            let mut sum = 0;
-            for _ in 0..self.samples {
-                sum += self.after(opcode, SIZE, distance, is_back).await?.ns();
-            }
-            measured.push((distance, sum / u64::from(self.samples)));
-            if distance == longest {
-                return Ok(Distances(measured));
-            }
-            // Half as far again each time, and the whole disk at last.
-            distance = (distance + distance.div_ceil(2).max(1)).min(longest);
+        while distance <= longest {
+            // A quarter as far again each time, and the whole disk at last.
+            let next = (distance + distance.div_ceil(4).max(1)).min(longest + 1);
+            measured.push(self.between(opcode, is_back, (distance, next)).await?);
+            distance = next;
         }
+        Ok(Distances(measured))
+    }
+
+    /// The mean distance and time of commands whose distances lie from one to before another. A distance in blocks is one in angle, too:
+    /// measured again and again, a single one has the same rotation each time, and is no mean of it.
+    async fn between(&mut self, opcode: IoOpcode, is_back: bool, (from, to): (u64, u64)) -> Result<(u64, u64), Status> {
+        let (mut distances, mut times) = (0, 0);
+        for _ in 0..self.samples {
+            let distance = from + self.rng.below(to - from);
+            distances += u128::from(distance);
+            times += self.after(opcode, SIZE, distance, is_back).await?.ns();
+        }
+        let samples = u64::from(self.samples);
+        Ok(((distances / u128::from(samples)) as u64, times / samples))
     }
 
     /// The time of each further block.

@@ -44,7 +44,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     choices: &[
         Choice {
             open: "the profile",
-            taken: "measured on the disk by single commands of 8 blocks at some 60 distances, 400 for each",
+            taken: "measured on the disk by single commands of 8 blocks in some 90 ranges of distances, 400 for each",
             why: "3.1.6: size, jump distance and last I/O; the method is left to other papers",
         },
         Choice {
