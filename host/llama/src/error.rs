@@ -16,7 +16,9 @@ pub enum OpenError {
     #[error("the namespace has no pages of any length: it is to be formatted for them")]
     NoPieces,
     /// The namespace has pages of pieces, and neither blocks nor pages of 4 KiB.
-    #[error("the namespace has pages of any length, which are for chains (--form chains); a format gives it blocks again, and drops all data")]
+    #[error(
+        "the namespace has pages of any length, which are for chains (--form chains); a format gives it blocks again, and drops all data"
+    )]
     HasPieces,
     /// The drive is too small for the sizes that were asked for.
     #[error("{0}")]
