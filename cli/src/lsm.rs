@@ -5,7 +5,7 @@ use nandscape_device_ssd::BUILTIN;
 use nandscape_host_lsm::{BlockConfig, Config, Error, LevelConfig, OpenError};
 use nandscape_host_store::{Costs, StoreError};
 use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, RunError, Spec};
-use nandscape_lab_report::format::{bytes, count};
+use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ pub(crate) struct LsmArgs {
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
     /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 208MiB with 3% of over-provisioning, 4 channels of a die
-    /// of a plane, 64 pages a block, lba_size 4KiB, buffer.mode capacitor and buffer.size 4MiB; ftl.kind is that of the form, and of runs
+    /// of a plane, 64 pages a block, lba_size 4KiB, buffer.mode capacitor, buffer.size 4MiB and controller.processors.count 8; ftl.kind is that of the form, and of runs
     /// ftl.zone.mapping is dies
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -61,6 +61,10 @@ pub(crate) struct LsmArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
+    /// The control socket of the server of that drive, on this machine: the processor time of its process is told, too
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "PATH", requires = "to")]
+    control: Option<std::path::PathBuf>,
     /// With --to, give up whatever the drive holds, and make a new store
     #[cfg(target_os = "linux")]
     #[arg(long, requires = "to")]
@@ -134,7 +138,7 @@ enum FormArg {
 }
 
 /// What the drive has unless it is set.
-const DEFAULTS: [(&str, &str); 9] = [
+const DEFAULTS: [(&str, &str); 10] = [
     ("capacity", "208MiB"),
     ("ftl.over_provisioning", "3%"),
     ("geometry.channels", "4"),
@@ -144,13 +148,14 @@ const DEFAULTS: [(&str, &str); 9] = [
     ("lba_size", "4KiB"),
     ("buffer.mode", "capacitor"),
     ("buffer.size", "4MiB"),
+    ("controller.processors.count", "8"),
 ];
 /// And a drive with runs.
 const RUNS: [(&str, &str); 2] = [("ftl.kind", "lsm"), ("ftl.zone.mapping", "dies")];
 
 impl LsmArgs {
     fn forms(&self) -> Vec<Form> {
-        let block = Form::Block(BlockConfig { chunk: 256 << 10, ..BlockConfig::default() });
+        let block = Form::Block(BlockConfig::default());
         match self.form {
             FormArg::Generic => vec![block],
             FormArg::Lsm => vec![Form::Runs],
@@ -221,16 +226,19 @@ impl LsmArgs {
     #[cfg(target_os = "linux")]
     fn measure(&self, form: Form) -> Result<Outcome, Failure> {
         use nandscape_lab_lsm::{LiveError, LiveSpec, run_live};
-        use nandscape_lab_run::wall::WallError;
+        use nandscape_lab_run::wall::{ServerCpu, WallError};
         let Some(endpoint) = self.to.clone() else { return self.simulate(form) };
         let to = format!("--to {endpoint}");
         let (store, load, seed) = (self.store(), self.load(), self.seed);
         let spec = LiveSpec { endpoint, form, store, load, overwrites: self.overwrite, seed };
-        run_live(&spec, output::note).map_err(|error| match error {
+        let server = self.control.as_deref().map(ServerCpu::connect).transpose();
+        let server = server.map_err(|problem| Failure::Input(anyhow::anyhow!("--control {problem}")))?;
+        run_live(&spec, server, output::note).map_err(|error| match error {
             LiveError::Open(OpenError::Store(_)) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
             LiveError::Operation(Error::Store(StoreError::Full)) => is_full(&to),
             LiveError::Operation(_) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
             LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
+            LiveError::Server(problem) => Failure::Run(anyhow::anyhow!("--control: {problem}")),
             LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
             LiveError::Occupied(_) => Failure::Input(anyhow::anyhow!("{to}: {error}; --overwrite gives it up")),
             LiveError::Open(error) => Failure::Input(anyhow::anyhow!("{to}: {error}")),
@@ -280,11 +288,14 @@ fn text(runs: &[(&str, Outcome)]) -> String {
         "form",
         "operations/s",
         "host CPU, us",
+        "device CPU, us",
+        "busy",
         "full",
         "WAF store",
         "x drive",
         "= both",
         "moved",
+        "memory",
         "merged",
         "stalled, ms",
     ]);
@@ -294,11 +305,14 @@ fn text(runs: &[(&str, Outcome)]) -> String {
             (*form).to_owned(),
             count(outcome.rate() as u64),
             format!("{:.1}", outcome.cpu_us()),
+            outcome.device_cpu_us().map_or("-".to_owned(), |us| format!("{us:.1}")),
+            outcome.device_busy().map_or("-".to_owned(), percent),
             format!("{:.0}%", outcome.utilisation() * 100.0),
             ratio(outcome.application_waf()),
             ratio(outcome.drive_waf()),
             ratio(outcome.total_waf()),
             outcome.drive.map_or_else(|| "-".to_owned(), |drive| bytes(drive.moved_bytes as f64)),
+            bytes((after.memory + after.storage.memory) as f64),
             bytes((after.merge_bytes - before.merge_bytes) as f64),
             format!("{:.0}", (after.stalled - before.stalled).as_us() / 1e3),
         ]);
@@ -315,6 +329,8 @@ fn as_json(runs: &[(&str, Outcome)]) -> Value {
             "latency_us": latencies_json(&outcome.operations),
             "operations_per_s": outcome.rate(),
             "host_cpu_us_per_operation": outcome.cpu_us(),
+            "device_cpu_us_per_operation": outcome.device_cpu_us(),
+            "device_busy": outcome.device_busy(),
             "utilisation": outcome.utilisation(),
             "waf_store": outcome.application_waf(),
             "waf_drive": outcome.drive_waf(),

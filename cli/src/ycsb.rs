@@ -194,7 +194,7 @@ impl YcsbArgs {
         nandscape_lab_llama::run(&spec).map_err(|error| match error {
             RunError::Open(error) => not_opened(&error, "the drive"),
             RunError::Operation(error) => not_operated(&error, "the drive"),
-            RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
+            RunError::Stalled(_) | RunError::Memory(_) | RunError::Wrong(_) => Failure::run(error),
             other => Failure::input(other),
         })
     }
@@ -218,7 +218,7 @@ impl YcsbArgs {
         ran.map_err(|error| match error {
             LiveError::Open(error) => not_opened(&error, &format!("--to {endpoint}")),
             LiveError::Operation(error) => not_operated(&error, &format!("--to {endpoint}")),
-            LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
+            LiveError::Drive(WallError::Lost(_)) | LiveError::Wrong(_) => Failure::run(error),
             LiveError::Server(problem) => Failure::Run(anyhow::anyhow!("--control: {problem}")),
             LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
             LiveError::Occupied(_) => {

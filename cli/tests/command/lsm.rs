@@ -30,7 +30,10 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
             assert_eq!(report["runs"][run]["form"], *form);
             let count = |operation| number(&report, &format!("/runs/{run}/latency_us/{operation}/count"));
             assert_eq!(operations.iter().map(count).sum::<f64>(), 5_000.0, "{benchmark} {form}");
-            assert!(number(&report, &format!("/runs/{run}/operations_per_s")) > 0.0);
+            let of = |what: &str| number(&report, &format!("/runs/{run}/{what}"));
+            assert!(of("operations_per_s") > 0.0 && of("memory_bytes/store") > 0.0);
+            assert!(of("host_cpu_us_per_operation") > 1.0 && of("device_cpu_us_per_operation") > 1.0);
+            assert!(of("device_busy") > 0.0 && of("device_busy") <= 1.0, "{}", of("device_busy"));
         }
         let text = succeed(&args);
         assert_eq!(text, succeed(&args), "the same seed");

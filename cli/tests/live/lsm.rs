@@ -34,20 +34,23 @@ fn refused(words: &[&str], told: &str) {
 #[test]
 fn stores_of_both_forms_run_on_live_drives_and_stay() {
     for (form, changes) in [("lsm", &RUNS[..]), ("generic", &["--set", "ftl.kind=page"])] {
-        let server = served(changes);
-        let function = format!("vfio-user://{}", server.path("f.sock").display());
+        let server = served(&[changes, &["--control", "n.control"]].concat());
+        let (function, control) = (server.path("f.sock"), server.path("n.control"));
+        let control = ["--control", control.to_str().expect("a name")];
+        let function = format!("vfio-user://{}", function.display());
         for (url, benchmark, operation) in [
             (server.url(), "overwrite", "put"),
             (&function, "readwhilewriting", "get"),
             (server.url(), "seekrandom", "seek"),
         ] {
             let words = ["lsm", "--json", "--form", form, "--to", url, "--benchmark", benchmark];
-            let ended = nandscape(&[&words[..], &SMALL].concat());
+            let ended = nandscape(&[&words[..], &SMALL, &control].concat());
             assert_eq!(ended.code, Some(0), "{url}, {form}: {ended:?}");
             let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
             let of = |what: &str| number(&report, &format!("/runs/0/{what}"));
             assert_eq!(of(&format!("latency_us/{operation}/count")), 2_000.0, "{url}, {form}");
             assert!(of("operations_per_s") > 0.0 && of(&format!("latency_us/{operation}/p50")) > 0.0);
+            assert!(of("device_cpu_us_per_operation") > 0.0, "the server's processor time");
             assert!(of("utilisation") > 0.0 && of("utilisation") < 0.5, "{}", of("utilisation"));
             assert!(report["runs"][0]["waf_drive"].is_null(), "the drive does not tell");
             if operation == "put" {

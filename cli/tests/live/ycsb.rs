@@ -37,3 +37,41 @@ fn trees_of_all_forms_run_on_live_drives_and_stay() {
         assert_eq!(server.end().code, Some(0));
     }
 }
+
+/// Every value is checked, and records that an earlier run inserted are there.
+#[test]
+fn all_core_workloads_run_on_a_live_drive_one_after_the_other() {
+    let drive = ["--drive", "default", "--set", "capacity=256MiB", "--set", "ftl.kind=ox_block"];
+    let more = ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--check", "--json"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+    for form in ["offloaded", "chains"] {
+        for (number_of_run, (workload, operations)) in [
+            ("c", &["read"][..]),
+            ("d", &["read", "insert"]),
+            ("f", &["read", "read_modify_write"]),
+            ("e", &["scan", "insert"]),
+            ("b", &["read", "update"]),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+            let size = ["--records", "1000", "--operations", "1000", "--cache", "1MiB", "--max-scan", "20"];
+            command.args(["ycsb", "--json", "--form", form, "--to", server.url(), "--workload", workload]).args(size);
+            if number_of_run == 0 {
+                command.arg("--overwrite");
+            }
+            let ended = run(command);
+            assert_eq!(ended.code, Some(0), "{workload}, {form}: {ended:?}");
+            let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
+            let count = |operation| number(&report, &format!("/runs/0/latency_us/{operation}/count"));
+            assert_eq!(operations.iter().map(|operation| count(*operation)).sum::<f64>(), 1_000.0, "{workload}");
+        }
+    }
+    // What was formatted for chains has no blocks, and is told so.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.args(["ycsb", "--to", server.url(), "--form", "offloaded"]);
+    let ended = run(command);
+    assert!(ended.code == Some(2) && ended.err.contains("the namespace has pages of any length"), "{ended:?}");
+    assert_eq!(server.end().code, Some(0));
+}

@@ -184,6 +184,12 @@ pub trait Ftl: 'static {
         async {}
     }
 
+    /// Has what maps extents in memory, and keeps it there until the result is dropped: reads of them that begin at one instant are looked
+    /// up at that instant, so that they see all of a transaction or nothing.
+    fn hold_map(&self, _extents: &[Extent]) -> impl Future<Output = Option<Held>> {
+        async { None }
+    }
+
     /// Makes the sectors of an extent unreadable: from this call on, reads fail with [`Unreadable::Lost`] until they are
     /// written or deallocated. The future is the time that firmware takes.
     fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
@@ -314,6 +320,18 @@ pub trait Reader<D: Destination> {
         to: &D,
         breakdown: &mut Breakdown,
     ) -> impl Future<Output = Result<(), ReadError>>;
+}
+
+/// Parts of the map that stay in memory until this is dropped ([`Ftl::hold_map`]).
+pub struct Held {
+    _parts: Box<dyn std::any::Any>,
+}
+
+impl Held {
+    /// `parts` lets go of them when it is dropped.
+    pub(crate) fn new(parts: impl std::any::Any) -> Held {
+        Held { _parts: Box::new(parts) }
+    }
 }
 
 /// Where the data of one read goes.

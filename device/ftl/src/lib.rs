@@ -48,7 +48,7 @@ pub mod zone;
 
 pub use address::Extent;
 pub use ftl::{
-    Delay, Destination, Ftl, Located, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary,
+    Delay, Destination, Ftl, Held, Located, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary,
     Unreadable,
 };
 pub use lsm::{LsmConfig, LsmFtl};

@@ -1,6 +1,7 @@
 //! What can go wrong.
 
 use nandscape_host_store::StoreError;
+use nandscape_wire_nvme::Status;
 
 /// Why a tree or a store cannot be made or opened.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -14,6 +15,11 @@ pub enum OpenError {
     /// The namespace has no pages of pieces.
     #[error("the namespace has no pages of any length: it is to be formatted for them")]
     NoPieces,
+    /// The namespace has pages of pieces, and neither blocks nor pages of 4 KiB.
+    #[error(
+        "the namespace has pages of any length, which are for chains (--form chains); a format gives it blocks again, and drops all data"
+    )]
+    HasPieces,
     /// The drive is too small for the sizes that were asked for.
     #[error("{0}")]
     Size(String),
@@ -23,6 +29,17 @@ pub enum OpenError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl OpenError {
+    /// Why blocks cannot be read or cleared.
+    pub fn of_blocks(error: StoreError) -> OpenError {
+        match error {
+            // A namespace that is not there has no size, and was not opened.
+            StoreError::Drive(status) if status.meaning() == Status::INVALID_NAMESPACE => OpenError::HasPieces,
+            other => OpenError::Store(other),
+        }
+    }
 }
 
 /// Why an operation on a tree failed.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_drive::Drive;
-use nandscape_host_eleos::{Buffer, Error, Limits, Page, read};
+use nandscape_host_eleos::{Buffer, Error, Limits, Page, PieceLimits, read};
 use nandscape_host_store::{AGAIN, Disk, Host, Range, StoreError};
 
 use crate::error::OpenError;
@@ -31,7 +31,7 @@ impl EleosStore {
     /// The pages of a drive; `admin` is its admin queue, which is asked how much the drive takes in one command.
     ///
     /// # Errors
-    /// When the drive knows no pages or keeps no data.
+    /// When the drive knows no pages or keeps no data, or the namespace has pages of pieces.
     pub async fn open(host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<EleosStore, OpenError> {
         let disk = Disk::new(host, drive);
         if !disk.info.keeps_data {
@@ -39,6 +39,9 @@ impl EleosStore {
         }
         let limits = Limits::ask(&disk.issuer, admin, &disk.info).await.map_err(failed)?;
         let limits = limits.ok_or(OpenError::NoPages)?;
+        if PieceLimits::ask(&disk.issuer, admin, &disk.info).await.map_err(failed)?.is_some() {
+            return Err(OpenError::HasPieces);
+        }
         Ok(EleosStore { disk, limits, flushes: Cell::new(0), piece_bytes: Cell::new(0) })
     }
 

@@ -9,9 +9,10 @@ use nandscape_lab_run::process_cpu;
 use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target};
 use nandscape_sim::Seed;
 
-use crate::load::{Load, fill, measure};
+use crate::load::{Load, LoadError, fill, measure};
 use crate::outcome::{DeviceCpu, Outcome};
 use crate::spec::Form;
+use crate::values::Wrong;
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -28,9 +29,21 @@ pub enum LiveError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
+    /// What was read is not what was put.
+    #[error("the drive or the store has lost data: {0}")]
+    Wrong(#[from] Wrong),
     /// The server does not tell its processor time any more.
     #[error("the control socket: {0}")]
     Server(String),
+}
+
+impl From<LoadError> for LiveError {
+    fn from(error: LoadError) -> LiveError {
+        match error {
+            LoadError::Operation(error) => LiveError::Operation(error),
+            LoadError::Wrong(wrong) => LiveError::Wrong(wrong),
+        }
+    }
 }
 
 /// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations. Of a drive that is overwritten,

@@ -12,9 +12,10 @@ use nandscape_host_llama::{Error, Host, OpenError};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
-use crate::load::{fill, measure};
+use crate::load::{LoadError, fill, measure};
 use crate::outcome::{DeviceCpu, DriveFigures, Outcome};
 use crate::spec::Spec;
+use crate::values::Wrong;
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -34,9 +35,21 @@ pub enum RunError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
+    /// What was read is not what was put.
+    #[error("the drive or the store has lost data: {0}")]
+    Wrong(#[from] Wrong),
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it")]
     Stalled(#[from] Stalled),
+}
+
+impl From<LoadError> for RunError {
+    fn from(error: LoadError) -> RunError {
+        match error {
+            LoadError::Operation(error) => RunError::Operation(error),
+            LoadError::Wrong(wrong) => RunError::Wrong(wrong),
+        }
+    }
 }
 
 /// Entries of a queue.

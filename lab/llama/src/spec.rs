@@ -64,7 +64,7 @@ impl Form {
             Form::Eleos => Disk::new(host, drive).clear(0).await,
             Form::Chains(_) => return ChainStore::format(host, &drive, admin).await,
         };
-        Ok(cleared?)
+        cleared.map_err(OpenError::of_blocks)
     }
 
     /// Opens the tree on a drive. A namespace that has pages of another form is formatted for those of any length, where it is to have them.

@@ -81,6 +81,20 @@ fn pages_at_their_true_length_and_deltas_have_less_programmed() {
 }
 
 #[test]
+fn a_drive_that_changes_data_unnoticed_ends_the_run() {
+    for form in FORMS {
+        let mut profile = Profile::load("default").expect("a built-in profile");
+        let faults = r#"faults=["corrupt program every=20 from=1us"]"#;
+        for change in ["capacity=64MiB", "ftl.kind=ox_block", "buffer.mode=volatile", faults] {
+            profile.set(change).expect("a valid change");
+        }
+        let ran = run(&Spec { drive: profile.resolve().expect("valid"), ..spec(form, 0) });
+        let told = ran.map(|outcome| outcome.all.count()).expect_err("data was changed").to_string();
+        assert!(!told.contains("fault of the simulator"), "{form:?}: {told}");
+    }
+}
+
+#[test]
 fn pages_of_buffers_cost_the_controller_and_nobody_else() {
     let with = |form, page_time: &str| {
         let mut profile = Profile::load("default").expect("a built-in profile");

@@ -10,7 +10,7 @@ use nandscape_host_store::Costs;
 use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, Spec, run};
 
 /// 4 planes of blocks of 1 MiB, with little beyond the capacity: an LSM-tree leaves room of its own.
-const FLASH: [&str; 9] = [
+const FLASH: [&str; 10] = [
     "capacity=208MiB",
     "ftl.over_provisioning=3%",
     "geometry.channels=4",
@@ -20,6 +20,7 @@ const FLASH: [&str; 9] = [
     "lba_size=4KiB",
     "buffer.mode=capacitor",
     "buffer.size=4MiB",
+    "controller.processors.count=8",
 ];
 const RUNS: [&str; 2] = ["ftl.kind=lsm", "ftl.zone.mapping=dies"];
 
@@ -30,11 +31,8 @@ fn drive(changes: &[&str]) -> Resolved {
 }
 
 fn spec(form: usize, load: Load) -> Spec {
-    let forms: [(&[&str], Form); 3] = [
-        (&[], Form::Block(BlockConfig { chunk: 256 << 10, ..BlockConfig::default() })),
-        (&RUNS[..1], Form::Runs),
-        (&RUNS, Form::Runs),
-    ];
+    let forms: [(&[&str], Form); 3] =
+        [(&[], Form::Block(BlockConfig::default())), (&RUNS[..1], Form::Runs), (&RUNS, Form::Runs)];
     let (changes, form) = forms[form];
     let levels = LevelConfig { trigger: 4, base: 2 << 20, ratio: 10, debt: 8 << 20 };
     let store = Config { memtable: 1 << 20, run: 1 << 20, levels, ..Config::default() };
@@ -46,9 +44,13 @@ fn row(name: &str, form: &str, outcome: &Outcome) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     write!(
         out,
-        "| {name} | {form} | {:.0} % | {:.0} | {} | {} | {} | {:.1} |",
+        "| {name} | {form} | {:.0} % | {:.0} | {:.1} | {:.1} | {:.1} % | {:.2} | {} | {} | {} | {:.0} |",
         outcome.utilisation() * 100.0,
         outcome.rate(),
+        outcome.cpu_us(),
+        outcome.device_cpu_us().unwrap_or_default(),
+        100.0 * outcome.device_busy().unwrap_or_default(),
+        (outcome.after.memory + outcome.after.storage.memory) as f64 / 1e6,
         ratio(outcome.application_waf()),
         ratio(outcome.drive_waf()),
         ratio(outcome.total_waf()),

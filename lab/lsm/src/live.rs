@@ -1,9 +1,11 @@
 //! A run at the wall clock, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
 
+use std::cell::RefCell;
+
 use nandscape_host_lsm::{BLOCK, Config, Error, Lsm, OpenError, RunStorage, Storage};
 use nandscape_host_store::{Disk, Host};
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, Tell, WallError, alone_on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target};
 use nandscape_sim::Seed;
 
 use crate::form::Form;
@@ -45,14 +47,17 @@ pub enum LiveError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
+    /// The server does not tell its processor time any more.
+    #[error("the control socket: {0}")]
+    Server(String),
 }
 
 /// Fills the store that is on the drive, or a new one where nothing is, and runs the operations. `tell` is told of what the user may want
-/// to know.
+/// to know. The processor time of a server that is given is told, too.
 ///
 /// # Errors
 /// Why there is no outcome.
-pub fn run_live(spec: &LiveSpec, tell: Tell) -> Result<Outcome, LiveError> {
+pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Result<Outcome, LiveError> {
     spec.load.check().map_err(LiveError::Spec)?;
     let (own, load) = (spec.clone(), spec.load);
     alone_on_target(&spec.endpoint, tell, move |connection| async move {
@@ -62,7 +67,14 @@ pub fn run_live(spec: &LiveSpec, tell: Tell) -> Result<Outcome, LiveError> {
         let storage = own.form.storage(&host, connection.drive).await?;
         let capacity = storage.capacity() * BLOCK as u64;
         let store = Lsm::open(&host, storage, own.store).await?;
-        let mut outcome = measure(&sim, &host, &store, load, Seed::new(own.seed), (|| (), || ())).await?;
+        let spent = [(); 2].map(|()| RefCell::new(None));
+        let note = |at: usize| drop(spent[at].replace(server.as_ref().map(ServerCpu::spent)));
+        let told = (|| note(0), || note(1));
+        let mut outcome = measure(&sim, &host, &store, load, Seed::new(own.seed), told).await?;
+        if let [Some(begun), Some(ended)] = spent.map(RefCell::into_inner) {
+            let since = begun.and_then(|begun| Ok(ended?.saturating_sub(begun)));
+            outcome.device_cpu = Some(since.map_err(LiveError::Server)?);
+        }
         outcome.capacity = capacity;
         // Nothing is under way when the connection ends.
         store.settle().await?;

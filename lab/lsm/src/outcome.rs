@@ -36,6 +36,10 @@ pub struct Outcome {
     pub after: Stats,
     /// The drive; `None` of one that does not tell what it programs.
     pub drive: Option<DriveFigures>,
+    /// Processor time that the side of the drive spent, where it is counted.
+    pub device_cpu: Option<Span>,
+    /// The processors of the controller, where they are known.
+    pub device_processors: Option<u32>,
     /// Bytes that the host's data may have on the drive.
     pub capacity: u64,
     begun: (Time, Span),
@@ -61,14 +65,28 @@ impl Outcome {
 
     /// Operations a second.
     pub fn rate(&self) -> f64 {
-        let count: u64 = self.operations.values().map(Histogram::count).sum();
-        if self.took.is_zero() { 0.0 } else { count as f64 / self.took.as_s() }
+        if self.took.is_zero() { 0.0 } else { self.count() as f64 / self.took.as_s() }
     }
 
     /// Processor time of the host for each operation, in microseconds.
     pub fn cpu_us(&self) -> f64 {
-        let count: u64 = self.operations.values().map(Histogram::count).sum();
-        self.cpu.as_us() / count.max(1) as f64
+        self.cpu.as_us() / self.count().max(1) as f64
+    }
+
+    fn count(&self) -> u64 {
+        self.operations.values().map(Histogram::count).sum()
+    }
+
+    /// Processor time on the side of the drive for each operation, in microseconds.
+    pub fn device_cpu_us(&self) -> Option<f64> {
+        Some(self.device_cpu?.as_us() / self.count().max(1) as f64)
+    }
+
+    /// The share of their time, from 0 to 1, that the controller's processors were busy.
+    pub fn device_busy(&self) -> Option<f64> {
+        let all = self.took.as_s() * f64::from(self.device_processors?);
+        let spent = self.device_cpu?;
+        (all > 0.0).then(|| spent.as_s() / all)
     }
 
     /// Bytes of keys and values that were put.
@@ -120,6 +138,8 @@ impl Default for Outcome {
             before: Stats::default(),
             after: Stats::default(),
             drive: None,
+            device_cpu: None,
+            device_processors: None,
             capacity: 0,
             begun: (Time::ZERO, Span::ZERO),
         }

@@ -94,9 +94,21 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
     let store = Lsm::open(&host, spec.form.storage(&host, drive).await?, spec.store).await?;
     let (before, after) = (Cell::new(DriveFigures::default()), Cell::new(DriveFigures::default()));
-    let told = (|| before.set(figures(ssd)), || after.set(figures(ssd)));
-    let mut outcome = measure(sim, &host, &store, spec.load, Seed::new(spec.seed), told).await?;
+    let processors = [(); 2].map(|()| Cell::new(None));
+    let begin = || {
+        before.set(figures(ssd));
+        processors[0].set(ssd.usage().processors);
+    };
+    let end = || {
+        after.set(figures(ssd));
+        processors[1].set(ssd.usage().processors);
+    };
+    let mut outcome = measure(sim, &host, &store, spec.load, Seed::new(spec.seed), (begin, end)).await?;
     let (before, after) = (before.get(), after.get());
+    if let [Some((_, begun)), Some((count, ended))] = processors.map(Cell::into_inner) {
+        outcome.device_cpu = Some(ended.since(&begun).total());
+        outcome.device_processors = Some(count);
+    }
     outcome.capacity = spec.drive.capacity();
     outcome.drive = Some(DriveFigures {
         host_bytes: after.host_bytes - before.host_bytes,

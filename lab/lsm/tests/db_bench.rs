@@ -5,22 +5,14 @@ use nandscape_host_lsm::{BlockConfig, Config, LevelConfig, OpenError};
 use nandscape_host_store::Costs;
 use nandscape_lab_lsm::{Benchmark, Form, Load, RunError, Spec, run};
 
+const FLASH: [&str; 4] =
+    ["geometry.channels=2", "geometry.dies_per_channel=1", "geometry.planes_per_die=2", "geometry.pages_per_block=16"];
+const REST: [&str; 5] =
+    ["capacity=24MiB", "lba_size=4KiB", "buffer.mode=capacitor", "buffer.size=1MiB", "controller.max_transfer=512KiB"];
+
 fn drive(kind: &str) -> Resolved {
     let mut profile = Profile::load("default").unwrap();
-    let flash = [
-        "geometry.channels=2",
-        "geometry.dies_per_channel=1",
-        "geometry.planes_per_die=2",
-        "geometry.pages_per_block=16",
-    ];
-    let rest = [
-        "capacity=24MiB",
-        "lba_size=4KiB",
-        "buffer.mode=capacitor",
-        "buffer.size=1MiB",
-        "controller.max_transfer=512KiB",
-    ];
-    profile.set_all(flash.iter().chain(&rest)).unwrap();
+    profile.set_all(FLASH.iter().chain(&REST)).unwrap();
     profile.set_all([&format!("ftl.kind={kind}"), "ftl.zone.mapping=dies"]).unwrap();
     profile.resolve().unwrap()
 }
@@ -67,6 +59,27 @@ fn runs_that_die_as_a_whole_are_not_moved() {
     assert!(outcome.after.merges > outcome.before.merges);
     let drive = outcome.drive.expect("a drive of this process");
     assert_eq!((drive.moved_bytes, drive.collected), (0, 0));
+}
+
+#[test]
+fn the_work_of_the_controllers_processors_is_told() {
+    for (kind, form) in forms() {
+        let without = run(&spec(kind, form, Benchmark::ReadRandom)).unwrap();
+        assert_eq!((without.device_cpu_us(), without.device_busy()), (None, None));
+        let with = |count: u32| {
+            let mut profile = Profile::load("default").unwrap();
+            profile.set_all(FLASH.iter().chain(&REST)).unwrap();
+            profile.set_all([&format!("ftl.kind={kind}"), "ftl.zone.mapping=dies"]).unwrap();
+            profile.set(&format!("controller.processors.count={count}")).unwrap();
+            let right = spec(kind, form, Benchmark::ReadRandom);
+            let outcome = run(&Spec { drive: profile.resolve().unwrap(), ..right }).unwrap();
+            (outcome.device_cpu_us().unwrap(), outcome.device_busy().unwrap(), outcome.rate())
+        };
+        let ((one, busy, slow), (eight, less, fast)) = (with(1), with(8));
+        // Gets that go to flash cost a command, an operation of the flash, and 4 KiB twice.
+        assert!(one > 22.2 && (one - eight).abs() < 0.2 * one, "{kind}: {one} and {eight} us");
+        assert!(busy <= 1.0 && less < busy / 2.0 && fast > slow, "{kind}: {busy} and {less} busy, {slow} and {fast}");
+    }
 }
 
 #[test]

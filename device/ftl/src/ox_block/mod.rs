@@ -25,6 +25,7 @@
 //! | `pages` | pages of tables and logs |
 //! | `read` | reads |
 //! | `age` | checkpoints by age |
+//! | `held` | fragments of the map that stay in memory for reads of one instant |
 //! | `uncommitted` | transactions that reads do not see yet |
 //! | `deallocate` | units that read as zeros or not at all from now on |
 //! | `room` | that no room will come back |
@@ -55,6 +56,7 @@ mod deallocate;
 mod durable;
 mod fill;
 mod fixed;
+mod held;
 mod lines;
 mod log_pages;
 mod look;
@@ -101,7 +103,7 @@ use self::durable::KeptCache;
 use self::restart::Kept;
 use crate::address::{Extent, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata};
-use crate::ftl::{Destination, Ftl, Milestone, ReadOnly, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Held, Milestone, ReadOnly, Settling, Stats, TableSummary};
 
 pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
 pub use lines::{HostLimit, Layout, LineLayout, list_pages};
@@ -332,6 +334,10 @@ impl Ftl for OxBlock {
 
     async fn settle_transactions(&self, extent: Extent) {
         uncommitted::settle(self, extent).await;
+    }
+
+    async fn hold_map(&self, extents: &[Extent]) -> Option<Held> {
+        held::hold(self, extents).await
     }
 
     async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {

@@ -28,6 +28,9 @@ const SMALL: [&str; 9] = [
 /// Pages of such a drive that are used: half of them, so that they are written again and again.
 const PAGES: u64 = 1_024;
 
+/// Room for blocks that fail, and programs that do; each takes a block.
+pub(crate) const FAILING: [&str; 2] = ["ftl.over_provisioning=200%", r#"faults=["fail program every=12 count=12"]"#];
+
 pub(crate) fn number(name: &str) -> u64 {
     std::env::var(name).map_or(1, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
 }
@@ -61,6 +64,13 @@ impl Rig {
     }
 }
 
+impl Rig {
+    /// Programs that failed.
+    pub(crate) fn failed(&self) -> u64 {
+        self.ssd.media().faults().counts().iter().map(|rule| rule.struck).sum()
+    }
+}
+
 /// Flushes and reads at random, with power cut at random times; how many flushes met a cut.
 fn cut(changes: &[&str], seed: u64) -> u32 {
     let mut executor = Executor::new();
@@ -88,6 +98,8 @@ fn cut(changes: &[&str], seed: u64) -> u32 {
             }
             let all: Vec<u64> = (0..PAGES).collect();
             known.check(&way, &all).await;
+            let fails = changes.contains(&FAILING[1]);
+            assert_eq!(rig.failed() > 3, fails, "seed {seed}, {changes:?}: {} programs failed", rig.failed());
             known.cuts
         })
         .unwrap_or_else(|_| panic!("seed {seed}: the drive stands still"))
@@ -106,10 +118,79 @@ fn a_buffer_is_there_as_a_whole_or_not_at_all_and_what_was_acknowledged_is() {
             &["lba_size=4KiB", "ftl.ox_block.transactions=true", "buffer.mode=volatile"],
             &["lba_size=4KiB", "ftl.ox_block.transactions=true", "buffer.mode=capacitor"],
             &["ftl.ox_block.transactions=true", "buffer.mode=capacitor"],
+            &["buffer.mode=volatile", FAILING[0], FAILING[1]],
+            &["buffer.mode=through", FAILING[0], FAILING[1]],
+            &["buffer.mode=capacitor", FAILING[0], FAILING[1]],
         ] {
             cuts += cut(changes, seed);
         }
         assert!(cuts > 0, "seed {seed}: no flush met a power cut");
+    }
+}
+
+/// Flushes of pages all over a drive and batches of the same pages, at once; whether every batch had all of one flush. The map is in flash but for
+/// a part, so that pages are looked up when their parts come. How many versions batches had.
+fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
+    const APART: u64 = 4_096;
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let map = ["capacity=256MiB", "ftl.ox_block.map_memory=32KiB"];
+    let rig = Rc::new(Rig::new(&sim, &[&map[..], changes].concat()));
+    let mut rng = Seed::new(seed).child("batches").rng();
+    executor
+        .block_on(async {
+            let limits = rig.limits(&sim).await.expect("it knows buffers");
+            // One of each part of the map.
+            let lpids: Vec<u64> = (0..12).map(|part| part * APART + rng.below(APART)).collect();
+            let flush = async move |rig: &Rig, lpids: &[u64], version| {
+                let mut buffer = Buffer::new(&rig.drive.info(), &limits);
+                lpids.iter().for_each(|lpid| buffer.put(*lpid, &page(*lpid, version)).expect("it fits"));
+                buffer.flush(&rig.issuer, &*rig.drive).await.expect("it is durable");
+            };
+            flush(&rig, &lpids, 0).await;
+            // What was never written has no need of memory. After a start the map is in flash.
+            rig.ssd.media().cut_power(Span::from_us(50));
+            sim.sleep(Span::from_ms(1)).await;
+            rig.ssd.in_service().await;
+            let (written, clock, ended) = (rig.clone(), sim.clone(), Rc::new(std::cell::Cell::new(false)));
+            let (all, told) = (lpids.clone(), ended.clone());
+            let mut times = Seed::new(seed).child("flushes").rng();
+            sim.spawn(async move {
+                for version in 1..200 {
+                    clock.sleep(Span::from_us(times.below(400))).await;
+                    flush(&written, &all, version).await;
+                }
+                told.set(true);
+            });
+            let mut seen = std::collections::BTreeSet::new();
+            while !ended.get() {
+                let found = read(&rig.issuer, &*rig.drive, &limits, &lpids).await.expect("it answers");
+                let first = found[0].as_ref().expect("it was written").as_chunks().0[0];
+                let version = u64::from_le_bytes(first) >> 32;
+                for (lpid, found) in lpids.iter().zip(&found) {
+                    let right = found.as_deref() == Some(&page(*lpid, version));
+                    assert!(right, "seed {seed}, {changes:?}: page {lpid} is not that of flush {version}");
+                }
+                seen.insert(version);
+            }
+            seen.len()
+        })
+        .expect("it ends")
+}
+
+#[test]
+fn a_batch_has_all_of_a_flush_or_nothing() {
+    let first = number("NANDSCAPE_TEST_SEED");
+    for seed in first..first + number("NANDSCAPE_TEST_SEEDS") {
+        for changes in [
+            &["buffer.mode=volatile"][..],
+            &["buffer.mode=capacitor"],
+            &["buffer.mode=through", "lba_size=4KiB"],
+            &["buffer.mode=volatile", "ftl.ox.mapping=whole"],
+        ] {
+            let versions = batches_beside_flushes(changes, seed);
+            assert!(versions > 10, "seed {seed}, {changes:?}: batches had {versions} versions only");
+        }
     }
 }
 

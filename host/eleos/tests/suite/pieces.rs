@@ -12,7 +12,7 @@ use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use crate::chains::{ChainWay, KnownChains, piece};
-use crate::drive::{Rig, number};
+use crate::drive::{FAILING, Rig, number};
 
 impl Rig {
     fn admin(&self, sim: &Sim) -> Rc<QueueDrive> {
@@ -52,6 +52,8 @@ fn cut(changes: &[&str], seed: u64) -> (u32, u32) {
             }
             known.check_all(&way).await;
             rig.ssd.check().expect("sound");
+            let fails = changes.contains(&FAILING[1]);
+            assert_eq!(rig.failed() > 3, fails, "seed {seed}, {changes:?}: {} programs failed", rig.failed());
             (known.cuts, known.outlived)
         })
         .unwrap_or_else(|_| panic!("seed {seed}: the drive stands still"))
@@ -70,6 +72,9 @@ fn a_buffer_of_pieces_is_there_as_a_whole_or_not_at_all_and_what_was_acknowledge
             &["lba_size=4KiB", "ftl.ox_block.transactions=true", "buffer.mode=volatile"],
             &["lba_size=4KiB", "ftl.ox_block.transactions=true", "buffer.mode=capacitor"],
             &["ftl.mapping_unit=16KiB", "buffer.size=1MiB", "buffer.mode=volatile"],
+            &["buffer.mode=volatile", FAILING[0], FAILING[1]],
+            &["buffer.mode=through", FAILING[0], FAILING[1]],
+            &["buffer.mode=capacitor", FAILING[0], FAILING[1]],
         ] {
             let (met, there) = cut(changes, seed);
             (cuts, outlived) = (cuts + met, outlived + there);

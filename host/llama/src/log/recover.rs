@@ -22,7 +22,8 @@ pub(super) async fn open(host: &Host, drive: Rc<dyn Drive>, config: LogConfig) -
         return Err(OpenError::NoData);
     }
     let new = layout(&config, &disk.info)?;
-    let first = disk.read(&[Range { slba: 0, blocks: ALIGN / u64::from(new.lba_bytes) }]).await?.remove(0);
+    let blocks = [Range { slba: 0, blocks: ALIGN / u64::from(new.lba_bytes) }];
+    let first = disk.read(&blocks).await.map_err(OpenError::of_blocks)?.remove(0);
     match Layout::of(&first) {
         Some(layout) => {
             check_found(&layout, &disk.info)?;
@@ -43,10 +44,11 @@ impl LogStore {
     /// Whether a drive has a log.
     ///
     /// # Errors
-    /// When the drive fails.
-    pub async fn is_there(host: &Host, drive: Rc<dyn Drive>) -> Result<bool, StoreError> {
+    /// When the drive fails, or its namespace has no blocks.
+    pub async fn is_there(host: &Host, drive: Rc<dyn Drive>) -> Result<bool, OpenError> {
         let disk = Disk::new(host, drive);
-        let first = disk.read(&[Range { slba: 0, blocks: ALIGN.div_ceil(disk.info.lba_bytes.into()) }]).await?;
+        let blocks = [Range { slba: 0, blocks: ALIGN.div_ceil(disk.info.lba_bytes.into()) }];
+        let first = disk.read(&blocks).await.map_err(OpenError::of_blocks)?;
         Ok(Layout::of(&first[0]).is_some())
     }
 

@@ -37,9 +37,9 @@ pub struct BlockConfig {
 }
 
 impl Default for BlockConfig {
-    /// Chunks of 1 MiB, runs of at most 64 MiB, on the whole drive, with deallocation.
+    /// Chunks of 256 KiB, of which a run wastes a part of one; runs of at most 64 MiB, on the whole drive, with deallocation.
     fn default() -> BlockConfig {
-        BlockConfig { chunk: 1 << 20, run: 64 << 20, space: None, trim: true, id: 1 }
+        BlockConfig { chunk: 256 << 10, run: 64 << 20, space: None, trim: true, id: 1 }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Batched read (OX 7.2.2): pages anywhere, by one command. All of them are read at once.
 //!
-//! A page is read as by a Read of its own: while a flush becomes current, a batch may have some pages of before and some of after
-//! it, as in the thesis, which leaves concurrency to the store above (OX 7.3.1, 8.2).
+//! All pages are looked up at one instant: a batch sees all of a flush or nothing. The thesis leaves that to the store above (OX 7.3.1,
+//! 8.2); here no reader sees half of a transaction.
 
-use nandscape_device_ftl::{Extent, Ftl, ReadError, Reader, Unreadable};
+use nandscape_device_ftl::{Extent, Ftl, Held, ReadError, Reader, Unreadable};
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, HostMem};
+use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::lss::{LIST, MOST_BATCHED, PAGE};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
@@ -56,20 +56,21 @@ impl<F: Ftl> Nvm<F> {
         command.link.receive(LIST as u64, breakdown).await;
         command.work.on_pages(pages.len(), pages.len() * PAGE, cause::HOST_READ, breakdown).await;
         command.stop.check()?;
-        let parts = pages.iter().enumerate().map(|(number, extents)| {
-            let mem = match command.namespace.keeps_data {
-                true => command.mem.part(LIST + number * PAGE, PAGE),
-                false => HostMem::none(),
-            };
-            Box::pin(async move {
-                let mut breakdown = Breakdown::new();
-                let is_there = self.read_page(command, extents, &mem, &mut breakdown).await;
-                (is_there, breakdown)
-            }) as Part<'_, Result<bool, ReadError>>
-        });
-        let ended = together(parts.collect(), breakdown).await;
-        for (number, is_there) in ended.into_iter().enumerate() {
-            let is_there = is_there.map_err(|error| failure(command.namespace, error))?;
+        let extents: Vec<Extent> = pages.iter().flatten().copied().collect();
+        let _held = self.held(command, &extents, breakdown).await?;
+        let mut parts = Vec::with_capacity(extents.len());
+        for (number, extents) in pages.iter().enumerate() {
+            let mut at = LIST + number * PAGE;
+            for extent in extents {
+                parts.push(self.part(command, (number, at), *extent));
+                at += extent.bytes() as usize;
+            }
+        }
+        let mut is_there = vec![true; pages.len()];
+        for (number, found) in together(parts, breakdown).await {
+            is_there[number] &= found.map_err(|error| failure(command.namespace, error))?;
+        }
+        for (number, is_there) in is_there.into_iter().enumerate() {
             let bytes = if is_there { PAGE as u64 } else { 0 };
             command.mem.write(number * size_of::<u64>(), &bytes.to_le_bytes());
         }
@@ -77,27 +78,40 @@ impl<F: Ftl> Nvm<F> {
         Ok(())
     }
 
-    /// Reads a page; whether it was written.
-    async fn read_page(
+    /// Has the map of extents in memory, so that all of them can be looked up at once.
+    async fn held(
         &self,
         command: &Command<'_>,
         extents: &[Extent],
-        mem: &HostMem,
         breakdown: &mut Breakdown,
-    ) -> Result<bool, ReadError> {
-        let (mut done, mut is_there) = (0, true);
-        for extent in extents {
-            let bytes = extent.bytes() as usize;
-            let to = self.to_host(command).into(mem.part(done, bytes));
-            match self.reader.read::<()>(*extent, &to.clone().of_written(), breakdown).await {
+    ) -> Result<Option<Held>, Status> {
+        let begun = self.sim.now();
+        let held = command.stop.or_stopped(self.ftl.hold_map(extents)).await;
+        breakdown.waits(Stage::Queue).add(cause::METADATA, self.sim.now() - begun);
+        held
+    }
+
+    /// Reads an extent of a page to a place in the host's memory: the page's number, and whether the extent was written.
+    fn part<'a>(
+        &'a self,
+        command: &'a Command<'_>,
+        (number, at): (usize, usize),
+        extent: Extent,
+    ) -> Part<'a, (usize, Result<bool, ReadError>)> {
+        let mem = match command.namespace.keeps_data {
+            true => command.mem.part(at, extent.bytes() as usize),
+            false => HostMem::none(),
+        };
+        let to = self.to_host(command).into(mem);
+        Box::pin(async move {
+            let mut breakdown = Breakdown::new();
+            let is_there = match self.reader.read::<()>(extent, &to.clone().of_written(), &mut breakdown).await {
                 Err(ReadError { why: Unreadable::Unmapped, .. }) => {
-                    is_there = false;
-                    self.reader.read::<()>(*extent, &to, breakdown).await?;
+                    self.reader.read::<()>(extent, &to, &mut breakdown).await.map(|()| false)
                 }
-                read => read?,
-            }
-            done += bytes;
-        }
-        Ok(is_there)
+                read => read.map(|()| true),
+            };
+            ((number, is_there), breakdown)
+        })
     }
 }
