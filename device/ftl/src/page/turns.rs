@@ -3,8 +3,8 @@
 //! next. Programs of data whose writes have ended wait for a window too, until the buffer is nearly full.
 //!
 //! Where a plane has no room for the host any more, it is collected all the same: that breaks the contract, and is counted.
-//! Within a window, collectors work up to more free blocks than they would keep otherwise, for what hosts write until the
-//! next, and hosts do not wait for them to keep in step.
+//! Within a window, collectors work up to more free blocks than they would keep otherwise where they are to work ahead
+//! ([`GcConfig::free_in_window`](super::GcConfig)), and hosts do not wait for them to keep in step.
 //!
 //! Left out: blocks that have gone bad, which are emptied at any time; which windows there are, a
 //! [`TurnPolicy`](crate::policy::TurnPolicy); and predictable latency in the sense of NVMe, which the controller has.
