@@ -31,6 +31,7 @@ use member::Under;
 use open::{Known, Opening, open};
 
 use crate::forwarded::Forwarded;
+use crate::remote::RemoteSpec;
 use crate::simulation::Progress;
 use crate::wall::settle;
 
@@ -73,6 +74,7 @@ impl ArraySpec {
         progress: &dyn Progress,
     ) -> Result<ArrayExport, String> {
         let failed = |problem: String| format!("--array {}={}: {problem}", self.name, self.shape);
+        self.check_distinct().map_err(failed)?;
         let sim = executor.sim();
         let in_files: Vec<bool> = files.iter().map(Option::is_some).collect();
         let is_new = |file: &Option<StoreFile>| file.as_ref().is_none_or(|file| file.before().starts == 0);
@@ -114,6 +116,26 @@ impl ArraySpec {
         };
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed)).map_err(failed)?;
         Ok(ArrayExport { array, under, front })
+    }
+
+    /// A drive that is a member twice would be rebuilt over itself. Two ways of writing one URL are not seen.
+    fn check_distinct(&self) -> Result<(), String> {
+        let remote = self.members.iter().filter_map(|member| match member {
+            MemberSpec::Remote(spec) => Some(spec),
+            MemberSpec::Model(_) => None,
+        });
+        let mut seen: Vec<&RemoteSpec> = Vec::new();
+        for spec in remote {
+            if let Some(other) = seen.iter().find(|other| other.target == spec.target) {
+                let problem = format!(
+                    "drives {} and {} are both {}; each needs a drive of its own",
+                    other.name, spec.name, spec.target
+                );
+                return Err(problem);
+            }
+            seen.push(spec);
+        }
+        Ok(())
     }
 
     /// The drives, with a stand-in for each that is out of reach where the array may be opened without.
@@ -164,5 +186,36 @@ fn without(under: &[Under], problem: String) -> String {
              is smaller. Nothing was changed: bring them back, and open it again)",
             absent.join(", ")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The problem of an array of three drives of other servers, if two are one.
+    fn problem(urls: [&str; 3]) -> Option<String> {
+        let member = |(number, url): (usize, &str)| {
+            let target = url.parse().expect("a valid URL");
+            MemberSpec::Remote(RemoteSpec { name: format!("drive-{number}"), target, seed: 1 })
+        };
+        let spec = ArraySpec {
+            name: "array".to_owned(),
+            shape: "raid5:3".parse().expect("a valid shape"),
+            config: Config::default(),
+            members: urls.into_iter().enumerate().map(member).collect(),
+            creates: false,
+            is_degraded: false,
+        };
+        spec.check_distinct().err()
+    }
+
+    #[test]
+    fn a_drive_is_a_member_once() {
+        let url = |port: u16| format!("nvme-tcp://127.0.0.1:{port}/nqn.2026-11.org.nandscape:one");
+        let (one, two, three) = (url(4_420), url(4_421), url(4_422));
+        assert_eq!(problem([&one, &two, &three]), None);
+        let found = problem([&one, &two, &one]).expect("two are one");
+        assert!(found.contains("drive-0 and drive-2 are both nvme-tcp://127.0.0.1:4420/"), "{found}");
     }
 }
