@@ -128,8 +128,8 @@ fn a_buffer_is_there_as_a_whole_or_not_at_all_and_what_was_acknowledged_is() {
     }
 }
 
-/// Flushes of pages all over a drive and batches of the same pages, at once; whether every batch had all of one flush. The map is in flash but for
-/// a part, so that pages are looked up when their parts come. How many versions batches had.
+/// Flushes of pages all over a drive and batches of the same pages, at once; whether every batch had all of one flush. Memory has room for a few
+/// parts of the map, and the drive starts anew before each flush, so that batches have to load parts. How many versions batches had.
 fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
     const APART: u64 = 4_096;
     let mut executor = Executor::new();
@@ -148,30 +148,29 @@ fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
                 buffer.flush(&rig.issuer, &*rig.drive).await.expect("it is durable");
             };
             flush(&rig, &lpids, 0).await;
-            // What was never written has no need of memory. After a start the map is in flash.
-            rig.ssd.media().cut_power(Span::from_us(50));
-            sim.sleep(Span::from_ms(1)).await;
-            rig.ssd.in_service().await;
-            let (written, clock, ended) = (rig.clone(), sim.clone(), Rc::new(std::cell::Cell::new(false)));
-            let (all, told) = (lpids.clone(), ended.clone());
-            let mut times = Seed::new(seed).child("flushes").rng();
-            sim.spawn(async move {
-                for version in 1..200 {
-                    clock.sleep(Span::from_us(times.below(400))).await;
-                    flush(&written, &all, version).await;
-                }
-                told.set(true);
-            });
             let mut seen = std::collections::BTreeSet::new();
-            while !ended.get() {
-                let found = read(&rig.issuer, &*rig.drive, &limits, &lpids).await.expect("it answers");
-                let first = found[0].as_ref().expect("it was written").as_chunks().0[0];
-                let version = u64::from_le_bytes(first) >> 32;
-                for (lpid, found) in lpids.iter().zip(&found) {
-                    let right = found.as_deref() == Some(&page(*lpid, version));
-                    assert!(right, "seed {seed}, {changes:?}: page {lpid} is not that of flush {version}");
+            for round in 1..60 {
+                // Where the cache is lost, all of the map is in flash after a start.
+                rig.ssd.media().cut_power(Span::from_us(50));
+                sim.sleep(Span::from_ms(1)).await;
+                rig.ssd.in_service().await;
+                let (written, clock, ended) = (rig.clone(), sim.clone(), Rc::new(std::cell::Cell::new(false)));
+                let (all, told, after) = (lpids.clone(), ended.clone(), Span::from_us(rng.below(800)));
+                sim.spawn(async move {
+                    clock.sleep(after).await;
+                    flush(&written, &all, round).await;
+                    told.set(true);
+                });
+                while !ended.get() {
+                    let found = read(&rig.issuer, &*rig.drive, &limits, &lpids).await.expect("it answers");
+                    let first = found[0].as_ref().expect("it was written").as_chunks().0[0];
+                    let version = u64::from_le_bytes(first) >> 32;
+                    for (lpid, found) in lpids.iter().zip(&found) {
+                        let right = found.as_deref() == Some(&page(*lpid, version));
+                        assert!(right, "seed {seed}, {changes:?}: page {lpid} is not that of flush {version}");
+                    }
+                    seen.insert(version);
                 }
-                seen.insert(version);
             }
             seen.len()
         })

@@ -28,10 +28,9 @@ impl Busy {
 
     /// As parts per million of a whole, for a thing and a kind.
     pub(super) fn share(&self, number: usize, kind: usize, whole_ns: u128) -> u32 {
-        parts_per_million(self.0.get(number).map_or(0, |kinds| kinds[kind]), whole_ns)
+        parts_per_million(self.ns(number, kind), whole_ns)
     }
 
-    #[cfg(test)]
     pub(super) fn ns(&self, number: usize, kind: usize) -> u64 {
         self.0.get(number).map_or(0, |kinds| kinds[kind])
     }
