@@ -47,6 +47,21 @@ pub(crate) fn written_in_order(drive: &Resolved) -> Option<&'static str> {
     runs.or(zones).or(drive.open_channel().map(|_| "chunks"))
 }
 
+/// Whether a member's drive takes the windows of the array.
+pub(crate) fn check_windows(config: &Config, (name, drive): (&str, &Resolved)) -> Result<(), Failure> {
+    let (wanted, has) = (u32::from(config.ranges), drive.window_ranges());
+    if !matches!(config.window_mode(), WindowMode::Static | WindowMode::Dynamic) || wanted == 1 || wanted == has {
+        return Ok(());
+    }
+    let valid = match has {
+        0 => format!("1 is valid, and {wanted} with ftl.windows.ranges={wanted}"),
+        _ => format!("1 and {has} are valid, its ftl.windows.ranges"),
+    };
+    Err(Failure::Input(anyhow::anyhow!(
+        "array.ranges={wanted}: drive {name} has no {wanted} ranges with windows; {valid}"
+    )))
+}
+
 fn name_of(number: usize) -> String {
     format!("drive-{number}")
 }
@@ -123,6 +138,10 @@ pub(crate) fn run(
             "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",
         );
     }
+    profiles
+        .iter()
+        .enumerate()
+        .try_for_each(|(number, profile)| check_windows(&config, (&name_of(number), profile)))?;
     without_effect(&config, &args.set, false).iter().for_each(|note| output::note(note));
     let drive = |(number, profile): (usize, &Resolved)| RigDrive {
         name: name_of(number),

@@ -92,7 +92,8 @@ pub(crate) struct ServeArgs {
     /// Make the array anew on drives that are there already: what they hold is lost
     #[arg(long, requires = "array")]
     array_create: bool,
-    /// Open an array without those of its drives behind NVMe/TCP that are out of reach: they are rebuilt when they are back
+    /// Open an array without those of its drives that are out of reach or whose files cannot be read: they are rebuilt when they
+    /// are back
     #[arg(long, requires = "array", conflicts_with = "array_create")]
     array_degraded: bool,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated. block.deadline=500us and other keys of block put

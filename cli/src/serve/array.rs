@@ -11,6 +11,7 @@ use super::plan::{Named, PlannedDrive};
 use super::stores::StoreArg;
 use crate::failure::Failure;
 use crate::output;
+use crate::sim_array::check_windows;
 
 /// The name of an array that has none.
 const NAME: &str = "array";
@@ -158,6 +159,7 @@ impl ArrayArg {
             }
             members.push(match drive {
                 PlannedDrive::Model(spec) => {
+                    check_windows(&config, (&spec.name, &spec.resolve().map_err(Failure::input)?))?;
                     // A new array takes its drives to hold zeros, which its parity fits.
                     if spec.keeps_data
                         && let Some(path) = &spec.from_state

@@ -50,7 +50,7 @@ enum Ending {
 
 /// Serves until a signal or an order stops it.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
-    let plan = args.plan()?;
+    let mut plan = args.plan()?;
     check_zones(&plan, args)?;
     remove_sockets_on_panic();
     check_addresses(args)?;
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let broken = tell.clone();
     let mut stores = args.stores()?.into_iter();
     let (mut files, mut new) = (Vec::new(), stores::NewFiles::default());
-    for part in &plan {
+    for part in &mut plan {
         let of_reactor: Vec<StoreArg> =
             stores.by_ref().take(part.drives.iter().map(PlannedDrive::flashes).sum()).collect();
         files.push(stores::open_all(part, &of_reactor, args, &mut new)?);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nandscape_device_media::durable::{StoreError, StoreFile};
 use nandscape_device_ssd::{PartStore, StoredDrive};
-use nandscape_lab_run::{DriveSpec, Precondition, Target};
+use nandscape_lab_run::{DriveSpec, MemberSpec, Precondition, Target};
 
 use super::ServeArgs;
 use super::plan::{Part, PlannedDrive};
@@ -150,20 +150,75 @@ impl Drop for NewFiles {
 }
 
 /// Opens the files of a reactor's drives, and makes those that do not exist, which are added to `new`. `stores` are those of its drives.
+/// Of an array, which may go on without, those that cannot be opened are noted in the plan.
 pub(super) fn open_all(
-    part: &Part,
+    part: &mut Part,
     stores: &[StoreArg],
     args: &ServeArgs,
     new: &mut NewFiles,
 ) -> Result<Vec<Option<StoreFile>>, Failure> {
-    let open = |(model, store): (Option<&DriveSpec>, &StoreArg)| match (model, store.path()) {
-        (Some(spec), Some(path)) => open(spec, part.seed, path, args, new).map(Some),
-        _ => Ok(None),
+    let (seed, mut stores, mut files) = (part.seed, stores.iter(), Vec::new());
+    let mut opened = |spec: &DriveSpec, store: Option<&StoreArg>| match store.and_then(StoreArg::path) {
+        Some(path) => open(spec, seed, path, args, new).map(Some),
+        None => Ok(None),
     };
-    part.drives.iter().flat_map(PlannedDrive::models).zip(stores).map(open).collect()
+    for drive in &mut part.drives {
+        let PlannedDrive::Array(array) = drive else {
+            for (model, store) in drive.models().into_iter().zip(stores.by_ref()) {
+                files.push(model.map_or(Ok(None), |spec| opened(spec, Some(store))).map_err(NotOpened::failure)?);
+            }
+            continue;
+        };
+        for member in &mut array.members {
+            let store = stores.next();
+            let Some(spec) = member.model().cloned() else {
+                files.push(None);
+                continue;
+            };
+            files.push(match opened(&spec, store) {
+                Ok(file) => file,
+                Err(NotOpened::Damaged(problem)) => {
+                    *member = MemberSpec::Unreadable(spec, problem);
+                    None
+                }
+                Err(NotOpened::Refused(failure)) => return Err(failure),
+            });
+        }
+    }
+    Ok(files)
 }
 
-fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs, new: &mut NewFiles) -> Result<StoreFile, Failure> {
+/// Why a file is not opened.
+enum NotOpened {
+    /// What is in it cannot be used.
+    Damaged(String),
+    /// It may be as it should be.
+    Refused(Failure),
+}
+
+impl From<Failure> for NotOpened {
+    fn from(failure: Failure) -> NotOpened {
+        NotOpened::Refused(failure)
+    }
+}
+
+impl NotOpened {
+    /// Where it has to be opened.
+    fn failure(self) -> Failure {
+        match self {
+            NotOpened::Damaged(problem) => Failure::Input(anyhow::Error::msg(problem)),
+            NotOpened::Refused(failure) => failure,
+        }
+    }
+}
+
+fn open(
+    spec: &DriveSpec,
+    seed: u64,
+    path: &Path,
+    args: &ServeArgs,
+    new: &mut NewFiles,
+) -> Result<StoreFile, NotOpened> {
     let syncs = args.store_sync;
     let shown = path.display();
     let failed = |error: StoreError| Failure::Input(anyhow::anyhow!("--store {shown}: {error}"));
@@ -176,7 +231,10 @@ fn open(spec: &DriveSpec, seed: u64, path: &Path, args: &ServeArgs, new: &mut Ne
         output::note(&format!("drive {} is new, in {shown}", spec.name));
         return Ok(file);
     }
-    let file = StoreFile::open(path, syncs).map_err(failed)?;
+    let file = StoreFile::open(path, syncs).map_err(|error| match error.is_damage() {
+        true => NotOpened::Damaged(format!("--store {shown}: {error}")),
+        false => NotOpened::Refused(failed(error)),
+    })?;
     let profile = spec.resolve().map_err(Failure::input)?;
     profile.check_store(file.spec()).map_err(|problem| {
         let advice = "give the profile that it was made with, or another file";

@@ -108,13 +108,14 @@ fn array(export: &ExportFigures) -> String {
             count(of("array_stripes_rebuilt_total") as u64)
         ));
     }
-    if of("array_scrub_stripes") > 0.0 {
+    if of("array_scrub_stripes") + of("array_scrub_skipped") > 0.0 {
         text.push_str(&format!(
-            "{} scrub: {} stripes, {} mismatches, {} with unreadable chunks{}\n",
+            "{} scrub: {} stripes, {} mismatches, {} with unreadable chunks, {} left out without a member{}\n",
             export.name,
             count(of("array_scrub_stripes") as u64),
             of("array_scrub_mismatches"),
             of("array_scrub_unreadable"),
+            count(of("array_scrub_skipped") as u64),
             if of("array_scrubbing") > 0.0 { "; it has not ended" } else { "" }
         ));
     }

@@ -382,7 +382,7 @@ fn an_array_is_opened_without_a_drive_that_is_out_of_reach_if_that_is_asked() {
     fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
     fio(&again, &[&VERIFY[..4], &["--offset=48m", "--size=16m", "--verify=crc32c"]].concat());
     let told = ask(&again, &json!({ "command": "set", "key": "array.spare", "value": "m1" })).to_string();
-    assert!(told.contains("was out of reach when the array was opened"), "{told}");
+    assert!(told.contains("was missing when the array was opened"), "{told}");
     until(&again, "a member is missing", |figures| number(figures, "/drives/0/counters/array_members_missing") == 1.0);
     let ended = again.end();
     assert!(ended.code == Some(0) && ended.err.contains("it is degraded, members [1] are missing"), "{ended:?}");
@@ -475,4 +475,112 @@ fn an_array_of_drives_of_several_sizes_is_opened_again_and_without_one_that_is_d
     fio(&dead, &[&VERIFY[..], &["--verify_only=1"]].concat());
     let ended = dead.end();
     assert!(ended.code == Some(0) && ended.err.contains("the records of b cannot be read"), "{ended:?}");
+}
+
+/// Serves the array of four drives in files over NBD.
+fn in_files(folder: tempfile::TempDir, more: &[&str]) -> Server {
+    let own = ["--store", "file:a.nand", "--nbd", "unix:n.sock", "--control", "control", "--json"];
+    Server::start(folder, &[&ARRAY[..], &own, more].concat())
+}
+
+/// Ends a server in order, and has its folder.
+fn ended(mut server: Server) -> tempfile::TempDir {
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code, Some(0));
+    server.keep_folder()
+}
+
+const VERIFY_ONLY: [&str; 7] = [
+    "--rw=randrw",
+    "--bsrange=512-64k",
+    "--iodepth=16",
+    "--io_size=24m",
+    "--size=48m",
+    "--verify=crc32c",
+    "--verify_only=1",
+];
+
+#[test]
+fn a_member_put_back_from_an_older_copy_is_rebuilt_and_its_old_data_is_not_read() {
+    let folder = ended(in_files(tempfile::tempdir().unwrap(), &[]));
+    let (file, copy) = (folder.path().join("a.nand.1"), folder.path().join("old"));
+    std::fs::copy(&file, &copy).unwrap();
+    let server = in_files(folder, &[]);
+    fio(&server, &VERIFY);
+    let folder = ended(server);
+    std::fs::copy(&copy, &file).unwrap();
+    let server = in_files(folder, &["--set", "array.rebuild_rate=0"]);
+    fio(&server, &VERIFY_ONLY);
+    until(&server, "the member is rebuilt", |figures| {
+        number(figures, "/drives/0/counters/array_members_missing") == 0.0
+    });
+    let ended = server.end();
+    assert!(ended.code == Some(0) && ended.err.contains("member-1 is as it was at an earlier time"), "{ended:?}");
+}
+
+#[test]
+fn an_array_that_was_ended_in_the_midst_of_a_rebuild_opens_again() {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let server = in_files(tempfile::tempdir().unwrap(), &[]);
+        fio(&server, &VERIFY);
+        let folder = ended(server);
+        std::fs::remove_file(folder.path().join("a.nand.2")).unwrap();
+        let mut server = in_files(folder, &["--set", "array.rebuild_rate=1MiB"]);
+        let rebuilt = |figures: &Value| number(figures, "/drives/0/counters/array_stripes_rebuilt_total") > 0.0;
+        until(&server, "the rebuild has begun", rebuilt);
+        server.signal(signal);
+        server.wait();
+        let server = in_files(server.keep_folder(), &["--set", "array.rebuild_rate=0"]);
+        fio(&server, &VERIFY_ONLY);
+        until(&server, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);
+        assert_eq!(server.end().code, Some(0));
+    }
+}
+
+#[test]
+fn an_array_with_a_damaged_file_says_how_it_opens() {
+    let server = in_files(tempfile::tempdir().unwrap(), &[]);
+    fio(&server, &VERIFY);
+    let folder = ended(server);
+    let file = folder.path().join("a.nand.3");
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(100_000).unwrap();
+    let own = ["--store", "file:a.nand", "--nbd", "unix:n.sock"];
+    let refused = refuse(folder.path(), &[&ARRAY[..], &own].concat());
+    for words in
+        ["a.nand.3: it is truncated", "--array-degraded opens the array without it", "without its file it is new"]
+    {
+        assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
+    }
+    let server = in_files(folder, &["--array-degraded"]);
+    fio(&server, &VERIFY_ONLY);
+    let folder = ended(server);
+    std::fs::remove_file(&file).unwrap();
+    let server = in_files(folder, &["--set", "array.rebuild_rate=0"]);
+    until(&server, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);
+    fio(&server, &VERIFY_ONLY);
+    assert_eq!(server.end().code, Some(0));
+}
+
+#[test]
+fn an_array_over_drives_of_other_servers_has_them_to_itself() {
+    let (members, drives) = servers_of_three();
+    let drives: Vec<&str> = drives.iter().map(String::as_str).collect();
+    let own = ["--array", "small=raid5:3", "--set", "array.chunk=16KiB", "--nbd", "unix:n.sock"];
+    let array = Server::start(tempfile::tempdir().unwrap(), &[&own[..], &drives, &["--array-create"]].concat());
+    for more in [&["--array-create"][..], &[]] {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = refuse(folder.path(), &[&own[..], &drives, more].concat());
+        assert!(
+            refused.code == Some(2) && refused.err.contains("drive m0 is a drive of an array already"),
+            "{refused:?}"
+        );
+    }
+    fio(&array, &VERIFY);
+    assert_eq!(array.end().code, Some(0));
+    // One drive by two names.
+    let other = format!("m1={}", members[0].url().replace("127.0.0.1", "localhost"));
+    let twice = [drives[0], drives[1], "--drive", &other, drives[4], drives[5]];
+    let folder = tempfile::tempdir().unwrap();
+    let refused = refuse(folder.path(), &[&own[..], &twice, &["--array-create"]].concat());
+    assert!(refused.code == Some(2) && refused.err.contains("to which it is given twice"), "{refused:?}");
 }

@@ -84,6 +84,8 @@ pub(crate) struct Core {
     pub(crate) resyncs_again: Cell<bool>,
     /// Drives that were left out when the array was opened, with what their records or journal could not be read for.
     pub(crate) unread: RefCell<Vec<(usize, Status)>>,
+    /// Drives that the array had gone on without, as their records say.
+    pub(crate) older: RefCell<Vec<usize>>,
     /// Changes of the members that are not recorded on them yet.
     pub(crate) unrecorded: Cell<u32>,
     pub(crate) recorded: Signal,
@@ -181,6 +183,12 @@ impl Array {
     /// be read, with this status. They are no spares, since they may hold a member's data: [`Array::add_spare`] makes one of them.
     pub fn unread(&self) -> Vec<(usize, Status)> {
         self.core.unread.borrow().clone()
+    }
+
+    /// Drives that the array had gone on without when it was opened, by their numbers among those it was opened with: they were missing, or
+    /// were put back as they were at an earlier time. They are spares, as what they hold is not trusted.
+    pub fn older(&self) -> Vec<usize> {
+        self.core.older.borrow().clone()
     }
 
     /// Whether more members have failed than the level tolerates: reads of what they held, and all writes fail.
@@ -289,6 +297,7 @@ impl Core {
             is_resyncing: Cell::new(false),
             resyncs_again: Cell::new(false),
             unread: RefCell::default(),
+            older: RefCell::default(),
             unrecorded: Cell::new(0),
             recorded: Signal::new(sim),
             overruns: Cell::new(0),

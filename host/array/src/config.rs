@@ -1,5 +1,7 @@
 //! The settings of an array, and the keys by which users give them.
 
+use std::ops::RangeInclusive;
+
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
@@ -85,6 +87,8 @@ impl Default for Config {
 
 /// Spares at the most.
 const MOST_SPARES: usize = 8;
+/// Lengths of windows that drives take.
+const WINDOW: RangeInclusive<Span> = Span::from_ms(1)..=Span::from_s(3_600);
 /// How often roles are swapped at the most: a drive could not do anything in between.
 const LEAST_SWAP: Span = Span::from_ms(1);
 
@@ -116,7 +120,7 @@ impl Config {
         ),
         ("array.timeout", "the time after which technique speculative reads more, such as 500us"),
         ("array.windows", "windows of the drives: auto (as the technique has it), none, static or dynamic"),
-        ("array.window", "the length of windows, such as 100ms; 0 is what the drives recommend"),
+        ("array.window", "the length of windows, from 1ms to 3600s, such as 100ms; 0 is what the drives recommend"),
         ("array.ranges", "ranges of each drive with windows of their own; 1 is the drive as a whole"),
         ("array.journal", "what protects interrupted writes where drives keep data: none, intent or data"),
         ("array.force", "open an array though a member was lost together with a crash: true or false"),
@@ -148,7 +152,10 @@ impl Config {
             }
             "array.timeout" => self.timeout = span(value).ok_or_else(|| wrong("a time such as 500us is"))?,
             "array.windows" => self.windows = named(&WINDOWS, value).ok_or_else(|| wrong(&names(&WINDOWS)))?,
-            "array.window" => self.window = span(value).ok_or_else(|| wrong("a time such as 100ms is, and 0"))?,
+            "array.window" => {
+                let window = span(value).filter(|window| window.is_zero() || WINDOW.contains(window));
+                self.window = window.ok_or_else(|| wrong("a time from 1ms to 3600s is, such as 100ms, and 0"))?;
+            }
             "array.ranges" => {
                 let ranges = value.parse().ok().filter(|ranges| *ranges > 0);
                 self.ranges = ranges.ok_or_else(|| wrong("a number from 1 to 65535 is"))?;
@@ -272,6 +279,9 @@ mod tests {
             ("array.windows=often", "auto, none, static, dynamic"),
             ("array.stripe=3", "valid are array.chunk"),
             ("array.ranges=0", "from 1"),
+            ("array.window=1us", "from 1ms to 3600s is, such as 100ms, and 0"),
+            ("array.window=3601s", "from 1ms to 3600s"),
+            ("array.window=1min", "from 1ms to 3600s"),
             ("array.swap=0", "10s"),
             ("array.swap=1ns", "1ms or more"),
             ("array.spares=9", "from 0 to 8"),

@@ -22,6 +22,8 @@ use crate::write::{SubWrite, SubWrites};
 pub struct ScrubReport {
     /// Stripes looked at.
     pub stripes: u64,
+    /// Stripes left out, as a member was missing.
+    pub skipped: u64,
     /// Of those, with parity or copies that differ from the data; they were repaired.
     pub mismatches: u64,
     /// Of those, that could not be read as a whole; what the others tell of them was written again.
@@ -33,14 +35,19 @@ impl Array {
     /// with a member missing are left out.
     pub async fn scrub(&self) -> ScrubReport {
         let (core, mut report) = (self.core().clone(), ScrubReport::default());
+        if core.level.tolerates() == 0 {
+            return report;
+        }
         for stripe in 0..core.geometry.stripes {
-            if core.missing(stripe) == 0 && core.level.tolerates() > 0 {
+            if core.missing(stripe) == 0 {
                 while core.missing(stripe) == 0 && core.scrub_stripe(stripe, &mut report).await.is_err() {
                     core.sim.sleep(RETRY).await;
                 }
-                core.scrubbed.set(report);
                 core.give_way().await;
             }
+            // One that a member was lost amid was not looked at either.
+            report.skipped = stripe + 1 - report.stripes;
+            core.scrubbed.set(report);
         }
         report
     }
@@ -117,12 +124,15 @@ impl Core {
         self.failed.set(failed & !(1 << member));
         self.tell(News::Rebuilding { member, drive: spare });
         self.start_windows_of(member);
+        self.start_recording();
         let core = self.clone();
         let spare = self.sent(member);
         self.sim.spawn(async move { core.rebuild(spare).await });
     }
 
     async fn rebuild(self: Rc<Self>, spare: Sent) {
+        // A crash meanwhile leaves a drive that holds data: its record says that it is this array's, and no member yet.
+        self.until_recorded().await;
         for stripe in 0..self.geometry.stripes {
             let guard = self.locks.exclusive(stripe).await;
             while self.is_at(spare, stripe) && !self.rebuild_stripe(spare.member, stripe).await {

@@ -208,7 +208,7 @@ impl Stack {
         host.array = shared.and_then(|shared| shared.array());
         if host.array.as_ref().is_some_and(|array| array.windows_refused) {
             let note = "the drives have refused the array's windows, and collect at any time: array.ranges has to be 1 or the \
-                        drives' ftl.windows.ranges, and array.window from 1ms to 3600s";
+                        drives' ftl.windows.ranges";
             host.notes.push(note.to_owned());
         }
         for note in drives.iter().flat_map(|drive| &drive.report.notes) {

@@ -65,6 +65,23 @@ pub enum StoreError {
     TooLong,
 }
 
+impl StoreError {
+    /// Whether what is in the file is at fault, so that it holds no drive any more: without the file the drive is new.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            StoreError::Foreign | StoreError::Damaged(_) | StoreError::Unfinished | StoreError::Truncated { .. } => {
+                true
+            }
+            StoreError::Io(_)
+            | StoreError::InUse
+            | StoreError::NoFile
+            | StoreError::OtherFormat(_)
+            | StoreError::NameTaken(_)
+            | StoreError::TooLong => false,
+        }
+    }
+}
+
 /// A file that was opened, and not yet used.
 pub struct StoreFile {
     backing: Arc<dyn Backing>,

@@ -380,6 +380,11 @@ impl Resolved {
         self.controller.windows
     }
 
+    /// Ranges of the capacity that may have windows at different times; 0 is none.
+    pub fn window_ranges(&self) -> u32 {
+        self.keys.ftl.windows.ranges.unwrap_or(0)
+    }
+
     /// Commands in work at a time.
     pub fn command_slots(&self) -> u32 {
         self.keys.controller.command_slots.unwrap_or(1)

@@ -64,6 +64,7 @@ impl Array {
         let journal = Journal::new(sim, config.journal, form, uuid);
         let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
         array.core().record_state().await;
+        array.core().check_recorded().await?;
         Ok(array)
     }
 
@@ -103,11 +104,11 @@ impl Array {
     }
 
     /// Opens an array that was made on these drives, in any order: what a crash left half-written is made consistent, drives that
-    /// were missing meanwhile are not trusted and become spares, and so do drives of no array.
+    /// were missing meanwhile or are older than the others are not trusted and become spares, and so do drives of no array.
     ///
     /// # Errors
-    /// When the drives are of no array or too few of them are left; when members were lost together with a crash, so that
-    /// half-written stripes cannot be made consistent, unless the configuration forces it.
+    /// When the drives are of no array or too few of them are left, or when two of them are one; when members were lost together with
+    /// a crash, so that half-written stripes cannot be made consistent, unless the configuration forces it.
     pub async fn open(sim: &Sim, mut config: Config, members: Vec<Member>) -> Result<Rc<Array>, ArrayError> {
         let issuer = Issuer::new(sim);
         let form = form_of(&members, config.chunk)?;
@@ -126,6 +127,7 @@ impl Array {
         let shape = Shape { kind, members: usize::from(newest.members.get()) };
         config.chunk = newest.chunk.get();
         let mut missing = newest.missing.get();
+        check_distinct(&found, &newest)?;
         let (ordered, sure) = places(&found, &newest, shape.members);
         let is_placed = |drive: &usize| ordered.contains(&Some(*drive));
         let (unread, rest): (Vec<usize>, Vec<usize>) =
@@ -147,22 +149,27 @@ impl Array {
         core.spares.borrow_mut().clear();
         core.failed.set(missing);
         *core.unread.borrow_mut() = unread.iter().filter_map(|drive| Some((*drive, found[*drive].failure?))).collect();
+        let older = rest.iter().filter(|drive| found[**drive].is_older(&newest));
+        *core.older.borrow_mut() = older.copied().collect();
         if core.loses(missing) {
             let lost = missing.count_ones();
             return Err(ArrayError(format!(
                 "array {shape}: {lost} of its members are missing, and it tolerates {}{}",
                 core.level.tolerates(),
-                told(&found)
+                told(&found, &newest)
             )));
         }
         // The others may have gone on without those whose records are read, and only they would know.
         if found.iter().any(|found| found.failure.is_some()) && !core.loses(sure) && !core.config.force {
             return Err(ArrayError(format!(
                 "array {shape}: a drive may have later data than the others{}; array.force = true goes on without it",
-                told(&found)
+                unread_in_words(&found)
             )));
         }
         core.recover(known).await?;
+        // Twice: members that a crash kept from the last record are trusted, so a drive that is put back as it was before this is to be two
+        // records behind.
+        core.record_state().await;
         core.record_state().await;
         core.spares.borrow_mut().extend(rest);
         core.start_rebuild();
@@ -192,14 +199,40 @@ impl Found {
         }
         found
     }
+
+    /// Whether it belongs to the array of this record, and was left behind by it: it was missing or was put back as it was at an earlier
+    /// time.
+    fn is_older(&self, newest: &Record) -> bool {
+        self.record.is_some_and(|record| record.uuid == newest.uuid && !is_current(&record, newest))
+    }
+}
+
+/// Whether a drive with this record has been there to the last: a crash may have kept one record from it.
+fn is_current(record: &Record, newest: &Record) -> bool {
+    record.uuid == newest.uuid && record.generation.get() + 1 >= newest.generation.get()
+}
+
+/// One drive that is given twice would be rebuilt over itself, and a copy of a member's file is not told from the member.
+fn check_distinct(found: &[Found], newest: &Record) -> Result<(), ArrayError> {
+    let in_use = |record: &Record| is_current(record, newest) && newest.missing.get() & 1 << record.member.get() == 0;
+    let mut seen: BTreeMap<(u16, u64), usize> = BTreeMap::new();
+    for (drive, found) in found.iter().enumerate() {
+        let Some(record) = found.record.filter(in_use) else { continue };
+        let (member, generation) = (record.member.get(), record.generation.get());
+        if let Some(other) = seen.insert((member, generation), drive) {
+            return Err(ArrayError(format!(
+                "drives {other} and {drive} both are member {member}: they are one drive, or one is a copy of the other; leave one of them out"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The drive of each place of an array, and the places, a bit each, whose drives are certain to have no later record. A drive that
 /// has not got one of the last two records was replaced meanwhile.
 fn places(found: &[Found], newest: &Record, members: usize) -> (Vec<Option<usize>>, u32) {
     let (mut ordered, mut sure): (Vec<Option<usize>>, u32) = (vec![None; members], 0);
-    let is_current =
-        |record: &Record| record.uuid == newest.uuid && record.generation.get() + 1 >= newest.generation.get();
+    let is_current = |record: &Record| is_current(record, newest);
     let mut all: Vec<(usize, Record)> =
         found.iter().enumerate().filter_map(|(drive, found)| Some((drive, found.record.filter(is_current)?))).collect();
     all.sort_by_key(|(_, record)| std::cmp::Reverse(record.generation.get()));
@@ -213,8 +246,15 @@ fn places(found: &[Found], newest: &Record, members: usize) -> (Vec<Option<usize
     (ordered, sure)
 }
 
+/// The drives that are left out, in words.
+fn told(found: &[Found], newest: &Record) -> String {
+    let older = found.iter().enumerate().filter(|(_, found)| found.is_older(newest));
+    let older = older.map(|(drive, _)| format!("; drive {drive} is as it was at an earlier time"));
+    older.collect::<String>() + &unread_in_words(found)
+}
+
 /// The drives whose records could not be read, in words.
-fn told(found: &[Found]) -> String {
+fn unread_in_words(found: &[Found]) -> String {
     let failures = found.iter().enumerate().filter_map(|(drive, found)| Some((drive, found.failure?)));
     failures
         .map(|(drive, status)| format!("; the records of drive {drive} cannot be read: {}", status.name()))
@@ -226,7 +266,7 @@ fn no_record(chunk: Option<u64>, found: &[Found]) -> String {
         Some(chunk) => format!("one has that of an array with array.chunk={chunk}, which is valid"),
         None => "no array was made on these drives, or not with array.journal; making one anew empties them".to_owned(),
     };
-    format!("no drive has the record of an array with this array.chunk: {valid}{}", told(found))
+    format!("no drive has the record of an array with this array.chunk: {valid}{}", unread_in_words(found))
 }
 
 /// Drives of two arrays could be taken for each other's, and be written over.
@@ -243,6 +283,26 @@ fn check_uuids(found: &[Found]) -> Result<(), ArrayError> {
 }
 
 impl Core {
+    /// Whether each member has its own record, and no spare has one: a drive that is given twice has that of its last place.
+    async fn check_recorded(&self) -> Result<(), ArrayError> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        let mut found = Vec::new();
+        for drive in 0..self.paths.len() {
+            let record = Found::on(&self.issuer, &*self.paths[drive], &journal.form).await.record;
+            found.push(
+                record.filter(|record| record.uuid == journal.uuid).map(|record| usize::from(record.member.get())),
+            );
+        }
+        let is_other = |drive: &usize| found[*drive].is_some_and(|member| member != *drive);
+        match (0..found.len()).find(is_other) {
+            Some(drive) => Err(ArrayError(format!(
+                "drives {drive} and {} are one drive; each needs one of its own",
+                found[drive].unwrap_or(drive)
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Writes what is in the journal, and makes marked regions consistent. `known` are the members that the record has as missing.
     async fn recover(self: &Rc<Self>, known: u32) -> Result<(), ArrayError> {
         let Some(journal) = &self.journal else { return Ok(()) };

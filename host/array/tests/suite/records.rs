@@ -25,9 +25,23 @@ struct Scratched {
     /// Whether writes of the record of members are kept in `held`, instead of being passed on.
     holds: Cell<bool>,
     held: RefCell<Vec<Io>>,
+    /// Writes of the record of members that are passed on yet; those after them never end.
+    passes: Cell<Option<u32>>,
 }
 
 impl Scratched {
+    /// Whether a write of a record is one that never ends.
+    fn swallows(&self) -> bool {
+        match self.passes.get() {
+            Some(0) => true,
+            Some(left) => {
+                self.passes.set(Some(left - 1));
+                false
+            }
+            None => false,
+        }
+    }
+
     fn let_go(&self) {
         self.holds.set(false);
         self.held.take().into_iter().for_each(|io| self.below.submit(io));
@@ -50,6 +64,8 @@ impl Drive for Scratched {
             io.token.complete(Completion::of(Status::UNRECOVERED_READ_ERROR));
         } else if self.holds.get() && is_record && IoOpcode(io.command.opcode) == IoOpcode::WRITE {
             self.held.borrow_mut().push(io);
+        } else if is_record && IoOpcode(io.command.opcode) == IoOpcode::WRITE && self.swallows() {
+            std::mem::forget(io);
         } else {
             self.below.submit(io);
         }
@@ -65,22 +81,43 @@ struct Rig {
 impl Rig {
     /// An array of this level on drives, and more drives as spares, with its first stripes written.
     async fn new(sim: &Sim, word: &str, spares: usize, journal: &str) -> Rig {
-        let drive = |number: usize| {
-            let below = queue(sim, &ssd(sim, &[], number as u64), 1);
-            Rc::new(Scratched {
-                below,
-                bad: Cell::default(),
-                is_gone: Cell::default(),
-                holds: Cell::default(),
-                held: RefCell::default(),
-            })
-        };
-        let drives = (0..shape(word).members + spares).map(drive).collect();
+        let drives = (0..shape(word).members + spares).map(|number| Rig::drive(sim, number)).collect();
         let rig = Rig { sim: sim.clone(), issuer: Issuer::new(sim), drives };
         let settings = [&SETTINGS[..], &[journal]].concat();
         let array = Array::create(sim, shape(word), config(&settings), rig.members()).await.unwrap();
         rig.write(&array, 1).await;
         rig
+    }
+
+    fn drive(sim: &Sim, number: usize) -> Rc<Scratched> {
+        Rc::new(Scratched {
+            below: queue(sim, &ssd(sim, &[], number as u64), 1),
+            bad: Cell::default(),
+            is_gone: Cell::default(),
+            holds: Cell::default(),
+            held: RefCell::default(),
+            passes: Cell::default(),
+        })
+    }
+
+    /// All that a drive holds.
+    async fn copy_of(&self, drive: usize) -> Vec<u8> {
+        let (drive, mut bytes) = (&*self.drives[drive].below, Vec::new());
+        for slba in (0..drive.info().blocks).step_by(64) {
+            let (entry, mem) = (SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 64), HostMem::zeroed(64 * 512));
+            assert_eq!(self.issuer.execute(drive, entry, mem.clone()).await.status, Status::SUCCESS);
+            bytes.extend(mem.to_vec());
+        }
+        bytes
+    }
+
+    /// Writes all of a drive.
+    async fn put_back(&self, drive: usize, bytes: &[u8]) {
+        let drive = &*self.drives[drive].below;
+        for (slba, bytes) in (0..).step_by(64).zip(bytes.chunks(64 * 512)) {
+            let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, 64);
+            assert_eq!(self.issuer.execute(drive, entry, HostMem::from_bytes(bytes)).await.status, Status::SUCCESS);
+        }
     }
 
     fn members(&self) -> Vec<Member> {
@@ -167,6 +204,125 @@ fn a_drive_whose_records_cannot_be_read_is_left_out_and_is_no_spare() {
             rig.rebuilt(&array).await;
             rig.check(&array, 1).await;
             assert_eq!(array.scrub().await.mismatches, 0);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_drive_that_is_put_back_as_it_was_is_rebuilt() {
+    for (word, put_back) in [("raid5:3", 1), ("raid1:2", 0), ("raid6:4", 3), ("raid0:2", 1)] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, word, 0, INTENT).await;
+                let before = rig.copy_of(put_back).await;
+                let array = rig.open(&[]).await.unwrap();
+                rig.write(&array, 2).await;
+                array.shut_down().await;
+                drop(array);
+                rig.put_back(put_back, &before).await;
+                let opened = rig.open(&[]).await;
+                if word == "raid0:2" {
+                    let told = opened.err().unwrap();
+                    assert!(told.contains("drive 1 is as it was at an earlier time"), "{told}");
+                    return;
+                }
+                let array = opened.unwrap();
+                assert_eq!(array.older(), [put_back], "{word}");
+                assert_eq!(array.rebuilding().map(|(member, _)| member), Some(put_back), "{word}");
+                rig.check(&array, 2).await;
+                rig.rebuilt(&array).await;
+                rig.check(&array, 2).await;
+                assert_eq!(array.scrub().await.mismatches, 0, "{word}");
+                drop(array);
+                // What was rebuilt is trusted.
+                let array = rig.open(&[]).await.unwrap();
+                assert_eq!((array.missing(), array.older()), (vec![], vec![]), "{word}");
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_crash_while_an_array_is_opened_leaves_all_members_trusted() {
+    // Each record of the opening reaches some of the members, and the others not.
+    for (held, records) in (0..3).flat_map(|held| [(held, 0), (held, 1)]) {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+                rig.drives[held].passes.set(Some(records));
+                sim.spawn({
+                    let (sim, members) = (sim.clone(), rig.members());
+                    async move { drop(Array::open(&sim, config(&SETTINGS), members).await) }
+                });
+                // The write that is held never ends, and nor does the opening.
+                sim.sleep(Span::from_s(1)).await;
+                rig.drives[held].passes.set(None);
+                let array = rig.open(&[]).await.unwrap();
+                assert_eq!(
+                    (array.missing(), array.older()),
+                    (vec![], vec![]),
+                    "member {held}, after {records} records"
+                );
+                rig.check(&array, 1).await;
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_drive_that_a_crash_left_half_rebuilt_is_of_the_array_and_is_rebuilt_again() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let mut rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+            // An empty drive takes a member's place.
+            rig.drives[1] = Rig::drive(&sim, 7);
+            assert_eq!(Array::strangers(&sim, &config(&SETTINGS), &rig.members()).await, [1]);
+            let slow = ["array.rebuild_rate=1MiB"];
+            let array = rig.open(&slow).await.unwrap();
+            while array.rebuilding().is_none_or(|(_, share)| share == 0.0) {
+                sim.sleep(Span::from_us(100)).await;
+            }
+            drop(array);
+            // The same drive again, which the crash left in the midst of it.
+            assert_eq!(Array::strangers(&sim, &config(&SETTINGS), &rig.members()).await, [0usize; 0]);
+            let array = rig.open(&[]).await.unwrap();
+            assert_eq!(array.rebuilding().map(|(member, _)| member), Some(1));
+            rig.rebuilt(&array).await;
+            rig.check(&array, 1).await;
+            assert_eq!(array.scrub().await.mismatches, 0);
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_drive_is_in_an_array_once() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let mut rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+            for twice in [[0, 1, 1], [0, 0, 2]] {
+                let members = twice.map(|drive| rig.members()[drive].clone()).to_vec();
+                let made = Array::create(&sim, shape("raid5:3"), config(&SETTINGS), members).await;
+                let told = made.err().unwrap().to_string();
+                assert!(told.contains("are one drive; each needs one of its own"), "{told}");
+            }
+            // As a spare.
+            let members = [rig.members(), vec![rig.members()[2].clone()]].concat();
+            let made = Array::create(&sim, shape("raid5:3"), config(&SETTINGS), members).await;
+            assert!(made.err().unwrap().to_string().contains("drives 3 and 2 are one drive"));
+            let array = Array::create(&sim, shape("raid5:3"), config(&SETTINGS), rig.members()).await.unwrap();
+            rig.write(&array, 1).await;
+            drop(array);
+            rig.drives.push(rig.drives[1].clone());
+            let told = rig.open(&[]).await.err().unwrap();
+            assert!(told.contains("drives 1 and 3 both are member 1"), "{told}");
         })
         .unwrap();
 }

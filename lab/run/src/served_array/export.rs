@@ -65,6 +65,9 @@ impl ArrayExport {
         if !missing.is_empty() {
             text += &format!("; it is degraded, members {missing:?} are missing");
         }
+        for drive in self.array.older() {
+            text += &format!("; {} is as it was at an earlier time, and is not trusted", drives[drive]);
+        }
         if let Some((member, _)) = self.array.rebuilding() {
             let drive = self.array.drives().get(member).map_or("?", |drive| drives[*drive]);
             text += &format!("; member {member} is rebuilt on {drive}, which loses what it held");
@@ -97,9 +100,9 @@ impl ArrayExport {
                 News::Lost => format!("more members have failed than {shape} tolerates: reads of what they held and all writes fail"),
                 News::Rebuilding { member, drive } => format!("member {member} is being rebuilt on {}", of(drive)),
                 News::Rebuilt { member, drive } => format!("member {member} is rebuilt on {}", of(drive)),
-                News::Scrubbed(ScrubReport { stripes, mismatches, unreadable }) => format!(
+                News::Scrubbed(ScrubReport { stripes, mismatches, unreadable, skipped }) => format!(
                     "a scrub has ended: {stripes} stripes, {mismatches} of them with parity or copies that differed, {unreadable} that could \
-                     not be read as a whole"
+                     not be read as a whole; {skipped} were left out, as a member was missing"
                 ),
             });
         });
@@ -108,10 +111,12 @@ impl ArrayExport {
     /// The drive of a name.
     fn number_of(&self, setting: &str, name: &str) -> Result<usize, String> {
         let known = self.under.iter().position(|drive| drive.name() == name);
-        known.ok_or_else(|| {
-            let names: Vec<&str> = self.under.iter().map(Under::name).collect();
-            format!("{setting}={name}: the array has no drive {name:?}; its drives are {}", names.join(", "))
-        })
+        known.ok_or_else(|| self.unknown(setting, name))
+    }
+
+    fn unknown(&self, setting: &str, name: &str) -> String {
+        let names: Vec<&str> = self.under.iter().map(Under::name).collect();
+        format!("{setting}={name}: the array has no drive {name:?}; its drives are {}", names.join(", "))
     }
 
     /// Faults go to the drive that they name, or to all models.
@@ -120,7 +125,11 @@ impl ArrayExport {
         // Of two names of which one begins as the other, the longer one.
         match self.under.iter().filter(named).max_by_key(|drive| drive.name().len()) {
             Some(drive) => drive.order(&Order::AddFault(text[drive.name().len() + 1..].to_owned())),
-            None => self.to_models(&Order::AddFault(text.to_owned())),
+            // The first word of a rule has no `=` in it.
+            None => match text.split_whitespace().next().and_then(|word| word.split_once('=')) {
+                Some((name, _)) => Err(self.unknown("fault", name)),
+                None => self.to_models(&Order::AddFault(text.to_owned())),
+            },
         }
     }
 
@@ -149,7 +158,7 @@ impl ArrayExport {
                 let number = self.number_of(SPARE, name)?;
                 if self.under[number].is_out_of_reach() {
                     return Err(format!(
-                        "{SPARE}={name}: the drive was out of reach when the array was opened; open it again when it is back"
+                        "{SPARE}={name}: the drive was missing when the array was opened; open it again when it is back"
                     ));
                 }
                 match self.array.add_spare(number) {
@@ -160,6 +169,10 @@ impl ArrayExport {
             Some((SCRUB, "start")) if self.array.shape().level().tolerates() == 0 => {
                 Err(format!("{SCRUB}=start: {} has no parity and no copies to compare", self.array.shape()))
             }
+            Some((SCRUB, "start")) if !self.array.missing().is_empty() => Err(format!(
+                "{SCRUB}=start: members {:?} are missing, and a scrub compares whole stripes; it is valid once they are rebuilt",
+                self.array.missing()
+            )),
             Some((SCRUB, "start")) => match self.array.start_scrub() {
                 true => Ok(()),
                 false => Err(format!("{SCRUB}=start: a scrub is under way")),
@@ -210,6 +223,7 @@ impl Export for ArrayExport {
             ("array_scrubbing", f64::from(u8::from(is_scrubbing))),
             ("array_scrub_stripes", scrubbed.stripes as f64),
             ("array_scrub_mismatches", scrubbed.mismatches as f64),
+            ("array_scrub_skipped", scrubbed.skipped as f64),
             ("array_scrub_unreadable", scrubbed.unreadable as f64),
             ("array_stripes_rebuilt_total", stats.rebuilt as f64),
             ("array_members_missing", self.array.missing().len() as f64),

@@ -13,6 +13,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order};
 use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
 
 use super::absent::Absent;
+use super::alone::as_array;
 use crate::live::{DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin, RemoteSpec};
 use crate::simulation::Progress;
@@ -28,6 +29,8 @@ pub enum MemberSpec {
     Model(DriveSpec),
     /// A drive of another server.
     Remote(RemoteSpec),
+    /// A model in a file that cannot be opened, and why.
+    Unreadable(DriveSpec, String),
 }
 
 /// Such a drive at work.
@@ -57,14 +60,17 @@ impl MemberSpec {
     /// The name that users know it by.
     pub fn name(&self) -> &str {
         match self {
-            MemberSpec::Model(spec) => &spec.name,
+            MemberSpec::Model(spec) | MemberSpec::Unreadable(spec, _) => &spec.name,
             MemberSpec::Remote(spec) => &spec.name,
         }
     }
 
     /// The model, if it is one.
     pub fn model(&self) -> Option<&DriveSpec> {
-        if let MemberSpec::Model(spec) = self { Some(spec) } else { None }
+        match self {
+            MemberSpec::Model(spec) | MemberSpec::Unreadable(spec, _) => Some(spec),
+            MemberSpec::Remote(_) => None,
+        }
     }
 
     pub(super) fn build(
@@ -79,7 +85,8 @@ impl MemberSpec {
                 let export = spec.build_in(sim, seed, file, progress).map_err(|error| error.to_string())?;
                 Place::Here(Rc::new(export))
             }
-            MemberSpec::Remote(spec) => Place::Elsewhere(Rc::new(Far::connect(&spec.target)?)),
+            MemberSpec::Remote(spec) => Place::Elsewhere(Rc::new(Far::connect(&as_array(&spec.target))?)),
+            MemberSpec::Unreadable(_, problem) => return Err(problem.clone()),
         };
         Ok(Under { name: self.name().to_owned(), at, tail: Rc::default() })
     }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `member` | the drives under it |
 //! | `absent` | one that is out of reach |
+//! | `alone` | no other array over the same drives |
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
 //!
@@ -14,6 +15,7 @@
 //! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings.
 
 mod absent;
+mod alone;
 mod export;
 mod member;
 mod open;
@@ -51,7 +53,7 @@ pub struct ArraySpec {
     pub members: Vec<MemberSpec>,
     /// Whether drives that are there already are emptied, and the array made anew.
     pub creates: bool,
-    /// Whether an array is opened without drives of other servers that are out of reach.
+    /// Whether an array is opened without drives that are out of reach or cannot be read.
     pub is_degraded: bool,
 }
 
@@ -118,11 +120,11 @@ impl ArraySpec {
         Ok(ArrayExport { array, under, front })
     }
 
-    /// A drive that is a member twice would be rebuilt over itself. Two ways of writing one URL are not seen.
+    /// A drive that is a member twice would be rebuilt over itself. Two ways of writing one URL are seen later, by its mark.
     fn check_distinct(&self) -> Result<(), String> {
         let remote = self.members.iter().filter_map(|member| match member {
             MemberSpec::Remote(spec) => Some(spec),
-            MemberSpec::Model(_) => None,
+            MemberSpec::Model(_) | MemberSpec::Unreadable(..) => None,
         });
         let mut seen: Vec<&RemoteSpec> = Vec::new();
         for spec in remote {
@@ -138,19 +140,20 @@ impl ArraySpec {
         Ok(())
     }
 
-    /// The drives, with a stand-in for each that is out of reach where the array may be opened without.
+    /// The drives, with a stand-in for each that is out of reach or cannot be read where the array may be opened without.
     fn reached(&self, built: Vec<Result<Under, String>>, opening: Opening) -> Result<Vec<Under>, String> {
-        let is_remote = |number: usize| matches!(self.members[number], MemberSpec::Remote(_));
-        let may_lack = |number: usize| self.is_degraded && opening == Opening::Again && is_remote(number);
-        let mut lacking = Vec::new();
-        let mut under = Vec::new();
+        let (mut lacking, mut under) = (Vec::new(), Vec::new());
         for (number, built) in built.into_iter().enumerate() {
             match built {
                 Ok(drive) => under.push(drive),
-                Err(_) if may_lack(number) => lacking.push(number),
-                Err(problem) if opening == Opening::Again && is_remote(number) => {
+                Err(_) if self.is_degraded && opening == Opening::Again => lacking.push(number),
+                Err(problem) if opening == Opening::Again => {
+                    let rebuilt = match self.members[number] {
+                        MemberSpec::Remote(_) => "",
+                        _ => "; without its file it is new, and is rebuilt",
+                    };
                     return Err(format!(
-                        "{problem}; --array-degraded opens the array without it, if it tolerates that"
+                        "{problem}; --array-degraded opens the array without it, if it tolerates that{rebuilt}"
                     ));
                 }
                 Err(problem) => return Err(problem),
@@ -159,7 +162,7 @@ impl ArraySpec {
         // Its size is not known: records lie where the smallest drive has its last blocks.
         let smallest = under.iter().map(Under::info).min_by_key(|info| info.blocks);
         for number in lacking {
-            let like = smallest.ok_or("none of its drives can be reached")?;
+            let like = smallest.ok_or("none of its drives can be used")?;
             under.insert(number, Under::absent(self.members[number].name(), like));
         }
         Ok(under)
@@ -182,7 +185,7 @@ fn without(under: &[Under], problem: String) -> String {
     match absent.is_empty() {
         true => problem,
         false => format!(
-            "{problem} (opened without {}, out of reach and taken to be as large as the smallest of the others: records are not found if one of them \
+            "{problem} (opened without {}, missing and taken to be as large as the smallest of the others: records are not found if one of them \
              is smaller. Nothing was changed: bring them back, and open it again)",
             absent.join(", ")
         ),

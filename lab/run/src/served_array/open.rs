@@ -9,6 +9,7 @@ use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
+use super::alone::check_alone;
 use super::member::Under;
 
 /// What is done with the drives.
@@ -28,11 +29,12 @@ pub(super) enum Opening {
 pub(super) struct Known {
     name: String,
     holds_data: bool,
+    is_elsewhere: bool,
 }
 
 impl Known {
     pub(super) fn of(drive: &Under) -> Known {
-        Known { name: drive.name().to_owned(), holds_data: drive.holds_data() }
+        Known { name: drive.name().to_owned(), holds_data: drive.holds_data(), is_elsewhere: drive.far().is_some() }
     }
 }
 
@@ -44,8 +46,11 @@ pub(super) async fn open(
     opening: Opening,
 ) -> Result<Rc<Array>, String> {
     let told = |error: nandscape_host_array::ArrayError| error.to_string();
+    let issuer = Issuer::new(&sim);
+    let elsewhere = drives.iter().zip(&members).filter(|(drive, _)| drive.is_elsewhere);
+    let elsewhere: Vec<(&str, &dyn Drive)> = elsewhere.map(|(drive, member)| (&*drive.name, &*member.io)).collect();
+    check_alone(&issuer, &elsewhere).await?;
     if opening == Opening::Anew {
-        let issuer = Issuer::new(&sim);
         for (number, member) in members.iter().enumerate() {
             empty(&issuer, &*member.io)
                 .await
