@@ -47,8 +47,9 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let ranges = given.ranges.get().max(1);
         let may_have = ranges == 1 || Some(ranges) == self.subsystem.set.window_ranges();
+        let recommended = rules.recommended(width).max(SHORTEST).min(LONGEST);
         let length = match given.length.get() {
-            0 => rules.recommended(width).max(SHORTEST).min(LONGEST),
+            0 => recommended,
             ns => Span::from_ns(ns),
         };
         if position >= width || !may_have || !(SHORTEST..=LONGEST).contains(&length) {
@@ -63,7 +64,14 @@ impl<C: CommandSet> NvmeController<C> {
         };
         let epoch = i128::from(given.epoch_us.get()) * 1_000 - i128::from(self.clock_ms_at_zero()) * 1_000_000;
         self.subsystem.windows.set(Some(in_force));
-        self.subsystem.set.set_schedule(Some(Schedule { width, position, ranges, length, epoch }));
+        self.subsystem.set.set_schedule(Some(Schedule {
+            width,
+            position,
+            ranges,
+            length,
+            is_long: length >= recommended,
+            epoch,
+        }));
         Ok(())
     }
 }

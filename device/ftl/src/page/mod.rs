@@ -172,6 +172,8 @@ pub struct GcConfig {
     /// Free blocks of a plane beyond `free_blocks` up to which it is collected at the most in a window in which the drive does
     /// its own work.
     pub free_in_window: u32,
+    /// The same where windows are as long as the space of the drive bears ([`Schedule::is_long`](crate::policy::Schedule)).
+    pub free_in_long_window: u32,
     /// Whether urgent reads are let in between a collection's operations and within them, for as long as a plane has more
     /// free blocks than this; `None` is never. Urgent are all reads of the host where reads come first, else those that
     /// say so ([`Destination::is_urgent`]).

@@ -4,7 +4,7 @@
 //!
 //! Where a plane has no room for the host any more, it is collected all the same: that breaks the contract, and is counted.
 //! Within a window, collectors work up to more free blocks than they would keep otherwise where they are to work ahead
-//! ([`GcConfig::free_in_window`](super::GcConfig)), and hosts do not wait for them to keep in step.
+//! ([`GcConfig::free_in_window`](super::GcConfig), and more in long windows, for which there has to be space), and hosts do not wait for them to keep in step.
 //!
 //! Left out: blocks that have gone bad, which are emptied at any time; which windows there are, a
 //! [`TurnPolicy`](crate::policy::TurnPolicy); and predictable latency in the sense of NVMe, which the controller has.
@@ -42,8 +42,8 @@ pub(super) struct Turns {
     /// Those beyond them that a collection in a window works up to: what hosts have taken between two windows, or half of what it
     /// was before. It begins with one: nothing is known of hosts.
     learned: u32,
-    /// And at the most.
-    most: u32,
+    /// And at the most, in windows that are not long and in those that are.
+    most: [u32; 2],
     /// Free blocks of each plane when the last window ended.
     at_end: Vec<u32>,
     /// Counts changes of what is in force: the timer of an earlier one ends.
@@ -62,8 +62,8 @@ pub(super) struct Timer {
 
 impl Turns {
     pub(super) fn new(config: &GcConfig) -> Turns {
-        let most = config.free_in_window;
-        Turns { free_blocks: config.free_blocks, learned: most.min(1), most, open: vec![true], ..Turns::default() }
+        let most = [config.free_in_window, config.free_in_long_window];
+        Turns { free_blocks: config.free_blocks, learned: 1, most, open: vec![true], ..Turns::default() }
     }
 
     /// Whether the drive may not always do work of its own.
@@ -93,7 +93,8 @@ impl Turns {
     /// Free blocks beyond those kept at any time that a collection in a window works up to. A drive with ranges has a window at any time,
     /// and learns nothing between two of them.
     fn ahead(&self) -> u32 {
-        if self.ranges() > 1 { self.most } else { self.learned }
+        let most = self.most[usize::from(self.schedule.is_some_and(|schedule| schedule.is_long))];
+        if self.ranges() > 1 { most } else { self.learned.min(most) }
     }
 
     /// Whether it is the drive's turn with some range.
@@ -192,7 +193,7 @@ impl State {
                 let taken = planes.zip(&self.turns.at_end);
                 let taken = taken.map(|(plane, before)| before.saturating_sub(self.tables.free.free_blocks(plane)));
                 let taken = taken.max().unwrap_or_default() + 1;
-                self.turns.learned = taken.max(self.turns.learned / 2).min(self.turns.most);
+                self.turns.learned = taken.max(self.turns.learned / 2);
                 self.counters.window_turns += 1;
             }
             (true, true) => self.counters.window_turns += u64::from(self.turns.ranges() > 1),

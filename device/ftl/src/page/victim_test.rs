@@ -53,6 +53,7 @@ pub(super) fn drive_with(
             free_blocks: 2,
             preempt_above: None,
             free_in_window: 4,
+            free_in_long_window: 4,
         },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes::default(),

@@ -248,6 +248,7 @@ impl Setup {
                 free_blocks: self.gc_free_blocks,
                 preempt_above: self.preempt_above,
                 free_in_window: 4,
+                free_in_long_window: 4,
             },
             wear: self.wear,
             firmware: FirmwareTimes::default(),

@@ -80,7 +80,7 @@ impl Resolved {
         keys.tables.get_or_insert(Text(Choice(Tables::Saved)));
         keys.gc.victim.get_or_insert(Text(Choice(DEFAULT_VICTIM)));
         keys.gc.admission.get_or_insert(Text(Choice(DEFAULT_ADMISSION)));
-        let GcConfig { scheme, owner, copyback, copyback_ecc, batch, free_blocks, preempt_above, free_in_window } = gc;
+        let GcConfig { scheme, owner, copyback, copyback_ecc, batch, free_blocks, preempt_above, .. } = gc;
         keys.gc.scheme = Some(Text(Choice(scheme)));
         keys.gc.owner = Some(Text(Choice(owner)));
         keys.gc.copyback = Some(copyback);
@@ -107,7 +107,8 @@ impl Resolved {
         keys.windows.ranges_own.get_or_insert(Text(Choice(RangesOwn::Blocks)));
         keys.windows.valid.get_or_insert(Text(DEFAULT_VALID));
         keys.windows.collections.get_or_insert(DEFAULT_COLLECTIONS);
-        keys.windows.free_blocks = Some(free_in_window);
+        keys.windows.free_blocks = Some(gc.free_in_window);
+        keys.windows.free_blocks_long = Some(gc.free_in_long_window);
         keys.fdp.handles = Some(handles.into());
         keys.streams.count = Some(streams.into());
         match placement.interface {

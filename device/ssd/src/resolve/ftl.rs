@@ -186,23 +186,24 @@ fn buffer_units(keys: &BufferKeys, page_size: u32, unit_size: u32) -> Result<u32
     Ok((size.0 / u64::from(unit_size)) as u32)
 }
 
-/// `ftl.windows.free_blocks` of a profile that does not give it. A drive collects when it is due, unless it promises room for a window that is
-/// as long as the host likes, or has a turn with some range at any time.
-fn free_in_window(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> u32 {
+/// `ftl.windows.free_blocks` and `ftl.windows.free_blocks_long`. A drive collects when it is due, unless it promises room: for a window of
+/// Predictable Latency Mode, which is as long as the host likes, for one that is as long as the drive recommends, or for the turns of other
+/// ranges, between which it learns nothing of what hosts take.
+fn free_in_window(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> (u32, u32) {
+    let given = keys.ftl.windows.free_blocks;
+    let room = (super::windows::spare_blocks(geometry, logical_units) / 4).max(1);
     let has_ranges = keys.ftl.windows.ranges.is_some_and(|ranges| ranges > 1);
-    if has_ranges || keys.controller.predictable_latency == Some(true) {
-        (super::windows::spare_blocks(geometry, logical_units) / 4).max(1)
-    } else {
-        0
-    }
+    let promises = has_ranges || keys.controller.predictable_latency == Some(true);
+    let in_any = given.unwrap_or(if promises { room } else { 0 });
+    (in_any, keys.ftl.windows.free_blocks_long.or(given).unwrap_or(room))
 }
 
 fn gc(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> GcConfig {
-    let given = keys.ftl.windows.free_blocks;
-    let free_in_window = given.unwrap_or_else(|| free_in_window(keys, geometry, logical_units));
+    let (free_in_window, free_in_long_window) = free_in_window(keys, geometry, logical_units);
     let keys: &GcKeys = &keys.ftl.gc;
     GcConfig {
         free_in_window,
+        free_in_long_window,
         scheme: keys.scheme.map_or(GcScheme::Plane, |text| text.0.0),
         owner: keys.owner.map_or(OwnerSource::Table, |text| text.0.0),
         copyback: keys.copyback.unwrap_or(false),

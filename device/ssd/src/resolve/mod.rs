@@ -508,7 +508,7 @@ mod tests {
 
     #[test]
     fn impossible_values_are_refused_by_key_with_what_is_valid() {
-        let cases: [(&[&str], &str); 42] = [
+        let cases: [(&[&str], &str); 43] = [
             (&["geometry.channels=0"], "geometry.channels: 0 is out of range; from 1 to 256"),
             (&["geometry.page_size=5000"], "geometry.page_size: 5000B is not a power of two from 4KiB"),
             (&["ftl.mapping_unit=32KiB"], "ftl.mapping_unit: 32KiB is larger than geometry.page_size"),
@@ -543,6 +543,7 @@ mod tests {
                 &["ftl.windows.free_blocks=4294967295"],
                 "ftl.windows.free_blocks: 4294967295 is out of range; from 0 to 65536",
             ),
+            (&["ftl.windows.free_blocks_long=65537"], "ftl.windows.free_blocks_long: 65537 is out of range"),
             (&["ftl.deallocate_time=11s"], "ftl.deallocate_time: 11s is out of range"),
             (&["ftl.restart_time=11s"], "ftl.restart_time: 11s is out of range"),
             (&["link.packet=100"], "link.packet: 100B is not a power of two from 128B"),

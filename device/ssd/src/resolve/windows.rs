@@ -53,6 +53,7 @@ pub(super) fn rules(
     let at_least = given.collections.unwrap_or(DEFAULT_COLLECTIONS);
     let at_least = within("ftl.windows.collections", at_least.into(), 1, 1_000)? as f64;
     within("ftl.windows.free_blocks", ftl.gc.free_in_window.into(), 0, 1 << 16)?;
+    within("ftl.windows.free_blocks_long", ftl.gc.free_in_long_window.into(), 0, 1 << 16)?;
     if !is_page {
         return Ok(None);
     }

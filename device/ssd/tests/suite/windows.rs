@@ -161,19 +161,24 @@ fn without_room_for_the_host_a_plane_is_collected_at_any_time_and_that_is_counte
     });
 }
 
-/// What is due is collected, as without windows. Only a drive that promises room, or has a turn with some range at any time, works ahead.
+/// What is due is collected, as without windows. Only a drive that promises room works ahead.
 #[test]
 fn drives_collect_ahead_where_they_have_to() {
     let ahead = |changes: &[&str]| {
         let mut profile = Profile::load("femu-teafa").unwrap();
         SMALL.iter().chain(changes).for_each(|change| profile.set(change).unwrap());
-        profile.resolve().unwrap().keys.ftl.windows.free_blocks.expect("it is resolved")
+        let windows = profile.resolve().unwrap().keys.ftl.windows;
+        (windows.free_blocks.expect("it is resolved"), windows.free_blocks_long.expect("it is resolved"))
     };
-    assert_eq!(ahead(&[]), 0);
-    assert!(ahead(&["ftl.windows.ranges=4"]) > 0);
-    assert!(ahead(&["controller.predictable_latency=true"]) > 0);
-    assert_eq!(ahead(&["controller.predictable_latency=true", "ftl.windows.free_blocks=1"]), 1);
-    assert_eq!(ahead(&["ftl.windows.ranges=4", "ftl.windows.free_blocks=0"]), 0);
+    let (_, room) = ahead(&[]);
+    assert!(room > 0);
+    assert_eq!(ahead(&[]), (0, room));
+    assert_eq!(ahead(&["ftl.windows.free_blocks_long=1"]), (0, 1));
+    assert_eq!(ahead(&["ftl.windows.ranges=4"]).0, ahead(&["ftl.windows.ranges=4"]).1);
+    let mode = "controller.predictable_latency=true";
+    assert_eq!(ahead(&[mode]), (room, room));
+    assert_eq!(ahead(&[mode, "ftl.windows.free_blocks=1"]), (1, 1));
+    assert_eq!(ahead(&[mode, "ftl.windows.free_blocks=0", "ftl.windows.free_blocks_long=2"]), (0, 2));
 }
 
 /// The dynamic windows of TeaFA set another length every 50 ms.

@@ -76,12 +76,10 @@ fn windows_are_set_on_all_drives_and_dynamic_ones_move() {
     assert_ne!(array(&moving).window_ms, Some(500.0));
 }
 
-/// In the long windows that drives recommend, writes fill all that a drive with few command slots takes at a time. Reads that may fail
-/// fast must not wait behind them.
-#[test]
-fn reads_do_not_queue_behind_writes_to_a_drive_in_its_window() {
+/// An array of drives `femu-teafa` that are worn in, with the windows that they recommend.
+fn teafa(changes: &[&str], workload: Workload) -> StackFinished {
     let mut profile = Profile::load("femu-teafa").unwrap();
-    profile.set("controller.command_slots=128").unwrap();
+    changes.iter().for_each(|change| profile.set(change).unwrap());
     let profile = profile.resolve().unwrap();
     let (store, precondition) = (StoreKind::None, Precondition::Steady);
     let drive = |number: u64| {
@@ -93,13 +91,45 @@ fn reads_do_not_queue_behind_writes_to_a_drive_in_its_window() {
     let stack = Stack {
         drives: (0..4).map(drive).collect(),
         layer: Some(Arc::new(ArrayLayer { shape: "raid5:4".parse().unwrap(), config })),
-        workload: Workload { limit: Limit::Requests(4_000), ..load("teafa-tpcc").unwrap() },
+        workload,
         seed: 1,
         wanted: Wanted::default(),
         check: false,
     };
     let finished = stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"));
     assert!(array(&finished).window_ms.unwrap() > 1_000.0);
+    finished
+}
+
+/// The formula of the recommended length has the drive's space free when the turns of others begin, so the drive has to have made it.
+#[test]
+fn in_windows_of_the_recommended_length_drives_collect_in_no_turn_but_their_own() {
+    let run = |changes: &[&str]| {
+        let rate = Some(Rate { iops: 3_000.0, process: RateProcess::Poisson });
+        let (rw, bs) = ("randrw".parse().unwrap(), "64k".parse().unwrap());
+        // Within 18,000 requests each drive has its first turn, before which it had no reason to make room.
+        let workload = Workload {
+            limit: Limit::Requests(20_000),
+            warmup: 18_000,
+            ..Workload::of(JobSpec { rw, bs, rate, ..JobSpec::default() })
+        };
+        let finished = teafa(changes, workload);
+        let forced: u64 = finished.drives.iter().map(|drive| drive.report.gc.forced_steps).sum();
+        (forced, finished.host.latency_us["read"].p99_99.expect("enough requests"))
+    };
+    let (forced, p99_99) = run(&[]);
+    assert_eq!(forced, 0);
+    assert!(p99_99 < 1_000.0, "{p99_99} us");
+    // The load needs it.
+    assert!(run(&["ftl.windows.free_blocks=0"]).0 > 0);
+}
+
+/// In the long windows that drives recommend, writes fill all that a drive with few command slots takes at a time. Reads that may fail
+/// fast must not wait behind them.
+#[test]
+fn reads_do_not_queue_behind_writes_to_a_drive_in_its_window() {
+    let workload = Workload { limit: Limit::Requests(4_000), ..load("teafa-tpcc").unwrap() };
+    let finished = teafa(&["controller.command_slots=128"], workload);
     let writes = &finished.host.latency_us["write"];
     assert!(writes.p99.unwrap() > 30e3, "the load is to fill the drive: {:?} us", writes.p99);
     assert!(p99_9(&finished) < 1e3, "{} us", p99_9(&finished));

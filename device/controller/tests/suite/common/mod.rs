@@ -128,6 +128,7 @@ fn any_drive(
         free_blocks: 2,
         preempt_above: None,
         free_in_window: 4,
+        free_in_long_window: 4,
     };
     let ftl = PageFtlConfig {
         logical_units: (CAPACITY / 4_096) as u32,

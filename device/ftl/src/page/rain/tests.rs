@@ -70,6 +70,7 @@ fn drive_of(
             free_blocks: 3,
             preempt_above: None,
             free_in_window: 0,
+            free_in_long_window: 0,
         },
         wear: WearConfig { dynamic: true, static_threshold: 0 },
         firmware: FirmwareTimes::default(),

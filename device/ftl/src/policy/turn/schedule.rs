@@ -16,6 +16,8 @@ pub struct Schedule {
     pub ranges: u16,
     /// The length of a window, which is not zero.
     pub length: Span,
+    /// Whether it is as long as the space of the drive bears, or longer: there has to be free space for it when it begins.
+    pub is_long: bool,
     /// When window 0 begins, in nanoseconds of the drive's time; it may be before that begins.
     pub epoch: i128,
 }
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     fn schedule(width: u16, position: u16, ranges: u16, epoch: i128) -> Schedule {
-        Schedule { width, position, ranges, length: Span::from_ms(100), epoch }
+        Schedule { width, position, ranges, length: Span::from_ms(100), is_long: false, epoch }
     }
 
     fn at(ms: u64) -> Time {

@@ -73,6 +73,7 @@ fn config() -> PageFtlConfig {
             free_blocks: 2,
             preempt_above: None,
             free_in_window: 4,
+            free_in_long_window: 4,
         },
         wear: WearConfig { dynamic: true, static_threshold: 4 },
         firmware: FirmwareTimes::default(),
