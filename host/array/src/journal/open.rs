@@ -129,6 +129,9 @@ impl Array {
         let mut missing = newest.missing.get();
         check_distinct(&found, &newest)?;
         let (ordered, sure) = places(&found, &newest, shape.members);
+        let is_behind =
+            |drive: usize| found[drive].record.is_some_and(|record| record.generation.get() < newest.generation.get());
+        let behind: Vec<usize> = (0..shape.members).filter(|place| ordered[*place].is_some_and(is_behind)).collect();
         let is_placed = |drive: &usize| ordered.contains(&Some(*drive));
         let (unread, rest): (Vec<usize>, Vec<usize>) =
             (0..found.len()).filter(|drive| !is_placed(drive)).partition(|drive| found[*drive].failure.is_some());
@@ -167,10 +170,7 @@ impl Array {
             )));
         }
         core.recover(known).await?;
-        // Twice: members that a crash kept from the last record are trusted, so a drive that is put back as it was before this is to be two
-        // records behind.
-        core.record_state().await;
-        core.record_state().await;
+        core.record_opening(&behind).await;
         core.spares.borrow_mut().extend(rest);
         core.start_rebuild();
         Ok(array)

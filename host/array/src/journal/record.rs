@@ -8,6 +8,7 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
+use super::Journal;
 use super::form::{self, Record};
 use crate::array::Core;
 use crate::flight::Flight;
@@ -61,6 +62,23 @@ impl Core {
         is_there
     }
 
+    /// A member's record.
+    fn record_of(&self, journal: &Journal, member: usize, generation: u64) -> Vec<u8> {
+        let record = Record {
+            magic: form::magic(),
+            version: 1.into(),
+            level: number(self.shape.kind).into(),
+            members: (self.level.members() as u16).into(),
+            member: (member as u16).into(),
+            uuid: journal.uuid,
+            generation: generation.into(),
+            chunk: self.config.chunk.into(),
+            missing: self.incomplete().into(),
+            crc: 0.into(),
+        };
+        form::sealed(&record, journal.form.page_bytes())
+    }
+
     /// Writes the record of members anew.
     pub(crate) async fn record_state(self: &Rc<Self>) {
         let Some(journal) = &self.journal else { return };
@@ -69,21 +87,7 @@ impl Core {
             .ask(async || {
                 journal.generation.set(journal.generation.get() + 1);
                 let generation = journal.generation.get();
-                let record = |member: usize| {
-                    let record = Record {
-                        magic: form::magic(),
-                        version: 1.into(),
-                        level: number(self.shape.kind).into(),
-                        members: (self.level.members() as u16).into(),
-                        member: (member as u16).into(),
-                        uuid: journal.uuid,
-                        generation: generation.into(),
-                        chunk: self.config.chunk.into(),
-                        missing: self.incomplete().into(),
-                        crc: 0.into(),
-                    };
-                    (member, form::sealed(&record, journal.form.page_bytes()))
-                };
+                let record = |member: usize| (member, self.record_of(journal, member, generation));
                 // The drives are back soon after a power cut: nothing is acknowledged before it is recorded. Members may have failed
                 // meanwhile, and others taken their place.
                 let writes = || self.recorded_members().into_iter().map(record).collect();
@@ -92,6 +96,26 @@ impl Core {
                 }
             })
             .await;
+    }
+
+    /// Records an opening. Members that a crash kept from the last record are trusted, so a drive that is put back as it was before this is to
+    /// be two records behind. Those that lack the last one get it first: a crash that keeps them from the next one, too, leaves them one behind.
+    pub(super) async fn record_opening(self: &Rc<Self>, behind: &[usize]) {
+        let Some(journal) = &self.journal else { return };
+        let generation = journal.generation.get();
+        let is_there = |member: &&usize| self.failed.get() & 1 << **member == 0;
+        let writes = || {
+            behind
+                .iter()
+                .filter(is_there)
+                .map(|member| (*member, self.record_of(journal, *member, generation)))
+                .collect()
+        };
+        while !self.write_records(journal.form.record(generation), writes()).await {
+            self.sim.sleep(RETRY).await;
+        }
+        self.record_state().await;
+        self.record_state().await;
     }
 
     /// The members have changed: has that recorded. What is acknowledged afterwards waits for it: [`Core::until_recorded`].

@@ -253,13 +253,15 @@ fn a_crash_while_an_array_is_opened_leaves_all_members_trusted() {
         executor
             .block_on(async {
                 let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
-                rig.drives[held].passes.set(Some(records));
-                sim.spawn({
-                    let (sim, members) = (sim.clone(), rig.members());
-                    async move { drop(Array::open(&sim, config(&SETTINGS), members).await) }
-                });
-                // The write that is held never ends, and nor does the opening.
-                sim.sleep(Span::from_s(1)).await;
+                for records in [records, 0, 0, 1] {
+                    rig.drives[held].passes.set(Some(records));
+                    sim.spawn({
+                        let (sim, members) = (sim.clone(), rig.members());
+                        async move { drop(Array::open(&sim, config(&SETTINGS), members).await) }
+                    });
+                    // The write that is held never ends, and nor does the opening.
+                    sim.sleep(Span::from_s(1)).await;
+                }
                 rig.drives[held].passes.set(None);
                 let array = rig.open(&[]).await.unwrap();
                 assert_eq!(
