@@ -61,6 +61,34 @@ fn entries<T: FromBytes>(data: &[u8], first: usize) -> Vec<T> {
     entries.filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect()
 }
 
+/// The command that marks a namespace, and its data.
+pub fn marking(nsid: u32, key: u64) -> (SubmissionEntry, Vec<u8>) {
+    let keys = Keys { current: 0.into(), other: key.into() };
+    let entry = SubmissionEntry {
+        cdw10: u32::from(REGISTER).into(),
+        ..SubmissionEntry::io(IoOpcode::RESERVATION_REGISTER, nsid)
+    };
+    (entry, keys.as_bytes().to_vec())
+}
+
+/// The command that asks for the marks of a namespace over Fabrics, and the bytes that it returns at the most.
+pub fn asking(nsid: u32) -> (SubmissionEntry, usize) {
+    let cdw10 = (REPORT_BYTES as u32 / 4 - 1).into();
+    let entry =
+        SubmissionEntry { cdw10, cdw11: EXTENDED.into(), ..SubmissionEntry::io(IoOpcode::RESERVATION_REPORT, nsid) };
+    (entry, REPORT_BYTES)
+}
+
+/// How many controllers hosts with this mark have, by the answer to [`asking`].
+pub fn counted(data: &[u8], key: u64) -> usize {
+    let told = if data.len() < REPORT_BYTES {
+        Vec::new()
+    } else {
+        entries::<RegisteredExtended>(data, size_of::<RegisteredExtended>())
+    };
+    told.iter().filter(|of| of.key.get() == key && of.cntlid.get() != NO_CONTROLLER).count()
+}
+
 fn io(drive: &dyn Drive, opcode: IoOpcode, cdw10: u32, cdw11: u32) -> SubmissionEntry {
     SubmissionEntry { cdw10: cdw10.into(), cdw11: cdw11.into(), ..SubmissionEntry::io(opcode, drive.info().nsid) }
 }

@@ -96,6 +96,9 @@ pub(crate) struct ServeArgs {
     /// are back
     #[arg(long, requires = "array", conflicts_with = "array_create")]
     array_degraded: bool,
+    /// Have an array take drives for spares that are of no array yet, and hold data or are of another server: what they hold is lost
+    #[arg(long, requires = "array", conflicts_with = "array_create")]
+    array_overwrite: bool,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated. block.deadline=500us and other keys of block put
     /// the block layer of a host between drive and clients: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
@@ -300,7 +303,12 @@ impl ServeArgs {
         let drives = match (&self.array, array) {
             (Some(array), Some(config)) => {
                 sim_array::without_effect(&config, &self.set, true).iter().for_each(|note| crate::output::note(note));
-                vec![array.over(drives, &stores, config, (self.array_create, self.array_degraded))?]
+                vec![array.over(
+                    drives,
+                    &stores,
+                    config,
+                    [self.array_create, self.array_degraded, self.array_overwrite],
+                )?]
             }
             _ => drives,
         };

@@ -131,7 +131,7 @@ impl ArrayArg {
         drives: Vec<PlannedDrive>,
         stores: &[StoreArg],
         mut config: Config,
-        (creates, is_degraded): (bool, bool),
+        [creates, is_degraded, overwrites]: [bool; 3],
     ) -> Result<PlannedDrive, Failure> {
         let refused = |problem: String| input(format!("--array {}={}: {problem}", self.name, self.shape));
         if config.technique == Technique::Rails {
@@ -189,7 +189,7 @@ impl ArrayArg {
         #[expect(clippy::disallowed_methods, reason = "it has to differ from run to run")]
         let random = RandomState::new().build_hasher().finish();
         config.identity = format!("{name} {random:016x}");
-        Ok(PlannedDrive::Array(Box::new(ArraySpec { name, shape, config, members, creates, is_degraded })))
+        Ok(PlannedDrive::Array(Box::new(ArraySpec { name, shape, config, members, creates, is_degraded, overwrites })))
     }
 }
 

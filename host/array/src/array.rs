@@ -2,6 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer};
 use nandscape_sim::signal::Signal;
@@ -84,6 +86,8 @@ pub(crate) struct Core {
     pub(crate) resyncs_again: Cell<bool>,
     /// Drives that were left out when the array was opened, with what their records or journal could not be read for.
     pub(crate) unread: RefCell<Vec<(usize, Status)>>,
+    /// The generation of the last record that each drive has taken; 0 if it has none.
+    pub(crate) taken: Vec<Arc<AtomicU64>>,
     /// Drives that the array had gone on without, as their records say.
     pub(crate) older: RefCell<Vec<usize>>,
     /// Changes of the members that are not recorded on them yet.
@@ -297,6 +301,7 @@ impl Core {
             is_resyncing: Cell::new(false),
             resyncs_again: Cell::new(false),
             unread: RefCell::default(),
+            taken: members.iter().map(|_| Arc::default()).collect(),
             older: RefCell::default(),
             unrecorded: Cell::new(0),
             recorded: Signal::new(sim),

@@ -52,6 +52,7 @@ mod write;
 pub use array::{Array, ArrayError, Connection};
 pub use config::{Config, ConfigError, JournalMode, WindowMode};
 pub use geometry::Geometry;
+pub use journal::Witness;
 pub use level::{Kind, Shape};
 pub use member::Member;
 pub use news::News;

@@ -41,7 +41,7 @@ pub(crate) struct Record {
     /// Number of the level: 0, 1, 5, 6 or 10.
     pub(crate) level: U16,
     pub(crate) members: U16,
-    /// Which of them this is.
+    /// Which of them this is; all ones for a spare.
     pub(crate) member: U16,
     pub(crate) uuid: [u8; 16],
     pub(crate) generation: U64,

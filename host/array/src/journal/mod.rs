@@ -20,6 +20,7 @@
 //! | `intent` | regions being written |
 //! | `ring` | the journal of data |
 //! | `open` | making an array, and opening it again |
+//! | `witness` | whether a drive that was away for a moment has what it had |
 //!
 //! [`Array::open`]: crate::Array::open
 
@@ -29,6 +30,7 @@ mod intent;
 mod open;
 mod record;
 mod ring;
+mod witness;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +43,7 @@ use crate::config::JournalMode;
 pub(crate) use form::Form;
 pub(crate) use record::RETRY;
 pub(crate) use ring::Entry;
+pub use witness::Witness;
 
 /// The state of the journal of an array.
 pub(crate) struct Journal {

@@ -9,7 +9,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::form::{self, Bitmap, Form, Record, SLOTS, Slot};
 use super::identity::uuid_of;
-use super::record::number;
+use super::record::{SPARE, number};
 use super::{Intent, Journal};
 use crate::array::{Array, ArrayError, Core};
 use crate::config::{Config, JournalMode};
@@ -65,6 +65,7 @@ impl Array {
         let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
         array.core().record_state().await;
         array.core().check_recorded().await?;
+        array.core().record_spares().await;
         Ok(array)
     }
 
@@ -172,6 +173,7 @@ impl Array {
         core.recover(known).await?;
         core.record_opening(&behind).await;
         core.spares.borrow_mut().extend(rest);
+        core.record_spares().await;
         core.start_rebuild();
         Ok(array)
     }
@@ -203,7 +205,9 @@ impl Found {
     /// Whether it belongs to the array of this record, and was left behind by it: it was missing or was put back as it was at an earlier
     /// time.
     fn is_older(&self, newest: &Record) -> bool {
-        self.record.is_some_and(|record| record.uuid == newest.uuid && !is_current(&record, newest))
+        let is_spare = |record: &Record| usize::from(record.member.get()) == SPARE;
+        self.record
+            .is_some_and(|record| record.uuid == newest.uuid && !is_spare(&record) && !is_current(&record, newest))
     }
 }
 
@@ -214,7 +218,8 @@ fn is_current(record: &Record, newest: &Record) -> bool {
 
 /// One drive that is given twice would be rebuilt over itself, and a copy of a member's file is not told from the member.
 fn check_distinct(found: &[Found], newest: &Record) -> Result<(), ArrayError> {
-    let in_use = |record: &Record| is_current(record, newest) && newest.missing.get() & 1 << record.member.get() == 0;
+    let is_member = |member: u16| member < newest.members.get() && newest.missing.get() & 1 << member == 0;
+    let in_use = |record: &Record| is_current(record, newest) && is_member(record.member.get());
     let mut seen: BTreeMap<(u16, u64), usize> = BTreeMap::new();
     for (drive, found) in found.iter().enumerate() {
         let Some(record) = found.record.filter(in_use) else { continue };

@@ -2,6 +2,7 @@
 //! comes back later is in the others' record as missing, and is not trusted.
 
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use nandscape_drive::HostMem;
 use nandscape_sim::Span;
@@ -17,6 +18,9 @@ use crate::member::Answer;
 
 /// The time between tries to record members whose power is cut.
 pub(crate) const RETRY: Span = Span::from_ms(1);
+
+/// The member that a spare is, in its record.
+pub(super) const SPARE: usize = u16::MAX as usize;
 
 /// A level's number.
 pub(super) fn number(kind: Kind) -> u16 {
@@ -62,7 +66,14 @@ impl Core {
         is_there
     }
 
-    /// A member's record.
+    /// Members have taken a record.
+    fn have_taken(&self, members: &[usize], generation: u64) {
+        for member in members.iter().filter(|member| self.failed.get() & 1 << **member == 0) {
+            self.taken[self.sent(*member).drive].store(generation, Ordering::Relaxed);
+        }
+    }
+
+    /// A member's record, or that of a spare.
     fn record_of(&self, journal: &Journal, member: usize, generation: u64) -> Vec<u8> {
         let record = Record {
             magic: form::magic(),
@@ -85,17 +96,47 @@ impl Core {
         journal
             .recorded
             .ask(async || {
+                // Nothing more is acknowledged then. Members that come back are to find the array as it was before it was lost.
+                if self.is_lost.get() {
+                    return;
+                }
                 journal.generation.set(journal.generation.get() + 1);
                 let generation = journal.generation.get();
                 let record = |member: usize| (member, self.record_of(journal, member, generation));
                 // The drives are back soon after a power cut: nothing is acknowledged before it is recorded. Members may have failed
                 // meanwhile, and others taken their place.
-                let writes = || self.recorded_members().into_iter().map(record).collect();
-                while !self.write_records(journal.form.record(generation), writes()).await {
+                loop {
+                    let members = self.recorded_members();
+                    let writes = members.iter().copied().map(record).collect();
+                    if self.write_records(journal.form.record(generation), writes).await {
+                        return self.have_taken(&members, generation);
+                    }
                     self.sim.sleep(RETRY).await;
                 }
             })
             .await;
+    }
+
+    /// Records on spares that they are this array's: it may write over them. One that does not take that is none.
+    pub(super) async fn record_spares(&self) {
+        let Some(journal) = &self.journal else { return };
+        let generation = journal.generation.get();
+        let bytes = self.record_of(journal, SPARE, generation);
+        let spares = self.spares.take();
+        for spare in spares {
+            let drive = &*self.paths[spare];
+            let info = drive.info();
+            let blocks = bytes.len() as u32 / info.lba_bytes;
+            let place = journal.form.record(generation);
+            let mut entry = SubmissionEntry::blocks(IoOpcode::WRITE, info.nsid, place, blocks);
+            if info.volatile_cache {
+                entry.cdw12 = (entry.cdw12.get() | FUA).into();
+            }
+            if self.issuer.execute(drive, entry, HostMem::from_bytes(&bytes)).await.status.is_success() {
+                self.taken[spare].store(generation, Ordering::Relaxed);
+                self.spares.borrow_mut().push(spare);
+            }
+        }
     }
 
     /// Records an opening. Members that a crash kept from the last record are trusted, so a drive that is put back as it was before this is to

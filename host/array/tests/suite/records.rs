@@ -330,6 +330,80 @@ fn a_drive_is_in_an_array_once() {
 }
 
 #[test]
+fn an_array_that_lost_too_many_members_is_as_before_when_they_are_back() {
+    for (word, gone) in [("raid0:2", &[1][..]), ("raid5:3", &[0, 2]), ("raid1:2", &[0, 1]), ("raid10:4", &[2, 3])] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, word, 0, INTENT).await;
+                let array = rig.open(&[]).await.unwrap();
+                gone.iter().for_each(|drive| rig.drives[*drive].is_gone.set(true));
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 128);
+                let mem = HostMem::from_bytes(&[9; 128 * 512]);
+                assert!(!rig.issuer.execute(&*array, entry, mem).await.status.is_success(), "{word}");
+                sim.sleep(Span::from_s(5)).await;
+                assert!(array.is_lost(), "{word}");
+                drop(array);
+                rig.drives.iter().for_each(|drive| drive.is_gone.set(false));
+                let array = rig.open(&[]).await.unwrap_or_else(|told| panic!("{word}: {told}"));
+                rig.write(&array, 3).await;
+                rig.check(&array, 3).await;
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_spare_is_of_its_array() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid5:3", 1, INTENT).await;
+            for _ in 0..3 {
+                assert_eq!(Array::strangers(&sim, &config(&SETTINGS), &rig.members()).await, [0usize; 0]);
+                let array = rig.open(&[]).await.unwrap();
+                assert_eq!((array.older(), array.missing(), array.member_of(3)), (vec![], vec![], None));
+                rig.check(&array, 1).await;
+            }
+            rig.drives[1].is_gone.set(true);
+            let array = rig.open(&[]).await.unwrap();
+            rig.rebuilt(&array).await;
+            assert_eq!(array.member_of(3), Some(1));
+            rig.check(&array, 1).await;
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_witness_knows_a_drive_that_has_not_what_it_had() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid5:3", 0, INTENT).await;
+            let before = rig.copy_of(1).await;
+            let array = rig.open(&[]).await.unwrap();
+            let witness = array.witness(1).unwrap();
+            let blocks = |bytes: &[u8]| {
+                let block = |place: u64| bytes[place as usize * 512..][..512].to_vec();
+                witness.places().map(block).to_vec()
+            };
+            let now = rig.copy_of(1).await;
+            assert!(witness.is_of(&blocks(&now)));
+            assert!(!witness.is_of(&blocks(&before)), "an older copy");
+            assert!(!witness.is_of(&blocks(&vec![0; now.len()])) && !witness.is_of(&[]), "an empty one");
+            // What is recorded later counts, and a drive that is out of use is not asked for it.
+            array.fail_member(0);
+            sim.sleep(Span::from_s(1)).await;
+            assert!(!witness.is_of(&blocks(&now)) && witness.is_of(&blocks(&rig.copy_of(1).await)));
+            assert!(array.witness(0).unwrap().is_of(&blocks(&rig.copy_of(0).await)));
+        })
+        .unwrap();
+}
+
+#[test]
 fn one_record_that_cannot_be_read_is_made_up_for_by_the_others() {
     for page in [0, 1] {
         let mut executor = Executor::new();

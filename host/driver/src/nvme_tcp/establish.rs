@@ -52,6 +52,9 @@ pub enum ConnectError {
     /// The target is not usable as a drive, or breaks rules.
     #[error("{0}")]
     Unusable(String),
+    /// The drive is not what it was when it was connected to before.
+    #[error("{0}")]
+    NotItself(String),
 }
 
 /// An association that can be used.
@@ -166,8 +169,13 @@ impl Link {
         }
     }
 
-    /// Executes a command: its completion, and the data that it returned.
-    fn execute(&mut self, entry: SubmissionEntry, data: &[u8]) -> Result<(CompletionEntry, Vec<u8>), ConnectError> {
+    /// Executes a command: its completion, and the data that it returned, of `room` bytes at the most.
+    pub(super) fn execute(
+        &mut self,
+        entry: SubmissionEntry,
+        data: &[u8],
+        room: usize,
+    ) -> Result<(CompletionEntry, Vec<u8>), ConnectError> {
         let common = self.digests.common(PduType::CAPSULE_CMD, 0, size_of::<CapsuleCommand>(), data.len(), self.align);
         let capsule = CapsuleCommand { common, entry };
         let mut bytes = capsule.as_bytes().to_vec();
@@ -182,8 +190,6 @@ impl Link {
             }
         }
         self.stream.write_all(&bytes)?;
-        // No other command before the queues are ready returns data.
-        let room = if entry.opcode == AdminOpcode::IDENTIFY.0 { IDENTIFY as usize } else { 0 };
         let mut returned = Vec::new();
         loop {
             let (header, data) = self.pdu(PduType::CAPSULE_RESP)?;
@@ -211,7 +217,9 @@ impl Link {
         entry: SubmissionEntry,
         data: &[u8],
     ) -> Result<(u64, Vec<u8>), ConnectError> {
-        let (completion, returned) = self.execute(entry, data)?;
+        // No other command before the queues are ready returns data.
+        let room = if entry.opcode == AdminOpcode::IDENTIFY.0 { IDENTIFY as usize } else { 0 };
+        let (completion, returned) = self.execute(entry, data, room)?;
         let value = u64::from(completion.dw0.get()) | u64::from(completion.dw1.get()) << 32;
         match completion.status() {
             status if status.is_success() => Ok((value, returned)),

@@ -22,6 +22,7 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use super::association::Association;
 use super::establish::{ConnectError, establish};
 use super::identity::Identity;
+use super::look::Look;
 use super::queue::{Done, Queue, Request};
 use super::state::{FIRST_PAUSE, State};
 use super::target::Target;
@@ -64,6 +65,7 @@ impl NvmeTcp {
             target,
             info,
             identity: identity.clone(),
+            look: None,
             association: Some(association),
             attempt: None,
             retry_at: now,
@@ -97,6 +99,11 @@ impl NvmeTcp {
     pub fn limit_patience(&self, patience: Span) {
         let mut state = self.state.borrow_mut();
         state.target.patience = state.target.patience.min(patience);
+    }
+
+    /// Has a look taken at the drive each time that it is connected to again.
+    pub fn look_again(&self, look: Look) {
+        self.state.borrow_mut().look = Some(look);
     }
 
     /// Whether there is no connection.

@@ -23,6 +23,7 @@
 //! | `identity` | who the drive is behind a target |
 //! | `queue` | one connection: commands to PDUs, PDUs to completions |
 //! | `association` | the queues together |
+//! | `look` | a look at a drive that is connected to again |
 //! | `state` | reconnection, Keep Alive, commands that wait |
 //! | `initiator` | all of it as a drive |
 //! | `admin` | the admin queue as a drive |
@@ -36,6 +37,7 @@ mod establish;
 mod hostile;
 mod identity;
 mod initiator;
+mod look;
 mod queue;
 mod state;
 mod target;
@@ -44,6 +46,7 @@ pub use admin::AdminQueue;
 pub use establish::ConnectError;
 pub use identity::Identity;
 pub use initiator::{Clock, NvmeTcp};
+pub use look::{Execute, Look, Refusal};
 pub use state::REPLAYS;
 pub use target::Target;
 pub(crate) use target::check_port;

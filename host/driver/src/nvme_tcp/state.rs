@@ -23,6 +23,7 @@ use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use super::association::Association;
 use super::establish::{ConnectError, Established, establish, keep_alive};
 use super::identity::Identity;
+use super::look::{self, Look};
 use super::queue::{Done, Request};
 use super::target::Target;
 
@@ -37,6 +38,8 @@ pub(super) struct State {
     pub(super) target: Target,
     pub(super) info: DriveInfo,
     pub(super) identity: Identity,
+    /// What is looked at when it is connected to again.
+    pub(super) look: Option<Look>,
     pub(super) association: Option<Association>,
     /// An attempt to connect on a side thread.
     pub(super) attempt: Option<Receiver<Result<Established, ConnectError>>>,
@@ -222,19 +225,24 @@ impl State {
         (!self.given_up).then(|| since + self.target.patience)
     }
 
+    /// Commands that wait fail, and those that come until there is a connection.
+    fn give_up(&mut self) {
+        self.given_up = true;
+        let failed = |request| Done { request, completion: Completion::of(Status::HOST_PATHING_ERROR) };
+        self.done.extend(self.backlog.drain(..).map(failed));
+    }
+
     /// Takes the outcome of an attempt to connect, or begins the next one. Whether it has connected.
     pub(super) fn reconnect(&mut self, events: &OwnedFd, wake: &Arc<OwnedFd>) -> bool {
         if self.association.is_some() {
             return false;
         }
         if self.gives_up_at().is_some_and(|at| at <= self.now) {
-            self.given_up = true;
-            let failed = |request| Done { request, completion: Completion::of(Status::HOST_PATHING_ERROR) };
-            self.done.extend(self.backlog.drain(..).map(failed));
+            self.give_up();
         }
         let outcome = match self.attempt.as_ref().map(Receiver::try_recv) {
             None if self.retry_at <= self.now => {
-                self.attempt = Some(begin_attempt(&self.target, wake));
+                self.attempt = Some(begin_attempt(&self.target, self.look.clone(), wake));
                 return false;
             }
             None | Some(Err(TryRecvError::Empty)) => return false,
@@ -257,6 +265,9 @@ impl State {
                 true
             }
             Err(error) => {
+                if matches!(error, ConnectError::NotItself(_)) {
+                    self.give_up();
+                }
                 if let Some((_, reason)) = &mut self.broken {
                     *reason = error.to_string();
                 }
@@ -269,13 +280,22 @@ impl State {
 }
 
 /// Connects on a side thread, which wakes the initiator when it has ended.
-fn begin_attempt(target: &Target, wake: &Arc<OwnedFd>) -> Receiver<Result<Established, ConnectError>> {
+fn begin_attempt(
+    target: &Target,
+    look: Option<Look>,
+    wake: &Arc<OwnedFd>,
+) -> Receiver<Result<Established, ConnectError>> {
     let (tell, told) = channel();
     let (target, wake) = (target.clone(), wake.clone());
     // Where no thread can be had, the channel is closed, and the next attempt follows.
     let _ = std::thread::Builder::new().name("nvme-tcp connect".to_owned()).spawn(move || {
         // The initiator may have gone.
-        let _ = tell.send(establish(&target));
+        let _ = tell.send(establish(&target).and_then(|mut established| {
+            if let (Some(look), Some(link)) = (&look, established.queues.first_mut()) {
+                look::take(link, look)?;
+            }
+            Ok(established)
+        }));
         let _ = rustix::io::write(&*wake, &1u64.to_ne_bytes());
     });
     told

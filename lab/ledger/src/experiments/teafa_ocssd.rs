@@ -60,7 +60,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "the mix of 2:1",
             taken: "1,024 reads of 4 KiB and 512 writes of 32 KiB outstanding, at random, on a drive that was written full, and as much \
-                    again at random; two and three times as many reads are shown, and not judged",
+                    again at random; two and three times as many reads, and a drive that moves the wanted part of a page (timing.partial_transfer), \
+                    are shown, and not judged",
             why: "the thesis tells the ratio only. In a closed mix of requests writes that starve would end the reads too",
         },
         Choice {
@@ -136,24 +137,29 @@ const READ_US: f64 = 101.0 + 32_768.0 / 302.65;
 const FIFO_SHARE: f64 = PROGRAM_US / (PROGRAM_US + READS_A_DIE as f64 * READ_US);
 
 /// Sizes of drives; the host writes them twice before they are measured.
+#[derive(Copy, Clone)]
 struct Size {
     channels: u32,
     dies_per_channel: u32,
     changes: &'static [&'static str],
+    /// Whether a read moves the part of a page that it wants; else all of it crosses the channel.
+    moves_parts: bool,
 }
 
-const ONE_DRIVE: Size = Size { channels: 16, dies_per_channel: 8, changes: &["geometry.blocks_per_plane=48"] };
-const IN_ARRAY: Size = Size { channels: 4, dies_per_channel: 4, changes: &["geometry.blocks_per_plane=48"] };
+const ONE_DRIVE: Size =
+    Size { channels: 16, dies_per_channel: 8, changes: &["geometry.blocks_per_plane=48"], moves_parts: false };
+const IN_ARRAY: Size = Size { channels: 4, dies_per_channel: 4, ..ONE_DRIVE };
 const OF_A_MOMENT: Size = Size {
     channels: 2,
     dies_per_channel: 2,
     changes: &["geometry.blocks_per_plane=48", "geometry.pages_per_block=8"],
+    moves_parts: false,
 };
 
 impl Size {
     /// The size, or that of a run of a moment.
     fn for_run(self, run: &Run<'_>) -> Size {
-        if run.effort.is_a_moment() { OF_A_MOMENT } else { self }
+        if run.effort.is_a_moment() { Size { moves_parts: self.moves_parts, ..OF_A_MOMENT } } else { self }
     }
 
     fn dies(&self) -> u32 {
@@ -163,7 +169,8 @@ impl Size {
     fn settings(&self) -> Vec<String> {
         let counts = [("channels", self.channels), ("dies_per_channel", self.dies_per_channel)];
         let counts = counts.iter().map(|(key, count)| format!("geometry.{key}={count}"));
-        counts.chain(self.changes.iter().map(|change| (*change).to_owned())).collect()
+        let parts = self.moves_parts.then(|| "timing.partial_transfer=true".to_owned());
+        counts.chain(self.changes.iter().map(|change| (*change).to_owned())).chain(parts).collect()
     }
 }
 /// Lines of the array.
@@ -182,12 +189,21 @@ fn drive_name(order: Order, beside: &str) -> String {
     format!("{}, {beside}", order.name())
 }
 
+/// The name where reads move parts of pages.
+fn name_of_parts(order: Order, beside: &str) -> String {
+    format!("{}, parts of pages", drive_name(order, beside))
+}
+
 fn points() -> Vec<Point> {
     let mut points = Vec::new();
     for order in Order::ALL {
         for (readers, beside) in BESIDE {
-            let point = Point::new(drive_name(order, beside), move |run| mix(order, readers, run));
-            points.push(point.with("order", order.name()).with("reads outstanding for a die", readers));
+            let mut add = |name: String, size: Size| {
+                let point = Point::new(name, move |run| mix(order, readers, size, run));
+                points.push(point.with("order", order.name()).with("reads outstanding for a die", readers));
+            };
+            add(drive_name(order, beside), ONE_DRIVE);
+            add(name_of_parts(order, beside), Size { moves_parts: true, ..ONE_DRIVE });
         }
     }
     let of_array = |(name, settings): (&'static str, &'static [&'static str])| {
@@ -244,11 +260,11 @@ impl Usage {
 }
 
 /// Writes beside reads on one drive.
-fn mix(order: Order, readers: u32, run: &Run<'_>) -> Result<Figures> {
+fn mix(order: Order, readers: u32, size: Size, run: &Run<'_>) -> Result<Figures> {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let ran = executor.block_on(async {
-        let size = ONE_DRIVE.for_run(run);
+        let size = size.for_run(run);
         let hosted = Hosted::new(&sim, &size, order, run.seed).await?;
         let drive = hosted.queue(&sim, QueueId(1), ENTRIES)?;
         array::write_full(&sim, drive.clone(), run.seed).await?;
@@ -346,8 +362,8 @@ fn judge(results: &Results) -> Result<Judgement> {
 fn drives(results: &Results) -> Result<Table> {
     let mut rows = Vec::new();
     for order in Order::ALL {
-        for (_, beside) in BESIDE {
-            let name = drive_name(order, beside);
+        let names = BESIDE.map(|(_, beside)| [drive_name(order, beside), name_of_parts(order, beside)]);
+        for name in names.into_iter().flatten() {
             let of = results.of(&name)?;
             let row: Result<Vec<String>> =
                 [RATE, "reads", CHANNELS, DIES, "write amplification"].iter().map(|figure| Ok(short(of.number(figure)?))).collect();
@@ -385,7 +401,8 @@ mod tests {
                 figures.add(RATE, if readers == 0 { 1_000.0 } else { mixed }, "MB/s");
                 ["reads", CHANNELS, DIES].iter().for_each(|figure| figures.add(*figure, 1.0, ""));
                 figures.add("write amplification", 1.0, "");
-                points.push((drive_name(order, beside), figures));
+                points.push((drive_name(order, beside), figures.clone()));
+                points.push((name_of_parts(order, beside), figures));
             }
         }
         for (line, _) in LINES {

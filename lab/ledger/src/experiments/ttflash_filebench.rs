@@ -105,12 +105,20 @@ fn judge(results: &Results) -> Result<Judgement> {
     }
     let head = std::iter::once("").chain(COLUMNS.iter().map(|(_, head)| *head));
     judgement.tables.push(Table { title: "reads".to_owned(), head: head.map(str::to_owned).collect(), rows });
+    let overloads = results.of(&name(PERSONALITIES[0], &TTFLASH))?.number("overloads")?;
+    if overloads > 0.0 {
+        judgement.notes.push(format!(
+            "fileserver writes as fast as ttFlash lets it, and faster than one plane of a group at a time cleans: planes are out of room {} times; \
+             two of a group collect then, and reads wait for them (the overload case)",
+            short(overloads)
+        ));
+    }
     judgement.reason = "A personality that hardly writes meets hardly any collection, and its lines are alike".to_owned();
     Ok(judgement)
 }
 
 /// Figures of the table, and its head.
-const COLUMNS: [(&str, &str); 9] = [
+const COLUMNS: [(&str, &str); 10] = [
     ("reads", "reads"),
     ("mean", "mean, us"),
     ("p99", "p99"),
@@ -119,6 +127,7 @@ const COLUMNS: [(&str, &str); 9] = [
     ("writes", "writes"),
     ("p99.9 of writes", "p99.9 of writes, us"),
     ("blocks cleaned", "blocks cleaned"),
+    ("overloads", "overloads"),
     ("write amplification", "waf"),
 ];
 

@@ -1,11 +1,15 @@
 //! The array as the only user of its drives of other servers: it marks each as the host of an array, and does not begin where another array
-//! is on one of them, or where one drive is given twice.
+//! is on one of them, or where one drive is given twice. When a drive is connected to again it is looked at once more, before commands go on: it
+//! may have lost its data, and another array may have begun on it.
 //!
-//! Left out: drives without reservations, which keep no mark; a host that comes while the connection of the first one is broken.
+//! Left out: drives without reservations, which keep no mark.
 
-use nandscape_drive::{Drive, Issuer, mark};
-use nandscape_host_driver::nvme_tcp::Target;
-use nandscape_wire_nvme::Status;
+use std::sync::Arc;
+
+use nandscape_drive::{Drive, DriveInfo, Issuer, mark};
+use nandscape_host_array::Witness;
+use nandscape_host_driver::nvme_tcp::{Execute, Look, Refusal, Target};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 /// The mark of an array on a drive.
 const MARK: u64 = u64::from_be_bytes(*b"ns array");
@@ -41,4 +45,47 @@ pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) 
         }
     }
     Ok(())
+}
+
+/// What is looked at when a drive is connected to again.
+pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>) -> Look {
+    Arc::new(move |execute| {
+        look_for_others(info.nsid, execute)?;
+        witness.as_ref().map_or(Ok(()), |witness| look_for_records(info, witness, execute))
+    })
+}
+
+fn look_for_others(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
+    let (entry, keys) = mark::marking(nsid, MARK);
+    match execute(entry, &keys, 0)?.0.meaning() {
+        Status::SUCCESS => {}
+        Status::INVALID_OPCODE => return Ok(()),
+        status => return Err(Refusal::ForNow(format!("it takes no mark: {status}"))),
+    }
+    let (entry, room) = mark::asking(nsid);
+    match execute(entry, &[], room)? {
+        (status, told) if status.is_success() && mark::counted(&told, MARK) <= 1 => Ok(()),
+        // Or the connection that broke is not over for the drive.
+        (status, _) if status.is_success() => Err(Refusal::ForNow("another array is on the drive".to_owned())),
+        (status, _) => Err(Refusal::ForNow(format!("it does not tell its hosts: {status}"))),
+    }
+}
+
+fn look_for_records(info: DriveInfo, witness: &Witness, execute: Execute<'_>) -> Result<(), Refusal> {
+    let mut blocks = Vec::new();
+    for place in witness.places() {
+        let entry = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, place, 1);
+        let (status, block) = execute(entry, &[], info.lba_bytes as usize)?;
+        // The other one may be the last that it has taken.
+        if status.is_success() {
+            blocks.push(block);
+        }
+    }
+    match witness.is_of(&blocks) {
+        true => Ok(()),
+        false => Err(Refusal::ForGood(
+            "it has not what the array has written to it: it lost its data, or is as it was at an earlier time"
+                .to_owned(),
+        )),
+    }
 }

@@ -27,6 +27,7 @@ use nandscape_host_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
 use nandscape_wire_nvme::identify::DLFEAT_ZEROS;
 
+use alone::look_again;
 pub use export::ArrayExport;
 pub use member::MemberSpec;
 use member::Under;
@@ -55,6 +56,8 @@ pub struct ArraySpec {
     pub creates: bool,
     /// Whether an array is opened without drives that are out of reach or cannot be read.
     pub is_degraded: bool,
+    /// Whether drives of no array may take a member's place although they hold data, or may.
+    pub overwrites: bool,
 }
 
 impl ArraySpec {
@@ -99,13 +102,18 @@ impl ArraySpec {
         let members = under.iter().map(|drive| drive.member(&sim)).collect::<Result<Vec<_>, String>>();
         let drives: Vec<Known> = under.iter().map(Known::of).collect();
         let members = members.map_err(failed)?;
-        let task = open(sim.clone(), (self.shape, self.config.clone()), (members, drives), opening);
+        let task = open(sim.clone(), (self.shape, self.config.clone()), (members, drives), (opening, self.overwrites));
         let remote: Vec<_> = under.iter().filter_map(Under::connection).collect();
         let array = match remote.is_empty() {
             true => executor.block_on(task).map_err(|stalled| stalled.to_string()),
             false => settle(executor, (&self.name, PATIENCE), &remote, task),
         };
         let array = array.and_then(|opened| opened).map_err(|problem| failed(without(&under, problem)))?;
+        for (number, drive) in under.iter().enumerate() {
+            if let Some(connection) = drive.connection() {
+                connection.look_again(look_again(drive.info(), array.witness(number)));
+            }
+        }
         let offers = Offers {
             compare: array.info().keeps_data,
             deallocate: true,
@@ -209,6 +217,7 @@ mod tests {
             members: urls.into_iter().enumerate().map(member).collect(),
             creates: false,
             is_degraded: false,
+            overwrites: false,
         };
         spec.check_distinct().err()
     }

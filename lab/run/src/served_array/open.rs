@@ -43,7 +43,7 @@ pub(super) async fn open(
     sim: Sim,
     (shape, config): (Shape, Config),
     (members, drives): (Vec<Member>, Vec<Known>),
-    opening: Opening,
+    (opening, overwrites): (Opening, bool),
 ) -> Result<Rc<Array>, String> {
     let told = |error: nandscape_host_array::ArrayError| error.to_string();
     let issuer = Issuer::new(&sim);
@@ -69,7 +69,9 @@ pub(super) async fn open(
         },
         Opening::New | Opening::Anew => Array::create(&sim, shape, config, members).await.map_err(told),
         Opening::Again => {
-            check_used(&sim, &config, &members, &drives).await?;
+            if !overwrites {
+                check_used(&sim, &config, &members, &drives).await?;
+            }
             let array = Array::open(&sim, config, members).await.map_err(told)?;
             match array.shape() == shape {
                 true => Ok(array),
@@ -79,16 +81,17 @@ pub(super) async fn open(
     }
 }
 
-/// A drive of no array would become a spare, and be written over: one that holds data is refused.
+/// A drive of no array would become a spare, and be written over: one that holds data is refused, and one of another server, which does not tell.
 async fn check_used(sim: &Sim, config: &Config, members: &[Member], drives: &[Known]) -> Result<(), String> {
     let strangers = Array::strangers(sim, config, members).await;
-    let used = strangers.iter().map(|number| &drives[*number]).filter(|drive| drive.holds_data);
+    let used = strangers.iter().map(|number| &drives[*number]).filter(|drive| drive.holds_data || drive.is_elsewhere);
     let names: Vec<&str> = used.map(|drive| drive.name.as_str()).collect();
     if names.is_empty() {
         return Ok(());
     }
     Err(format!(
-        "drive {} holds data of no array, which a rebuild would write over; an empty drive is valid, such as one in a file that does not exist",
+        "drive {} holds data of no array, or may, which a rebuild would write over; --array-overwrite gives it up, and a drive in a file that does \
+         not exist is valid without",
         names.join(", ")
     ))
 }
