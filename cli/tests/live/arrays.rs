@@ -584,3 +584,70 @@ fn an_array_over_drives_of_other_servers_has_them_to_itself() {
     let refused = refuse(folder.path(), &[&own[..], &twice, &["--array-create"]].concat());
     assert!(refused.code == Some(2) && refused.err.contains("to which it is given twice"), "{refused:?}");
 }
+
+#[test]
+fn a_member_that_comes_back_without_its_data_is_not_used() {
+    let (mut members, drives) = servers_of_three();
+    let drives: Vec<String> = drives.iter().map(|word| word.replace("patience=1", "patience=600")).collect();
+    let own = [
+        "--array",
+        "small=raid5:3",
+        "--array-create",
+        "--set",
+        "array.chunk=16KiB",
+        "--nbd",
+        "unix:n.sock",
+        "--control",
+        "control",
+        "--json",
+    ];
+    let args = [&own[..], &drives.iter().map(String::as_str).collect::<Vec<_>>()].concat();
+    let array = Server::start(tempfile::tempdir().unwrap(), &args);
+    fio(&array, &VERIFY);
+    let address =
+        members[1].url().strip_prefix("nvme-tcp://").and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    members[1].signal(Signal::KILL);
+    members[1].wait();
+    let _empty = Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &["--nvme-tcp", &address]].concat());
+    fio(&array, &VERIFY_ONLY);
+    until(&array, "the member is out of use", |figures| {
+        number(figures, "/drives/0/counters/array_members_missing") == 1.0
+    });
+    let ended = array.end();
+    let told = "it lost its data, or is as it was at an earlier time";
+    assert!(ended.code == Some(0) && ended.err.contains(told), "{ended:?}");
+}
+
+#[test]
+fn a_drive_of_another_server_that_is_of_no_array_is_written_over_only_if_that_is_asked() {
+    let (members, drives) = servers_of_three();
+    let drives: Vec<&str> = drives.iter().map(String::as_str).collect();
+    let own = [
+        "--array",
+        "small=raid5:3",
+        "--set",
+        "array.chunk=16KiB",
+        "--nbd",
+        "unix:n.sock",
+        "--control",
+        "control",
+        "--json",
+    ];
+    let array = Server::start(tempfile::tempdir().unwrap(), &[&own[..], &drives, &["--array-create"]].concat());
+    fio(&array, &VERIFY);
+    assert_eq!(array.end().code, Some(0));
+    let (others, _) = servers_of_three();
+    let other = format!("m1={}?patience=1", others[0].url());
+    let replaced = [drives[0], drives[1], "--drive", &other, drives[4], drives[5]];
+    let folder = tempfile::tempdir().unwrap();
+    let refused = refuse(folder.path(), &[&own[..], &replaced].concat());
+    for words in ["drive m1 holds data of no array, or may", "--array-overwrite gives it up"] {
+        assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
+    }
+    let more = ["--array-overwrite", "--set", "array.rebuild_rate=0"];
+    let array = Server::start(folder, &[&own[..], &replaced, &more].concat());
+    fio(&array, &VERIFY_ONLY);
+    until(&array, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);
+    assert_eq!(array.end().code, Some(0));
+    drop(members);
+}

@@ -170,8 +170,7 @@ impl Array {
                 unread_in_words(&found)
             )));
         }
-        core.recover(known).await?;
-        core.record_opening(&behind).await;
+        core.recover(known, &behind).await?;
         core.spares.borrow_mut().extend(rest);
         core.record_spares().await;
         core.start_rebuild();
@@ -308,10 +307,11 @@ impl Core {
         }
     }
 
-    /// Writes what is in the journal, and makes marked regions consistent. `known` are the members that the record has as missing.
-    async fn recover(self: &Rc<Self>, known: u32) -> Result<(), ArrayError> {
+    /// Records the opening, writes what is in the journal, and makes marked regions consistent. `known` are the members that the record has as
+    /// missing, and `behind` those that lack the last record.
+    async fn recover(self: &Rc<Self>, known: u32, behind: &[usize]) -> Result<(), ArrayError> {
         let Some(journal) = &self.journal else { return Ok(()) };
-        self.replay(journal).await?;
+        let entries = self.read_journal(journal).await?;
         let dirty = self.marked_regions(journal).await?;
         let missing = self.failed.get();
         if self.level.checks() > 0 && missing != 0 && !dirty.is_empty() && !self.config.force {
@@ -323,6 +323,11 @@ impl Core {
                 self.shape,
                 dirty.len()
             )));
+        }
+        // What is written from here on, a member that is missing has not: it is to be recorded as such before.
+        self.record_opening(behind).await;
+        for parts in &entries {
+            self.write_again(parts).await;
         }
         self.resync(&dirty).await;
         // Neither marks nor entries are needed any more once all of that is on the members for good.
@@ -364,9 +369,9 @@ impl Core {
         Ok((0..form::REGIONS as u32).filter(is_marked).collect())
     }
 
-    /// Writes again what is in the journal as a whole, in the order of its numbers. A member whose journal cannot be read is missing
+    /// What is in the journal as a whole, in the order of its numbers. A member whose journal cannot be read is missing
     /// from now on: what it holds of the stripes in the journal cannot be told.
-    async fn replay(self: &Rc<Self>, journal: &Journal) -> Result<(), ArrayError> {
+    async fn read_journal(self: &Rc<Self>, journal: &Journal) -> Result<Vec<BTreeMap<usize, Part>>, ArrayError> {
         let mut entries: BTreeMap<u64, BTreeMap<usize, Part>> = BTreeMap::new();
         let (mut failed, form) = (self.failed.get(), journal.form);
         let (mut tail, mut last, mut last_write) = (0, 0, 0);
@@ -412,19 +417,12 @@ impl Core {
             let mut ring = journal.ring.borrow_mut();
             (ring.next, ring.last, ring.end) = (last + 1, last_write, tail.max(1));
         }
-        for (_, parts) in entries.range(tail..) {
+        // Without one of its parts nothing of an entry is in place yet.
+        let is_whole = |parts: &BTreeMap<usize, Part>| {
             let mask = parts.values().next().map_or(0, |(slot, _)| slot.mask.get()) & !failed;
-            if mask == 0 {
-                continue;
-            }
-            let is_whole =
-                (0..self.level.members()).all(|member| mask & 1 << member == 0 || parts.contains_key(&member));
-            // Without one of its parts nothing is in place yet.
-            if is_whole {
-                self.write_again(parts).await;
-            }
-        }
-        Ok(())
+            mask != 0 && (0..self.level.members()).all(|member| mask & 1 << member == 0 || parts.contains_key(&member))
+        };
+        Ok(entries.split_off(&tail).into_values().filter(is_whole).collect())
     }
 
     fn leave_out(&self, member: usize, status: Status) {

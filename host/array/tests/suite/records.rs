@@ -27,6 +27,8 @@ struct Scratched {
     held: RefCell<Vec<Io>>,
     /// Writes of the record of members that are passed on yet; those after them never end.
     passes: Cell<Option<u32>>,
+    /// Whether writes of stripes never end, and those of records do.
+    swallows_stripes: Cell<bool>,
 }
 
 impl Scratched {
@@ -64,6 +66,11 @@ impl Drive for Scratched {
             io.token.complete(Completion::of(Status::UNRECOVERED_READ_ERROR));
         } else if self.holds.get() && is_record && IoOpcode(io.command.opcode) == IoOpcode::WRITE {
             self.held.borrow_mut().push(io);
+        } else if self.swallows_stripes.get()
+            && io.command.slba() < first
+            && IoOpcode(io.command.opcode) == IoOpcode::WRITE
+        {
+            std::mem::forget(io);
         } else if is_record && IoOpcode(io.command.opcode) == IoOpcode::WRITE && self.swallows() {
             std::mem::forget(io);
         } else {
@@ -97,6 +104,7 @@ impl Rig {
             holds: Cell::default(),
             held: RefCell::default(),
             passes: Cell::default(),
+            swallows_stripes: Cell::default(),
         })
     }
 
@@ -399,6 +407,41 @@ fn a_witness_knows_a_drive_that_has_not_what_it_had() {
             sim.sleep(Span::from_s(1)).await;
             assert!(!witness.is_of(&blocks(&now)) && witness.is_of(&blocks(&rig.copy_of(1).await)));
             assert!(array.witness(0).unwrap().is_of(&blocks(&rig.copy_of(0).await)));
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_member_that_misses_what_an_opening_has_written_is_not_trusted() {
+    let journal = "array.journal=data";
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid5:3", 0, journal).await;
+            // A stripe is in the journal of all members and not in place when the host is gone.
+            let array = rig.open(&[journal]).await.unwrap();
+            rig.drives.iter().for_each(|drive| drive.swallows_stripes.set(true));
+            let issuer = Issuer::new(&sim);
+            sim.spawn(async move {
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 32);
+                issuer.execute(&*array, entry, HostMem::from_bytes(&[7; 32 * 512])).await;
+            });
+            sim.sleep(Span::from_s(1)).await;
+            rig.drives.iter().for_each(|drive| drive.swallows_stripes.set(false));
+            // An opening without one of them ends in the midst.
+            rig.drives[0].is_gone.set(true);
+            rig.drives[1..].iter().for_each(|drive| drive.passes.set(Some(0)));
+            sim.spawn({
+                let (sim, members) = (sim.clone(), rig.members());
+                async move { drop(Array::open(&sim, config(&[&SETTINGS[..], &[journal]].concat()), members).await) }
+            });
+            sim.sleep(Span::from_s(1)).await;
+            rig.drives[1..].iter().for_each(|drive| drive.passes.set(None));
+            rig.drives[0].is_gone.set(false);
+            let array = rig.open(&[journal]).await.unwrap();
+            rig.rebuilt(&array).await;
+            assert_eq!(array.scrub().await.mismatches, 0);
         })
         .unwrap();
 }
