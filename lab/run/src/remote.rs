@@ -4,7 +4,7 @@
 //! Its NQN and the identifiers of its namespace are its own: a host that sees both ways to the data takes them for two
 //! drives. They derive from the seed, its name and its target, and stay the same over restarts.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -129,6 +129,8 @@ pub(crate) struct Far {
     losses: Cell<u64>,
     /// There is no connection, and that was told.
     lost: Cell<bool>,
+    /// Is called when there is a connection again.
+    on_return: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl Far {
@@ -137,7 +139,19 @@ impl Far {
         let (clock, url) = (WallClock::start(), target.to_string());
         let drive = NvmeTcp::connect(target.clone(), Box::new(move || clock.now()));
         let drive = Rc::new(drive.map_err(|error| format!("{url}: {error}"))?);
-        Ok(Far { url, drive, unsent: Cell::new(false), losses: Cell::new(0), lost: Cell::new(false) })
+        Ok(Far {
+            url,
+            drive,
+            unsent: Cell::new(false),
+            losses: Cell::new(0),
+            lost: Cell::new(false),
+            on_return: RefCell::default(),
+        })
+    }
+
+    /// Has `act` called each time that there is a connection again.
+    pub(crate) fn on_return(&self, act: impl Fn() + 'static) {
+        self.on_return.replace(Some(Box::new(act)));
     }
 
     /// Where it is.
@@ -226,7 +240,10 @@ impl Source for Far {
         self.lost.set(is_lost);
         Some(match self.drive.problem() {
             Some(reason) => format!("the connection to {} is lost: {reason}; it is made again", self.url),
-            None => format!("connected to {} again", self.url),
+            None => {
+                self.on_return.borrow().iter().for_each(|act| act());
+                format!("connected to {} again", self.url)
+            }
         })
     }
 

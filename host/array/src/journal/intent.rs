@@ -26,6 +26,16 @@ impl Array {
     }
 }
 
+impl Array {
+    /// A member was out of reach, and is back. Its power may have been cut, and what was in a volatile cache may be gone: stripes of marked regions
+    /// are made consistent, as after a power cut that a command has met.
+    pub fn member_was_away(&self) {
+        if self.core().info.volatile_cache {
+            self.core().was_interrupted();
+        }
+    }
+}
+
 impl Journal {
     pub(super) fn region(&self, stripe: u64) -> u32 {
         (stripe / self.form.region) as u32

@@ -22,18 +22,33 @@ pub(super) fn as_array(target: &Target) -> Target {
     Target { host_nqn: HOST_NQN.to_owned(), host_id: HOST_ID, ..target.clone() }
 }
 
+/// How often a command is given to a drive whose connection may have broken while the others were connected to.
+const TRIES: u32 = 3;
+
+/// What a command answers once it has met a connection.
+async fn met(mut command: impl AsyncFnMut() -> Result<usize, Status>) -> Result<usize, Status> {
+    let mut answer = command().await;
+    for _ in 1..TRIES {
+        if answer != Err(Status::HOST_PATHING_ERROR) {
+            break;
+        }
+        answer = command().await;
+    }
+    answer
+}
+
 /// Marks drives, by their names, and looks for other arrays that have.
 pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<(), String> {
     let mut marked = Vec::new();
     for (name, drive) in drives {
-        match mark::mark(issuer, *drive, MARK).await {
-            Ok(()) => marked.push((name, drive)),
+        match met(async || mark::mark(issuer, *drive, MARK).await.map(|()| 0)).await {
+            Ok(_) => marked.push((name, drive)),
             Err(Status::INVALID_OPCODE) => {}
             Err(status) => return Err(format!("drive {name} takes no mark: {status}")),
         }
     }
     for (name, drive) in marked {
-        match mark::marked(issuer, *drive, MARK).await {
+        match met(async || mark::marked(issuer, *drive, MARK).await).await {
             Ok(0 | 1) => {}
             Ok(_) => {
                 return Err(format!(

@@ -20,6 +20,8 @@ mod export;
 mod member;
 mod open;
 
+use std::rc::Rc;
+
 use nandscape_device_controller::Offers;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{Drive, Names};
@@ -112,6 +114,10 @@ impl ArraySpec {
         for (number, drive) in under.iter().enumerate() {
             if let Some(connection) = drive.connection() {
                 connection.look_again(look_again(drive.info(), array.witness(number)));
+            }
+            if let Some(far) = drive.far() {
+                let array = Rc::downgrade(&array);
+                far.on_return(move || array.upgrade().iter().for_each(|array| array.member_was_away()));
             }
         }
         let offers = Offers {

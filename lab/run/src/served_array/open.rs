@@ -72,7 +72,9 @@ pub(super) async fn open(
             if !overwrites {
                 check_used(&sim, &config, &members, &drives).await?;
             }
-            let array = Array::open(&sim, config, members).await.map_err(told)?;
+            let has_one = Array::has_records(&sim, &config, &members).await;
+            let way_out = if has_one { "" } else { "; --array-create makes an array of them, and empties them" };
+            let array = Array::open(&sim, config, members).await.map_err(|error| format!("{error}{way_out}"))?;
             match array.shape() == shape {
                 true => Ok(array),
                 false => Err(format!("the drives are of an array {}; give that", array.shape())),
