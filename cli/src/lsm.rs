@@ -218,7 +218,7 @@ impl LsmArgs {
             RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
             RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
             RunError::Operation(Error::Store(StoreError::Full)) => is_full(&format!("--form {form}")),
-            RunError::Operation(_) => Failure::run(error),
+            RunError::Operation(_) | RunError::Wrong(_) => Failure::run(error),
             other => Failure::input(other),
         })
     }
@@ -237,7 +237,7 @@ impl LsmArgs {
             LiveError::Open(OpenError::Store(_)) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
             LiveError::Operation(Error::Store(StoreError::Full)) => is_full(&to),
             LiveError::Operation(_) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
-            LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
+            LiveError::Drive(WallError::Lost(_)) | LiveError::Wrong(_) => Failure::run(error),
             LiveError::Server(problem) => Failure::Run(anyhow::anyhow!("--control: {problem}")),
             LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
             LiveError::Occupied(_) => Failure::Input(anyhow::anyhow!("{to}: {error}; --overwrite gives it up")),

@@ -26,5 +26,6 @@ pub use form::Form;
 #[cfg(target_os = "linux")]
 pub use live::{LiveError, LiveSpec, run_live};
 pub use load::Load;
+pub use nandscape_lab_workload::Wrong;
 pub use outcome::{DriveFigures, Outcome};
 pub use simulated::{RunError, Spec, run};

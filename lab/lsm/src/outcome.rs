@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nandscape_host_lsm::Stats;
 use nandscape_host_store::Host;
-use nandscape_sim::{Histogram, Sim, Span, Time};
+use nandscape_sim::{Histogram, Span, Time};
 
 use crate::load::Store;
 
@@ -50,16 +50,16 @@ impl Outcome {
         Outcome { begun: (Time::ZERO, host.spent()), ..Outcome::default() }
     }
 
-    pub(crate) fn begin(&mut self, sim: &Sim, host: &Host, store: &Store) {
-        (self.begun, self.before) = ((sim.now(), host.spent()), store.stats());
+    pub(crate) fn begin(&mut self, host: &Host, store: &Store) {
+        (self.begun, self.before) = ((host.sim().now(), host.spent()), store.stats());
     }
 
     pub(crate) fn record(&mut self, operation: &'static str, latency: Span) {
         self.operations.entry(operation).or_default().record(latency);
     }
 
-    pub(crate) fn end(&mut self, sim: &Sim, host: &Host, store: &Store) {
-        (self.took, self.cpu) = (sim.now() - self.begun.0, host.spent() - self.begun.1);
+    pub(crate) fn end(&mut self, host: &Host, store: &Store) {
+        (self.took, self.cpu) = (host.sim().now() - self.begun.0, host.spent() - self.begun.1);
         self.after = store.stats();
     }
 
