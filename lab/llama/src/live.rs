@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_host_llama::{Config, Error, Host, OpenError};
 use nandscape_host_store::Disk;
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target, looked};
 use nandscape_lab_workload::Wrong;
 use nandscape_sim::Seed;
 
@@ -66,7 +66,10 @@ pub fn run_live(
         if overwrites {
             form.clear(&host, drive.clone(), &*admin).await?;
         } else if !form.is_there(&host, drive.clone(), &*admin).await? {
-            let first = Disk::new(&host, drive.clone()).first_data().await.map_err(OpenError::from)?;
+            let first = Disk::new(&host, drive.clone())
+                .first_data(|percent| tell(&looked(percent)))
+                .await
+                .map_err(OpenError::from)?;
             first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))?;
         }
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_host_lsm::{BLOCK, Config, Error, Lsm, OpenError, RunStorage, Storage};
 use nandscape_host_store::{Disk, Host};
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target, looked};
 use nandscape_lab_workload::Wrong;
 use nandscape_sim::Seed;
 
@@ -76,7 +76,7 @@ pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Resul
     let (own, load) = (spec.clone(), spec.load);
     alone_on_target(&spec.endpoint, tell, move |connection| async move {
         let host = Host::metered(&connection.sim, connection.wall.clone(), process_cpu);
-        prepare(&own, &host, &connection).await?;
+        prepare(&own, &host, &connection, tell).await?;
         let storage = own.form.storage(&host, connection.drive).await?;
         let capacity = storage.capacity() * BLOCK as u64;
         let store = Lsm::open(&host, storage, own.store).await?;
@@ -98,7 +98,7 @@ pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Resul
 }
 
 /// Sees to it that the drive has the store, or nothing.
-async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection) -> Result<(), LiveError> {
+async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection, tell: Tell) -> Result<(), LiveError> {
     let drive = connection.drive.clone();
     if spec.form != Form::Runs && RunStorage::is_known(host, &*connection.admin).await? {
         return Err(OpenError::Foreign("the drive has sorted runs, which --form lsm is for".to_owned()).into());
@@ -109,6 +109,6 @@ async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection) -> Resul
     if spec.form.is_there(host, drive.clone()).await? {
         return Ok(());
     }
-    let first = Disk::new(host, drive).first_data().await.map_err(OpenError::from)?;
+    let first = Disk::new(host, drive).first_data(|percent| tell(&looked(percent))).await.map_err(OpenError::from)?;
     first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))
 }

@@ -15,6 +15,8 @@ pub struct DriveFigures {
     pub host_bytes: u64,
     /// Bytes that were programmed.
     pub flash_bytes: u64,
+    /// Of these, data of the host.
+    pub data_bytes: u64,
     /// Bytes that garbage collection moved.
     pub moved_bytes: u64,
     /// Blocks, or zones of runs, that garbage collection emptied.
@@ -107,8 +109,22 @@ impl Outcome {
 
     /// Bytes that the drive programmed for each byte that it received.
     pub fn drive_waf(&self) -> Option<f64> {
+        self.share(|drive| drive.flash_bytes)
+    }
+
+    /// Of [`Outcome::drive_waf`], data of the host: less than 1 where it was deallocated or replaced in the write buffer.
+    pub fn data_factor(&self) -> Option<f64> {
+        self.share(|drive| drive.data_bytes)
+    }
+
+    /// Of [`Outcome::drive_waf`], data that garbage collection moved.
+    pub fn moved_factor(&self) -> Option<f64> {
+        self.share(|drive| drive.moved_bytes)
+    }
+
+    fn share(&self, bytes: fn(&DriveFigures) -> u64) -> Option<f64> {
         let drive = self.drive.filter(|drive| self.put_bytes() > 0 && drive.host_bytes > 0)?;
-        Some(drive.flash_bytes as f64 / drive.host_bytes as f64)
+        Some(bytes(&drive) as f64 / drive.host_bytes as f64)
     }
 
     /// Bytes that the drive programmed for each byte that was put: the product of the two.

@@ -95,6 +95,7 @@ fn figures(ssd: &Ssd) -> DriveFigures {
     DriveFigures {
         host_bytes: stats.host_bytes,
         flash_bytes: stats.programmed_units() * unit,
+        data_bytes: stats.host_units * unit,
         moved_bytes: stats.gc_units * unit,
         collected: stats.gc_blocks,
     }
@@ -127,6 +128,7 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
     outcome.drive = Some(DriveFigures {
         host_bytes: after.host_bytes - before.host_bytes,
         flash_bytes: after.flash_bytes - before.flash_bytes,
+        data_bytes: after.data_bytes - before.data_bytes,
         moved_bytes: after.moved_bytes - before.moved_bytes,
         collected: after.collected - before.collected,
     });
