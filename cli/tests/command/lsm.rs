@@ -86,6 +86,7 @@ fn what_cannot_be_run_is_told() {
         (&["--experiment", "0"], "0 is not in 1..=1000000000"),
         (&["--experiment", "9", "--keys", "9"], "cannot be used with"),
         (&["--seeds", "2"], "--experiment"),
+        (&["--form", "lsm", "--set", "ftl.lsm.run_size=4KiB"], "(ftl.lsm.run_size); 131072 or more are valid"),
         (&["--form", "lsm", "--set", "ftl.lsm.run_size=5000"], "ftl.lsm.run_size: "),
         (&["--keys", "900000", "--form", "lsm"], "fewer --keys or a larger capacity is valid"),
         (

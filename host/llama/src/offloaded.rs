@@ -103,6 +103,7 @@ impl Again {
 pub(crate) fn failed(error: Error) -> StoreError {
     match error {
         Error::Failed(status) => StoreError::Drive(status),
+        Error::Full => StoreError::Full,
         other => StoreError::Corrupt(other.to_string()),
     }
 }
@@ -171,5 +172,6 @@ mod tests {
         assert!((0..Again::MOST_BROKEN).all(|_| again.is_after(&path) && again.is_after(&Error::PowerLost)));
         assert!(!again.is_after(&path), "the drive is given up");
         assert!(!Again::default().is_after(&Error::Full));
+        assert_eq!(failed(Error::Full), StoreError::Full, "as the log says it");
     }
 }

@@ -254,6 +254,8 @@ fn number(key: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
+    type Pair = (Vec<u8>, Vec<u8>);
+
     const KEY: u64 = 3;
     const NEXT: u64 = 4;
 
@@ -342,7 +344,7 @@ mod tests {
         let [stale, _] = [put(&values, KEY), put(&values, 5)];
         let [one, two, three] = [KEY, NEXT, 5].map(|key| (values.key(key), put(&values, key)));
         let coming = values.begin_put(9);
-        let scan = |most, found: &[&(Vec<u8>, Vec<u8>)]| {
+        let scan = |most, found: &[&Pair]| {
             let found: Vec<_> = found.iter().copied().cloned().collect();
             values.begin_read().scanned(&key(KEY), most, &found)
         };
@@ -350,7 +352,7 @@ mod tests {
         assert_eq!(scan(2, &[&one, &two]), Ok(()), "there is no room for more");
         assert_eq!(scan(9, &[&one, &two, &three]), Ok(()), "the last one is being put");
         assert_eq!(scan(9, &[&one, &two, &three, &(key(9), values.value(9, coming))]), Ok(()));
-        let wrong: [(usize, &[&(Vec<u8>, Vec<u8>)]); 7] = [
+        let wrong: [(usize, &[&Pair]); 7] = [
             (3, &[]),
             (3, &[&two, &three]),
             (3, &[&one, &three]),
