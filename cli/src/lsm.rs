@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_host_lsm::{BlockConfig, Config, Error, LevelConfig, OpenError};
 use nandscape_host_store::{Costs, StoreError};
-use nandscape_lab_lsm::{Benchmark, Form, Load, Outcome, RunError, Spec};
+use nandscape_lab_lsm::{Benchmark, Experiment, Form, Load, Outcome, Row, RunError, Spec, Spread, experiment};
 use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -32,11 +32,12 @@ Examples:
   nandscape lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
   nandscape lsm --benchmark readwhilewriting --clients 4 --form lsm --json
+  nandscape lsm --experiment 150000,220000,280000,310000 --seeds 3
+        write amplification of both forms, by how full the drive is
   nandscape lsm --form lsm --set ftl.zone.mapping=superblock
         runs that share zones over all dies, in place of a die for each
-  nandscape serve --drive default --set ftl.kind=lsm --set lba_size=4KiB \\
-      --set buffer.mode=capacitor --set capacity=1GiB \\
-      --store ram --nvme-tcp 127.0.0.1:4420
+  nandscape serve --drive lsm --set capacity=1GiB --store ram \\
+      --nvme-tcp 127.0.0.1:4420
   nandscape lsm --to nvme-tcp://127.0.0.1:4420/NQN --form lsm
         at the wall clock; NQN is what the server prints
 
@@ -59,7 +60,7 @@ pub(crate) struct LsmArgs {
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// The control socket of the server of that drive, on this machine: the processor time of its process is told, too
     #[cfg(target_os = "linux")]
@@ -72,6 +73,12 @@ pub(crate) struct LsmArgs {
     /// Keys, all of which are put first
     #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
+    /// Tell write amplification end to end with each of these numbers of keys, and what it consists of; in virtual time
+    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with = "keys", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    experiment: Vec<u64>,
+    /// With --experiment, seeds of which the mean and the range are told, from --seed on
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "experiment", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    seeds: u64,
     /// Bytes of a key
     #[arg(long, value_name = "BYTES", default_value_t = 20, value_parser = clap::value_parser!(u64).range(8..=1_024))]
     key_size: u64,
@@ -195,6 +202,10 @@ impl LsmArgs {
     }
 
     fn simulate(&self, form: Form) -> Result<Outcome, Failure> {
+        nandscape_lab_lsm::run(&self.spec(form)?).map_err(|error| failure(error, form.name()))
+    }
+
+    fn spec(&self, form: Form) -> Result<Spec, Failure> {
         // A profile file says what it wants.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
         let is_set =
@@ -204,7 +215,7 @@ impl LsmArgs {
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
         let drive = resolve(&self.drive, &changes)?;
-        let spec = Spec {
+        Ok(Spec {
             drive: if form == Form::Runs { drive } else { conventional(drive)? },
             form,
             store: self.store(),
@@ -212,15 +223,21 @@ impl LsmArgs {
             costs: Costs::ASSUMED,
             load: self.load(),
             seed: self.seed,
-        };
-        let form = form.name();
-        nandscape_lab_lsm::run(&spec).map_err(|error| match error {
-            RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
-            RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
-            RunError::Operation(Error::Store(StoreError::Full)) => is_full(&format!("--form {form}")),
-            RunError::Operation(_) => Failure::run(error),
-            other => Failure::input(other),
         })
+    }
+
+    fn experiment(&self) -> Result<(), Failure> {
+        let forms = self.forms().into_iter().map(|form| self.spec(form)).collect::<Result<Vec<_>, _>>()?;
+        let runs = forms.len() as u64 * self.experiment.len() as u64 * self.seeds;
+        let warm_up = self.warm_up.is_none().then_some(2);
+        let of = Experiment { forms, keys: self.experiment.clone(), warm_up, seeds: self.seeds };
+        let progress = Runs::of(runs);
+        let rows = experiment(&of, &mut |number| progress.next("", number)).map_err(|error| failure(error, "both"))?;
+        drop(progress);
+        match self.json {
+            true => output::result(&serde_json::to_string_pretty(&rows_json(&rows)).expect("plain data")),
+            false => output::result(&rows_text(&rows)),
+        }
     }
 
     #[cfg(target_os = "linux")]
@@ -237,7 +254,7 @@ impl LsmArgs {
             LiveError::Open(OpenError::Store(_)) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
             LiveError::Operation(Error::Store(StoreError::Full)) => is_full(&to),
             LiveError::Operation(_) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
-            LiveError::Drive(WallError::Lost(_)) => Failure::run(error),
+            LiveError::Drive(WallError::Lost(_)) | LiveError::Wrong(_) => Failure::run(error),
             LiveError::Server(problem) => Failure::Run(anyhow::anyhow!("--control: {problem}")),
             LiveError::Drive(_) => Failure::Input(anyhow::anyhow!("--to {error}")),
             LiveError::Occupied(_) => Failure::Input(anyhow::anyhow!("{to}: {error}; --overwrite gives it up")),
@@ -261,12 +278,25 @@ impl LsmArgs {
     }
 }
 
+fn failure(error: RunError, form: &str) -> Failure {
+    match error {
+        RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
+        RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
+        RunError::Operation(Error::Store(StoreError::Full)) => is_full(&format!("--form {form}")),
+        RunError::Operation(_) | RunError::Wrong(_) => Failure::run(error),
+        other => Failure::input(other),
+    }
+}
+
 fn is_full(place: &str) -> Failure {
     Failure::Input(anyhow::anyhow!("{place}: the drive is full: fewer --keys or a larger capacity is valid"))
 }
 
 pub(crate) fn run(args: &LsmArgs) -> Result<(), Failure> {
     args.check()?;
+    if !args.experiment.is_empty() {
+        return args.experiment();
+    }
     let forms = args.forms();
     let progress = Runs::of(forms.len() as u64);
     let mut runs = Vec::new();
@@ -320,6 +350,50 @@ fn text(runs: &[(&str, Outcome)]) -> String {
     lines([&latencies, &figures])
 }
 
+/// Rows of an experiment, as a table.
+fn rows_text(rows: &[Row]) -> String {
+    let mut figures =
+        table(&["keys", "form", "full", "operations/s", "WAF store", "x drive", "of data", "of moves", "= both"]);
+    for row in rows {
+        let range = |spread: Option<Spread>| match spread {
+            None => "-".to_owned(),
+            Some(Spread { low, mean, high }) if low < high => format!("{mean:.2} ({low:.2} to {high:.2})"),
+            Some(Spread { mean, .. }) => format!("{mean:.2}"),
+        };
+        figures.add_row([
+            count(row.keys),
+            row.form.name().to_owned(),
+            row.full.map_or("-".to_owned(), |full| format!("{:.0}%", full.mean * 100.0)),
+            row.rate.map_or("-".to_owned(), |rate| count(rate.mean as u64)),
+            range(row.store),
+            range(row.drive),
+            range(row.data),
+            range(row.moved),
+            range(row.total),
+        ]);
+    }
+    lines([&figures])
+}
+
+/// Rows of an experiment, as JSON.
+fn rows_json(rows: &[Row]) -> Value {
+    let spread = |spread: Option<Spread>| spread.map(|of| json!({"low": of.low, "mean": of.mean, "high": of.high}));
+    let row = |row: &Row| {
+        json!({
+            "keys": row.keys,
+            "form": row.form.name(),
+            "utilisation": spread(row.full),
+            "operations_per_s": spread(row.rate),
+            "waf_store": spread(row.store),
+            "waf_drive": spread(row.drive),
+            "waf_drive_data": spread(row.data),
+            "waf_drive_moved": spread(row.moved),
+            "waf_total": spread(row.total),
+        })
+    };
+    json!({"schema": 1, "rows": rows.iter().map(row).collect::<Vec<_>>()})
+}
+
 /// Runs by the names of their forms, as JSON.
 fn as_json(runs: &[(&str, Outcome)]) -> Value {
     let run = |(form, outcome): &(&str, Outcome)| {
@@ -339,6 +413,7 @@ fn as_json(runs: &[(&str, Outcome)]) -> Value {
             "store_bytes": outcome.store_bytes(),
             "drive_bytes": drive.map(|drive| drive.host_bytes),
             "programmed_bytes": drive.map(|drive| drive.flash_bytes),
+            "programmed_data_bytes": drive.map(|drive| drive.data_bytes),
             "moved_bytes": drive.map(|drive| drive.moved_bytes),
             "collected": drive.map(|drive| drive.collected),
             "log_bytes": after.log_bytes - before.log_bytes,

@@ -78,7 +78,23 @@ fn commands(args: &TestArgs) -> Vec<Command> {
     };
     // Cargo refuses examples in documentation of crates that have no library.
     let documented = !args.quick && args.package.is_empty();
-    if documented { vec![test("--all-targets"), test("--doc")] } else { vec![test("--all-targets")] }
+    let mut commands = vec![test("--all-targets")];
+    if documented {
+        commands.push(test("--doc"));
+    }
+    if documented && args.filter.is_none() {
+        commands.extend(EXAMPLES.map(example));
+    }
+    commands
+}
+
+/// The programs that the documentation has its readers run. Each checks what it shows, and fails otherwise.
+const EXAMPLES: [&str; 3] = ["page_store", "bw_tree", "ftl_component"];
+
+fn example(name: &str) -> Command {
+    let mut command = cargo();
+    command.args(["run", "--quiet", "--package", "nandscape", "--example", name]);
+    command
 }
 
 #[cfg(test)]
@@ -95,7 +111,22 @@ mod tests {
         let all = TestArgs { package: Vec::new(), quick: false, limit: 20, filter: None };
         let whole =
             "cargo test --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet";
-        assert_eq!(shown(&all), ["--all-targets", "--doc"].map(|what| format!("{whole} --no-fail-fast {what}")));
+        let tests = ["--all-targets", "--doc"].map(|what| format!("{whole} --no-fail-fast {what}"));
+        let examples = EXAMPLES.map(|name| format!("cargo run --quiet --package nandscape --example {name}"));
+        assert_eq!(shown(&all), [&tests[..], &examples].concat());
+        let some = TestArgs { filter: Some("bad".to_owned()), ..all };
+        assert_eq!(shown(&some).len(), 2, "what is filtered are tests");
+    }
+
+    #[test]
+    fn every_example_of_the_documentation_runs() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../facade/examples");
+        let files = std::fs::read_dir(folder).expect("the folder of examples").map(|file| file.expect("a file").path());
+        let mut names: Vec<_> = files.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+        names.sort_unstable();
+        let mut run = EXAMPLES;
+        run.sort_unstable();
+        assert_eq!(names, run);
     }
 
     #[test]

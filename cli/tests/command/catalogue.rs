@@ -21,8 +21,8 @@ pub(crate) const DRIVES: [&str; 11] = [
     "ox-block",
     "two-ftls",
 ];
-/// Those for hosts that know zones, or chunks.
-const SPECIAL: [&str; 3] = ["wd-zn540", "dfc-mlc", "cnex-westlake"];
+/// Those for hosts that know runs, zones, or chunks.
+const SPECIAL: [&str; 4] = ["lsm", "wd-zn540", "dfc-mlc", "cnex-westlake"];
 const JOBS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
 const PERSONALITIES: [&str; 7] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp", "networkfs"];
 const YCSB: [&str; 7] = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];

@@ -48,6 +48,29 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
 }
 
 #[test]
+fn an_experiment_tells_both_forms_at_each_number_of_keys() {
+    let small =
+        ["lsm", "--experiment", "10000,20000", "--operations", "5000", "--memtable", "256KiB", "--run-size", "512KiB"];
+    let seeds = [&small[..], &["--seeds", "2", "--warm-up", "5000"]].concat();
+    let report: Value = serde_json::from_str(&succeed(&[&seeds[..], &["--json"]].concat())).expect("one JSON object");
+    for (row, (keys, form)) in
+        [(10_000, "generic"), (10_000, "lsm"), (20_000, "generic"), (20_000, "lsm")].into_iter().enumerate()
+    {
+        let row = &report["rows"][row];
+        assert_eq!((&row["keys"], &row["form"]), (&Value::from(keys), &Value::from(form)));
+        assert!(
+            number(row, "/waf_total/low") <= number(row, "/waf_total/high") && number(row, "/utilisation/mean") > 0.0
+        );
+    }
+    let text = succeed(&seeds);
+    assert!(text.contains("of moves") && text.lines().count() >= 5, "{text}");
+    // The named drive, at the size that is set unless it is told.
+    let named = [&small[..], &["--drive", "lsm", "--form", "lsm", "--json"]].concat();
+    let report: Value = serde_json::from_str(&succeed(&named)).expect("one JSON object");
+    assert_eq!(report["rows"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn what_cannot_be_run_is_told() {
     for (words, told) in [
         (&["--keys", "0"][..], "0 is not in 1..=1000000000"),
@@ -59,6 +82,11 @@ fn what_cannot_be_run_is_told() {
         (&["--form", "lsm", "--set", "buffer.mode=volatile"], "buffer.mode: ftl.kind = \"lsm\" needs \"capacitor\""),
         (&["--form", "lsm", "--set", "ftl.zone.zrwa_size=64KiB"], "is for ftl.kind = \"zone\""),
         (&["--form", "lsm", "--set", "ftl.lsm.reserve_zones=1"], "ftl.lsm.reserve_zones: 1 of "),
+        (&["--form", "lsm", "--set", "ftl.lsm.reserve_zones=4294967295"], "ftl.lsm.reserve_zones: 4294967295 of "),
+        (&["--experiment", "0"], "0 is not in 1..=1000000000"),
+        (&["--experiment", "9", "--keys", "9"], "cannot be used with"),
+        (&["--seeds", "2"], "--experiment"),
+        (&["--form", "lsm", "--set", "ftl.lsm.run_size=4KiB"], "(ftl.lsm.run_size); 131072 or more are valid"),
         (&["--form", "lsm", "--set", "ftl.lsm.run_size=5000"], "ftl.lsm.run_size: "),
         (&["--keys", "900000", "--form", "lsm"], "fewer --keys or a larger capacity is valid"),
         (

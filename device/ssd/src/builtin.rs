@@ -31,6 +31,7 @@ builtin![
     "wd-zn540-block",
     "ox-block",
     "two-ftls",
+    "lsm",
     "dfc-mlc",
     "cnex-westlake",
 ];

@@ -11,7 +11,7 @@ use nandscape_host_eleos::{Error, PieceBuffer, PieceLimits, format_for_pieces, r
 use nandscape_host_store::{AGAIN, Disk, Host, StoreError};
 
 use crate::error::OpenError;
-use crate::offloaded::failed;
+use crate::offloaded::{Again, failed};
 use crate::pages::{Kind, PageStats, PageStore, Piece, Shape};
 
 /// Bytes of a batch that are not for pages.
@@ -99,11 +99,12 @@ impl ChainStore {
         Ok(limits.is_none_or(|limits| limits.pages == 0))
     }
 
-    /// Whether a flush that power was cut during is there: its deltas must not be flushed twice. A flush of bases alone may be.
+    /// Whether a flush that a power cut or a broken connection has ended is there: its deltas must not be flushed twice. A flush of bases alone
+    /// may be. The page then has the last delta, and no more.
     async fn is_there(&self, pieces: &[Piece]) -> Result<bool, StoreError> {
-        let Some(delta) = pieces.iter().find(|piece| piece.kind == Kind::Delta) else { return Ok(false) };
+        let Some(delta) = pieces.iter().rev().find(|piece| piece.kind == Kind::Delta) else { return Ok(false) };
         let found = self.read(&[delta.lpid]).await?;
-        Ok(found[0].len() as u32 > delta.before)
+        Ok(found[0].len() as u32 == delta.before + 1)
     }
 }
 
@@ -132,13 +133,14 @@ impl PageStore for ChainStore {
         }
         let bytes = buffer.moved();
         disk.host.bytes(bytes).await;
+        let mut again = Again::default();
         loop {
             disk.commands.set(disk.commands.get() + 1);
             disk.host.commands(1).await;
             match buffer.flush(&disk.issuer, &*disk.drive).await {
                 Ok(()) => break,
                 // All of it is there or nothing.
-                Err(Error::PowerLost) => {
+                Err(error) if again.is_after(&error) => {
                     disk.host.sim().sleep(AGAIN).await;
                     if self.is_there(&pieces).await? {
                         break;
@@ -154,6 +156,7 @@ impl PageStore for ChainStore {
 
     async fn read(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError> {
         let disk = &self.disk;
+        let mut again = Again::default();
         loop {
             disk.commands.set(disk.commands.get() + 1);
             disk.host.commands(1).await;
@@ -163,7 +166,7 @@ impl PageStore for ChainStore {
                     disk.read_bytes.set(disk.read_bytes.get() + (BATCH_HEAD + bytes) as u64);
                     return Ok(found);
                 }
-                Err(Error::PowerLost) => disk.host.sim().sleep(AGAIN).await,
+                Err(error) if again.is_after(&error) => disk.host.sim().sleep(AGAIN).await,
                 Err(error) => return Err(failed(error)),
             }
         }

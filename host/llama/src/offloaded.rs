@@ -9,6 +9,7 @@ use std::rc::Rc;
 use nandscape_drive::Drive;
 use nandscape_host_eleos::{Buffer, Error, Limits, Page, PieceLimits, read};
 use nandscape_host_store::{AGAIN, Disk, Host, Range, StoreError};
+use nandscape_wire_nvme::Status;
 
 use crate::error::OpenError;
 use crate::pages::{PageStats, PageStore, Piece, Shape};
@@ -56,6 +57,7 @@ impl EleosStore {
     async fn read_some(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError> {
         let disk = &self.disk;
         let bytes = BATCH_HEAD + lpids.len() * PAGE;
+        let mut again = Again::default();
         loop {
             disk.commands.set(disk.commands.get() + 1);
             disk.host.commands(1).await;
@@ -67,9 +69,32 @@ impl EleosStore {
                         .map(|page| page.map(|page| page.to_vec()).into_iter().collect())
                         .collect());
                 }
-                Err(Error::PowerLost) => disk.host.sim().sleep(AGAIN).await,
+                Err(error) if again.is_after(&error) => disk.host.sim().sleep(AGAIN).await,
                 Err(error) => return Err(failed(error)),
             }
+        }
+    }
+}
+
+/// Whether a command of pages is given again: always after a power cut; and some times after a connection that broke, which not all commands
+/// are sent again after. A drive that is given up answers the same at once.
+#[derive(Default)]
+pub(crate) struct Again {
+    broken: u32,
+}
+
+impl Again {
+    /// Connections that break during one command.
+    const MOST_BROKEN: u32 = 8;
+
+    pub(crate) fn is_after(&mut self, error: &Error) -> bool {
+        match error {
+            Error::PowerLost => true,
+            Error::Failed(Status::HOST_PATHING_ERROR) => {
+                self.broken += 1;
+                self.broken <= Again::MOST_BROKEN
+            }
+            _ => false,
         }
     }
 }
@@ -78,6 +103,7 @@ impl EleosStore {
 pub(crate) fn failed(error: Error) -> StoreError {
     match error {
         Error::Failed(status) => StoreError::Drive(status),
+        Error::Full => StoreError::Full,
         other => StoreError::Corrupt(other.to_string()),
     }
 }
@@ -103,13 +129,14 @@ impl PageStore for EleosStore {
         }
         let bytes = BUFFER_HEAD + pieces.len() * PAGE;
         disk.host.bytes(bytes).await;
+        let mut again = Again::default();
         loop {
             disk.commands.set(disk.commands.get() + 1);
             disk.host.commands(1).await;
             match buffer.flush(&disk.issuer, &*disk.drive).await {
                 Ok(()) => break,
                 // All of it is there or nothing; it is flushed again in both cases.
-                Err(Error::PowerLost) => disk.host.sim().sleep(AGAIN).await,
+                Err(error) if again.is_after(&error) => disk.host.sim().sleep(AGAIN).await,
                 Err(error) => return Err(failed(error)),
             }
         }
@@ -131,5 +158,20 @@ impl PageStore for EleosStore {
 
     fn stats(&self) -> PageStats {
         PageStats { flushes: self.flushes.get(), piece_bytes: self.piece_bytes.get(), ..PageStats::of(&self.disk) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_given_again_after_power_cuts_and_some_broken_connections() {
+        let mut again = Again::default();
+        let path = Error::Failed(Status::HOST_PATHING_ERROR);
+        assert!((0..Again::MOST_BROKEN).all(|_| again.is_after(&path) && again.is_after(&Error::PowerLost)));
+        assert!(!again.is_after(&path), "the drive is given up");
+        assert!(!Again::default().is_after(&Error::Full));
+        assert_eq!(failed(Error::Full), StoreError::Full, "as the log says it");
     }
 }

@@ -20,6 +20,8 @@ pub const AGAIN: Span = Span::from_ms(1);
 const RANGES: usize = 256;
 /// Bytes that are read side by side where all of a drive is read.
 const ALL_AT_ONCE: u64 = 4 << 20;
+/// How often it is told how far that is.
+const TOLD_EVERY: Span = Span::from_ms(3_000);
 
 /// Blocks of a drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -126,18 +128,24 @@ impl Disk {
     }
 
     /// The first block that does not read as zeros; `None` of a drive without data. It reads all of the drive, for few drives tell whether
-    /// there is data.
+    /// there is data. `told` hears every few seconds how many percent were read.
     ///
     /// # Errors
     /// When the drive does not answer.
-    pub async fn first_data(&self) -> Result<Option<u64>, StoreError> {
+    pub async fn first_data(&self, told: impl Fn(u64)) -> Result<Option<u64>, StoreError> {
         let lba = u64::from(self.info.lba_bytes);
         let step = (ALL_AT_ONCE / lba).max(1);
+        let mut last = self.host.sim().now();
         for slba in (0..self.info.blocks).step_by(step as usize) {
             let range = Range { slba, blocks: step.min(self.info.blocks - slba) };
             let bytes = self.read(&[range]).await?.concat();
             if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
                 return Ok(Some(slba + at as u64 / lba));
+            }
+            let now = self.host.sim().now();
+            if now - last >= TOLD_EVERY {
+                last = now;
+                told((u128::from(slba) * 100 / u128::from(self.info.blocks)) as u64);
             }
         }
         Ok(None)

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `load` | records, clients and their operations |
 //! | `outcome` | what came of it, and figures of it |
-//! | `values` | values that tell whose they are |
 //! | `spec` | a tree, its store and its host |
 //! | `simulated` | on a drive of this process, in virtual time |
 //! | `live` | on a drive behind NVMe/TCP or vfio-user, at the wall clock |
@@ -18,12 +17,11 @@ mod load;
 mod outcome;
 mod simulated;
 mod spec;
-mod values;
 
 #[cfg(target_os = "linux")]
 pub use live::{LiveError, run_live};
 pub use load::Load;
+pub use nandscape_lab_workload::Wrong;
 pub use outcome::{DeviceCpu, DriveFigures, Outcome};
 pub use simulated::{RunError, run};
 pub use spec::{Form, Spec};
-pub use values::Wrong;

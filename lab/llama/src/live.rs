@@ -6,13 +6,13 @@ use std::rc::Rc;
 use nandscape_host_llama::{Config, Error, Host, OpenError};
 use nandscape_host_store::Disk;
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target, looked};
+use nandscape_lab_workload::Wrong;
 use nandscape_sim::Seed;
 
-use crate::load::{Load, LoadError, fill, measure};
+use crate::load::{Load, LoadError, fill, measure, read_back, values};
 use crate::outcome::{DeviceCpu, Outcome};
 use crate::spec::Form;
-use crate::values::Wrong;
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -66,20 +66,25 @@ pub fn run_live(
         if overwrites {
             form.clear(&host, drive.clone(), &*admin).await?;
         } else if !form.is_there(&host, drive.clone(), &*admin).await? {
-            let first = Disk::new(&host, drive.clone()).first_data().await.map_err(OpenError::from)?;
+            let first = Disk::new(&host, drive.clone())
+                .first_data(|percent| tell(&looked(percent)))
+                .await
+                .map_err(OpenError::from)?;
             first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))?;
         }
         let tree = Rc::new(form.open(&host, drive, &*admin, tree).await?);
-        fill(&tree, &load).await?;
+        let values = Rc::new(values(&tree, &load, false).await?);
+        fill(&tree, &load, &values).await?;
         let server = server.map(Rc::new);
         let begun = Rc::new(RefCell::new(None));
         let (asked, answer) = (server.clone(), begun.clone());
         let begin = Box::new(move || drop(answer.replace(asked.as_deref().map(ServerCpu::spent))));
-        let mut outcome = measure(&sim, &host, &tree, load, Seed::new(seed).child("clients"), begin).await?;
+        let mut outcome = measure(&host, &tree, (load, &values), Seed::new(seed).child("clients"), begin).await?;
         if let (Some(server), Some(begun)) = (server, begun.take()) {
             let spent = begun.and_then(|begun| Ok(server.spent()?.saturating_sub(begun))).map_err(LiveError::Server)?;
             outcome.device_cpu = Some(DeviceCpu { spent, own: None, processors: None });
         }
+        read_back(&tree, &values).await?;
         Ok(outcome)
     })?
 }

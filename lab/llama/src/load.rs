@@ -2,20 +2,18 @@
 //!
 //! Keys have 8 bytes, as in the thesis (OX 7.4.2): a record's number, scattered, so that records that were inserted one after the other
 //! lie apart. An update puts the whole record. A put is durable with the flush that it goes with, or at once with `sync`. Whatever is read is
-//! [checked](crate::values).
+//! [checked](Values), and when the operations have ended all of the tree is read.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use nandscape_host_llama::{AnyStore, BwTree, Error, Host};
-use nandscape_lab_workload::{Choice, Chooser, Mix, Operation};
+use nandscape_lab_workload::{Choice, Chooser, Mix, Operation, Values, Wrong};
 use nandscape_sim::rng::mix;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Rng, Seed, Sim};
 
 use crate::outcome::Outcome;
-use crate::values::{Read, Wrong, value};
 
 type Tree = BwTree<AnyStore>;
 
@@ -60,10 +58,10 @@ impl Default for Load {
     }
 }
 
-/// The key of a record.
-fn key(record: u64) -> [u8; 8] {
-    mix(record).to_be_bytes()
-}
+/// Bytes of a key.
+const KEY_BYTES: usize = 8;
+/// Records of a scan when all of the tree is read.
+const READ_BACK: usize = 256;
 
 /// Why a load has no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -76,12 +74,43 @@ pub(crate) enum LoadError {
     Wrong(#[from] Wrong),
 }
 
-/// Puts all records that the tree does not have, and makes them durable.
-pub(crate) async fn fill(tree: &Tree, load: &Load) -> Result<(), Error> {
+/// Values for a tree in which nothing was put, or that a run before has left.
+pub(crate) async fn values(tree: &Tree, load: &Load, is_new: bool) -> Result<Values, Error> {
+    let new = Values::new(KEY_BYTES, load.value_bytes, None);
+    if is_new {
+        return Ok(new);
+    }
+    let before = tree.get(&new.key(mix(0))).await?;
+    Ok(Values::new(KEY_BYTES, load.value_bytes, before.as_deref()))
+}
+
+/// Puts all records, and makes them durable.
+pub(crate) async fn fill(tree: &Tree, load: &Load, values: &Values) -> Result<(), Error> {
     for record in 0..load.records {
-        tree.put(&key(record), &value(&key(record), 0, load.value_bytes)).await?;
+        put(tree, values, mix(record)).await?;
     }
     tree.commit().await
+}
+
+async fn put(tree: &Tree, values: &Values, key: u64) -> Result<(), Error> {
+    let version = values.begin_put(key);
+    tree.put(&values.key(key), &values.value(key, version)).await?;
+    values.end_put(key, version);
+    Ok(())
+}
+
+/// Reads all of the tree and checks it.
+pub(crate) async fn read_back(tree: &Tree, values: &Values) -> Result<(), LoadError> {
+    let mut from = Vec::new();
+    loop {
+        let reading = values.begin_read();
+        let found = tree.scan(&from, READ_BACK).await?;
+        reading.scan(&from, READ_BACK, &found);
+        let Some((last, _)) = found.last().filter(|_| found.len() == READ_BACK) else { break };
+        // The least key that comes after it.
+        from = [&last[..], &[0]].concat();
+    }
+    Ok(values.check()?)
 }
 
 /// What clients share.
@@ -94,25 +123,22 @@ struct Shared {
     running: Cell<u64>,
     ended: Signal,
     inserted: Cell<u64>,
-    /// Records whose insertion has not ended.
-    inserting: RefCell<BTreeSet<u64>>,
-    versions: Cell<u64>,
+    values: Rc<Values>,
     outcome: RefCell<Outcome>,
     problem: RefCell<Option<Error>>,
-    wrong: RefCell<Option<Wrong>>,
     /// Told when the measured phase begins.
     begin: Box<dyn Fn()>,
 }
 
 /// Has the clients operate; `begin` is called when the measured phase begins.
 pub(crate) async fn measure(
-    sim: &Sim,
     host: &Host,
     tree: &Rc<Tree>,
-    load: Load,
+    (load, values): (Load, &Rc<Values>),
     seed: Seed,
     begin: Box<dyn Fn()>,
 ) -> Result<Outcome, LoadError> {
+    let sim = host.sim();
     let shared = Rc::new(Shared {
         sim: sim.clone(),
         tree: tree.clone(),
@@ -121,11 +147,9 @@ pub(crate) async fn measure(
         running: Cell::new(load.clients),
         ended: Signal::new(sim),
         inserted: Cell::new(load.records),
-        inserting: RefCell::default(),
-        versions: Cell::new(1),
+        values: values.clone(),
         outcome: RefCell::new(Outcome::new(host)),
         problem: RefCell::new(None),
-        wrong: RefCell::new(None),
         begin,
     });
     for client in 0..load.clients {
@@ -137,9 +161,7 @@ pub(crate) async fn measure(
     if let Some(error) = shared.problem.take() {
         return Err(error.into());
     }
-    if let Some(wrong) = shared.wrong.take() {
-        return Err(wrong.into());
-    }
+    values.check()?;
     let mut outcome = shared.outcome.take();
     outcome.end(sim, host, tree);
     Ok(outcome)
@@ -172,19 +194,17 @@ impl Shared {
         if operation == Operation::Insert {
             let record = self.inserted.get();
             self.inserted.set(record + 1);
-            self.inserting.borrow_mut().insert(record);
-            let put = self.put(record).await;
-            self.inserting.borrow_mut().remove(&record);
-            return put;
+            return self.put(record).await;
         }
         let inserted = self.inserted.get();
         let record = chooser.next(rng, inserted, inserted);
         match operation {
             Operation::Scan => {
                 let most = 1 + rng.below(self.load.max_scan);
-                let read = self.read_of(record);
-                let found = self.tree.scan(&key(record), most as usize).await?;
-                self.note(read.scan(most as usize, &found));
+                let from = self.values.key(mix(record));
+                let reading = self.values.begin_read();
+                let found = self.tree.scan(&from, most as usize).await?;
+                reading.scan(&from, most as usize, &found);
                 Ok(())
             }
             Operation::Read => self.get(record).await,
@@ -197,29 +217,14 @@ impl Shared {
     }
 
     async fn get(&self, record: u64) -> Result<(), Error> {
-        let read = self.read_of(record);
-        let found = self.tree.get(&key(record)).await?;
-        self.note(read.get(found.as_deref(), self.load.value_bytes));
+        let (key, reading) = (mix(record), self.values.begin_read());
+        let found = self.tree.get(&self.values.key(key)).await?;
+        reading.get(key, found.as_deref());
         Ok(())
     }
 
-    /// What a read of a record that begins now must find.
-    fn read_of(&self, record: u64) -> Read {
-        Read { key: key(record), is_there: !self.inserting.borrow().contains(&record) }
-    }
-
-    fn note(&self, read: Result<(), String>) {
-        if let Err(what) = read {
-            let mut wrong = self.wrong.borrow_mut();
-            let wrong = wrong.get_or_insert(Wrong { reads: 0, first: what });
-            wrong.reads += 1;
-        }
-    }
-
     async fn put(&self, record: u64) -> Result<(), Error> {
-        let version = self.versions.get();
-        self.versions.set(version + 1);
-        self.tree.put(&key(record), &value(&key(record), version, self.load.value_bytes)).await?;
+        put(&self.tree, &self.values, mix(record)).await?;
         if self.load.sync { self.tree.commit().await } else { Ok(()) }
     }
 }
@@ -236,7 +241,7 @@ mod tests {
     use crate::spec::Form;
 
     /// Runs a load on a tree in which something was changed behind its back.
-    fn run(load: Load, change: impl AsyncFnOnce(&Tree)) -> Result<Outcome, LoadError> {
+    fn run(load: Load, change: impl AsyncFnOnce(&Tree, &Values)) -> Result<Outcome, LoadError> {
         let mut profile = Profile::load("default").expect("a built-in profile");
         profile.set("capacity=64MiB").expect("a valid change");
         let mut executor = Executor::new();
@@ -247,9 +252,11 @@ mod tests {
             let (host, drive, admin) = (Host::free(&sim), queue(QueueId(1)), queue(QueueId::ADMIN));
             let form = Form::Log(LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() });
             let tree = Rc::new(form.open(&host, drive, &*admin, Config::default()).await.expect("it opens"));
-            fill(&tree, &load).await?;
-            change(&tree).await;
-            measure(&sim, &host, &tree, load, Seed::new(1), Box::new(|| ())).await
+            let values = Rc::new(values(&tree, &load, true).await?);
+            fill(&tree, &load, &values).await?;
+            change(&tree, &values).await;
+            let outcome = measure(&host, &tree, (load, &values), Seed::new(1), Box::new(|| ())).await?;
+            read_back(&tree, &values).await.map(|()| outcome)
         });
         ran.expect("it ends")
     }
@@ -258,25 +265,54 @@ mod tests {
     fn wrong_and_missing_values_are_counted_and_end_the_run() {
         let load = Load { records: 50, operations: 400, warm_up: 0, value_bytes: 100, ..Load::default() };
         for workload in ["b", "c", "d", "e", "f"] {
-            let (_, mix, choice) = Mix::CORE[(workload.as_bytes()[0] - b'a') as usize];
-            let load = Load { mix, choice, ..load };
-            let right = run(load, async |_: &Tree| ()).map(|outcome| outcome.all.count());
+            let (_, shares, choice) = Mix::CORE[(workload.as_bytes()[0] - b'a') as usize];
+            let load = Load { mix: shares, choice, ..load };
+            let right = run(load, async |_, _| ()).map(|outcome| outcome.all.count());
             assert!(matches!(right, Ok(400)), "{workload}: {right:?}");
             // Most of them: an update mends a record.
-            let others = async |tree: &Tree| {
+            let others = async |tree: &Tree, values: &Values| {
                 for record in 0..load.records {
-                    tree.put(&key(record), &value(&key(record + 1), 0, 100)).await.expect("there is room");
+                    let other = values.value(mix(record + 1), 1);
+                    tree.put(&values.key(mix(record)), &other).await.expect("there is room");
                 }
             };
-            let wrong = run(load, others).map(|_| ());
-            assert!(matches!(&wrong, Err(LoadError::Wrong(wrong)) if wrong.reads > 1), "{workload}: {wrong:?}");
-            let lost = async |tree: &Tree| {
+            let is_wrong = |what: &str, ran: Result<Outcome, LoadError>| {
+                let ran = ran.map(|_| ());
+                assert!(matches!(&ran, Err(LoadError::Wrong(wrong)) if wrong.reads > 1), "{workload}, {what}: {ran:?}");
+            };
+            is_wrong("others", run(load, others));
+            let lost = async |tree: &Tree, values: &Values| {
                 for record in 0..load.records {
-                    tree.delete(&key(record)).await.expect("there is room");
+                    tree.delete(&values.key(mix(record))).await.expect("there is room");
                 }
             };
-            let missing = run(load, lost).map(|_| ());
-            assert!(matches!(&missing, Err(LoadError::Wrong(wrong)) if wrong.reads > 1), "{workload}: {missing:?}");
+            is_wrong("lost", run(load, lost));
+            // The values that keys had before.
+            let stale = async |tree: &Tree, values: &Values| {
+                for record in 0..load.records {
+                    let key = values.key(mix(record));
+                    let old = tree.get(&key).await.expect("it answers").expect("it was put");
+                    put(tree, values, mix(record)).await.expect("there is room");
+                    tree.put(&key, &old).await.expect("there is room");
+                }
+            };
+            is_wrong("stale", run(load, stale));
         }
+    }
+
+    #[test]
+    fn a_value_that_no_operation_reads_is_checked_in_the_end() {
+        let shares = Mix::CORE[0].1;
+        let load = Load { mix: shares, records: 500, operations: 1, warm_up: 0, value_bytes: 100, ..Load::default() };
+        assert!(run(load, async |_, _| ()).is_ok());
+        let stale = async |tree: &Tree, values: &Values| {
+            // The last key of the tree.
+            let key = (0..load.records).map(mix).max().expect("there are records");
+            let old = tree.get(&values.key(key)).await.expect("it answers").expect("it was put");
+            put(tree, values, key).await.expect("there is room");
+            tree.put(&values.key(key), &old).await.expect("there is room");
+        };
+        let ran = run(load, stale).map(|_| ());
+        assert!(matches!(&ran, Err(LoadError::Wrong(Wrong { reads: 1, .. }))), "{ran:?}");
     }
 }

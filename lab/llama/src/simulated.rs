@@ -9,13 +9,13 @@ use nandscape_drive::breakdown::cause;
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_host_kv::Cpu;
 use nandscape_host_llama::{Error, Host, OpenError};
+use nandscape_lab_workload::Wrong;
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
-use crate::load::{LoadError, fill, measure};
+use crate::load::{LoadError, fill, measure, read_back, values};
 use crate::outcome::{DeviceCpu, DriveFigures, Outcome};
 use crate::spec::Spec;
-use crate::values::Wrong;
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -109,11 +109,12 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
     let (drive, admin) = (queue(QueueId(1), entries)?, queue(QueueId::ADMIN, 32)?);
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
     let tree = Rc::new(spec.form.open(&host, drive, &*admin, spec.tree).await?);
-    fill(&tree, &spec.load).await?;
+    let values = Rc::new(values(&tree, &spec.load, true).await?);
+    fill(&tree, &spec.load, &values).await?;
     let (begun, flash) = (Rc::new(Cell::new(Done::of(ssd))), ssd.clone());
     let told = begun.clone();
     let begin = Box::new(move || told.set(Done::of(&flash)));
-    let mut outcome = measure(sim, &host, &tree, spec.load, Seed::new(spec.seed).child("clients"), begin).await?;
+    let mut outcome = measure(&host, &tree, (spec.load, &values), Seed::new(spec.seed).child("clients"), begin).await?;
     let (begun, ended) = (begun.get(), Done::of(ssd));
     outcome.device_cpu = ended.cpu_since(&begun);
     let (before, after) = (begun.drive, ended.drive);
@@ -122,5 +123,6 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
         flash_bytes: after.flash_bytes - before.flash_bytes,
         gc_blocks: after.gc_blocks - before.gc_blocks,
     });
+    read_back(&tree, &values).await?;
     Ok(outcome)
 }

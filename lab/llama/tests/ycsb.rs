@@ -140,10 +140,14 @@ mod live {
         for form in FORMS {
             let server = Server::of(None, 1 << 30, export);
             let target = Target::new(&server.address, &server.nqn);
-            let Spec { tree, load, .. } = spec(form, 0);
-            let outcome = run_live(&Endpoint::NvmeTcp(target), form, tree, load, (1, false), None, |_| ()).unwrap();
-            assert_eq!(outcome.all.count(), 3_000);
-            assert!(outcome.drive.is_none() && outcome.after.store.flushes > 0);
+            let endpoint = Endpoint::NvmeTcp(target);
+            // A store goes on: records that a run before has inserted are there with its values, until they are inserted again.
+            for workload in [0, 3, 3] {
+                let Spec { tree, load, .. } = spec(form, workload);
+                let outcome = run_live(&endpoint, form, tree, load, (1, false), None, |_| ()).unwrap();
+                assert_eq!(outcome.all.count(), 3_000);
+                assert!(outcome.drive.is_none() && outcome.after.store.flushes > 0);
+            }
         }
     }
 }

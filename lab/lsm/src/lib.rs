@@ -8,12 +8,14 @@
 //! | `load` | keys, values, clients and their operations |
 //! | `outcome` | what came of it, and figures of it |
 //! | `simulated` | on a drive of this process, in virtual time |
+//! | `experiment` | write amplification end to end, by form and keys, over several seeds |
 //! | `live` | on a drive behind NVMe/TCP or vfio-user, at the wall clock (Linux) |
 //!
 //! Left out: loads of several threads that write; a cache of blocks in the host.
 #![forbid(unsafe_code)]
 
 mod benchmark;
+mod experiment;
 mod form;
 #[cfg(target_os = "linux")]
 mod live;
@@ -22,9 +24,11 @@ mod outcome;
 mod simulated;
 
 pub use benchmark::Benchmark;
+pub use experiment::{Experiment, Row, Spread, experiment};
 pub use form::Form;
 #[cfg(target_os = "linux")]
 pub use live::{LiveError, LiveSpec, run_live};
 pub use load::Load;
+pub use nandscape_lab_workload::Wrong;
 pub use outcome::{DriveFigures, Outcome};
 pub use simulated::{RunError, Spec, run};

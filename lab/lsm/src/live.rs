@@ -1,15 +1,17 @@
 //! A run at the wall clock, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use nandscape_host_lsm::{BLOCK, Config, Error, Lsm, OpenError, RunStorage, Storage};
 use nandscape_host_store::{Disk, Host};
 use nandscape_lab_run::process_cpu;
-use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target};
+use nandscape_lab_run::wall::{Connection, Endpoint, ServerCpu, Tell, WallError, alone_on_target, looked};
+use nandscape_lab_workload::Wrong;
 use nandscape_sim::Seed;
 
 use crate::form::Form;
-use crate::load::{Load, measure};
+use crate::load::{Load, LoadError, Run, measure};
 use crate::outcome::Outcome;
 
 /// A run.
@@ -47,9 +49,21 @@ pub enum LiveError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
+    /// What was read is not what was put.
+    #[error("the drive or the store has lost data: {0}")]
+    Wrong(#[from] Wrong),
     /// The server does not tell its processor time any more.
     #[error("the control socket: {0}")]
     Server(String),
+}
+
+impl From<LoadError> for LiveError {
+    fn from(error: LoadError) -> LiveError {
+        match error {
+            LoadError::Operation(error) => LiveError::Operation(error),
+            LoadError::Wrong(wrong) => LiveError::Wrong(wrong),
+        }
+    }
 }
 
 /// Fills the store that is on the drive, or a new one where nothing is, and runs the operations. `tell` is told of what the user may want
@@ -61,21 +75,22 @@ pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Resul
     spec.load.check().map_err(LiveError::Spec)?;
     let (own, load) = (spec.clone(), spec.load);
     alone_on_target(&spec.endpoint, tell, move |connection| async move {
-        let (sim, host) =
-            (connection.sim.clone(), Host::metered(&connection.sim, connection.wall.clone(), process_cpu));
-        prepare(&own, &host, &connection).await?;
+        let host = Host::metered(&connection.sim, connection.wall.clone(), process_cpu);
+        prepare(&own, &host, &connection, tell).await?;
         let storage = own.form.storage(&host, connection.drive).await?;
         let capacity = storage.capacity() * BLOCK as u64;
         let store = Lsm::open(&host, storage, own.store).await?;
         let spent = [(); 2].map(|()| RefCell::new(None));
         let note = |at: usize| drop(spent[at].replace(server.as_ref().map(ServerCpu::spent)));
         let told = (|| note(0), || note(1));
-        let mut outcome = measure(&sim, &host, &store, load, Seed::new(own.seed), told).await?;
+        let run = Rc::new(Run::new(&host, &store, load, false).await?);
+        let mut outcome = measure(&run, Seed::new(own.seed), told).await?;
         if let [Some(begun), Some(ended)] = spent.map(RefCell::into_inner) {
             let since = begun.and_then(|begun| Ok(ended?.saturating_sub(begun)));
             outcome.device_cpu = Some(since.map_err(LiveError::Server)?);
         }
         outcome.capacity = capacity;
+        run.read_back().await?;
         // Nothing is under way when the connection ends.
         store.settle().await?;
         Ok(outcome)
@@ -83,7 +98,7 @@ pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Resul
 }
 
 /// Sees to it that the drive has the store, or nothing.
-async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection) -> Result<(), LiveError> {
+async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection, tell: Tell) -> Result<(), LiveError> {
     let drive = connection.drive.clone();
     if spec.form != Form::Runs && RunStorage::is_known(host, &*connection.admin).await? {
         return Err(OpenError::Foreign("the drive has sorted runs, which --form lsm is for".to_owned()).into());
@@ -94,6 +109,6 @@ async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection) -> Resul
     if spec.form.is_there(host, drive.clone()).await? {
         return Ok(());
     }
-    let first = Disk::new(host, drive).first_data().await.map_err(OpenError::from)?;
+    let first = Disk::new(host, drive).first_data(|percent| tell(&looked(percent))).await.map_err(OpenError::from)?;
     first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))
 }

@@ -1,15 +1,17 @@
 //! Clients that operate on a store, each with one operation at a time.
 //!
-//! A key is its number, scattered over all keys of 8 bytes, and padded with '0'. Values are random bytes, as there is no compression.
+//! A key is its number, scattered over all keys of 8 bytes, and padded with '0'. Values are random bytes, as there is no compression. Whatever
+//! is read is [checked](Values), and when the operations have ended all of the store is read.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_host_lsm::{AnyStorage, Error, Lsm};
 use nandscape_host_store::Host;
+use nandscape_lab_workload::{Values, Wrong};
 use nandscape_sim::rng::mix;
 use nandscape_sim::signal::Signal;
-use nandscape_sim::{Rng, Seed, Sim};
+use nandscape_sim::{Rng, Seed};
 
 use crate::benchmark::Benchmark;
 use crate::outcome::Outcome;
@@ -68,78 +70,125 @@ impl Load {
             false => Ok(()),
         }
     }
+}
 
-    fn key(&self, number: u64) -> Vec<u8> {
-        let mut key = mix(number).to_be_bytes().to_vec();
-        key.resize(self.key_bytes, b'0');
-        key
+/// Why a load has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// An operation failed.
+    #[error(transparent)]
+    Operation(#[from] Error),
+    /// What was read is not what was put.
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+}
+
+/// Keys of a scan when all of the store is read.
+const READ_BACK: usize = 256;
+
+/// A load on a store.
+pub(crate) struct Run {
+    pub(crate) host: Host,
+    pub(crate) store: Store,
+    pub(crate) load: Load,
+    values: Values,
+}
+
+impl Run {
+    /// On a store in which nothing was put, or that a run before has left.
+    pub(crate) async fn new(host: &Host, store: &Store, load: Load, is_new: bool) -> Result<Run, Error> {
+        let mut values = Values::new(load.key_bytes, load.value_bytes, None);
+        if !is_new {
+            let before = store.get(&values.key(mix(0))).await?;
+            values = Values::new(load.key_bytes, load.value_bytes, before.as_deref());
+        }
+        Ok(Run { host: host.clone(), store: store.clone(), load, values })
     }
 
-    fn value(&self, number: u64, version: u64) -> Vec<u8> {
-        let word = |at: u64| mix(number ^ version.rotate_left(32) ^ at.rotate_left(48)).to_le_bytes();
-        (0..self.value_bytes.div_ceil(8) as u64).flat_map(word).take(self.value_bytes).collect()
+    async fn put(&self, number: u64) -> Result<(), Error> {
+        let (key, values) = (mix(number), &self.values);
+        let version = values.begin_put(key);
+        self.store.put(&values.key(key), &values.value(key, version)).await?;
+        values.end_put(key, version);
+        if self.load.sync { self.store.commit().await } else { Ok(()) }
+    }
+
+    async fn get(&self, number: u64) -> Result<(), Error> {
+        let (key, reading) = (mix(number), self.values.begin_read());
+        let found = self.store.get(&self.values.key(key)).await?;
+        reading.get(key, found.as_deref());
+        Ok(())
+    }
+
+    /// Reads keys from one on, and checks them.
+    async fn scan(&self, from: &[u8], most: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let reading = self.values.begin_read();
+        let found = self.store.scan(from, most).await?;
+        reading.scan(from, most, &found);
+        Ok(found)
+    }
+
+    /// Puts all keys in random order.
+    async fn fill(&self, outcome: &mut Outcome) -> Result<(), Error> {
+        let sim = self.host.sim();
+        for number in 0..self.load.keys {
+            let begun = sim.now();
+            self.put(number).await?;
+            self.host.tick().await;
+            outcome.record("put", sim.now() - begun);
+        }
+        self.store.commit().await
+    }
+
+    /// Reads all of the store and checks it.
+    pub(crate) async fn read_back(&self) -> Result<(), LoadError> {
+        let mut from = Vec::new();
+        loop {
+            let found = self.scan(&from, READ_BACK).await?;
+            let Some((last, _)) = found.last().filter(|_| found.len() == READ_BACK) else { break };
+            // The least key that comes after it.
+            from = [&last[..], &[0]].concat();
+        }
+        Ok(self.values.check()?)
     }
 }
 
 /// What clients share.
 struct Shared {
-    sim: Sim,
-    host: Host,
-    store: Store,
-    load: Load,
+    run: Rc<Run>,
     /// Operations that have not begun, and clients that have not ended.
     left: Cell<u64>,
     running: Cell<u64>,
     ended: Signal,
-    versions: Cell<u64>,
     outcome: RefCell<Outcome>,
     problem: RefCell<Option<Error>>,
 }
 
-/// Puts all keys in random order.
-async fn fill(host: &Host, store: &Store, load: &Load, outcome: &mut Outcome) -> Result<(), Error> {
-    let sim = host.sim();
-    for number in 0..load.keys {
-        let begun = sim.now();
-        put(store, load, number, 0).await?;
-        host.tick().await;
-        outcome.record("put", sim.now() - begun);
-    }
-    store.commit().await
-}
-
-async fn put(store: &Store, load: &Load, number: u64, version: u64) -> Result<(), Error> {
-    store.put(&load.key(number), &load.value(number, version)).await?;
-    if load.sync { store.commit().await } else { Ok(()) }
-}
-
 /// Fills the store and has clients operate. `begin` and `end` are called when the measured phase does so.
 pub(crate) async fn measure(
-    sim: &Sim,
-    host: &Host,
-    store: &Store,
-    load: Load,
+    run: &Rc<Run>,
     seed: Seed,
     (begin, end): (impl Fn(), impl Fn()),
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, LoadError> {
+    let Run { host, store, load, .. } = &**run;
     let mut outcome = Outcome::new(host);
     let is_filling = load.benchmark == Benchmark::FillRandom;
-    outcome.begin(sim, host, store);
+    outcome.begin(host, store);
     begin();
-    fill(host, store, &load, &mut outcome).await?;
+    run.fill(&mut outcome).await?;
     if is_filling {
         store.settle().await?;
     } else {
         let mut rng = seed.child("warm-up").rng();
-        for version in 0..load.warm_up {
-            put(store, &load, rng.below(load.keys), version + 1).await?;
+        for _ in 0..load.warm_up {
+            run.put(rng.below(load.keys)).await?;
         }
         store.commit().await?;
         store.settle().await?;
         outcome = Outcome::new(host);
-        outcome.begin(sim, host, store);
+        outcome.begin(host, store);
         begin();
-        outcome = operate(host, store, load, seed, outcome).await?;
+        outcome = operate(run, seed, outcome).await?;
         store.commit().await?;
         if load.benchmark == Benchmark::Overwrite {
             // What is to be merged still belongs to the puts.
@@ -147,22 +196,20 @@ pub(crate) async fn measure(
         }
     }
     end();
-    outcome.end(sim, host, store);
+    outcome.end(host, store);
+    run.values.check()?;
     Ok(outcome)
 }
 
-async fn operate(host: &Host, store: &Store, load: Load, seed: Seed, outcome: Outcome) -> Result<Outcome, Error> {
+async fn operate(run: &Rc<Run>, seed: Seed, outcome: Outcome) -> Result<Outcome, Error> {
+    let load = &run.load;
     let writers = u64::from(load.benchmark == Benchmark::ReadWhileWriting);
-    let sim = host.sim();
+    let sim = run.host.sim();
     let shared = Rc::new(Shared {
-        sim: sim.clone(),
-        host: host.clone(),
-        store: store.clone(),
-        load,
+        run: run.clone(),
         left: Cell::new(load.operations),
         running: Cell::new(load.clients + writers),
         ended: Signal::new(sim),
-        versions: Cell::new(load.warm_up + 1),
         outcome: RefCell::new(outcome),
         problem: RefCell::new(None),
     });
@@ -191,25 +238,95 @@ impl Shared {
     }
 
     async fn one(&self, is_writer: bool, rng: &mut Rng) -> Result<(), Error> {
-        let (load, number, begun) = (&self.load, rng.below(self.load.keys), self.sim.now());
+        let (run, sim) = (&self.run, self.run.host.sim());
+        let (load, number, begun) = (&run.load, rng.below(run.load.keys), sim.now());
         let name = match load.benchmark {
             Benchmark::SeekRandom => {
-                self.store.scan(&load.key(number), load.scan).await?;
+                run.scan(&run.values.key(mix(number)), load.scan).await?;
                 "seek"
             }
             Benchmark::ReadRandom | Benchmark::ReadWhileWriting if !is_writer => {
-                self.store.get(&load.key(number)).await?;
+                run.get(number).await?;
                 "get"
             }
             _ => {
-                let version = self.versions.get();
-                self.versions.set(version + 1);
-                put(&self.store, load, number, version).await?;
+                run.put(number).await?;
                 "put"
             }
         };
-        self.host.tick().await;
-        self.outcome.borrow_mut().record(name, self.sim.now() - begun);
+        run.host.tick().await;
+        self.outcome.borrow_mut().record(name, sim.now() - begun);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_device_media::StoreKind;
+    use nandscape_device_ssd::{Profile, Ssd};
+    use nandscape_drive::{QueueDrive, QueueId};
+    use nandscape_host_lsm::{BlockConfig, Config, Lsm};
+    use nandscape_sim::Executor;
+
+    use super::*;
+    use crate::form::Form;
+
+    /// Runs a load on a store in which something was changed behind its back.
+    fn run(load: Load, change: impl AsyncFnOnce(&Run)) -> Result<(), LoadError> {
+        let mut profile = Profile::load("default").expect("a built-in profile");
+        profile.set("capacity=64MiB").expect("a valid change");
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssd = Ssd::new(&sim, &profile.resolve().expect("valid"), StoreKind::Ram, Seed::new(1)).expect("memory");
+        let ran = executor.block_on(async {
+            let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 32).expect("a free queue pair");
+            let (host, form) = (Host::free(&sim), Form::Block(BlockConfig::default()));
+            let storage = form.storage(&host, drive).await.expect("an empty drive");
+            let store = Lsm::open(&host, storage, Config::default()).await.expect("it opens");
+            let run = Rc::new(Run::new(&host, &store, load, true).await?);
+            run.fill(&mut Outcome::new(&host)).await?;
+            change(&run).await;
+            operate(&run, Seed::new(1), Outcome::new(&host)).await?;
+            // What loads that only put leave to the end.
+            if matches!(load.benchmark, Benchmark::FillRandom | Benchmark::Overwrite) {
+                return run.read_back().await;
+            }
+            Ok(run.values.check()?)
+        });
+        ran.expect("it ends")
+    }
+
+    #[test]
+    fn values_of_others_lost_ones_and_stale_ones_end_the_run() {
+        for benchmark in Benchmark::ALL {
+            let load = Load { benchmark, keys: 200, operations: 50, clients: 3, ..Load::default() };
+            assert!(run(load, async |_| ()).is_ok(), "{}", benchmark.name());
+            let is_wrong = |what: &str, ran: Result<(), LoadError>| {
+                let name = benchmark.name();
+                assert!(matches!(&ran, Err(LoadError::Wrong(wrong)) if wrong.reads > 0), "{name}, {what}: {ran:?}");
+            };
+            let others = async |run: &Run| {
+                for key in (0..200).map(mix) {
+                    run.store.put(&run.values.key(key), &run.values.value(key + 1, 1)).await.expect("there is room");
+                }
+            };
+            is_wrong("others", run(load, others));
+            let lost = async |run: &Run| {
+                for key in (0..200).map(|number| run.values.key(mix(number))) {
+                    run.store.delete(&key).await.expect("there is room");
+                }
+            };
+            is_wrong("lost", run(load, lost));
+            // The values that keys had before.
+            let stale = async |run: &Run| {
+                for number in 0..200 {
+                    let key = run.values.key(mix(number));
+                    let old = run.store.get(&key).await.expect("it answers").expect("it was put");
+                    run.put(number).await.expect("there is room");
+                    run.store.put(&key, &old).await.expect("there is room");
+                }
+            };
+            is_wrong("stale", run(load, stale));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nandscape_host_lsm::Stats;
 use nandscape_host_store::Host;
-use nandscape_sim::{Histogram, Sim, Span, Time};
+use nandscape_sim::{Histogram, Span, Time};
 
 use crate::load::Store;
 
@@ -15,6 +15,8 @@ pub struct DriveFigures {
     pub host_bytes: u64,
     /// Bytes that were programmed.
     pub flash_bytes: u64,
+    /// Of these, data of the host.
+    pub data_bytes: u64,
     /// Bytes that garbage collection moved.
     pub moved_bytes: u64,
     /// Blocks, or zones of runs, that garbage collection emptied.
@@ -50,16 +52,16 @@ impl Outcome {
         Outcome { begun: (Time::ZERO, host.spent()), ..Outcome::default() }
     }
 
-    pub(crate) fn begin(&mut self, sim: &Sim, host: &Host, store: &Store) {
-        (self.begun, self.before) = ((sim.now(), host.spent()), store.stats());
+    pub(crate) fn begin(&mut self, host: &Host, store: &Store) {
+        (self.begun, self.before) = ((host.sim().now(), host.spent()), store.stats());
     }
 
     pub(crate) fn record(&mut self, operation: &'static str, latency: Span) {
         self.operations.entry(operation).or_default().record(latency);
     }
 
-    pub(crate) fn end(&mut self, sim: &Sim, host: &Host, store: &Store) {
-        (self.took, self.cpu) = (sim.now() - self.begun.0, host.spent() - self.begun.1);
+    pub(crate) fn end(&mut self, host: &Host, store: &Store) {
+        (self.took, self.cpu) = (host.sim().now() - self.begun.0, host.spent() - self.begun.1);
         self.after = store.stats();
     }
 
@@ -107,8 +109,22 @@ impl Outcome {
 
     /// Bytes that the drive programmed for each byte that it received.
     pub fn drive_waf(&self) -> Option<f64> {
+        self.share(|drive| drive.flash_bytes)
+    }
+
+    /// Of [`Outcome::drive_waf`], data of the host: less than 1 where it was deallocated or replaced in the write buffer.
+    pub fn data_factor(&self) -> Option<f64> {
+        self.share(|drive| drive.data_bytes)
+    }
+
+    /// Of [`Outcome::drive_waf`], data that garbage collection moved.
+    pub fn moved_factor(&self) -> Option<f64> {
+        self.share(|drive| drive.moved_bytes)
+    }
+
+    fn share(&self, bytes: fn(&DriveFigures) -> u64) -> Option<f64> {
         let drive = self.drive.filter(|drive| self.put_bytes() > 0 && drive.host_bytes > 0)?;
-        Some(drive.flash_bytes as f64 / drive.host_bytes as f64)
+        Some(bytes(&drive) as f64 / drive.host_bytes as f64)
     }
 
     /// Bytes that the drive programmed for each byte that was put: the product of the two.

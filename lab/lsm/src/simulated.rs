@@ -9,10 +9,11 @@ use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_host_kv::Cpu;
 use nandscape_host_lsm::{Config, Error, Lsm, OpenError};
 use nandscape_host_store::{Costs, Host};
+use nandscape_lab_workload::Wrong;
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
 use crate::form::Form;
-use crate::load::{Load, measure};
+use crate::load::{Load, LoadError, Run, measure};
 use crate::outcome::{DriveFigures, Outcome};
 
 /// A run.
@@ -52,9 +53,21 @@ pub enum RunError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
+    /// What was read is not what was put.
+    #[error("the drive or the store has lost data: {0}")]
+    Wrong(#[from] Wrong),
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it")]
     Stalled(#[from] Stalled),
+}
+
+impl From<LoadError> for RunError {
+    fn from(error: LoadError) -> RunError {
+        match error {
+            LoadError::Operation(error) => RunError::Operation(error),
+            LoadError::Wrong(wrong) => RunError::Wrong(wrong),
+        }
+    }
 }
 
 /// Entries of a queue.
@@ -82,6 +95,7 @@ fn figures(ssd: &Ssd) -> DriveFigures {
     DriveFigures {
         host_bytes: stats.host_bytes,
         flash_bytes: stats.programmed_units() * unit,
+        data_bytes: stats.host_units * unit,
         moved_bytes: stats.gc_units * unit,
         collected: stats.gc_blocks,
     }
@@ -103,7 +117,8 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
         after.set(figures(ssd));
         processors[1].set(ssd.usage().processors);
     };
-    let mut outcome = measure(sim, &host, &store, spec.load, Seed::new(spec.seed), (begin, end)).await?;
+    let run = Rc::new(Run::new(&host, &store, spec.load, true).await?);
+    let mut outcome = measure(&run, Seed::new(spec.seed), (begin, end)).await?;
     let (before, after) = (before.get(), after.get());
     if let [Some((_, begun)), Some((count, ended))] = processors.map(Cell::into_inner) {
         outcome.device_cpu = Some(ended.since(&begun).total());
@@ -113,8 +128,10 @@ async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunErr
     outcome.drive = Some(DriveFigures {
         host_bytes: after.host_bytes - before.host_bytes,
         flash_bytes: after.flash_bytes - before.flash_bytes,
+        data_bytes: after.data_bytes - before.data_bytes,
         moved_bytes: after.moved_bytes - before.moved_bytes,
         collected: after.collected - before.collected,
     });
+    run.read_back().await?;
     Ok(outcome)
 }

@@ -3,7 +3,7 @@
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_host_lsm::{BlockConfig, Config, LevelConfig, OpenError};
 use nandscape_host_store::Costs;
-use nandscape_lab_lsm::{Benchmark, Form, Load, RunError, Spec, run};
+use nandscape_lab_lsm::{Benchmark, Experiment, Form, Load, RunError, Spec, experiment, run};
 
 const FLASH: [&str; 4] =
     ["geometry.channels=2", "geometry.dies_per_channel=1", "geometry.planes_per_die=2", "geometry.pages_per_block=16"];
@@ -51,6 +51,31 @@ fn what_store_and_drive_count_agrees_and_the_same_seed_gives_the_same() {
             assert_eq!((outcome.took, outcome.after, outcome.drive), (again.took, again.after, again.drive));
         }
     }
+}
+
+#[test]
+fn an_experiment_has_a_row_for_each_form_and_number_of_keys_with_the_range_of_its_seeds() {
+    let forms = forms().map(|(kind, form)| spec(kind, form, Benchmark::Overwrite)).to_vec();
+    let of = |seeds| Experiment { forms: forms.clone(), keys: vec![10_000, 20_000], warm_up: Some(1), seeds };
+    let mut begun = Vec::new();
+    let rows = experiment(&of(2), &mut |number| begun.push(number)).unwrap();
+    assert_eq!(begun, (0..8).collect::<Vec<_>>());
+    let names: Vec<_> = rows.iter().map(|row| (row.keys, row.form.name())).collect();
+    assert_eq!(names, [(10_000, "generic"), (10_000, "lsm"), (20_000, "generic"), (20_000, "lsm")]);
+    for row in &rows {
+        for spread in [row.full, row.rate, row.store, row.drive, row.data, row.moved, row.total] {
+            let spread = spread.unwrap();
+            assert!(spread.low <= spread.mean && spread.mean <= spread.high, "{row:?}");
+        }
+        let (drive, data, moved) = (row.drive.unwrap(), row.data.unwrap(), row.moved.unwrap());
+        // What is left fills pages up.
+        assert!(drive.mean >= data.mean + moved.mean - 1e-9 && data.high <= 1.0 && data.low > 0.5, "{row:?}");
+    }
+    // The first seed is that of a run by itself.
+    let (warm_up, keys) = (10_000, 10_000);
+    let alone = run(&Spec { load: Load { warm_up, keys, ..forms[0].load }, ..forms[0].clone() }).unwrap();
+    let one = experiment(&of(1), &mut |_| ()).unwrap().remove(0);
+    assert_eq!(one.total.map(|total| (total.low, total.high)), alone.total_waf().map(|waf| (waf, waf)));
 }
 
 #[test]

@@ -18,6 +18,7 @@
 //! | `filebench`, `filesystem` | filebench's personalities, and the file system below them |
 //! | `cache` | a cache of pages in the host's memory |
 //! | `ycsb` | YCSB's core workloads on a key-value table |
+//! | `values` | values that tell which put they are of, and checks of reads |
 //! | `run`, `job` | the run of jobs and loads on drives |
 //! | `zoned` | jobs that know zones |
 //! | `placement` | jobs that say where their writes belong |
@@ -54,6 +55,7 @@ mod run;
 mod spec;
 #[cfg(test)]
 mod testing;
+mod values;
 mod words;
 mod ycsb;
 mod zoned;
@@ -75,6 +77,7 @@ pub use record::{Direction, Flow, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
+pub use values::{Reading, Values, Wrong};
 pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError, count, number, rates, runtime};
 pub use ycsb::{Choice, Chooser, Mix, Operation, Phase, Table as RecordTable, Ycsb};
 pub use zoned::{ZoneLimits, ZoneWords, Zoned};

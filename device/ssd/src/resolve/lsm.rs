@@ -40,7 +40,7 @@ pub(super) fn lsm(
     let zones = zone::zones(keys, geometry, timing, (sizing, page), max_transfer)?;
     let given = &keys.ftl.lsm;
     let reserve = given.reserve_zones.unwrap_or(DEFAULT_RESERVE);
-    if reserve < 2 || reserve + 4 > zones.zones {
+    if reserve < 2 || reserve > zones.zones.saturating_sub(4) {
         let most = zones.zones.saturating_sub(4);
         let problem = format!(
             "{reserve} of {} zones are out of range; from 2 to {most} are valid, and a larger capacity or a smaller ftl.zone.depth or \

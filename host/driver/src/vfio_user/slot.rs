@@ -9,8 +9,9 @@ use zerocopy::little_endian::U64;
 
 use super::memory::{PAGE, SharedMemory};
 
-/// Bytes of data of a command at most. Its list of pages then fits a page.
-pub(super) const MOST_BYTES: u32 = 128 << 10;
+/// Bytes of data of a command at most: a buffer of LLAMA (OX 7.3.1). Its list of pages fits a page, as does one of up to 2 MiB. Memory is taken
+/// when data first comes.
+pub(super) const MOST_BYTES: u32 = 1 << 20;
 /// Bytes of a slot.
 pub(super) const BYTES: u64 = MOST_BYTES as u64 + 2 * PAGE;
 

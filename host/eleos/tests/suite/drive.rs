@@ -177,6 +177,73 @@ fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
         .expect("it ends")
 }
 
+/// Flushes of pages of parts of the map that are not in memory, and one batch beside each, on a drive with capacitors: a flush is seen when it is
+/// in the cache, be it while a batch waits for one part and has another. Batches that had the version before, those that had the flush, and
+/// those that had both.
+fn batches_beside_flushes_into_the_cache(seed: u64) -> [u32; 3] {
+    const APART: u64 = 4_096;
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let changes = ["capacity=256MiB", "ftl.ox_block.map_memory=32KiB", "buffer.mode=capacitor"];
+    let rig = Rc::new(Rig::new(&sim, &changes));
+    let mut rng = Seed::new(seed).child("batches").rng();
+    executor
+        .block_on(async {
+            let limits = rig.limits(&sim).await.expect("it knows buffers");
+            let flush = async move |rig: &Rig, lpids: &[u64], version| {
+                let mut buffer = Buffer::new(&rig.drive.info(), &limits);
+                lpids.iter().for_each(|lpid| buffer.put(*lpid, &page(*lpid, version)).expect("it fits"));
+                buffer.flush(&rig.issuer, &*rig.drive).await.expect("it is durable");
+            };
+            let lpids: Vec<u64> = (0..4).map(|part| part * APART + rng.below(APART)).collect();
+            let of_other_parts: Vec<u64> = (4..16).map(|part| part * APART).collect();
+            // As many as go through the cache push out what is in it.
+            let many: Vec<u64> = (0..24).map(|page| 12 * APART + page).collect();
+            flush(&rig, &[&lpids[..], &of_other_parts].concat(), 0).await;
+            for _ in 0..100 {
+                flush(&rig, &many, 0).await;
+                sim.sleep(Span::from_ms(10)).await;
+            }
+            // After checkpoints and a start the map is in flash. What was never loaded is not written out of memory.
+            rig.ssd.media().cut_power(Span::from_us(50));
+            sim.sleep(Span::from_ms(500)).await;
+            let mut had = [0; 3];
+            for version in 1..=60 {
+                for _ in 0..8 {
+                    flush(&rig, &many, version).await;
+                }
+                sim.sleep(Span::from_ms(20)).await;
+                for lpid in of_other_parts.iter().cycle().take(3 * of_other_parts.len()) {
+                    read(&rig.issuer, &*rig.drive, &limits, &[*lpid]).await.expect("it answers");
+                }
+                let (written, clock, pages) = (rig.clone(), sim.clone(), lpids.clone());
+                let after = Span::from_us(rng.below([200, 600, 3_000][version as usize % 3]));
+                sim.spawn(async move {
+                    clock.sleep(after).await;
+                    flush(&written, &pages, version).await;
+                });
+                let found = read(&rig.issuer, &*rig.drive, &limits, &lpids).await.expect("it answers");
+                let has = |version| {
+                    let right = |(lpid, found): (&u64, &Option<_>)| found.as_deref() == Some(&page(*lpid, version));
+                    lpids.iter().zip(&found).all(right)
+                };
+                had[if has(version - 1) { 0 } else { 2 - usize::from(has(version)) }] += 1;
+                sim.sleep(Span::from_ms(5)).await;
+            }
+            had
+        })
+        .expect("it ends")
+}
+
+#[test]
+fn a_batch_has_all_of_a_flush_that_is_seen_in_the_cache_or_nothing() {
+    let first = number("NANDSCAPE_TEST_SEED");
+    for seed in first..first + number("NANDSCAPE_TEST_SEEDS") {
+        let [before, after, both] = batches_beside_flushes_into_the_cache(seed);
+        assert!(both == 0 && before > 0 && after > 0, "seed {seed}: {before}, {after} and {both} batches");
+    }
+}
+
 #[test]
 fn a_batch_has_all_of_a_flush_or_nothing() {
     let first = number("NANDSCAPE_TEST_SEED");

@@ -33,13 +33,13 @@ fn buffers_and_batches_go_to_a_function() {
     [&admin, &drive].into_iter().for_each(|drive| polled::poll(&sim, drive, FunctionDrive::poll));
     let ran = executor.block_on(async {
         let limits = Limits::ask(&issuer, &*admin, &drive.info()).await.expect("it answers").expect("it knows buffers");
-        // A command over this driver moves 128 KiB.
-        assert_eq!(limits, Limits { buffered: 28, batched: 31 });
+        // A command over this driver moves 1 MiB.
+        assert_eq!(limits, Limits { buffered: 252, batched: 255 });
         let way = Way { issuer: &issuer, drive: &*drive, limits };
         let (mut known, mut rng) = (Known::new("seed 1".to_owned()), Seed::new(1).child("pages").rng());
         for _ in 0..100 {
             known.flush(&way, &mut rng, PAGES).await;
-            let some: Vec<u64> = (0..1 + rng.below(60)).map(|_| rng.below(PAGES)).collect();
+            let some: Vec<u64> = (0..1 + rng.below(600)).map(|_| rng.below(PAGES)).collect();
             known.check(&way, &some).await;
         }
     });

@@ -109,8 +109,9 @@ fn chains_are_made_where_the_namespace_and_the_sizes_allow_them() {
         rig.open().await.unwrap().put(b"k", b"v").await.unwrap();
         rig.crash().await;
         // Neither a log nor pages of 4 KiB are made over them.
-        assert!(rig.as_form(form(None)).open().await.is_err());
+        assert_eq!(rig.as_form(form(None)).open().await.err(), Some(OpenError::HasPieces));
         rig.crash().await;
-        assert!(rig.as_form(Form { is_offloaded: false, ..form(None) }).open().await.is_err());
+        let log = Form { is_offloaded: false, ..form(None) };
+        assert_eq!(rig.as_form(log).open().await.err(), Some(OpenError::HasPieces));
     });
 }

@@ -280,6 +280,12 @@ impl Config {
     fn check(&self, storage: &impl Storage) -> Result<(), OpenError> {
         let most = storage.max_blocks() as usize * BLOCK;
         let wrong = |problem: String| Err(OpenError::Size(problem));
+        if most / 2 < 16 * BLOCK {
+            let least = 32 * BLOCK;
+            return wrong(format!(
+                "runs of the storage have {most} bytes at the most (ftl.lsm.run_size); {least} or more are valid"
+            ));
+        }
         // Index and filter of a memtable's run go with it, and short records have more of both.
         if self.memtable < 16 * BLOCK || self.memtable > most / 2 {
             return wrong(format!("a memtable of {} bytes; {} to {} are valid", self.memtable, 16 * BLOCK, most / 2));

@@ -37,7 +37,7 @@ use nandscape_host_block::{BlockLayer, PredictorKind};
 use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 
-pub use alone::alone_on_target;
+pub use alone::{alone_on_target, looked};
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
 pub use report::WallReport;

@@ -37,10 +37,10 @@ fn run(profile: &str, changes: &[&str], precondition: Precondition, (rw, bs): (&
 
 /// The buffer is made small, for writes to reach the flash.
 fn profiles(capacity: &str, precondition: Precondition, requests: u64) {
-    // Zones and chunks are not written at random.
+    // Zones, runs and chunks are not written at random.
     let has_blocks = |name: &str| {
         let resolved = Profile::load(name).unwrap().resolve().unwrap();
-        resolved.zone().is_none() && resolved.open_channel().is_none()
+        resolved.zone().is_none() && resolved.lsm().is_none() && resolved.open_channel().is_none()
     };
     for builtin in BUILTIN.iter().filter(|builtin| has_blocks(builtin.name)) {
         for share in OVER_PROVISIONING {

@@ -120,10 +120,10 @@ const OWN_BLOCKS: &[&str] = &["capacity=8GiB"];
 fn grid(changes: &[&str], one_of: usize, is_in: impl Fn(usize) -> bool) -> Vec<Case> {
     let one_of = if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 1 } else { one_of };
     let mut cases = Vec::new();
-    // Zones and chunks are not written at random.
+    // Zones, runs and chunks are not written at random.
     let has_blocks = |name: &str| {
         let resolved = Profile::load(name).unwrap().resolve().unwrap();
-        resolved.zone().is_none() && resolved.open_channel().is_none()
+        resolved.zone().is_none() && resolved.lsm().is_none() && resolved.open_channel().is_none()
     };
     let of_blocks = BUILTIN.iter().filter(|builtin| has_blocks(builtin.name));
     for (number, builtin) in of_blocks.enumerate().filter(|(number, _)| is_in(*number)) {
