@@ -129,6 +129,9 @@ impl Array {
         config.chunk = newest.chunk.get();
         let mut missing = newest.missing.get();
         check_distinct(&found, &newest)?;
+        if shape.kind == Kind::Raid1 && shape.members == 2 && !config.force {
+            check_one_history(&found)?;
+        }
         let (ordered, sure) = places(&found, &newest, shape.members);
         let is_behind =
             |drive: usize| found[drive].record.is_some_and(|record| record.generation.get() < newest.generation.get());
@@ -230,6 +233,21 @@ fn check_distinct(found: &[Found], newest: &Record) -> Result<(), ArrayError> {
         }
     }
     Ok(())
+}
+
+/// Two copies of which each went on without the other hold acknowledged data that the other lacks.
+fn check_one_history(found: &[Found]) -> Result<(), ArrayError> {
+    let went_on = |member: u16| {
+        let is_it = |record: &Record| record.member.get() == member && record.missing.get() & 1 << (1 - member) != 0;
+        found.iter().position(|found| found.record.as_ref().is_some_and(is_it))
+    };
+    match (went_on(0), went_on(1)) {
+        (Some(one), Some(other)) => Err(ArrayError(format!(
+            "drives {one} and {other} each went on without the other, and each may have data that the other lacks; leave out the one that is to be \
+             given up, or array.force = true keeps that with the later record"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The drive of each place of an array, and the places, a bit each, whose drives are certain to have no later record. A drive that

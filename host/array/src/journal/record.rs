@@ -112,6 +112,9 @@ impl Core {
                         return self.have_taken(&members, generation);
                     }
                     self.sim.sleep(RETRY).await;
+                    if self.is_lost.get() {
+                        return;
+                    }
                 }
             })
             .await;

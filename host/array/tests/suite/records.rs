@@ -447,6 +447,32 @@ fn a_member_that_misses_what_an_opening_has_written_is_not_trusted() {
 }
 
 #[test]
+fn copies_that_each_went_on_alone_are_not_put_together_unasked() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid1:2", 0, INTENT).await;
+            let before = rig.copy_of(0).await;
+            rig.drives[0].is_gone.set(true);
+            let array = rig.open(&["array.force=true"]).await.unwrap();
+            rig.write(&array, 5).await;
+            drop(array);
+            rig.drives[0].is_gone.set(false);
+            rig.put_back(0, &before).await;
+            rig.drives[1].is_gone.set(true);
+            let array = rig.open(&["array.force=true"]).await.unwrap();
+            rig.write(&array, 6).await;
+            drop(array);
+            rig.drives[1].is_gone.set(false);
+            let told = rig.open(&[]).await.err().unwrap();
+            assert!(told.contains("drives 0 and 1 each went on without the other"), "{told}");
+            assert!(rig.open(&["array.force=true"]).await.is_ok());
+        })
+        .unwrap();
+}
+
+#[test]
 fn one_record_that_cannot_be_read_is_made_up_for_by_the_others() {
     for page in [0, 1] {
         let mut executor = Executor::new();
