@@ -28,9 +28,9 @@ pub(super) struct BenchArgs {
     /// A server; may be repeated. Their order makes the ring: give all clients the same
     #[arg(long, value_name = "ADDR", required = true)]
     to: Vec<Address>,
-    /// Replicas of a key
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    replicas: usize,
+    /// Replicas of a key [default: 3, or as many as there are servers]
+    #[arg(long, value_name = "N")]
+    replicas: Option<usize>,
     /// Clients, each with one request at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     clients: u16,
@@ -98,8 +98,32 @@ pub(super) fn measured(clients: &Clients) -> Result<Outcome, Failure> {
     })
 }
 
+/// Whether servers and replicas go together.
+fn check(args: &BenchArgs) -> Result<(), Failure> {
+    let servers = args.to.len();
+    let wrong = |problem: String| Err(Failure::Input(anyhow::anyhow!(problem)));
+    let twice = (1..servers).find(|place| args.to[..*place].contains(&args.to[*place]));
+    if let Some(place) = twice {
+        return wrong(format!("--to {}: given twice; each server is valid once", args.to[place]));
+    }
+    if !(1..=servers).contains(&args.replicas()) {
+        return wrong(format!("--replicas {}: 1 to {servers}, the number of servers, are valid", args.replicas()));
+    }
+    match args.first {
+        Some(first) if first >= servers => wrong(format!("--first {first}: there are the places 0 to {}", servers - 1)),
+        _ => Ok(()),
+    }
+}
+
+impl BenchArgs {
+    fn replicas(&self) -> usize {
+        self.replicas.unwrap_or(self.to.len().min(3))
+    }
+}
+
 /// Runs it.
 pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    check(args)?;
     let load = Load {
         clients: args.clients.into(),
         scale: args.scale,
@@ -108,7 +132,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
         ..Load::default()
     };
     let all = Clients {
-        replicas: args.replicas.clamp(1, args.to.len()),
+        replicas: args.replicas(),
         order: args.first.map_or(Order::Primary, Order::Server),
         ..clients(args.to.clone(), args.deadline, load, args.seed)
     };
@@ -124,5 +148,6 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
             let told = args.busy_share.map_or_else(String::new, |_| table::deadlines(&runs));
             output::result(&(table::text(&runs, args.requests * args.scale as u64) + &told))
         }
-    }
+    }?;
+    table::check(&runs)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, spawn};
 
 use anyhow::Context as _;
@@ -14,6 +14,9 @@ use nandscape_lab_kv::Load;
 use nandscape_lab_kv::live::Clients;
 use nandscape_sim::Span;
 use nandscape_transport_reactor::socket::Address;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use super::bench::{clients, measured};
 use super::table;
@@ -83,23 +86,68 @@ impl Said {
     }
 }
 
-/// A server process; dropped, it is ended.
-struct Server {
-    child: Child,
-    said: Option<JoinHandle<()>>,
-}
+/// The server processes, and the folder of their sockets. They end with this program, also where a signal ends it.
+#[derive(Clone, Default)]
+struct Processes(Arc<Mutex<Vec<Child>>>);
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        self.said.take().map(JoinHandle::join);
+impl Processes {
+    fn lock(&self) -> MutexGuard<'_, Vec<Child>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on a signal ends the servers, removes the folder and ends this program.
+    fn end_at_signals(&self, folder: &Path) -> anyhow::Result<()> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("signals cannot be handled")?;
+        let (processes, folder) = (self.clone(), folder.to_owned());
+        spawn(move || {
+            let Some(signal) = signals.forever().next() else { return };
+            // Nobody starts another one while it is locked.
+            let mut children = processes.lock();
+            end(&mut children);
+            let _ = std::fs::remove_dir_all(&folder);
+            let _ = emulate_default_handler(signal);
+        });
+        Ok(())
+    }
+
+    /// That all servers are at work.
+    fn check(&self) -> anyhow::Result<()> {
+        for (number, child) in self.lock().iter_mut().enumerate() {
+            if let Some(status) = child.try_wait()? {
+                anyhow::bail!(
+                    "server {number} has ended meanwhile ({status}), and what was measured is not what the row says"
+                );
+            }
+        }
+        Ok(())
     }
 }
 
-impl Server {
-    fn start(args: &DemoArgs, address: &Address, noise: &str, said: &Said) -> anyhow::Result<Server> {
+fn end(children: &mut Vec<Child>) {
+    for mut child in children.drain(..) {
+        // It may have ended already.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// The servers; dropped, they are ended.
+struct Servers {
+    processes: Processes,
+    said: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        end(&mut self.processes.lock());
+        for said in self.said.drain(..) {
+            let _ = said.join();
+        }
+    }
+}
+
+impl Servers {
+    fn start(&mut self, args: &DemoArgs, address: &Address, noise: &str, said: &Said) -> anyhow::Result<()> {
         let mut command = Command::new(std::env::current_exe().context("where this program is")?);
         command.args(["kv", "serve", "--drive", &args.drive, "--listen", &address.to_string(), "--noise", noise]);
         command.args(["--seed", &args.seed.to_string()]);
@@ -111,26 +159,32 @@ impl Server {
         for change in &args.set {
             command.args(["--set", change]);
         }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let mut server = Server { child: child.context("a server cannot be started")?, said: None };
-        server.said = server.child.stderr.take().map(|stream| said.listen(stream));
-        let out = server.child.stdout.take().context("a server has no output")?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let out = {
+            let mut children = self.processes.lock();
+            let mut child = command.spawn().context("a server cannot be started")?;
+            self.said.extend(child.stderr.take().map(|stream| said.listen(stream)));
+            let out = child.stdout.take();
+            children.push(child);
+            out.context("a server has no output")?
+        };
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         anyhow::ensure!(line.starts_with("serving at "), "the server at {address} does not serve");
-        Ok(server)
+        Ok(())
     }
 }
 
-fn start(args: &DemoArgs, folder: &Path) -> anyhow::Result<(Vec<Server>, Vec<Address>)> {
+fn start(args: &DemoArgs, folder: &Path) -> anyhow::Result<(Servers, Vec<Address>)> {
     let addresses: Vec<Address> = (0..3).map(|number| Address::Unix(folder.join(format!("{number}.sock")))).collect();
     let noise = format!("steady:{}", args.depth);
     let said = Said::default();
-    let server = |(number, address): (usize, &Address)| {
+    let mut servers = Servers { processes: Processes::default(), said: Vec::new() };
+    servers.processes.end_at_signals(folder)?;
+    for (number, address) in addresses.iter().enumerate() {
         let noise = if number == 0 { noise.as_str() } else { "none" };
-        Server::start(args, address, noise, &said)
-    };
-    let servers = addresses.iter().enumerate().map(server).collect::<anyhow::Result<_>>()?;
+        servers.start(args, address, noise, &said)?;
+    }
     Ok((servers, addresses))
 }
 
@@ -147,11 +201,15 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let mut runs = Vec::new();
     for (number, (name, policy, first)) in rows.into_iter().enumerate() {
         let of = Clients { policy: policy.to_owned(), order: Order::Server(first), puts: number == 0, ..all.clone() };
-        runs.push((name.to_owned(), measured(&of)?));
+        let outcome = measured(&of)?;
+        servers.processes.check().map_err(Failure::Run)?;
+        runs.push((name.to_owned(), outcome));
     }
     drop(servers);
     if args.json {
-        return output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"));
+        output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"))?;
+    } else {
+        output::result(&table::text(&runs, args.requests))?;
     }
-    output::result(&table::text(&runs, args.requests))
+    table::check(&runs)
 }

@@ -88,11 +88,21 @@ impl ServeArgs {
     }
 }
 
+/// Whether it may listen there: what is never allowed is wrong usage, and what is taken may be free later.
+fn check_listen(args: &ServeArgs) -> Result<(), Failure> {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied};
+    args.listen.check(args.allow_remote).map_err(|error| {
+        let told = anyhow::anyhow!("--listen {}: {error}", args.listen);
+        if matches!(error.kind(), InvalidInput | PermissionDenied) { Failure::Input(told) } else { Failure::Run(told) }
+    })
+}
+
 /// Serves until a signal ends it.
 pub(super) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::run)?;
     let (block, set) = super::block_layer(&args.set)?;
     let block = block.unwrap_or(Config { predictor: PredictorKind::Told, ..Config::default() });
+    check_listen(args)?;
     let drive = args.drive(&set)?;
     let file = args.file(&drive)?;
     let spec = ServeSpec {

@@ -7,6 +7,9 @@ use nandscape_lab_report::format::{count, us};
 use nandscape_sim::Histogram;
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
+use crate::output;
+
 const QUANTILES: [(f64, &str, &str); 5] =
     [(0.5, "p50", "p50"), (0.9, "p90", "p90"), (0.95, "p95", "p95"), (0.99, "p99", "p99"), (0.999, "p99.9", "p99_9")];
 
@@ -28,6 +31,26 @@ pub(crate) fn text(runs: &[(String, Outcome)], gets: u64) -> String {
         table.add_row(row);
     }
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// What gets had no value or a wrong one, a line for each run. A run all of whose requests failed is none.
+pub(crate) fn check(runs: &[(String, Outcome)]) -> Result<(), Failure> {
+    for (name, outcome) in runs {
+        let told =
+            [(outcome.missing, "of keys that no server has"), (outcome.wrong, "with another value than was put")];
+        for (number, what) in told.into_iter().filter(|(number, _)| *number > 0) {
+            output::note(&format!("{name}: {} gets {what}", count(number)));
+        }
+    }
+    let failed = runs.iter().find(|(_, outcome)| outcome.requests.count() == 0 && outcome.failed > 0);
+    let wrong = runs.iter().find(|(_, outcome)| outcome.wrong > 0);
+    match (failed, wrong) {
+        (Some((name, _)), _) => {
+            Err(Failure::Run(anyhow::anyhow!("{name}: every request has failed, so that nothing was measured")))
+        }
+        (None, Some((name, _))) => Err(Failure::Run(anyhow::anyhow!("{name}: gets had other values than were put"))),
+        (None, None) => Ok(()),
+    }
 }
 
 /// The deadlines that runs have come to.
@@ -58,6 +81,8 @@ pub(crate) fn json(runs: &[(String, Outcome)]) -> Value {
             "tries": outcome.tries,
             "rejected": outcome.busy,
             "failed": outcome.failed,
+            "missing": outcome.missing,
+            "wrong": outcome.wrong,
             "measured_s": outcome.took.as_s(),
             "deadline_us": outcome.deadline_us,
         })

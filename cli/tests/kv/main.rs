@@ -1,6 +1,7 @@
 //! Three servers of the key-value store in processes of their own. One is killed under load, and comes back. Others have hostile clients.
 #![cfg(target_os = "linux")]
 
+mod failures;
 mod hostile;
 
 use std::cell::{Cell, RefCell};
@@ -293,6 +294,7 @@ fn wrong_usage_says_what_would_be_right() {
     assert!(bench("--scale", "0").contains("1 to 1000 are valid"));
     assert!(bench("--busy-share", "100%").contains("a share such as 5% is valid"));
     assert!(failed(&["serve", "--listen", "here"]).contains("HOST:PORT"));
+    assert!(failed(&["serve", "--listen", "0.0.0.0:0"]).contains("--allow-remote"));
     let serve = |set: &str| failed(&["serve", "--drive", "default", "--listen", "unix:none.sock", "--set", set]);
     assert!(serve("block.deadline=1ms").contains("--deadline sets them here"));
     assert!(serve("block.scheduler=ssd").contains("block.depth=1"));

@@ -24,6 +24,8 @@ pub(crate) struct Flight {
     pub(crate) predicted: Option<Predicted>,
     /// Its turn, where the layer has an account of what waits in it.
     pub(crate) turn: Option<Turn>,
+    /// When it is rejected if it still waits in the layer, of a read with a deadline.
+    pub(crate) last: Option<Time>,
     /// How long it may be kept, of one that waits behind a scheduler with classes.
     pub(crate) tolerated: Option<Tolerated>,
 }

@@ -11,7 +11,7 @@ use std::rc::{Rc, Weak};
 use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::{BUSY, PREDICT_ONLY};
 
@@ -23,6 +23,7 @@ use crate::predictor::{Prediction, Predictor};
 use crate::request::Request;
 use crate::scheduler::Scheduler;
 use crate::tolerance::{Tolerance, Tolerated};
+use crate::watched::Watched;
 
 /// The layer's name in breakdowns.
 pub const LAYER: &str = "block";
@@ -63,6 +64,7 @@ pub struct BlockLayer {
     tolerance: RefCell<Tolerance>,
     /// What waits here before it goes, of a predictor that knows what is at the drive and nothing else.
     backlog: Option<RefCell<Backlog>>,
+    watched: Watched,
     me: Weak<BlockLayer>,
 }
 
@@ -85,6 +87,7 @@ impl BlockLayer {
             tolerance: RefCell::default(),
             backlog: (config.depth > 0 && config.predictor == PredictorKind::Ssd)
                 .then(|| RefCell::new(Backlog::new(config.depth))),
+            watched: Watched::default(),
             me: me.clone(),
             config,
         })
@@ -196,6 +199,7 @@ impl BlockLayer {
             request,
             predicted,
             turn: None,
+            last: None,
             tolerated: None,
         };
         let key = self.flights.borrow_mut().insert(flight);
@@ -259,6 +263,7 @@ impl BlockLayer {
             let Some(flight) = flights.get_mut(key) else { return };
             let Some((entry, mem)) = flight.entry(flight.is_asked) else { return };
             if !flight.is_sent {
+                self.unwatch(key, flight);
                 self.goes(key, flight);
             }
             flight.is_sent = true;
@@ -327,13 +332,35 @@ impl BlockLayer {
             return;
         }
         let last = request.arrived + (deadline + self.config.hop).saturating_sub(predicted.takes);
+        if let Some(flight) = self.flights.borrow_mut().get_mut(key) {
+            flight.last = Some(last);
+        }
+        if let Some(at) = self.watched.enter(self.sim.now(), last, key.to_bits()) {
+            self.look_at(at);
+        }
+    }
+
+    /// Rejects the reads that have waited for too long at a time.
+    fn look_at(&self, time: Time) {
         let (sim, layer) = (self.sim.clone(), self.me.clone());
         self.sim.spawn(async move {
-            sim.sleep_until(last).await;
-            if let Some(layer) = layer.upgrade() {
-                layer.overtaken(key, predicted.wait);
+            sim.sleep_until(time).await;
+            let Some(layer) = layer.upgrade() else { return };
+            while let Some(key) = layer.watched.due(time).map(Key::from_bits) {
+                let predicted = layer.flights.borrow().get(key).and_then(|flight| flight.predicted);
+                layer.overtaken(key, predicted.map_or(Span::ZERO, |predicted| predicted.wait));
+            }
+            if let Some(next) = layer.watched.looked(time) {
+                layer.look_at(next);
             }
         });
+    }
+
+    /// A command does not wait here any more.
+    fn unwatch(&self, key: Key, flight: &mut Flight) {
+        if let Some(last) = flight.last.take() {
+            self.watched.leave(last, key.to_bits());
+        }
     }
 
     fn overtaken(&self, key: Key, wait: Span) {
@@ -347,8 +374,9 @@ impl BlockLayer {
     fn take_waiting(&self, key: Key) -> Option<Flight> {
         let mut flights = self.flights.borrow_mut();
         flights.get(key).filter(|flight| !flight.is_sent)?;
-        let flight = flights.remove(key)?;
+        let mut flight = flights.remove(key)?;
         drop(flights);
+        self.unwatch(key, &mut flight);
         if let (Some(backlog), Some(turn)) = (&self.backlog, &flight.turn) {
             backlog.borrow_mut().dropped(turn, self.sim.now());
         }

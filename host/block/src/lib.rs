@@ -11,6 +11,7 @@
 //! | `predictor` | how long a read will take |
 //! | `backlog` | when a command that comes now goes to a drive that has a limited number of them |
 //! | `tolerance` | reads that work of a higher class makes late |
+//! | `watched` | when reads that wait in the layer have waited for too long |
 //! | `accuracy` | how right predictions were |
 //! | `group` | one deadline for several reads |
 //!
@@ -27,6 +28,7 @@ pub mod predictor;
 mod request;
 pub mod scheduler;
 mod tolerance;
+mod watched;
 
 pub use accuracy::Accuracy;
 pub use config::{Config, ConfigError, PredictorKind};

@@ -22,6 +22,11 @@ pub struct Burst {
     pub depth: u32,
 }
 
+/// The longest gap and the longest burst of a recording: no run outlasts it.
+const LONGEST: Span = Span::from_s(86_400);
+/// Less than this makes a recording that a run repeats for ever without coming forward.
+const SHORTEST: Span = Span::from_us(1);
+
 /// When there is noise.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Pattern {
@@ -80,13 +85,18 @@ impl FromStr for Pattern {
                 || format!("line {}: {line:?} is no burst: gap, length and depth are, as in 900ms 100ms 4", number + 1);
             let words: Vec<&str> = line.split_whitespace().collect();
             let [gap, length, depth] = words[..] else { return Err(wrong()) };
-            let (gap, length) = (gap.parse().map_err(|_| wrong())?, length.parse().map_err(|_| wrong())?);
+            let (gap, length): (Span, Span) = (gap.parse().map_err(|_| wrong())?, length.parse().map_err(|_| wrong())?);
+            if gap.max(length) > LONGEST || gap.max(length) < SHORTEST {
+                return Err(format!(
+                    "line {}: {line:?}: gap and length are up to {LONGEST}, and one is {SHORTEST} or more",
+                    number + 1
+                ));
+            }
             let depth = depth.parse().ok().filter(|depth| (1..=1_024).contains(depth)).ok_or_else(wrong)?;
             bursts.push(Burst { gap, length, depth });
         }
-        let lasts: Span = bursts.iter().map(|burst| burst.gap + burst.length).sum();
-        if lasts.is_zero() {
-            return Err("a recording of noise has a burst at the least, and takes time".to_owned());
+        if bursts.is_empty() {
+            return Err("a recording of noise has a burst at the least".to_owned());
         }
         Ok(Pattern::Recorded(bursts))
     }
@@ -157,7 +167,10 @@ mod tests {
         let read: Result<Pattern, String> = "# noise\n900ms 100ms 4\n\n1s 5ms 1 # short\n".parse();
         let burst = |gap, length, depth| Burst { gap: Span::from_ms(gap), length: Span::from_ms(length), depth };
         assert_eq!(read, Ok(Pattern::Recorded(vec![burst(900, 100, 4), burst(1_000, 5, 1)])));
-        for (text, place) in [("1s 1s", "line 1"), ("\n1s x 1", "line 2"), ("1s 1s 0", "line 1"), ("", "a burst")] {
+        let wrong = [("1s 1s", "line 1"), ("\n1s x 1", "line 2"), ("1s 1s 0", "line 1"), ("", "a burst")];
+        for (text, place) in
+            wrong.into_iter().chain([("1ns 0ns 1", "is 1us or more"), ("100000s 1s 1", "up to 86400s")])
+        {
             let error = text.parse::<Pattern>().unwrap_err();
             assert!(error.contains(place), "{error}");
         }

@@ -4,7 +4,7 @@
 //! Left out: everything else that a drive does. The drive of the product that rejects is in another crate of the host.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
@@ -16,6 +16,8 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 /// What the drive holds; it outlasts runs.
 pub struct Disk {
     bytes: RefCell<Vec<u8>>,
+    /// Blocks that cannot be read until they are written.
+    damaged: RefCell<BTreeSet<usize>>,
     info: DriveInfo,
 }
 
@@ -23,12 +25,21 @@ impl Disk {
     /// A disk of zeros.
     pub fn new(bytes: usize) -> Rc<Disk> {
         let info = DriveInfo { blocks: bytes as u64 / 512, keeps_data: true, ..nandscape_drive::testing::INFO };
-        Rc::new(Disk { bytes: RefCell::new(vec![0; bytes]), info })
+        Rc::new(Disk { bytes: RefCell::new(vec![0; bytes]), damaged: RefCell::default(), info })
     }
 
     /// Changes a byte.
     pub fn spoil(&self, place: usize) {
         self.bytes.borrow_mut()[place] ^= 0x55;
+    }
+
+    /// A block cannot be read until it is written.
+    pub fn damage(&self, block: usize) {
+        self.damaged.borrow_mut().insert(block);
+    }
+
+    fn is_damaged(&self, range: &std::ops::Range<usize>) -> bool {
+        self.damaged.borrow().range(range.start / 512..range.end / 512).next().is_some()
     }
 
     fn range(&self, io: &Io) -> std::ops::Range<usize> {
@@ -102,7 +113,11 @@ impl QueueingDrive {
             let Some(io) = self.in_service.take() else { continue };
             let range = self.disk.range(&io);
             if is_write(&io) {
+                self.disk.damaged.borrow_mut().retain(|block| !range.contains(&(block * 512)));
                 io.mem.read(0, &mut self.disk.bytes.borrow_mut()[range]);
+            } else if self.disk.is_damaged(&range) {
+                io.token.complete(Completion::of(Status::UNRECOVERED_READ_ERROR));
+                continue;
             } else {
                 io.mem.write(0, &self.disk.bytes.borrow()[range]);
             }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_host_kv::policy::Policy;
+use nandscape_host_kv::store::Found;
 use nandscape_host_kv::{Client, ClientError};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Histogram, Rng, Seed, Sim, Span, Time};
@@ -54,10 +55,22 @@ struct Shared {
     ended: Signal,
     requests: RefCell<Histogram>,
     gets: RefCell<Histogram>,
+    missing: Cell<u64>,
+    wrong: Cell<u64>,
+    /// Bytes of each value; `None` where drives keep no data, and values are zeros.
+    value_bytes: Option<usize>,
     begun: Cell<Option<Time>>,
     /// What all clients had counted then.
     before: Cell<Counts>,
     clients: Vec<Rc<Client>>,
+}
+
+impl Shared {
+    fn check(&self, number: u64, found: Option<Found>) {
+        let Some(found) = found else { return self.missing.set(self.missing.get() + 1) };
+        let is_wrong = self.value_bytes.is_some_and(|bytes| found.value != value(number, bytes));
+        self.wrong.set(self.wrong.get() + u64::from(is_wrong));
+    }
 }
 
 /// What clients count together.
@@ -106,12 +119,12 @@ pub(crate) async fn put_all(sim: &Sim, clients: &[Rc<Client>], load: &Load) -> R
     problem.take().map_or(Ok(()), Err)
 }
 
-/// Runs the gets of clients, each with the policy in its place.
+/// Runs the gets of clients, each with the policy in its place. `checks` has each value compared with that of the load.
 pub async fn measure(
     sim: &Sim,
     clients: Vec<Rc<Client>>,
     policies: &[Rc<dyn Policy>],
-    load: &Load,
+    (load, checks): (&Load, bool),
     seed: Seed,
 ) -> Outcome {
     let shared = Rc::new(Shared {
@@ -121,6 +134,9 @@ pub async fn measure(
         ended: Signal::new(sim),
         requests: RefCell::default(),
         gets: RefCell::default(),
+        missing: Cell::new(0),
+        wrong: Cell::new(0),
+        value_bytes: checks.then_some(load.value_bytes),
         begun: Cell::new(None),
         before: Cell::default(),
         clients: clients.clone(),
@@ -140,6 +156,8 @@ pub async fn measure(
         tries: all.tries - before.tries,
         busy: all.busy - before.busy,
         failed: all.failed - before.failed,
+        missing: shared.missing.get(),
+        wrong: shared.wrong.get(),
         took: shared.begun.get().map_or(Span::ZERO, |begun| sim.now() - begun),
         deadline_us: policies.first().and_then(|policy| policy.deadline_us()),
     }
@@ -169,8 +187,8 @@ impl Worker {
                 shared.before.set(Counts::of(&shared.clients));
             }
             let begun = self.sim.now();
-            self.request(scale, records, is_measured).await;
-            if is_measured {
+            let is_whole = self.request(scale, records, is_measured).await;
+            if is_measured && is_whole {
                 shared.requests.borrow_mut().record(self.sim.now() - begun);
             }
         }
@@ -178,19 +196,25 @@ impl Worker {
         shared.ended.notify();
     }
 
-    /// Gets side by side.
-    async fn request(&mut self, scale: usize, records: u64, is_measured: bool) {
+    /// Gets side by side; whether none has failed.
+    async fn request(&mut self, scale: usize, records: u64, is_measured: bool) -> bool {
+        let is_whole = Rc::new(Cell::new(true));
         let (open, done) = (Rc::new(Cell::new(scale)), Rc::new(Signal::new(&self.sim)));
         for _ in 0..scale {
-            let key = key(self.rng.below(records));
+            let number = self.rng.below(records);
+            let (key, is_whole) = (key(number), is_whole.clone());
             let (client, shared, sim) = (self.client.clone(), self.shared.clone(), self.sim.clone());
             let (open, done) = (open.clone(), done.clone());
             self.sim.spawn(async move {
                 let begun = sim.now();
-                // One that failed counts as failed; the request has waited for it all the same.
-                let found = client.get(&key).await;
-                if is_measured && found.is_ok() {
-                    shared.gets.borrow_mut().record(sim.now() - begun);
+                // The clients count those that fail.
+                match client.get(&key).await {
+                    Ok(found) if is_measured => {
+                        shared.gets.borrow_mut().record(sim.now() - begun);
+                        shared.check(number, found);
+                    }
+                    Ok(_) => {}
+                    Err(_) => is_whole.set(false),
                 }
                 open.set(open.get() - 1);
                 done.notify();
@@ -199,5 +223,6 @@ impl Worker {
         while open.get() > 0 {
             done.changed().await;
         }
+        is_whole.get()
     }
 }

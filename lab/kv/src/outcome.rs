@@ -5,7 +5,8 @@ use nandscape_sim::{Histogram, Span};
 /// What came of a run.
 #[derive(Clone, Default)]
 pub struct Outcome {
-    /// Latencies of requests: each is a number of gets side by side, and takes as long as the longest.
+    /// Latencies of requests: each is a number of gets side by side, and takes as long as the longest. Those with a get that failed are not
+    /// among them.
     pub requests: Histogram,
     /// Latencies of gets.
     pub gets: Histogram,
@@ -15,6 +16,10 @@ pub struct Outcome {
     pub busy: u64,
     /// Gets that failed.
     pub failed: u64,
+    /// Gets of keys that no replica has.
+    pub missing: u64,
+    /// Gets with another value than that of the load.
+    pub wrong: u64,
     /// Time of the measured phase.
     pub took: Span,
     /// The deadline at the end, if the policy has one.

@@ -135,7 +135,7 @@ async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Se
         sim.spawn(noise.run(pattern.clone(), seed.child("noise").nth(number as u64)));
     }
     let (clients, policies) = clients(spec, sim, &net, shared, seed);
-    Ok(measure(sim, clients, &policies, &spec.load, seed).await)
+    Ok(measure(sim, clients, &policies, (&spec.load, false), seed).await)
 }
 
 fn clients(

@@ -40,7 +40,7 @@
 //! | `handle` | a reactor's handle for other threads |
 //! | `ring` | a queue pair between threads, for clients in this process |
 //! | `listening` | what servers share that take clients in |
-//! | `socket` | addresses to listen at, unix and TCP sockets |
+//! | `socket`, `connecting` | addresses to listen at, unix and TCP sockets; connecting without waiting |
 //!
 //! Left out: wire protocols, accepting clients, and all blocking work: side threads do that and pass on the results.
 
@@ -53,6 +53,8 @@ mod buffers;
 mod chunks;
 pub mod client;
 mod clock;
+#[cfg(target_os = "linux")]
+pub mod connecting;
 pub mod doorbells;
 pub mod export;
 #[cfg(target_os = "linux")]

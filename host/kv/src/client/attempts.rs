@@ -64,6 +64,15 @@ impl<'a> Attempts<'a> {
         self.order.len()
     }
 
+    /// Replicas that a policy may prefer: those that were not silent of late, which are in the first places; all, if all were.
+    pub fn choices(&self) -> usize {
+        let is_suspect = |server: &usize| self.client.peers[*server].is_suspect();
+        match self.order.iter().take_while(|server| !is_suspect(server)).count() {
+            0 => self.replicas(),
+            some => some,
+        }
+    }
+
     /// What the client knows of the replica at a place, and the requests that it has not answered.
     pub(crate) fn peer(&self, place: usize) -> &Peer {
         &self.client.peers[self.order[place]]
@@ -200,7 +209,7 @@ impl<'a> Attempts<'a> {
             one.is_open = false;
             let peer = &self.client.peers[self.order[one.place]];
             peer.cancel(one.id);
-            peer.forget(one.id);
+            peer.was_silent(one.id);
             peer.suspect_for(SUSPECT);
         }
     }

@@ -139,7 +139,7 @@ impl Peer {
         self.suspect.set(self.sim.now() + span);
     }
 
-    /// Sends a request; its answer comes under `tag`. Its number, for [`Peer::cancel`] and [`Peer::forget`].
+    /// Sends a request; its answer comes under `tag`. Its number, for [`Peer::cancel`] and [`Peer::was_silent`].
     pub(crate) fn send(self: &Rc<Self>, request: &Request<'_>, mail: &Rc<Mail>, tag: usize) -> u64 {
         let id = self.next.get();
         self.next.set(id + 1);
@@ -168,8 +168,9 @@ impl Peer {
         }
     }
 
-    /// No answer is expected any more.
-    pub(crate) fn forget(&self, id: u64) {
+    /// No answer is expected any more. The wait counts as a response time: else a replica that hangs keeps the times of its good days.
+    pub(crate) fn was_silent(&self, id: u64) {
+        self.took(id);
         self.calls.borrow_mut().remove(&id);
     }
 
@@ -235,14 +236,22 @@ impl Peer {
 
     /// A get was served: notes how quick that was.
     fn saw(&self, id: u64, load: Option<Load>) {
-        let Some(begun) = self.calls.borrow().get(&id).map(|call| call.begun) else { return };
-        let took = (self.sim.now() - begun).as_us();
+        if !self.took(id) {
+            return;
+        }
         self.suspect.set(Time::ZERO);
-        self.seen.snitch.add(took, SNITCH_WEIGHT);
-        self.seen.response.add(took, C3_WEIGHT);
         if let Some(load) = load {
             self.seen.queue.add(load.queue.into(), C3_WEIGHT);
             self.seen.service.add(load.service_us.into(), C3_WEIGHT);
         }
+    }
+
+    /// Notes how long a request has taken until now; whether it is known.
+    fn took(&self, id: u64) -> bool {
+        let Some(begun) = self.calls.borrow().get(&id).map(|call| call.begun) else { return false };
+        let took = (self.sim.now() - begun).as_us();
+        self.seen.snitch.add(took, SNITCH_WEIGHT);
+        self.seen.response.add(took, C3_WEIGHT);
+        true
     }
 }

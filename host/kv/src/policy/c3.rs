@@ -1,6 +1,8 @@
 //! C3 (Suresh et al., NSDI 2015, 3.1): the replica with the lowest score, R - 1/mu + q^3/mu. R and 1/mu are averages of the response and
 //! the service time, q = 1 + outstanding x clients + the average queue that the server tells.
 //!
+//! A try without an answer counts as a response time, and a replica that was silent of late is not chosen while there are others.
+//!
 //! Left out: its control of the rate of each client to each server.
 
 use super::{Getting, Policy};
@@ -14,10 +16,9 @@ pub struct C3 {
 
 impl C3 {
     fn score(&self, peer: &Peer) -> f64 {
-        let (Some(response), Some(service)) = (peer.seen.response.get(), peer.seen.service.get()) else {
-            // One that was not asked yet.
-            return f64::MIN;
-        };
+        // One that was not asked yet has the best score; one that never answered has told no service time.
+        let Some(response) = peer.seen.response.get() else { return f64::MIN };
+        let service = peer.seen.service.get().unwrap_or(0.0);
         let outstanding = peer.outstanding() as f64 * f64::from(self.clients);
         let queue = 1.0 + outstanding + peer.seen.queue.get().unwrap_or(0.0);
         response - service + queue * queue * queue * service
@@ -28,7 +29,7 @@ impl Policy for C3 {
     fn get<'a>(&'a self, tries: &'a mut Attempts<'_>) -> Getting<'a> {
         Box::pin(async {
             let score = |place: &usize| self.score(tries.peer(*place));
-            let best = (0..tries.replicas()).min_by(|one, other| score(one).total_cmp(&score(other)));
+            let best = (0..tries.choices()).min_by(|one, other| score(one).total_cmp(&score(other)));
             tries.prefer(best.unwrap_or(0));
             tries.send(0, How::default()).await;
             tries.finish().await

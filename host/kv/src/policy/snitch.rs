@@ -1,6 +1,8 @@
 //! Snitching (Li 1.1), after Cassandra's dynamic snitch: the primary is asked unless another replica has been quicker of late by more than
 //! the badness threshold. Scores are taken anew every 100 ms, so that a burst is noticed late.
 //!
+//! A try without an answer counts as a latency, and a replica that was silent of late is not chosen while there are others.
+//!
 //! Left out: Cassandra's reservoir of latencies, for which an average with the same weight stands, and its regular reset.
 
 use std::cell::{Cell, RefCell};
@@ -33,7 +35,7 @@ impl Snitch {
         let scores = self.scores.borrow();
         // One that was not asked yet has the best score.
         let score = |place: usize| scores.get(&tries.server(place)).copied().unwrap_or(0.0);
-        let best = (0..tries.replicas()).min_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0);
+        let best = (0..tries.choices()).min_by(|one, other| score(*one).total_cmp(&score(*other))).unwrap_or(0);
         if score(0) > score(best) * (1.0 + BADNESS) { best } else { 0 }
     }
 }

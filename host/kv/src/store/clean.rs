@@ -2,7 +2,7 @@
 
 use nandscape_wire_nvme::Status;
 
-use super::form::{self, Record};
+use super::form::Record;
 use super::log::Batch;
 use super::{Core, PutError};
 
@@ -13,6 +13,12 @@ impl Core {
         if self.index.borrow().live_in(victim) > 0 {
             self.move_out(victim).await?;
         }
+        if self.index.borrow().live_in(victim) > 0 {
+            // The rest cannot be read here. It is kept, and told to those that get it, until it is put again.
+            self.damaged.borrow_mut().insert(victim);
+            return Ok(());
+        }
+        self.damaged.borrow_mut().remove(&victim);
         self.release(victim).await.map_err(PutError::Drive)?;
         self.stats.borrow_mut().cleaned += 1;
         Ok(())
@@ -25,32 +31,30 @@ impl Core {
         Ok(())
     }
 
-    /// The full segment with the least that is current, the lowest number among equals.
+    /// The full segment with the least that is current, the lowest number among equals. One with current records that cannot be read is
+    /// none.
     fn victim(&self) -> Option<u32> {
         let open = self.head.borrow().map(|head| head.segment);
-        let (free, index) = (self.free.borrow(), self.index.borrow());
+        let (free, index, damaged) = (self.free.borrow(), self.index.borrow(), self.damaged.borrow());
         let full = (0..self.shape.segments).filter(|segment| Some(*segment) != open && !free.contains(segment));
-        full.min_by_key(|segment| index.live_in(*segment))
+        let can_move = full.filter(|segment| !damaged.contains(segment) || index.live_in(*segment) == 0);
+        can_move.min_by_key(|segment| index.live_in(*segment))
     }
 
-    /// Writes what is current in a segment again.
+    /// Writes what is current in a segment again, as far as it can be read.
     async fn move_out(&self, victim: u32) -> Result<(), PutError> {
-        let bytes = self.read_segment(victim).await.map_err(|(_, status)| PutError::Drive(status))?;
+        if !self.info.keeps_data {
+            return self.move_untold(victim).await;
+        }
+        let salvage = self.salvage(victim).await.map_err(|(_, status)| PutError::Drive(status))?;
         let lba_bytes = self.shape.lba_bytes as usize;
+        let keys = self.index.borrow().keys_in(victim);
         let mut batch = Batch::default();
-        let rest = match form::segment_of(&bytes, self.shape.id) {
-            Some(sequence) => Records { bytes: &bytes, sequence, block: 1, lba_bytes },
-            None if self.info.keeps_data => {
-                return Err(PutError::Drive(Status::UNRECOVERED_READ_ERROR));
+        for (key, place) in keys {
+            let record = Record::parse(salvage.from(place.block, lba_bytes), place.sequence);
+            if let Some(record) = record.filter(|record| *record.key == *key) {
+                self.move_record(&mut batch, record).await?;
             }
-            None => return self.move_untold(victim).await,
-        };
-        for (block, record) in rest {
-            let place = self.index.borrow().get(record.key);
-            if place.is_none_or(|place| (place.segment, place.block) != (victim, block)) {
-                continue;
-            }
-            self.move_record(&mut batch, record).await?;
         }
         self.write_batch(batch).await
     }
@@ -78,26 +82,5 @@ impl Core {
             self.move_record(&mut batch, Record { version: place.version, key: &key, value: &value }).await?;
         }
         self.write_batch(batch).await
-    }
-}
-
-/// The records of a segment, up to the first that is none.
-pub(super) struct Records<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) sequence: u64,
-    /// The block of the next.
-    pub(super) block: u32,
-    pub(super) lba_bytes: usize,
-}
-
-impl<'a> Iterator for Records<'a> {
-    type Item = (u32, Record<'a>);
-
-    fn next(&mut self) -> Option<(u32, Record<'a>)> {
-        let block = self.block;
-        let record = Record::parse(self.bytes.get(block as usize * self.lba_bytes..)?, self.sequence)?;
-        let bytes = form::record_bytes(record.key.len(), record.value.len());
-        self.block += bytes.div_ceil(self.lba_bytes) as u32;
-        Some((block, record))
     }
 }

@@ -83,6 +83,11 @@ pub(super) fn segment_of(block: &[u8], store: u64) -> Option<u64> {
     is_one.then(|| u64_at(block, 16))
 }
 
+/// The sequence number of the segment that a record claims to be of, if these bytes may begin one.
+pub(super) fn record_segment(bytes: &[u8]) -> Option<u64> {
+    (u32_at(bytes, 0) == RECORD_MAGIC).then(|| u64_at(bytes, 24))
+}
+
 /// Bytes of a record, without what fills its last block.
 pub(super) fn record_bytes(key: usize, value: usize) -> usize {
     RECORD_HEADER + key + value

@@ -12,10 +12,12 @@
 //! | `clean` | emptying segments |
 //! | `read` | reading: deadlines, cancelling |
 //! | `recover` | making and opening a store |
+//! | `damage` | segments with blocks that cannot be read |
 //!
 //! Left out: deletion, snapshots, ranges of keys, more than one writer.
 
 mod clean;
+mod damage;
 mod form;
 mod index;
 mod log;
@@ -23,7 +25,7 @@ mod read;
 mod recover;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Issuer};
@@ -117,6 +119,8 @@ pub struct StoreStats {
     pub live_bytes: u64,
     /// Segments that are free now.
     pub free_segments: u64,
+    /// Blocks that could not be read when the store was opened or a segment was emptied. The records in them are lost here.
+    pub unreadable: u64,
 }
 
 /// See the module. Dropped, it writes no more.
@@ -135,6 +139,8 @@ struct Core {
     head: RefCell<Option<Head>>,
     /// Segments that may be written, the one that was freed first at the front.
     free: RefCell<VecDeque<u32>>,
+    /// Segments with current records that cannot be read: they are not emptied.
+    damaged: RefCell<BTreeSet<u32>>,
     /// The sequence number of the next segment.
     sequence: Cell<u64>,
     queue: RefCell<VecDeque<Waiting>>,

@@ -9,7 +9,7 @@ use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::Status;
 
-use super::clean::Records;
+use super::damage::Salvage;
 use super::form::{self, Superblock};
 use super::index::{Index, Place};
 use super::{Core, Layout, MIN_SEGMENTS, Shape, Store, StoreStats};
@@ -121,6 +121,7 @@ impl Core {
             index: RefCell::new(Index::new(shape.segments)),
             head: RefCell::new(None),
             free: RefCell::new(VecDeque::new()),
+            damaged: RefCell::default(),
             sequence: Cell::new(1),
             queue: RefCell::new(VecDeque::new()),
             came: Signal::new(sim),
@@ -147,14 +148,23 @@ impl Core {
     async fn recover(&self) -> Result<(), OpenError> {
         let mut written = Vec::new();
         for segment in 0..self.shape.segments {
-            let first = self.read(self.shape.segment_slba(segment), 1).await.map_err(failed)?;
-            match form::segment_of(&first, self.shape.id) {
-                None => self.free.borrow_mut().push_back(segment),
-                Some(sequence) => {
-                    self.sequence.set(self.sequence.get().max(sequence + 1));
-                    self.recover_segment(segment, sequence).await?;
-                    written.push(segment);
+            let lba_bytes = self.shape.lba_bytes as usize;
+            match self.read(self.shape.segment_slba(segment), 1).await {
+                Ok(first) if form::segment_of(&first, self.shape.id).is_none() => {
+                    self.free.borrow_mut().push_back(segment);
+                    continue;
                 }
+                // Whether it was free cannot be known. Records of an earlier use have newer ones elsewhere.
+                Ok(_) | Err((_, Status::UNRECOVERED_READ_ERROR)) => {}
+                Err(error) => return Err(failed(error)),
+            }
+            let salvage = self.salvage(segment).await.map_err(failed)?;
+            if let Some(sequence) = salvage.sequence(self.shape.id, lba_bytes) {
+                self.sequence.set(self.sequence.get().max(sequence + 1));
+                self.recover_segment(segment, sequence, &salvage);
+            }
+            if salvage.lost.is_empty() {
+                written.push(segment);
             }
         }
         for segment in written {
@@ -166,11 +176,9 @@ impl Core {
         Ok(())
     }
 
-    async fn recover_segment(&self, segment: u32, sequence: u64) -> Result<(), OpenError> {
-        let bytes = self.read_segment(segment).await.map_err(failed)?;
+    fn recover_segment(&self, segment: u32, sequence: u64, salvage: &Salvage) {
         let mut index = self.index.borrow_mut();
-        for (block, record) in (Records { bytes: &bytes, sequence, block: 1, lba_bytes: self.shape.lba_bytes as usize })
-        {
+        for (block, record) in salvage.records(sequence, self.shape.lba_bytes as usize) {
             let place = Place {
                 segment,
                 sequence,
@@ -181,6 +189,5 @@ impl Core {
             };
             index.found(record.key, place);
         }
-        Ok(())
     }
 }

@@ -162,3 +162,33 @@ fn any_policy_has_right_values_while_one_server_fails_in_any_way() {
         }
     }
 }
+
+/// Two seconds of gets, one a millisecond: each replica that is not known to hang may cost a try, and after half a second another one.
+#[test]
+fn a_server_that_hangs_costs_few_tries() {
+    for name in NAMES {
+        for hangs_first in [true, false] {
+            let mut executor = Executor::new();
+            let sim = executor.sim();
+            let run = async {
+                let cluster = Cluster::new(&sim, 3).await;
+                let writer = cluster.client(policy("base"), ClientConfig::default());
+                for number in 0..20 {
+                    writer.put(&key(number), &value(number, 1)).await.unwrap();
+                }
+                sim.sleep(Span::from_ms(50)).await;
+                let client = cluster.client(policy(name), ClientConfig::default());
+                for number in 0..2_000 {
+                    if number == if hangs_first { 0 } else { 500 } {
+                        cluster.net.set_fault(0, Fault::Hang);
+                    }
+                    client.get(&key(number % 20)).await.unwrap().expect("a value");
+                    sim.sleep(Span::from_ms(1)).await;
+                }
+                client.stats().latency()
+            };
+            let latency = executor.block_on(run).unwrap();
+            assert!(latency.quantile(0.99) < Span::from_ms(10), "{name} {hangs_first}: {:?}", latency.quantile(0.99));
+        }
+    }
+}

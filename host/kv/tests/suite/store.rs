@@ -234,3 +234,49 @@ fn what_is_no_store_is_left_alone_and_a_spoilt_record_is_told() {
     let opened = executor.block_on(Store::create(&sim, drive, small, 1)).unwrap();
     assert!(matches!(opened.err(), Some(OpenError::Size { segments: 4, .. })));
 }
+
+/// Blocks of segments, the first ones included, cannot be read: the store opens without what lay there, and puts go on until each segment
+/// was emptied several times.
+#[test]
+fn blocks_that_cannot_be_read_cost_their_records_and_no_others() {
+    let disk = Disk::new(BYTES);
+    let run = |work: &dyn Fn(Store, &Sim, &mut Executor)| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drive = QueueingDrive::new(&sim, &disk, Times::FLASH);
+        let store = executor.block_on(open(&sim, &drive)).unwrap().expect("a store");
+        work(store, &sim, &mut executor);
+    };
+    let key = |number: u64| format!("key {number}").into_bytes();
+    let value = |number: u64| vec![number as u8; 900];
+    run(&|store, _, executor| {
+        for number in 0..120 {
+            executor.block_on(store.put(&key(number), 1, &value(number))).unwrap().unwrap();
+        }
+    });
+    // In the first segment a record; in the second the first block.
+    disk.damage(40 + 128 + 9);
+    disk.damage(40 + 256);
+    run(&|store, sim, executor| {
+        assert!(store.stats().unreadable == 2 && store.keys() >= 118, "{:?} {}", store.stats(), store.keys());
+        for number in 0..120 {
+            let found = executor.block_on(get(sim, &store, &key(number))).unwrap().unwrap();
+            assert!(found.is_none_or(|found| found.1 == value(number)), "{number}");
+        }
+        // One that is damaged while the store is open, with a current record.
+        let victim =
+            (0..120).find(|number| executor.block_on(get(sim, &store, &key(*number))).unwrap().unwrap().is_some());
+        disk.damage(40 + 128 + 1);
+        for number in 0..2_000u64 {
+            let one = 130 + number % 20;
+            executor.block_on(store.put(&key(one), 2 + number, &value(one))).unwrap().unwrap();
+        }
+        assert!(store.stats().cleaned > 10);
+        let told = executor.block_on(get(sim, &store, &key(victim.unwrap()))).unwrap();
+        assert!(matches!(told, Err(GetError::Drive { .. })), "it is told and not lost without a word: {told:?}");
+        for number in (0..120).filter(|number| Some(*number) != victim) {
+            let found = executor.block_on(get(sim, &store, &key(number))).unwrap().unwrap();
+            assert!(found.is_none_or(|found| found.1 == value(number)), "{number}");
+        }
+    });
+}

@@ -14,7 +14,8 @@ use nandscape_transport_reactor::WallClock;
 use nandscape_transport_reactor::socket::Address;
 use rustix::event::Timespec;
 
-use super::sockets::{Reached, Sockets};
+use super::reached::Reached;
+use super::sockets::Sockets;
 use crate::load::{Load, measure, put_all};
 use crate::outcome::Outcome;
 
@@ -75,7 +76,7 @@ pub fn bench(spec: &Clients) -> Result<Outcome, BenchError> {
         if puts {
             put_all(&sim, &clients, &load).await?;
         }
-        Ok(measure(&sim, clients, &policies, &load, seed).await)
+        Ok(measure(&sim, clients, &policies, (&load, true), seed).await)
     })?
 }
 
@@ -89,7 +90,7 @@ pub fn with_clients<T: 'static>(
 ) -> Result<T, BenchError> {
     let mut executor = Executor::new();
     let (sim, sockets) = (executor.sim(), Sockets::new()?);
-    let network: Rc<dyn Network> = Rc::new(Reached { sockets: sockets.clone(), addresses: spec.servers.clone() });
+    let network: Rc<dyn Network> = Rc::new(Reached::new(&sim, &sockets, &spec.servers));
     let tuning = Tuning { clients: spec.load.clients as u32, ..spec.tuning };
     let mut policies = Vec::new();
     let mut clients = Vec::new();

@@ -95,6 +95,7 @@ impl Export for KvExport {
                 ("kv_puts_total", stats.puts as f64),
                 ("kv_keys", store.keys() as f64),
                 ("kv_live_bytes", stats.live_bytes as f64),
+                ("kv_unreadable_blocks", stats.unreadable as f64),
             ]);
         }
         counters

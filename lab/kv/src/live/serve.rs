@@ -136,6 +136,11 @@ async fn open(sim: &Sim, drive: Rc<dyn Drive>, service: &Rc<Service>, seed: Seed
         Store::create(sim, drive, layout, id).await
     };
     let store = Rc::new(store.map_err(|error| error.to_string())?);
+    let unreadable = store.stats().unreadable;
+    if unreadable > 0 {
+        let news = format!("{unreadable} blocks of the store cannot be read, and the values in them are lost here");
+        service.news.replace(Some(news));
+    }
     let cpu = Rc::new(Cpu::elsewhere(sim));
     let config = ServerConfig { work: [Span::ZERO; 2], ..ServerConfig::default() };
     let server = Rc::new(Server::new(sim, store.clone(), cpu, config));

@@ -12,8 +12,8 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use nandscape_host_kv::network::{Accepts, Inlet, Network, Outlet};
-use nandscape_transport_reactor::socket::{Address, Stream};
+use nandscape_host_kv::network::{Accepts, Inlet, Outlet};
+use nandscape_transport_reactor::socket::Stream;
 use nandscape_wire_kv::{MAX_FRAME, split};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -60,14 +60,16 @@ impl Door {
     }
 }
 
-struct Connection {
-    stream: Stream,
-    inlet: RefCell<Option<Rc<dyn Inlet>>>,
+pub(super) struct Connection {
+    pub(super) stream: Stream,
+    pub(super) inlet: RefCell<Option<Rc<dyn Inlet>>>,
     received: RefCell<Vec<u8>>,
     unsent: RefCell<Vec<u8>>,
     /// Why it is to be closed.
     over: RefCell<Option<String>>,
     waits_for_room: Cell<bool>,
+    /// Not connected, and the system does not go on with it by itself.
+    is_apart: Cell<bool>,
 }
 
 /// One end's way to the other.
@@ -77,11 +79,11 @@ struct End {
 }
 
 impl Connection {
-    fn end(&self, reason: impl Into<String>) {
+    pub(super) fn end(&self, reason: impl Into<String>) {
         self.over.borrow_mut().get_or_insert_with(|| reason.into());
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.over.borrow().is_some()
     }
 
@@ -124,7 +126,7 @@ impl Connection {
     /// Sends what the socket takes; whether anything moved.
     fn send(&self) -> bool {
         let mut unsent = self.unsent.borrow_mut();
-        let (mut sent, mut is_full) = (0, false);
+        let (mut sent, mut is_full) = (0, self.is_apart.get());
         while sent < unsent.len() && !is_full {
             match (&self.stream).write(&unsent[sent..]) {
                 Ok(0) => break,
@@ -193,8 +195,8 @@ impl Sockets {
         self.is_dirty.get()
     }
 
-    /// Adds a connection.
-    fn add(self: &Rc<Self>, stream: Stream) -> io::Result<Rc<Connection>> {
+    /// Adds a connection; one that is apart is not waited for.
+    pub(super) fn add(self: &Rc<Self>, stream: Stream, is_apart: bool) -> io::Result<Rc<Connection>> {
         stream.set_nonblocking()?;
         if let Stream::Tcp(stream) = &stream {
             stream.set_nodelay(true)?;
@@ -206,16 +208,36 @@ impl Sockets {
             unsent: RefCell::default(),
             over: RefCell::default(),
             waits_for_room: Cell::new(false),
+            is_apart: Cell::new(is_apart),
         });
         let number = self.next.get();
         self.next.set(number + 1);
-        epoll::add(&self.epoll, &connection.stream, EventData::new_u64(number), EventFlags::IN)?;
+        if !is_apart {
+            epoll::add(&self.epoll, &connection.stream, EventData::new_u64(number), EventFlags::IN)?;
+        }
         self.connections.borrow_mut().insert(number, connection.clone());
         Ok(connection)
     }
 
-    fn end_of(self: &Rc<Self>, connection: &Rc<Connection>) -> Rc<dyn Outlet> {
+    pub(super) fn end_of(self: &Rc<Self>, connection: &Rc<Connection>) -> Rc<dyn Outlet> {
         Rc::new(End { sockets: Rc::downgrade(self), connection: connection.clone() })
+    }
+
+    /// A connection that was apart is there.
+    pub(super) fn joined(&self, connection: &Rc<Connection>) {
+        connection.is_apart.set(false);
+        let key = self.connections.borrow().iter().find(|(_, one)| Rc::ptr_eq(one, connection)).map(|(key, _)| *key);
+        let Some(key) = key else { return };
+        if let Err(error) = epoll::add(&self.epoll, &connection.stream, EventData::new_u64(key), EventFlags::IN) {
+            connection.end(error.to_string());
+        }
+        self.is_dirty.set(true);
+    }
+
+    /// A connection is over, and its other end hears so in the next turn.
+    pub(super) fn end(&self, connection: &Connection, reason: impl Into<String>) {
+        connection.end(reason);
+        self.is_dirty.set(true);
     }
 
     fn take_in(self: &Rc<Self>) {
@@ -223,7 +245,7 @@ impl Sockets {
         while let Ok(stream) = self.inbox.try_recv() {
             let server = self.server.borrow().clone();
             let Some(server) = server.filter(|_| self.connections.borrow().len() < MOST_CLIENTS) else { continue };
-            if let Ok(connection) = self.add(stream) {
+            if let Ok(connection) = self.add(stream, false) {
                 let inlet = server.accept(self.end_of(&connection));
                 connection.inlet.replace(Some(inlet));
             }
@@ -273,43 +295,12 @@ impl Sockets {
                 inlet.iter().for_each(|inlet| inlet.lost(&reason));
                 continue;
             }
-            let waits = !connection.unsent.borrow().is_empty();
+            let waits = !connection.unsent.borrow().is_empty() && !connection.is_apart.get();
             if connection.waits_for_room.replace(waits) != waits {
                 let interest = if waits { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
                 let _ = epoll::modify(&self.epoll, &connection.stream, EventData::new_u64(key), interest);
             }
         }
         moved
-    }
-}
-
-/// Servers by their addresses, as clients reach them.
-pub(super) struct Reached {
-    pub(super) sockets: Rc<Sockets>,
-    pub(super) addresses: Vec<Address>,
-}
-
-/// A server that is not there.
-struct Nowhere;
-
-impl Outlet for Nowhere {
-    fn send(&self, _: Vec<u8>) {}
-
-    fn is_up(&self) -> bool {
-        false
-    }
-
-    fn close(&self, _: &str) {}
-}
-
-impl Network for Reached {
-    fn connect(&self, server: usize, inlet: Rc<dyn Inlet>) -> Rc<dyn Outlet> {
-        match Stream::connect(&self.addresses[server]).and_then(|stream| self.sockets.add(stream)) {
-            Ok(connection) => {
-                connection.inlet.replace(Some(inlet));
-                self.sockets.end_of(&connection)
-            }
-            Err(_) => Rc::new(Nowhere),
-        }
     }
 }
