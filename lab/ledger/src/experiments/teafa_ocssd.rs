@@ -348,6 +348,18 @@ fn judge(results: &Results) -> Result<Judgement> {
     let cured = rate(Order::Fifo, 1)?;
     judgement.criteria.push(order::at_least("writes beside reads, FIFO", cured, "MB/s", FIFO_SHARE * rate(Order::Fifo, 0)?));
     judgement.notes.push(format!("writes alone: {} MB/s (published 1 GB/s); beside reads {} MB/s (published 3)", short(alone), short(starved)));
+    let of_parts = |order: Order, beside: usize| results.of(&name_of_parts(order, BESIDE[beside].1))?.number(RATE);
+    judgement.notes.push(format!(
+        "where a read moves the part of a page that it wants, channels are not the limit: {} MB/s beside reads with one write of a die and {} with the FIFO, \
+         of {} and {} alone (shares of {} and {}; the bound of the FIFO is {})",
+        short(of_parts(Order::OneWrite, 1)?),
+        short(of_parts(Order::Fifo, 1)?),
+        short(of_parts(Order::OneWrite, 0)?),
+        short(of_parts(Order::Fifo, 0)?),
+        short(of_parts(Order::OneWrite, 1)? / of_parts(Order::OneWrite, 0)?),
+        short(of_parts(Order::Fifo, 1)? / of_parts(Order::Fifo, 0)?),
+        short(FIFO_SHARE)
+    ));
     for quantile in JUDGED {
         let of = |line: &'static str| -> Result<(&str, Vec<f64>)> { Ok((line, vec![results.of(line)?.number(quantile)?])) };
         let ends = [of("TeaFA")?, of("Base")?];
