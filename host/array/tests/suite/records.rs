@@ -44,6 +44,13 @@ impl Scratched {
         }
     }
 
+    /// Whether a command is one that never ends.
+    fn never_ends(&self, io: &Io, first: u64, is_record: bool) -> bool {
+        let is_write = IoOpcode(io.command.opcode) == IoOpcode::WRITE;
+        let is_of_stripe = io.command.slba() < first;
+        is_write && (self.swallows_stripes.get() && is_of_stripe || is_record && self.swallows())
+    }
+
     fn let_go(&self) {
         self.holds.set(false);
         self.held.take().into_iter().for_each(|io| self.below.submit(io));
@@ -66,12 +73,7 @@ impl Drive for Scratched {
             io.token.complete(Completion::of(Status::UNRECOVERED_READ_ERROR));
         } else if self.holds.get() && is_record && IoOpcode(io.command.opcode) == IoOpcode::WRITE {
             self.held.borrow_mut().push(io);
-        } else if self.swallows_stripes.get()
-            && io.command.slba() < first
-            && IoOpcode(io.command.opcode) == IoOpcode::WRITE
-        {
-            std::mem::forget(io);
-        } else if is_record && IoOpcode(io.command.opcode) == IoOpcode::WRITE && self.swallows() {
+        } else if self.never_ends(&io, first, is_record) {
             std::mem::forget(io);
         } else {
             self.below.submit(io);
