@@ -129,6 +129,8 @@ pub(crate) struct Far {
     losses: Cell<u64>,
     /// There is no connection, and that was told.
     lost: Cell<bool>,
+    /// The drive is refused, and that was told.
+    refused: Cell<bool>,
     /// Is called when there is a connection again.
     on_return: RefCell<Option<Box<dyn Fn()>>>,
 }
@@ -145,6 +147,7 @@ impl Far {
             unsent: Cell::new(false),
             losses: Cell::new(0),
             lost: Cell::new(false),
+            refused: Cell::new(false),
             on_return: RefCell::default(),
         })
     }
@@ -232,6 +235,12 @@ impl Source for Far {
     }
 
     fn news(&self) -> Option<String> {
+        let refusal = self.drive.refusal();
+        if self.refused.replace(refusal.is_some()) != refusal.is_some()
+            && let Some(refusal) = refusal
+        {
+            return Some(format!("{} is not used any more: {refusal}", self.url));
+        }
         let is_lost = self.drive.is_lost();
         if is_lost == self.lost.get() {
             return None;

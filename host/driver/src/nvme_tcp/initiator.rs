@@ -72,6 +72,7 @@ impl NvmeTcp {
             pause: FIRST_PAUSE,
             broken: None,
             given_up: false,
+            refusal: None,
             backlog: VecDeque::new(),
             serial: 0,
             done: Vec::new(),
@@ -114,6 +115,11 @@ impl NvmeTcp {
     /// Why there is no connection, while there is none.
     pub fn problem(&self) -> Option<String> {
         self.state.borrow().broken.as_ref().map(|(_, reason)| reason.clone())
+    }
+
+    /// Why the drive is refused for good, as it is not what it was, while it is ([`Refusal::ForGood`](super::Refusal)).
+    pub fn refusal(&self) -> Option<String> {
+        self.state.borrow().refusal.clone()
     }
 
     fn turn(&self) -> bool {

@@ -49,6 +49,8 @@ pub(super) struct State {
     /// When the connection broke, and why.
     pub(super) broken: Option<(Time, String)>,
     pub(super) given_up: bool,
+    /// Why the drive was refused for good when it was looked at last.
+    pub(super) refusal: Option<String>,
     /// Commands that wait for a place in a queue, or for a connection.
     pub(super) backlog: VecDeque<Request>,
     pub(super) serial: u64,
@@ -261,11 +263,12 @@ impl State {
         match usable {
             Ok(association) => {
                 self.association = Some(association);
-                (self.broken, self.given_up) = (None, false);
+                (self.broken, self.given_up, self.refusal) = (None, false, None);
                 true
             }
             Err(error) => {
-                if matches!(error, ConnectError::NotItself(_)) {
+                if let ConnectError::NotItself(refusal) = &error {
+                    self.refusal = Some(refusal.clone());
                     self.give_up();
                 }
                 if let Some((_, reason)) = &mut self.broken {
