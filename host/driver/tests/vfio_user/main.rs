@@ -148,8 +148,8 @@ fn a_drive_moves_data_of_any_length() {
         };
         let info = one.info();
         assert_eq!((info.nsid, info.lba_bytes, info.bytes()), (1, 512, 64 << 20));
-        assert_eq!(info.max_blocks, 256);
-        let lengths = [1u32, 8, 9, 16, 17, 100, 256];
+        assert_eq!(info.max_blocks, 2_048);
+        let lengths = [1u32, 8, 9, 16, 17, 100, 256, 2_048];
         let endings = Rc::new(Endings::default());
         let all_well = |ended: Vec<(u64, Status)>| {
             assert_eq!(ended.len(), lengths.len());
@@ -157,13 +157,13 @@ fn a_drive_moves_data_of_any_length() {
         };
         let data = |blocks: u32| (0..blocks * 512).map(|at| (at / 7 + blocks) as u8).collect::<Vec<u8>>();
         for (tag, blocks) in (0..).zip(lengths) {
-            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, tag * 256, blocks);
+            let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, tag * 2_048, blocks);
             endings.submit(one, tag, write, HostMem::from_bytes(&data(blocks)));
         }
         all_well(endings.until(one, lengths.len()));
         let mems = lengths.map(|blocks| HostMem::zeroed(blocks as usize * 512));
         for ((tag, blocks), mem) in (0..).zip(lengths).zip(&mems) {
-            endings.submit(other, tag, SubmissionEntry::blocks(IoOpcode::READ, 1, tag * 256, blocks), mem.clone());
+            endings.submit(other, tag, SubmissionEntry::blocks(IoOpcode::READ, 1, tag * 2_048, blocks), mem.clone());
         }
         all_well(endings.until(other, lengths.len()));
         for (blocks, mem) in lengths.into_iter().zip(mems) {
@@ -179,7 +179,7 @@ fn commands_of_a_drive_that_cannot_be_carried_out_fail() {
     let endings = Rc::new(Endings::default());
     let read = |slba, blocks| SubmissionEntry::blocks(IoOpcode::READ, 1, slba, blocks);
     endings.submit(&drive, 0, read(1 << 40, 1), HostMem::none());
-    endings.submit(&drive, 1, read(0, 257), HostMem::none());
+    endings.submit(&drive, 1, read(0, 2_049), HostMem::none());
     endings.submit(&drive, 2, read(0, 2), HostMem::zeroed(512));
     endings.submit(&drive, 3, SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none());
     let expected = [
