@@ -1,9 +1,12 @@
 //! `nandscape ycsb --to`: YCSB on a tree that lies on a live drive, over NVMe/TCP and vfio-user.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::hang_ups::until;
+use crate::patience;
 use crate::server::{Server, number, run};
 
 /// The tree stays on the drive: the second run, over the other transport, finds the one of the first.
@@ -73,5 +76,54 @@ fn all_core_workloads_run_on_a_live_drive_one_after_the_other() {
     command.args(["ycsb", "--to", server.url(), "--form", "offloaded"]);
     let ended = run(command);
     assert!(ended.code == Some(2) && ended.err.contains("the namespace has pages of any length"), "{ended:?}");
+    // Unless that is given up.
+    for words in [
+        &["ycsb", "--form", "offloaded", "--records", "1000"][..],
+        &["ycsb", "--form", "chains", "--records", "1000"],
+        &["ycsb", "--form", "conventional", "--records", "1000"],
+        &["ycsb", "--form", "chains", "--records", "1000"],
+        &["lsm", "--form", "generic", "--keys", "1000", "--warm-up", "0"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        command.args(words).args(["--to", server.url(), "--operations", "500", "--overwrite"]);
+        let ended = run(command);
+        assert_eq!(ended.code, Some(0), "{words:?}: {ended:?}");
+    }
     assert_eq!(server.end().code, Some(0));
+}
+
+/// A server that is killed and comes back at the same port is to the stores as a power cut: they go on, and every value is checked.
+#[test]
+fn trees_of_all_forms_go_on_when_their_server_is_killed_and_started_again() {
+    for (form, workload, operations) in
+        [("conventional", "a", "12000"), ("offloaded", "e", "6000"), ("chains", "a", "12000"), ("chains", "e", "6000")]
+    {
+        let drive = ["--drive", "default", "--set", "capacity=256MiB", "--set", "ftl.kind=ox_block"];
+        let more = ["--store", "file:a.nand", "--no-delay", "--control", "control", "--check", "--json"];
+        let args = |at| [&drive[..], &more, &["--nvme-tcp", at]].concat();
+        let mut server = Server::start(tempfile::tempdir().unwrap(), &args("127.0.0.1:0"));
+        let url = server.url().to_owned();
+        let address = url.strip_prefix("nvme-tcp://").and_then(|rest| rest.split('/').next()).unwrap();
+        let size = ["--records", "2000", "--operations", operations, "--cache", "1MiB", "--max-scan", "40", "--sync"];
+        let mut client = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        client.args(["ycsb", "--json", "--form", form, "--workload", workload, "--to", &url]).args(size);
+        let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, err) = (patience::read(client.stdout.take()), patience::read(client.stderr.take()));
+        for commands in [20.0, 300.0, 900.0] {
+            until(&server, &format!("{form}, {workload}: {commands} commands"), |figures| {
+                let count = |of| number(figures, &format!("/drives/0/{of}/count"));
+                count("reads") + count("writes") + count("others") >= commands
+            });
+            server.signal(Signal::KILL);
+            server.wait();
+            std::fs::remove_file(server.path("control")).unwrap();
+            let folder = server.keep_folder();
+            server = Server::start(folder, &args(address));
+        }
+        let code = patience::wait(&mut client, "ycsb").code();
+        let [out, err] = [out, err].map(|of| String::from_utf8(of.join().unwrap()).unwrap());
+        assert_eq!(code, Some(0), "{form}, {workload}: {out}{err}");
+        assert!(err.contains("patience") || err.contains("connect"), "it was never cut off: {err}");
+        assert_eq!(server.end().code, Some(0), "{form}, {workload}");
+    }
 }

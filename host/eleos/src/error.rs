@@ -11,6 +11,17 @@ pub enum Error {
     /// It is larger than the drive takes.
     #[error("the command is larger than the drive takes: Identify Controller says how large it may be")]
     TooLarge,
+    /// The drive takes too little at once for the longest page of pieces.
+    #[error(
+        "the drive takes {bytes} bytes in one command, and pages of any length need {least} at the least: controller.max_transfer and buffer.size \
+         bound it"
+    )]
+    TooSmall {
+        /// Bytes that it takes.
+        bytes: u64,
+        /// Bytes that are needed.
+        least: u64,
+    },
     /// The namespace has pages of the other form.
     #[error("the namespace has pages of another form: a format gives it pages of 4 KiB, or of pieces")]
     OtherPages,

@@ -59,7 +59,7 @@ impl ChainStore {
         if !disk.info.keeps_data {
             return Err(OpenError::NoData);
         }
-        let limits = PieceLimits::ask(&disk.issuer, admin, &disk.info).await.map_err(failed)?;
+        let limits = PieceLimits::ask(&disk.issuer, admin, &disk.info).await.map_err(not_opened)?;
         let mut limits = limits.ok_or(OpenError::NoPieces)?;
         // A chain has at most the bytes of one and a half pages.
         let chain = config.page_bytes as usize * 3 / 2;
@@ -79,13 +79,19 @@ impl ChainStore {
     /// Formats a namespace for such pages. **All its data is dropped.**
     ///
     /// # Errors
-    /// When the drive knows no such pages, or does not format.
+    /// When the drive knows no such pages, takes too little at once for them, or does not format.
     pub async fn format(host: &Host, drive: &Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
         let disk = Disk::new(host, drive.clone());
-        match format_for_pieces(&disk.issuer, admin, &disk.info, true).await {
-            Err(Error::Unsupported) => Err(OpenError::NoPages),
-            formatted => Ok(formatted.map_err(failed)?),
-        }
+        format_for_pieces(&disk.issuer, admin, &disk.info, true).await.map_err(not_opened)
+    }
+
+    /// Formats a namespace that has such pages for blocks and pages of 4 KiB again. **All its data is dropped.**
+    ///
+    /// # Errors
+    /// When the drive knows no such pages, or does not format.
+    pub async fn format_for_blocks(host: &Host, drive: &Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
+        let disk = Disk::new(host, drive.clone());
+        format_for_pieces(&disk.issuer, admin, &disk.info, false).await.map_err(not_opened)
     }
 
     /// Whether the namespace has no pages; `admin` is the drive's admin queue.
@@ -95,7 +101,7 @@ impl ChainStore {
     pub async fn is_empty(&self, admin: &dyn Drive) -> Result<bool, OpenError> {
         // The drive counts them from the first use on.
         self.read(&[0]).await?;
-        let limits = PieceLimits::ask(&self.disk.issuer, admin, &self.disk.info).await.map_err(failed)?;
+        let limits = PieceLimits::ask(&self.disk.issuer, admin, &self.disk.info).await.map_err(not_opened)?;
         Ok(limits.is_none_or(|limits| limits.pages == 0))
     }
 
@@ -105,6 +111,15 @@ impl ChainStore {
         let Some(delta) = pieces.iter().rev().find(|piece| piece.kind == Kind::Delta) else { return Ok(false) };
         let found = self.read(&[delta.lpid]).await?;
         Ok(found[0].len() as u32 == delta.before + 1)
+    }
+}
+
+/// Why a drive has no such pages.
+fn not_opened(error: Error) -> OpenError {
+    match error {
+        Error::Unsupported => OpenError::NoPages,
+        Error::TooSmall { .. } => OpenError::TooSmall(error),
+        other => failed(other).into(),
     }
 }
 

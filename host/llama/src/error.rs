@@ -20,6 +20,9 @@ pub enum OpenError {
         "the namespace has pages of any length, which are for chains (--form chains); a format gives it blocks again, and drops all data"
     )]
     HasPieces,
+    /// The drive takes too little at once for pages of any length.
+    #[error("{0}")]
+    TooSmall(nandscape_host_eleos::Error),
     /// The drive is too small for the sizes that were asked for.
     #[error("{0}")]
     Size(String),

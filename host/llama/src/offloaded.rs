@@ -40,8 +40,10 @@ impl EleosStore {
         }
         let limits = Limits::ask(&disk.issuer, admin, &disk.info).await.map_err(failed)?;
         let limits = limits.ok_or(OpenError::NoPages)?;
-        if PieceLimits::ask(&disk.issuer, admin, &disk.info).await.map_err(failed)?.is_some() {
-            return Err(OpenError::HasPieces);
+        match PieceLimits::ask(&disk.issuer, admin, &disk.info).await {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(Error::TooSmall { .. }) => return Err(OpenError::HasPieces),
+            Err(error) => return Err(failed(error).into()),
         }
         Ok(EleosStore { disk, limits, flushes: Cell::new(0), piece_bytes: Cell::new(0) })
     }

@@ -59,12 +59,16 @@ impl Form {
     #[cfg(target_os = "linux")]
     pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
         let cleared = match self {
-            Form::Log(_) => LogStore::clear(host, drive).await,
+            Form::Log(_) => LogStore::clear(host, drive.clone()).await,
             // Pages that were never written are none, and zeros are some.
-            Form::Eleos => Disk::new(host, drive).clear(0).await,
+            Form::Eleos => Disk::new(host, drive.clone()).clear(0).await,
             Form::Chains(_) => return ChainStore::format(host, &drive, admin).await,
         };
-        cleared.map_err(OpenError::of_blocks)
+        match cleared.map_err(OpenError::of_blocks) {
+            // It has blocks after a format, all of them empty.
+            Err(OpenError::HasPieces) => ChainStore::format_for_blocks(host, &drive, admin).await,
+            cleared => cleared,
+        }
     }
 
     /// Opens the tree on a drive. A namespace that has pages of another form is formatted for those of any length, where it is to have them.

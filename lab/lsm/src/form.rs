@@ -3,8 +3,14 @@
 use std::rc::Rc;
 
 use nandscape_drive::Drive;
+#[cfg(target_os = "linux")]
+use nandscape_host_eleos::format_for_pieces;
 use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, OpenError, RunStorage};
 use nandscape_host_store::Host;
+#[cfg(target_os = "linux")]
+use nandscape_host_store::{Disk, StoreError};
+#[cfg(target_os = "linux")]
+use nandscape_wire_nvme::Status;
 
 /// Where runs are.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -35,10 +41,16 @@ impl Form {
 
     /// Gives up whatever a drive holds.
     #[cfg(target_os = "linux")]
-    pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>) -> Result<(), OpenError> {
-        match self {
-            Form::Block(config) => BlockStorage::clear(host, drive, config).await,
-            Form::Runs => RunStorage::clear(host, drive).await,
+    pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
+        let Form::Block(config) = self else { return RunStorage::clear(host, drive).await };
+        match BlockStorage::clear(host, drive.clone(), config).await {
+            // A namespace whose pages are chains of pieces has no blocks (OX-ELEOS). It has them after a format, all of them empty.
+            Err(OpenError::Store(StoreError::Drive(status))) if status.meaning() == Status::INVALID_NAMESPACE => {
+                let disk = Disk::new(host, drive);
+                let formatted = format_for_pieces(&disk.issuer, admin, &disk.info, false).await;
+                formatted.map_err(|_| OpenError::Store(StoreError::Drive(status)))
+            }
+            cleared => cleared,
         }
     }
 

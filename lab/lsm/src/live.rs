@@ -104,7 +104,7 @@ async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection, tell: Te
         return Err(OpenError::Foreign("the drive has sorted runs, which --form lsm is for".to_owned()).into());
     }
     if spec.overwrites {
-        return Ok(spec.form.clear(host, drive).await?);
+        return Ok(spec.form.clear(host, drive, &*connection.admin).await?);
     }
     if spec.form.is_there(host, drive.clone()).await? {
         return Ok(());

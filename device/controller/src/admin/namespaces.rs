@@ -194,6 +194,10 @@ impl<C: CommandSet> NvmeController<C> {
         if fields.secure_erase() > 2 {
             return Err(Refusal::field(10, 9));
         }
+        let unknown = entry.cdw12.get() & !FORMAT_PIECES;
+        if unknown != 0 {
+            return Err(Refusal::field(12, unknown.trailing_zeros() as u16));
+        }
         let has_pieces = entry.cdw12.get() & FORMAT_PIECES != 0;
         if has_pieces && format.lba().metadata > 0 {
             return Err(Refusal::of(Status::INVALID_FORMAT, Parameter::at(10, 0)));

@@ -251,6 +251,7 @@ fn namespaces_and_media() {
         format(0).is("a namespace that there is not").nsid(2).fails(S::INVALID_FIELD).at(1, 0),
         format(3 << 9).is("SES reserved").fails(S::INVALID_FIELD).at(10, 9),
         format(15).is("LBAF beyond NLBAF").fails(S::INVALID_FORMAT).at(10, 0),
+        format(0).is("a reserved bit of CDW12").dword(12, 1 << 3).fails(S::INVALID_FIELD).at(12, 3),
         sanitize(7).is("SANACT reserved").fails(S::INVALID_FIELD).at(10, 0),
         sanitize(4 | 1 << 9).is("NDAS").fails(S::INVALID_FIELD).at(10, 9),
         sanitize(4 | 1 << 10).is("EMVS").fails(S::INVALID_FIELD).at(10, 10),

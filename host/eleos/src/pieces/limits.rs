@@ -3,7 +3,9 @@
 use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
 use nandscape_wire_nvme::identify::{Controller, Namespace, cns};
 use nandscape_wire_nvme::lss::{Head, LIST, PAGE};
-use nandscape_wire_nvme::pieces::{Entry, FORMAT_PIECES, LEAST_BATCH, MOST_ENTRIES, Report};
+use nandscape_wire_nvme::pieces::{
+    Entry, FORMAT_PIECES, LEAST_BATCH, MOST_ENTRIES, MOST_PAGE_BYTES, MOST_PIECES, Report,
+};
 use nandscape_wire_nvme::vendor::{Capabilities, HAS_PIECES};
 use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
 use zerocopy::FromBytes;
@@ -41,17 +43,18 @@ impl PieceLimits {
     /// [`format_for_pieces`].
     ///
     /// # Errors
-    /// When the drive does not answer.
+    /// When the drive does not answer, or not even one page fits into a command.
     pub async fn ask(issuer: &Issuer, admin: &dyn Drive, drive: &DriveInfo) -> Result<Option<PieceLimits>, Error> {
         let namespace = identify(issuer, admin, drive.nsid).await?;
-        Ok(Report::of(&namespace.vendor).and_then(|report| PieceLimits::of(&report, drive)))
+        Report::of(&namespace.vendor).map(|report| PieceLimits::of(&report, drive)).transpose()
     }
 
-    /// What a report and the way to the drive allow; `None` if not even one page fits into a command.
-    pub(super) fn of(report: &Report, drive: &DriveInfo) -> Option<PieceLimits> {
-        let moved = u64::from(drive.max_blocks) * u64::from(drive.lba_bytes);
-        let moved = usize::try_from(moved.min(1 << 28)).ok()? / PAGE * PAGE;
-        let limits = PieceLimits {
+    /// What a report and the way to the drive allow.
+    fn of(report: &Report, drive: &DriveInfo) -> Result<PieceLimits, Error> {
+        let a_page = (report.page_bytes.get() as usize, usize::from(report.pieces.get()));
+        let moved = moved(drive, a_page)?;
+        fits(report.buffer_bytes.get(), u64::from(report.page_bytes.get()) + u64::from(report.entry_bytes.get()))?;
+        Ok(PieceLimits {
             lpids: report.lpids.get(),
             pieces: usize::from(report.pieces.get()),
             page_bytes: report.page_bytes.get() as usize,
@@ -61,10 +64,7 @@ impl PieceLimits {
             buffer: report.buffer_bytes.get(),
             entry: report.entry_bytes.get().into(),
             moved,
-        };
-        let a_page = limits.page_bytes + limits.pieces * size_of::<u32>();
-        let fits = moved >= LEAST_BATCH.max(LIST + a_page) && limits.room() >= limits.page_bytes;
-        fits.then_some(limits)
+        })
     }
 
     /// Bytes that a buffer of one piece has room for.
@@ -90,6 +90,18 @@ impl PieceLimits {
     }
 }
 
+/// Bytes that a command moves, whole 4 KiB: enough for a batched read of the longest page, whose bytes and pieces these are.
+fn moved(drive: &DriveInfo, (page_bytes, pieces): (usize, usize)) -> Result<usize, Error> {
+    let moved = (u64::from(drive.max_blocks) * u64::from(drive.lba_bytes)).min(1 << 28) / PAGE as u64 * PAGE as u64;
+    let least = LEAST_BATCH.max((LIST + page_bytes + pieces * size_of::<u32>()).next_multiple_of(PAGE));
+    fits(moved, least as u64)?;
+    Ok(moved as usize)
+}
+
+fn fits(bytes: u64, least: u64) -> Result<(), Error> {
+    if bytes < least { Err(Error::TooSmall { bytes, least }) } else { Ok(()) }
+}
+
 async fn identify(issuer: &Issuer, admin: &dyn Drive, nsid: u32) -> Result<Namespace, Error> {
     let mem = HostMem::zeroed(size_of::<Namespace>());
     Error::of(issuer.execute(admin, SubmissionEntry::identify(cns::NAMESPACE, nsid), mem.clone()).await.status)?;
@@ -100,7 +112,7 @@ async fn identify(issuer: &Issuer, admin: &dyn Drive, nsid: u32) -> Result<Names
 /// the namespace is dropped.**
 ///
 /// # Errors
-/// That the drive knows no such pages, or why it does not format.
+/// That the drive knows no such pages, that it takes too little at once for the longest one, or why it does not format. Nothing is dropped then.
 pub async fn format_for_pieces(
     issuer: &Issuer,
     admin: &dyn Drive,
@@ -110,9 +122,12 @@ pub async fn format_for_pieces(
     let mem = HostMem::zeroed(size_of::<Controller>());
     Error::of(issuer.execute(admin, SubmissionEntry::identify(cns::CONTROLLER, 0), mem.clone()).await.status)?;
     let controller = Controller::read_from_bytes(&mem.to_vec()).expect("memory of its size");
-    let functions = Capabilities::of(&controller.vendor).map_or(0, |table| table.functions.get());
-    if functions & HAS_PIECES == 0 {
-        return Err(Error::Unsupported);
+    let table = Capabilities::of(&controller.vendor).filter(|table| table.functions.get() & HAS_PIECES != 0);
+    let table = table.ok_or(Error::Unsupported)?;
+    if has_pieces {
+        // The namespace tells no limits before it has such pages. A buffer is less than a transaction.
+        moved(drive, (MOST_PAGE_BYTES, MOST_PIECES))?;
+        fits(u64::from(table.atomic_units.get()) * u64::from(drive.unit_bytes), MOST_PAGE_BYTES as u64 + 1)?;
     }
     let flbas = u32::from(identify(issuer, admin, drive.nsid).await?.flbas);
     let mut entry = SubmissionEntry::admin(AdminOpcode::FORMAT_NVM);

@@ -115,3 +115,26 @@ fn chains_are_made_where_the_namespace_and_the_sizes_allow_them() {
         assert_eq!(rig.as_form(log).open().await.err(), Some(OpenError::HasPieces));
     });
 }
+
+/// It is told before the format, which would drop what is there.
+#[test]
+fn a_drive_that_takes_too_little_at_once_for_chains_is_not_formatted_for_them() {
+    let [transfer, buffer] =
+        [&["ftl.kind=ox_block", "controller.max_transfer=64KiB"][..], &["ftl.kind=ox_block", "buffer.size=64KiB"]];
+    for (changes, told) in [(transfer, "73728"), (buffer, "65537")] {
+        let form = Form { changes, ..log() };
+        let chains = Some(ChainConfig { page_bytes: 4_096, pieces: 5 });
+        with(form, async |_, rig| {
+            let tree = rig.open().await.unwrap();
+            tree.put(b"k", b"v").await.unwrap();
+            tree.commit().await.unwrap();
+            rig.crash().await;
+            let error = rig.as_form(Form { is_offloaded: true, chains, ..form }).open().await.err();
+            let Some(OpenError::TooSmall(why)) = error else { panic!("{changes:?}: {error:?}") };
+            let words = why.to_string();
+            assert!(words.contains("takes 65536 bytes") && words.contains(told), "{changes:?}: {words}");
+            rig.crash().await;
+            assert_eq!(rig.as_form(form).open().await.unwrap().get(b"k").await, Ok(Some(b"v".to_vec())), "{changes:?}");
+        });
+    }
+}

@@ -75,6 +75,9 @@ impl Runs {
 }
 
 fn edit(of: &runs::Edit) -> Option<Edit> {
+    if of.reserved_6.get() != 0 {
+        return None;
+    }
     let run = of.run.get();
     match (of.action, of.level) {
         (action::PUBLISH, 0) => Some(Edit::Publish(run)),
@@ -99,5 +102,24 @@ fn descriptor(run: &RunInfo) -> Descriptor {
         level: run.level,
         state,
         ..Descriptor::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_with_bits_that_mean_nothing_are_refused() {
+        let publish = runs::Edit { run: 3.into(), action: action::PUBLISH, ..runs::Edit::default() };
+        assert_eq!(edit(&publish), Some(Edit::Publish(3)));
+        for wrong in [
+            runs::Edit { reserved_6: 1.into(), ..publish },
+            runs::Edit { reserved_6: 0x8000.into(), ..publish },
+            runs::Edit { level: 1, ..publish },
+            runs::Edit { action: 0, ..publish },
+        ] {
+            assert_eq!(edit(&wrong), None, "{wrong:?}");
+        }
     }
 }
