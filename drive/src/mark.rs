@@ -23,9 +23,8 @@ const EXTENDED: u32 = 1;
 /// # Errors
 /// Invalid Command Opcode of a drive without reservations, or Reservation Conflict where this host has another mark.
 pub async fn mark(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<(), Status> {
-    let keys = Keys { current: 0.into(), other: key.into() };
-    let entry = io(drive, IoOpcode::RESERVATION_REGISTER, REGISTER.into(), 0);
-    ended(issuer.execute(drive, entry, HostMem::from_bytes(keys.as_bytes())).await.status)
+    let (entry, keys) = marking(drive.info().nsid, key);
+    ended(issuer.execute(drive, entry, HostMem::from_bytes(&keys)).await.status)
 }
 
 /// How many controllers hosts with this mark have now, those of this host among them.
@@ -49,7 +48,7 @@ pub async fn marked(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<usiz
 
 async fn report(issuer: &Issuer, drive: &dyn Drive, form: u32) -> Result<Vec<u8>, Status> {
     let mem = HostMem::zeroed(REPORT_BYTES);
-    let entry = io(drive, IoOpcode::RESERVATION_REPORT, REPORT_BYTES as u32 / 4 - 1, form);
+    let entry = reporting(drive.info().nsid, form);
     ended(issuer.execute(drive, entry, mem.clone()).await.status)?;
     Ok(mem.to_vec())
 }
@@ -64,19 +63,19 @@ fn entries<T: FromBytes>(data: &[u8], first: usize) -> Vec<T> {
 /// The command that marks a namespace, and its data.
 pub fn marking(nsid: u32, key: u64) -> (SubmissionEntry, Vec<u8>) {
     let keys = Keys { current: 0.into(), other: key.into() };
-    let entry = SubmissionEntry {
-        cdw10: u32::from(REGISTER).into(),
-        ..SubmissionEntry::io(IoOpcode::RESERVATION_REGISTER, nsid)
-    };
+    let cdw10 = u32::from(REGISTER).into();
+    let entry = SubmissionEntry { cdw10, ..SubmissionEntry::io(IoOpcode::RESERVATION_REGISTER, nsid) };
     (entry, keys.as_bytes().to_vec())
 }
 
 /// The command that asks for the marks of a namespace over Fabrics, and the bytes that it returns at the most.
 pub fn asking(nsid: u32) -> (SubmissionEntry, usize) {
+    (reporting(nsid, EXTENDED), REPORT_BYTES)
+}
+
+fn reporting(nsid: u32, form: u32) -> SubmissionEntry {
     let cdw10 = (REPORT_BYTES as u32 / 4 - 1).into();
-    let entry =
-        SubmissionEntry { cdw10, cdw11: EXTENDED.into(), ..SubmissionEntry::io(IoOpcode::RESERVATION_REPORT, nsid) };
-    (entry, REPORT_BYTES)
+    SubmissionEntry { cdw10, cdw11: form.into(), ..SubmissionEntry::io(IoOpcode::RESERVATION_REPORT, nsid) }
 }
 
 /// How many controllers hosts with this mark have, by the answer to [`asking`].
@@ -87,10 +86,6 @@ pub fn counted(data: &[u8], key: u64) -> usize {
         entries::<RegisteredExtended>(data, size_of::<RegisteredExtended>())
     };
     told.iter().filter(|of| of.key.get() == key && of.cntlid.get() != NO_CONTROLLER).count()
-}
-
-fn io(drive: &dyn Drive, opcode: IoOpcode, cdw10: u32, cdw11: u32) -> SubmissionEntry {
-    SubmissionEntry { cdw10: cdw10.into(), cdw11: cdw11.into(), ..SubmissionEntry::io(opcode, drive.info().nsid) }
 }
 
 fn ended(status: Status) -> Result<(), Status> {

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use nandscape_drive::HostMem;
+use nandscape_drive::{Drive, HostMem};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -33,6 +33,16 @@ pub(super) fn number(kind: Kind) -> u16 {
     }
 }
 
+/// A write of some bytes that lasts once it has ended.
+fn durable(drive: &dyn Drive, slba: u64, bytes: usize) -> SubmissionEntry {
+    let info = drive.info();
+    let mut entry = SubmissionEntry::blocks(IoOpcode::WRITE, info.nsid, slba, bytes as u32 / info.lba_bytes);
+    if info.volatile_cache {
+        entry.cdw12 = (entry.cdw12.get() | FUA).into();
+    }
+    entry
+}
+
 impl Core {
     /// Members that are to have the array's records: also one that is being rebuilt.
     fn recorded_members(&self) -> Vec<usize> {
@@ -46,14 +56,8 @@ impl Core {
         let mut flight = Flight::new(&self.sim, &self.issuer);
         for (member, bytes) in writes {
             let drive = self.drive(&self.paths, member);
-            let info = drive.info();
-            let blocks = bytes.len() as u32 / info.lba_bytes;
-            let mut entry = SubmissionEntry::blocks(IoOpcode::WRITE, info.nsid, slba, blocks);
-            if info.volatile_cache {
-                entry.cdw12 = (entry.cdw12.get() | FUA).into();
-            }
             self.stats.borrow_mut().journal_writes += 1;
-            flight.send(self.sent(member), drive, entry, HostMem::from_bytes(&bytes));
+            flight.send(self.sent(member), drive, durable(drive, slba, bytes.len()), HostMem::from_bytes(&bytes));
         }
         while !flight.is_empty() {
             let Some((sent, ended)) = flight.next(None).await else { continue };
@@ -128,13 +132,7 @@ impl Core {
         let spares = self.spares.take();
         for spare in spares {
             let drive = &*self.paths[spare];
-            let info = drive.info();
-            let blocks = bytes.len() as u32 / info.lba_bytes;
-            let place = journal.form.record(generation);
-            let mut entry = SubmissionEntry::blocks(IoOpcode::WRITE, info.nsid, place, blocks);
-            if info.volatile_cache {
-                entry.cdw12 = (entry.cdw12.get() | FUA).into();
-            }
+            let entry = durable(drive, journal.form.record(generation), bytes.len());
             if self.issuer.execute(drive, entry, HostMem::from_bytes(&bytes)).await.status.is_success() {
                 self.taken[spare].store(generation, Ordering::Relaxed);
                 self.spares.borrow_mut().push(spare);

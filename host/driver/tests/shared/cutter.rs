@@ -18,9 +18,9 @@ const HEAD: usize = 8;
 /// Commands of an opcode that are lost, and whether they are executed before.
 pub(crate) struct Cuts {
     pub(crate) opcode: u8,
-    /// The first command of each so many is lost ...
+    /// Commands from one that is lost to the next. In turn, one is lost after the target executed it, and one before the target has it.
     pub(crate) every: u32,
-    /// ... in turn after the target executed it, and before the target has it, until there were as many cuts.
+    /// Cuts at the most.
     pub(crate) most: u32,
 }
 

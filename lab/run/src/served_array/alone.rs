@@ -26,23 +26,22 @@ pub(super) fn as_array(target: &Target) -> Target {
 const TRIES: u32 = 3;
 
 /// What a command answers once it has met a connection.
-async fn met(mut command: impl AsyncFnMut() -> Result<usize, Status>) -> Result<usize, Status> {
-    let mut answer = command().await;
+async fn met<T>(mut command: impl AsyncFnMut() -> Result<T, Status>) -> Result<T, Status> {
     for _ in 1..TRIES {
-        if answer != Err(Status::HOST_PATHING_ERROR) {
-            break;
+        match command().await {
+            Err(Status::HOST_PATHING_ERROR) => {}
+            answer => return answer,
         }
-        answer = command().await;
     }
-    answer
+    command().await
 }
 
 /// Marks drives, by their names, and looks for other arrays that have.
 pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<(), String> {
     let mut marked = Vec::new();
     for (name, drive) in drives {
-        match met(async || mark::mark(issuer, *drive, MARK).await.map(|()| 0)).await {
-            Ok(_) => marked.push((name, drive)),
+        match met(async || mark::mark(issuer, *drive, MARK).await).await {
+            Ok(()) => marked.push((name, drive)),
             Err(Status::INVALID_OPCODE) => {}
             Err(status) => return Err(format!("drive {name} takes no mark: {status}")),
         }
@@ -91,13 +90,16 @@ fn look_for_records(info: DriveInfo, witness: &Witness, execute: Execute<'_>) ->
     for place in witness.places() {
         let entry = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, place, 1);
         let (status, block) = execute(entry, &[], info.lba_bytes as usize)?;
-        // The other one may be the last that it has taken.
+        // The other one may be the last that it has taken. Only if both are read, what is not there is known to be gone.
         if status.is_success() {
             blocks.push(block);
         }
     }
     match witness.is_of(&blocks) {
         true => Ok(()),
+        false if blocks.len() < witness.places().len() => {
+            Err(Refusal::ForNow("the records of the array cannot be read".to_owned()))
+        }
         false => Err(Refusal::ForGood(
             "it has not what the array has written to it: it lost its data, or is as it was at an earlier time"
                 .to_owned(),

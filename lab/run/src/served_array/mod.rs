@@ -112,10 +112,8 @@ impl ArraySpec {
         };
         let array = array.and_then(|opened| opened).map_err(|problem| failed(without(&under, problem)))?;
         for (number, drive) in under.iter().enumerate() {
-            if let Some(connection) = drive.connection() {
-                connection.look_again(look_again(drive.info(), array.witness(number)));
-            }
             if let Some(far) = drive.far() {
+                far.connection().look_again(look_again(drive.info(), array.witness(number)));
                 let array = Rc::downgrade(&array);
                 far.on_return(move || array.upgrade().iter().for_each(|array| array.member_was_away()));
             }
