@@ -11,7 +11,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
-use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_run::{ArrayLayer, ArrayReport, Gc, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
@@ -112,6 +112,19 @@ pub(crate) fn without_effect(config: &Config, set: &[String], is_served: bool) -
     notes
 }
 
+/// That drives do not do what a technique asks for, in a sentence; `drives` are those that do not.
+fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
+    let technique = config.technique;
+    (technique.asks_to_fail() && !drives.is_empty()).then(|| {
+        format!(
+            "array.technique={} asks drives to fail reads rather than have them wait, which {} do not, so that these are waited for as by base: \
+             models do with ftl.kind=\"page\" and ftl.read.policy=\"fail_fast\"",
+            technique.name(),
+            drives.join(", ")
+        )
+    })
+}
+
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
@@ -133,6 +146,9 @@ pub(crate) fn run(
             "{name} has {parts} parts with a namespace each: the array is over the first of each drive, the others are left out"
         ));
     }
+    let unheard: Vec<String> =
+        (0..).zip(&profiles).filter(|(_, drive)| !drive.fails_reads()).map(|(number, _)| name_of(number)).collect();
+    unheard_of(&config, &unheard).iter().for_each(|note| output::note(note));
     if config.technique == Technique::Preempt && !profile.lets_urgent_reads_in() {
         output::note(
             "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",
@@ -217,7 +233,7 @@ fn render(profile: &str, finished: &StackFinished) -> String {
     let host = &finished.host;
     let array = host.array.as_ref().map(array_of).unwrap_or_default();
     let latencies = table::latencies(&host.latency_us, &host.latency_corrected_us, &Default::default());
-    [head(profile, host), latencies, layers(host), array, drives(finished)].join("\n")
+    [head(profile, host), latencies, layers(host), array + &windows(finished), drives(finished)].join("\n")
 }
 
 fn head(profile: &str, host: &HostReport) -> String {
@@ -286,8 +302,19 @@ fn array_of(array: &ArrayReport) -> String {
         0 => String::new(),
         stripes => format!("; those of {} rebuilt stripes are among them", count(stripes)),
     };
-    let windows = array.window_ms.map_or(String::new(), |ms| format!("windows of {} ms\n", rounded(ms)));
-    format!("{}\n{reads}\n{writes}{rebuilt}\n{windows}", right(rows))
+    format!("{}\n{reads}\n{writes}{rebuilt}\n", right(rows))
+}
+
+/// How long windows were, and the work of the drives' own that was not in them.
+fn windows(finished: &StackFinished) -> String {
+    let Some(ms) = finished.host.array.as_ref().and_then(|array| array.window_ms) else { return String::new() };
+    let sum = |of: fn(&Gc) -> u64| finished.drives.iter().map(|drive| of(&drive.report.gc)).sum::<u64>();
+    format!(
+        "windows of {} ms; outside of them began {} steps of collections and {} programs of buffered data\n",
+        rounded(ms),
+        count(sum(|gc| gc.forced_steps)),
+        count(sum(|gc| gc.forced_programs))
+    )
 }
 
 /// Stripe writes that wrote none: their level has none, or it is on a member that is missing, or cannot fit any more.

@@ -71,28 +71,39 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         // The receiver is gone once the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
-    new.keep();
     serving.store(true, Ordering::SeqCst);
-    let beside = watch(args, &running, &tell)?;
-    let awake = args.keep_awake();
-    check_nqns(&running.drives)?;
-    let listeners = listeners::listen(args, &running, &notes)?;
-    let log = notes.clone();
-    let functions = functions::listen(args, &running, &(Arc::new(move |text: &str| log.say(text)) as _))?;
-    let line = live_line::LiveLine::start(running.handles());
-    let ended = wait(&ending);
-    drop(line);
-    drop((listeners, functions));
-    drop(awake);
+    let served = serve_clients(args, &running, &notes, (&tell, &ending), &mut new);
+    // Also after a start that has failed: drives in files are to be turned off in order.
     let (figures, ends) = running.stop();
-    drop((beside, notes));
+    let ended = served.map(|(ended, _beside)| ended);
+    drop(notes);
     printer.finish();
+    let ended = ended?;
     output::result(&args.summary(&figures))?;
     ends.settle(args)?;
     match ended {
         Ending::Asked => Ok(()),
         Ending::Broken => Err(Failure::Run(anyhow::anyhow!("a drive has ended by itself"))),
     }
+}
+
+/// Serves clients until the server is to end: why, and what is to go on beside it until its drives have ended.
+fn serve_clients(
+    args: &ServeArgs,
+    running: &Running,
+    notes: &Notes,
+    (tell, ending): (&Sender<Ending>, &Receiver<Ending>),
+    new: &mut stores::NewFiles,
+) -> Result<(Ending, Beside), Failure> {
+    let beside = watch(args, running, tell)?;
+    let _awake = args.keep_awake();
+    check_nqns(&running.drives)?;
+    let _listeners = listeners::listen(args, running, notes)?;
+    let log = notes.clone();
+    let _functions = functions::listen(args, running, &(Arc::new(move |text: &str| log.say(text)) as _))?;
+    new.keep();
+    let _line = live_line::LiveLine::start(running.handles());
+    Ok((wait(ending), beside))
 }
 
 /// Removes the sockets at a panic: release builds abort, without dropping anything.

@@ -148,7 +148,14 @@ impl Part {
                 Ok(Served::Layered(Rc::new(export), spec.drive.profile_name.clone()))
             }
         };
-        self.drives.iter().map(build).collect()
+        let (mut served, mut built) = (Vec::new(), self.drives.iter().map(build));
+        let failed = built.find_map(|drive| drive.map(|drive| served.push(drive)).err());
+        let Some(failure) = failed else { return Ok(served) };
+        for (planned, drive) in self.drives.iter().zip(&served) {
+            // The reason why the start fails is told.
+            let _ = drive.close(executor, planned.name());
+        }
+        Err(failure)
     }
 }
 
@@ -283,9 +290,7 @@ impl Served {
 }
 
 fn close(executor: &mut Executor, name: &str, export: &SsdExport) -> Option<anyhow::Error> {
-    // A drive that stands still has no way to write more than it has.
-    let _ = executor.block_on(export.ssd().shut_down());
-    let error = export.ssd().close().err()?;
+    let error = export.turn_off(executor).err()?;
     let left = "it holds at most what was written before";
     Some(anyhow::anyhow!("the file of drive {name} cannot be written: {error}; {left}"))
 }

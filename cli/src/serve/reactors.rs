@@ -160,7 +160,9 @@ impl Running {
     /// Why the last reactor ended before it served.
     fn failure(mut self) -> Failure {
         let last = self.threads.pop().map(JoinHandle::join);
+        // Their drives are turned off in order.
         self.handles.iter().for_each(Handle::stop);
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
         match last {
             Some(Ok(Err(error))) => Failure::Input(error),
             _ => Failure::Run(anyhow::anyhow!("a reactor ended before it served")),

@@ -135,7 +135,7 @@ pub(super) struct NewFiles(Vec<PathBuf>);
 
 impl NewFiles {
     /// The start has succeeded.
-    pub(super) fn keep(mut self) {
+    pub(super) fn keep(&mut self) {
         self.0.clear();
     }
 }

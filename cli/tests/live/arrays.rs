@@ -1,5 +1,4 @@
-//! `serve --array`: arrays of drives of the server's own, of drives in files, and of drives of other servers, some of which are
-//! killed.
+//! `serve --array`: arrays of drives of the server's own, and of drives in files.
 
 use nandscape_sim::Seed;
 use rustix::process::Signal;
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hang_ups::{ask, until};
 use crate::patience;
-use crate::server::{SMALL, Server, number, refuse};
+use crate::server::{SMALL, Server, nandscape, number, refuse};
 use crate::store::{Client, Model, count};
 use crate::tools::{fio, start_fio};
 
@@ -30,7 +29,7 @@ fn array(more: &[&str]) -> Server {
     Server::start(tempfile::tempdir().unwrap(), &[&ARRAY[..], &own, more].concat())
 }
 
-const VERIFY: [&str; 6] =
+pub(crate) const VERIFY: [&str; 6] =
     ["--rw=randrw", "--bsrange=512-64k", "--iodepth=16", "--io_size=24m", "--size=48m", "--verify=crc32c"];
 
 #[test]
@@ -103,31 +102,8 @@ fn an_array_in_files_outlasts_kill_9_and_goes_on() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-#[test]
-fn a_server_of_a_member_is_killed_and_nothing_is_lost() {
-    let member = || {
-        let more = ["--nvme-tcp", "127.0.0.1:0"];
-        Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &more].concat())
-    };
-    let mut members: Vec<Server> = (0..4).map(|_| member()).collect();
-    let drives: Vec<String> =
-        members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=1", server.url())).collect();
-    let mut args = vec!["--array", "small=raid5:3", "--array-create", "--set", "array.chunk=16KiB"];
-    drives.iter().for_each(|drive| args.extend(["--drive", drive]));
-    args.extend(["--nbd", "unix:n.sock", "--json"]);
-    let server = Server::start(tempfile::tempdir().unwrap(), &args);
-    fio(&server, &VERIFY);
-    members[1].signal(Signal::KILL);
-    members[1].wait();
-    fio(&server, &[&VERIFY[..], &["--verify_only=1"]].concat());
-    fio(&server, &[&VERIFY[..4], &["--offset=48m", "--size=32m", "--verify=crc32c"]].concat());
-    let figures = server.figures();
-    assert_eq!(number(&figures, "/drives/0/writes/errors"), 0.0, "{figures:#}");
-    assert_eq!(number(&figures, "/drives/0/counters/array_lost"), 0.0);
-}
-
 /// What fio writes beside the client whose writes are looked at, until it is ended.
-const LOAD: [&str; 7] = [
+pub(crate) const LOAD: [&str; 7] = [
     "--rw=randwrite",
     "--bsrange=4k-64k",
     "--iodepth=8",
@@ -168,44 +144,6 @@ fn acknowledged_outlasts_kills(set: &str) {
 fn what_an_array_acknowledged_under_load_outlasts_kills() {
     acknowledged_outlasts_kills("array.journal=intent");
     acknowledged_outlasts_kills("array.journal=data");
-}
-
-#[test]
-fn a_member_that_is_a_server_is_killed_under_load_and_the_array_goes_on() {
-    let member = |_| {
-        let more = ["--nvme-tcp", "127.0.0.1:0"];
-        Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &more].concat())
-    };
-    let mut members: Vec<Server> = (0..3).map(member).collect();
-    let drives: Vec<String> =
-        members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=1", server.url())).collect();
-    let mut args = vec!["--array", "all=raid5:3", "--array-create", "--set", "array.chunk=16KiB"];
-    drives.iter().for_each(|drive| args.extend(["--drive", drive]));
-    args.extend(["--nvme-tcp", "127.0.0.1:0", "--json"]);
-    let array = Server::start(tempfile::tempdir().unwrap(), &args);
-    // Its client is a server that reaches it over NVMe/TCP.
-    let drive = format!("small={}", array.url());
-    let mut front = Server::start(tempfile::tempdir().unwrap(), &["--drive", &drive, "--nbd", "unix:n.sock", "--json"]);
-    let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
-    let mut client = Client::connect(&mut front);
-    let mut load = start_fio(&front, &LOAD);
-    let writes = 1_200;
-    model.write_telling(&mut client, &mut rng, writes, (&mut next, true), |count| {
-        if count == writes / 3 {
-            members[1].signal(Signal::KILL);
-        }
-    });
-    assert_eq!(next, writes, "a write has failed");
-    members[1].wait();
-    load.kill().unwrap();
-    patience::wait(&mut load, "fio");
-    model.verify(&mut client);
-    fio(&front, &VERIFY);
-    let figures = front.figures();
-    assert_eq!(number(&figures, "/drives/0/writes/errors"), 0.0, "{figures:#}");
-    let figures = array.figures();
-    let counter = |name: &str| number(&figures, &format!("/drives/0/counters/{name}"));
-    assert_eq!((counter("array_members_missing"), counter("array_lost")), (1.0, 0.0), "{figures:#}");
 }
 
 #[test]
@@ -332,62 +270,6 @@ fn a_scrub_is_begun_at_the_control_socket_and_orders_that_do_nothing_are_refused
     assert_eq!((of(&figures, "scrub_mismatches"), of(&figures, "chunks_condemned_total")), (0.0, 0.0));
 }
 
-/// Three servers of a drive each, and the words that make them an array.
-fn servers_of_three() -> (Vec<Server>, Vec<String>) {
-    let member =
-        || Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &["--nvme-tcp", "127.0.0.1:0"]].concat());
-    let members: Vec<Server> = (0..3).map(|_| member()).collect();
-    let drives = members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=1", server.url()));
-    let words = drives.flat_map(|drive| ["--drive".to_owned(), drive]).collect();
-    (members, words)
-}
-
-#[test]
-fn an_array_is_opened_without_a_drive_that_is_out_of_reach_if_that_is_asked() {
-    let (mut members, drives) = servers_of_three();
-    let with = |more: &[&str]| {
-        let args = [
-            "--array",
-            "small=raid5:3",
-            "--set",
-            "array.chunk=16KiB",
-            "--nbd",
-            "unix:n.sock",
-            "--control",
-            "control",
-            "--json",
-        ];
-        [&args[..], &drives.iter().map(String::as_str).collect::<Vec<_>>(), more]
-            .concat()
-            .into_iter()
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
-    let start =
-        |folder, more: &[&str]| Server::start(folder, &with(more).iter().map(String::as_str).collect::<Vec<_>>());
-    let mut first = start(tempfile::tempdir().unwrap(), &["--array-create"]);
-    fio(&first, &VERIFY);
-    first.signal(Signal::TERM);
-    assert_eq!(first.wait().code, Some(0));
-    let folder = first.keep_folder();
-    members[1].signal(Signal::KILL);
-    members[1].wait();
-    let args = with(&[]);
-    let refused = refuse(folder.path(), &args.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(
-        refused.code == Some(2) && refused.err.contains("--array-degraded opens the array without it"),
-        "{refused:?}"
-    );
-    let again = start(folder, &["--array-degraded"]);
-    fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
-    fio(&again, &[&VERIFY[..4], &["--offset=48m", "--size=16m", "--verify=crc32c"]].concat());
-    let told = ask(&again, &json!({ "command": "set", "key": "array.spare", "value": "m1" })).to_string();
-    assert!(told.contains("was missing when the array was opened"), "{told}");
-    until(&again, "a member is missing", |figures| number(figures, "/drives/0/counters/array_members_missing") == 1.0);
-    let ended = again.end();
-    assert!(ended.code == Some(0) && ended.err.contains("it is degraded, members [1] are missing"), "{ended:?}");
-}
-
 #[test]
 fn failures_and_rebuilds_are_told_as_they_happen() {
     let server = array(&["--control", "control", "--set", "array.rebuild_rate=0"]);
@@ -490,7 +372,7 @@ fn ended(mut server: Server) -> tempfile::TempDir {
     server.keep_folder()
 }
 
-const VERIFY_ONLY: [&str; 7] = [
+pub(crate) const VERIFY_ONLY: [&str; 7] = [
     "--rw=randrw",
     "--bsrange=512-64k",
     "--iodepth=16",
@@ -538,6 +420,44 @@ fn an_array_that_was_ended_in_the_midst_of_a_rebuild_opens_again() {
 }
 
 #[test]
+fn a_start_that_fails_leaves_drives_in_files_turned_off_in_order() {
+    let folder = ended(in_files(tempfile::tempdir().unwrap(), &[]));
+    let in_order = || {
+        for member in 0..4 {
+            let told = nandscape(folder.path(), &["inspect", &format!("a.nand.{member}")]);
+            assert!(told.out.contains("; closed in order"), "{told:?}");
+        }
+    };
+    in_order();
+    let own = ["--store", "file:a.nand", "--nbd", "unix:n.sock"];
+    // Of another level; without two of its members; beside another drive that cannot be; with an address of another host.
+    let of_another: Vec<&str> =
+        ARRAY.iter().map(|word| if *word == "small=raid5:4" { "small=raid6:4" } else { word }).collect();
+    let refused = refuse(folder.path(), &[&of_another[..], &own].concat());
+    assert!(refused.code == Some(2) && refused.err.contains("are of an array raid5:4; give that"), "{refused:?}");
+    in_order();
+    for member in [2, 3] {
+        std::fs::rename(folder.path().join(format!("a.nand.{member}")), folder.path().join(format!("away.{member}")))
+            .unwrap();
+    }
+    let refused = refuse(folder.path(), &[&ARRAY[..], &own].concat());
+    for words in ["members 2, 3 are missing, and it tolerates the loss of 1", "bring them back"] {
+        assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
+    }
+    for member in [2, 3] {
+        std::fs::rename(folder.path().join(format!("away.{member}")), folder.path().join(format!("a.nand.{member}")))
+            .unwrap();
+    }
+    in_order();
+    // The place is found to be taken once the drives are built.
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap().to_string();
+    let refused = refuse(folder.path(), &[&ARRAY[..], &own, &["--nvme-tcp", &taken]].concat());
+    assert!(refused.code == Some(2) && refused.err.contains(&taken), "{refused:?}");
+    in_order();
+}
+
+#[test]
 fn an_array_with_a_damaged_file_says_how_it_opens() {
     let server = in_files(tempfile::tempdir().unwrap(), &[]);
     fio(&server, &VERIFY);
@@ -559,95 +479,4 @@ fn an_array_with_a_damaged_file_says_how_it_opens() {
     until(&server, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);
     fio(&server, &VERIFY_ONLY);
     assert_eq!(server.end().code, Some(0));
-}
-
-#[test]
-fn an_array_over_drives_of_other_servers_has_them_to_itself() {
-    let (members, drives) = servers_of_three();
-    let drives: Vec<&str> = drives.iter().map(String::as_str).collect();
-    let own = ["--array", "small=raid5:3", "--set", "array.chunk=16KiB", "--nbd", "unix:n.sock"];
-    let array = Server::start(tempfile::tempdir().unwrap(), &[&own[..], &drives, &["--array-create"]].concat());
-    for more in [&["--array-create"][..], &[]] {
-        let folder = tempfile::tempdir().unwrap();
-        let refused = refuse(folder.path(), &[&own[..], &drives, more].concat());
-        assert!(
-            refused.code == Some(2) && refused.err.contains("drive m0 is a drive of an array already"),
-            "{refused:?}"
-        );
-    }
-    fio(&array, &VERIFY);
-    assert_eq!(array.end().code, Some(0));
-    // One drive by two names.
-    let other = format!("m1={}", members[0].url().replace("127.0.0.1", "localhost"));
-    let twice = [drives[0], drives[1], "--drive", &other, drives[4], drives[5]];
-    let folder = tempfile::tempdir().unwrap();
-    let refused = refuse(folder.path(), &[&own[..], &twice, &["--array-create"]].concat());
-    assert!(refused.code == Some(2) && refused.err.contains("to which it is given twice"), "{refused:?}");
-}
-
-#[test]
-fn a_member_that_comes_back_without_its_data_is_not_used() {
-    let (mut members, drives) = servers_of_three();
-    let drives: Vec<String> = drives.iter().map(|word| word.replace("patience=1", "patience=600")).collect();
-    let own = [
-        "--array",
-        "small=raid5:3",
-        "--array-create",
-        "--set",
-        "array.chunk=16KiB",
-        "--nbd",
-        "unix:n.sock",
-        "--control",
-        "control",
-        "--json",
-    ];
-    let args = [&own[..], &drives.iter().map(String::as_str).collect::<Vec<_>>()].concat();
-    let array = Server::start(tempfile::tempdir().unwrap(), &args);
-    fio(&array, &VERIFY);
-    let address =
-        members[1].url().strip_prefix("nvme-tcp://").and_then(|rest| rest.split('/').next()).unwrap().to_owned();
-    members[1].signal(Signal::KILL);
-    members[1].wait();
-    let _empty = Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &["--nvme-tcp", &address]].concat());
-    fio(&array, &VERIFY_ONLY);
-    until(&array, "the member is out of use", |figures| {
-        number(figures, "/drives/0/counters/array_members_missing") == 1.0
-    });
-    let ended = array.end();
-    let told = "it lost its data, or is as it was at an earlier time";
-    assert!(ended.code == Some(0) && ended.err.contains(told), "{ended:?}");
-}
-
-#[test]
-fn a_drive_of_another_server_that_is_of_no_array_is_written_over_only_if_that_is_asked() {
-    let (members, drives) = servers_of_three();
-    let drives: Vec<&str> = drives.iter().map(String::as_str).collect();
-    let own = [
-        "--array",
-        "small=raid5:3",
-        "--set",
-        "array.chunk=16KiB",
-        "--nbd",
-        "unix:n.sock",
-        "--control",
-        "control",
-        "--json",
-    ];
-    let array = Server::start(tempfile::tempdir().unwrap(), &[&own[..], &drives, &["--array-create"]].concat());
-    fio(&array, &VERIFY);
-    assert_eq!(array.end().code, Some(0));
-    let (others, _) = servers_of_three();
-    let other = format!("m1={}?patience=1", others[0].url());
-    let replaced = [drives[0], drives[1], "--drive", &other, drives[4], drives[5]];
-    let folder = tempfile::tempdir().unwrap();
-    let refused = refuse(folder.path(), &[&own[..], &replaced].concat());
-    for words in ["drive m1 holds data of no array, or may", "--array-overwrite gives it up"] {
-        assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
-    }
-    let more = ["--array-overwrite", "--set", "array.rebuild_rate=0"];
-    let array = Server::start(folder, &[&own[..], &replaced, &more].concat());
-    fio(&array, &VERIFY_ONLY);
-    until(&array, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);
-    assert_eq!(array.end().code, Some(0));
-    drop(members);
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::hang_ups::ask;
 use crate::patience;
 use crate::server::{SMALL, Server, number, refuse, sim};
-use crate::tools::tool;
+use crate::tools::{fio, tool};
 
 fn fault(server: &Server, rule: &str) {
     let reply = ask(server, &json!({ "command": "fault", "drive": "small", "rule": rule }));
@@ -131,4 +131,19 @@ fn rules_on_the_command_line_are_for_the_drive_they_name() {
         let ended = refuse(folder.path(), &[&SMALL[..], &["--nbd", "unix:n.sock", "--fault", rule]].concat());
         assert!(ended.code == Some(2) && ended.err.contains(words), "{ended:?}");
     }
+}
+
+#[test]
+fn a_served_ttflash_drive_reads_a_dead_die_from_its_stripes() {
+    let args = ["--drive", "small=ttflash", "--set", "capacity=256MiB", "--set", "ftl.over_provisioning=60%"];
+    let own = ["--nbd", "unix:n.sock", "--control", "control", "--check", "--json"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&args[..], &own].concat());
+    let verify = ["--rw=randrw", "--bsrange=4k-64k", "--iodepth=16", "--io_size=96m", "--size=128m", "--verify=crc32c"];
+    fio(&server, &verify);
+    fault(&server, "dead channel=0 die=0");
+    fio(&server, &[&verify[..], &["--verify_only=1"]].concat());
+    fio(&server, &verify);
+    let figures = server.figures();
+    assert_eq!(number(&figures, "/drives/0/reads/errors"), 0.0, "{figures:#}");
+    assert!(number(&figures, "/drives/0/counters/planes_out_of_use") > 0.0, "{figures:#}");
 }

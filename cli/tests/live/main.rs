@@ -33,6 +33,7 @@ mod bench;
 mod dashboard;
 mod deadlines;
 mod ending;
+mod far_arrays;
 mod faults;
 mod formats;
 mod fox;

@@ -31,6 +31,7 @@ pub(crate) const SMALL: [&str; 14] = [
 ];
 
 /// A server that serves.
+#[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
     pub(crate) folder: tempfile::TempDir,
@@ -66,19 +67,30 @@ impl Server {
         Server::of(folder, command)
     }
 
+    /// As [`Server::start`], where the program may refuse to serve.
+    pub(crate) fn try_start(folder: tempfile::TempDir, args: &[&str]) -> Result<Server, Ended> {
+        let command = command(folder.path(), args);
+        Server::try_of(folder, command)
+    }
+
     /// Runs a command that starts the program.
-    pub(crate) fn of(folder: tempfile::TempDir, mut command: Command) -> Server {
+    pub(crate) fn of(folder: tempfile::TempDir, command: Command) -> Server {
+        Server::try_of(folder, command).unwrap_or_else(|ended| panic!("the server does not serve: {ended:?}"))
+    }
+
+    fn try_of(folder: tempfile::TempDir, mut command: Command) -> Result<Server, Ended> {
         command.current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (heard, rest) = listen(&mut child);
-        let Ok(place) = heard.recv_timeout(PATIENCE) else {
+        match heard.recv_timeout(PATIENCE) {
+            Ok(place) => Ok(Server { child, folder, place, places: Mutex::new(heard), rest: Some(rest) }),
             // Mostly it has ended by itself.
-            let _ = child.kill();
-            let out = child.wait().unwrap();
-            panic!("the server does not serve: {out}\n{}", rest.join().unwrap());
-        };
-        Server { child, folder, place, places: Mutex::new(heard), rest: Some(rest) }
+            Err(_) => {
+                let code = patience::wait(&mut child, "the server").code();
+                Err(Ended { code, out: String::new(), err: rest.join().unwrap() })
+            }
+        }
     }
 
     /// As [`Server::start`]; memory that it frees goes back to the system, also from between other memory: the C library maps

@@ -637,6 +637,8 @@ pub struct Stats {
     pub failed_fast: u64,
     /// Steps of collections that had to begin outside the drive's windows, as a plane had no room for the host.
     pub forced_steps: u64,
+    /// Programs of data whose writes had ended that had to begin outside the drive's windows, as the buffer was nearly full or hosts waited.
+    pub forced_programs: u64,
     /// Windows of the drive that have begun.
     pub window_turns: u64,
     /// What the tables in flash have cost.
@@ -669,6 +671,7 @@ impl Stats {
             dropped_units: self.dropped_units - earlier.dropped_units,
             failed_fast: self.failed_fast - earlier.failed_fast,
             forced_steps: self.forced_steps - earlier.forced_steps,
+            forced_programs: self.forced_programs - earlier.forced_programs,
             window_turns: self.window_turns - earlier.window_turns,
             upkeep: self.upkeep.since(&earlier.upkeep),
             rain: self.rain.since(&earlier.rain),
@@ -705,6 +708,7 @@ impl Stats {
             dropped_units: self.dropped_units + other.dropped_units,
             failed_fast: self.failed_fast + other.failed_fast,
             forced_steps: self.forced_steps + other.forced_steps,
+            forced_programs: self.forced_programs + other.forced_programs,
             window_turns: self.window_turns + other.window_turns,
             free_blocks: self.free_blocks + other.free_blocks,
             spare_blocks: (self.spare_blocks.0 + other.spare_blocks.0, self.spare_blocks.1 + other.spare_blocks.1),

@@ -461,7 +461,7 @@ section! {
         /// Free blocks of a plane beyond `ftl.gc.free_blocks` up to which it is collected in a window at the most. Left out, `0`; with
         /// `ranges` or `controller.predictable_latency`, a quarter of the over-provisioned ones.
         free_blocks: u32,
-        /// The same in windows of the length that the drive recommends, and longer ones. Left out, `free_blocks` if that is given, else a
+        /// The same in windows that are as long as the over-provisioned space bears, and longer ones. Left out, `free_blocks` if that is given, else a
         /// quarter of the over-provisioned ones.
         free_blocks_long: u32,
     }

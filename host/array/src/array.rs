@@ -10,7 +10,7 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
-use crate::config::{Config, WindowMode};
+use crate::config::Config;
 use crate::flight::Sent;
 use crate::front::Front;
 use crate::geometry::Geometry;
@@ -101,6 +101,8 @@ pub(crate) struct Core {
     pub(crate) listener: RefCell<Option<Listener>>,
     /// The members' windows in force.
     pub(crate) schedule: Cell<Option<Schedule>>,
+    /// They are set no more.
+    pub(crate) windows_ended: Cell<bool>,
 }
 
 /// An array, which is a drive. [`Array::over`] gives further jobs drives of their own.
@@ -218,8 +220,7 @@ impl Array {
     /// that of the first range; a member has each further range one window earlier.
     pub fn turns(&self) -> Option<Vec<usize>> {
         let core = &self.core;
-        let has_windows = matches!(core.config.window_mode(), WindowMode::Static | WindowMode::Dynamic);
-        has_windows.then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())
+        core.has_windows().then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())
     }
 }
 
@@ -309,6 +310,7 @@ impl Core {
             turn: Cell::new(0),
             listener: RefCell::new(None),
             schedule: Cell::new(None),
+            windows_ended: Cell::new(false),
             level,
             config,
         })

@@ -10,17 +10,20 @@
 //! the epoch does, too, so that the turn goes on of the member that has it: a schedule of another length from the same epoch would give the turn
 //! to another while the first still collects.
 //!
-//! Left out: members without an admin queue, which are left as they are.
+//! Drives keep their windows until they are told otherwise or are started anew: the array ends them at its own end, and gives a member that was
+//! away its windows again.
+//!
+//! Left out: members without an admin queue, which are left as they are; windows of an array that was killed, until the next one begins.
 
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::{Drive, HostMem};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::SubmissionEntry;
-use nandscape_wire_nvme::vendor::{WINDOWS, Windows};
+use nandscape_wire_nvme::vendor::{MAGIC, WINDOWS, Windows};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::array::Core;
+use crate::array::{Array, Core};
 use crate::config::WindowMode;
 use crate::tail::Technique;
 
@@ -46,18 +49,47 @@ pub struct Schedule {
     pub length: Span,
 }
 
-impl Core {
-    /// Sets the members' windows, and adapts them as long as the array is there.
-    pub(crate) fn start_windows(self: &Rc<Self>) {
-        let mode = self.config.window_mode();
-        if !matches!(mode, WindowMode::Static | WindowMode::Dynamic) {
-            return;
+impl Array {
+    /// A drive was out of reach, and is back. Its power may have been cut: what was in a volatile cache may be gone, so that stripes of marked
+    /// regions are made consistent, as after a power cut that a command has met; and it may have forgotten its windows.
+    pub fn drive_was_away(&self, drive: usize) {
+        let core = self.core();
+        if core.info.volatile_cache {
+            core.was_interrupted();
         }
-        let core = Rc::downgrade(self);
-        self.sim.spawn(run(core, mode));
+        if let Some(member) = self.member_of(drive) {
+            core.start_windows_of(member);
+        }
     }
 
-    /// A drive has taken the place of a member: it gets the member's windows.
+    /// Ends the windows that its drives keep, of this array or of an earlier one that was killed. Otherwise hosts that come later would find drives
+    /// that put their own work off.
+    pub async fn end_windows(&self) {
+        let core = self.core();
+        core.windows_ended.set(true);
+        let is_in_use = |drive: &usize| self.member_of(*drive).is_some();
+        // One that has failed may not answer.
+        let (in_use, others): (Vec<usize>, Vec<usize>) = (0..core.admins.len()).partition(is_in_use);
+        for drive in in_use.into_iter().chain(others) {
+            core.end_windows_of(drive).await;
+        }
+    }
+}
+
+impl Core {
+    /// Whether members have windows that the array sets.
+    pub(crate) fn has_windows(&self) -> bool {
+        matches!(self.config.window_mode(), WindowMode::Static | WindowMode::Dynamic)
+    }
+
+    /// Sets the members' windows, and adapts them as long as the array is there.
+    pub(crate) fn start_windows(self: &Rc<Self>) {
+        if self.has_windows() {
+            self.sim.spawn(run(Rc::downgrade(self), self.config.window_mode()));
+        }
+    }
+
+    /// A drive is in the place of a member, anew or again: it gets the member's windows.
     pub(crate) fn start_windows_of(self: &Rc<Self>, member: usize) {
         let Some(schedule) = self.schedule.get() else { return };
         let core = self.clone();
@@ -113,16 +145,34 @@ impl Core {
             ranges: self.config.ranges.into(),
             ..Windows::new(width as u16, position as u16, length.ns(), epoch_us)
         };
+        if self.windows_ended.get() {
+            return None;
+        }
         let set = SubmissionEntry::set_features(WINDOWS, 0);
         let ended = self.issuer.execute(&*admin, set, HostMem::from_bytes(windows.as_bytes())).await;
         if !ended.status.is_success() {
             return None;
         }
+        Some(self.windows_of(&*admin).await?.length.get())
+    }
+
+    /// What a drive says of its windows, if it has such.
+    async fn windows_of(&self, admin: &dyn Drive) -> Option<Windows> {
         let mem = HostMem::zeroed(size_of::<Windows>());
         let get = SubmissionEntry::get_features(WINDOWS);
-        let ended = self.issuer.execute(&*admin, get, mem.clone()).await;
-        let windows = Windows::read_from_bytes(&mem.to_vec()).ok().filter(|_| ended.status.is_success())?;
-        Some(windows.length.get())
+        let ended = self.issuer.execute(admin, get, mem.clone()).await;
+        let windows = Windows::read_from_bytes(&mem.to_vec()).ok()?;
+        (ended.status.is_success() && windows.magic == MAGIC).then_some(windows)
+    }
+
+    /// A drive that has none is not told: the feature may be another one there.
+    async fn end_windows_of(&self, drive: usize) {
+        let Some(admin) = self.admins[drive].clone() else { return };
+        if self.windows_of(&*admin).await.is_some_and(|windows| windows.width.get() > 0) {
+            let set = SubmissionEntry::set_features(WINDOWS, 0);
+            // A drive that fails here is told by the next array.
+            self.issuer.execute(&*admin, set, HostMem::from_bytes(Windows::none().as_bytes())).await;
+        }
     }
 
     /// The instant zero of the simulation in the clock of a drive: its Timestamp now, less the time that has passed. Both are cut to

@@ -1,6 +1,7 @@
 //! The model behind a live drive: its construction, its connections, its counters, and the orders it takes.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -234,6 +235,16 @@ impl SsdExport {
         &self.profile
     }
 
+    /// Turns the drive off, in order. It must not be used afterwards.
+    ///
+    /// # Errors
+    /// Why its file could not be written.
+    pub fn turn_off(&self, executor: &mut Executor) -> io::Result<()> {
+        // A drive that stands still has no way to write more than it has.
+        let _ = executor.block_on(self.ssd.shut_down());
+        self.ssd.close()
+    }
+
     /// Namespaces begin anew in a drive from a state, so that it would lose those that hosts have made or formatted.
     fn check_namespaces(&self) -> Result<(), StateError> {
         match formats(&self.namespaces()) == self.made {
@@ -275,6 +286,10 @@ impl Export for SsdExport {
             ("flash_programmed_bytes_total", ftl.programmed_units() as f64 * unit),
             ("gc_moved_bytes_total", ftl.gc_units as f64 * unit),
             ("gc_blocks_total", ftl.gc_blocks as f64),
+            ("reads_failed_fast_total", ftl.failed_fast as f64),
+            ("window_turns_total", ftl.window_turns as f64),
+            ("forced_steps_total", ftl.forced_steps as f64),
+            ("forced_programs_total", ftl.forced_programs as f64),
             ("metadata_programmed_bytes_total", ftl.metadata_units as f64 * unit),
             ("log_records_total", ftl.upkeep.records as f64),
             ("checkpoints_total", ftl.upkeep.checkpoints as f64),

@@ -129,6 +129,8 @@ pub(crate) struct Far {
     losses: Cell<u64>,
     /// There is no connection, and that was told.
     lost: Cell<bool>,
+    /// Commands fail, and that was told.
+    given_up: Cell<bool>,
     /// The drive is refused, and that was told.
     refused: Cell<bool>,
     /// Is called when there is a connection again.
@@ -147,6 +149,7 @@ impl Far {
             unsent: Cell::new(false),
             losses: Cell::new(0),
             lost: Cell::new(false),
+            given_up: Cell::new(false),
             refused: Cell::new(false),
             on_return: RefCell::default(),
         })
@@ -243,7 +246,10 @@ impl Source for Far {
         }
         let is_lost = self.drive.is_lost();
         if is_lost == self.lost.get() {
-            return None;
+            let has_given_up = refusal.is_none() && self.drive.has_given_up();
+            let is_new = self.given_up.replace(has_given_up) != has_given_up && has_given_up;
+            let reason = self.drive.problem().filter(|_| is_new)?;
+            return Some(format!("{} is not connected to yet: {reason}; its commands fail until it is", self.url));
         }
         self.losses.set(self.losses.get() + u64::from(is_lost));
         self.lost.set(is_lost);

@@ -151,6 +151,9 @@ pub struct Gc {
     /// Steps that had to begin outside the drive's windows; left out without any.
     #[serde(skip_serializing_if = "is_zero")]
     pub forced_steps: u64,
+    /// Programs of buffered data that had to begin outside them; left out without any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forced_programs: u64,
     /// Windows of the drive that have begun; left out without any.
     #[serde(skip_serializing_if = "is_zero")]
     pub window_turns: u64,
@@ -316,6 +319,7 @@ impl Report {
                 free_blocks_after: ftl.free_blocks,
                 failed_fast: ftl.failed_fast,
                 forced_steps: ftl.forced_steps,
+                forced_programs: ftl.forced_programs,
                 window_turns: ftl.window_turns,
             },
             over_provisioning: parts.over_provisioning,

@@ -207,8 +207,8 @@ impl Stack {
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
         host.array = shared.and_then(|shared| shared.array());
         if host.array.as_ref().is_some_and(|array| array.windows_refused) {
-            let note = "the drives have refused the array's windows, and collect at any time: array.ranges has to be 1 or the \
-                        drives' ftl.windows.ranges";
+            let note = "the drives have refused the array's windows, and collect at any time: drives with ftl.kind=\"page\" have \
+                        windows, and array.ranges has to be 1 or their ftl.windows.ranges";
             host.notes.push(note.to_owned());
         }
         for note in drives.iter().flat_map(|drive| &drive.report.notes) {

@@ -400,7 +400,7 @@ pub struct QueueDepth {
     pub in_work: U16,
 }
 
-/// The value of [`Capabilities::magic`].
+/// The value of [`Capabilities::magic`], and of the other structures of these extensions.
 pub const MAGIC: [u8; 4] = *b"NAND";
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl<C: CommandSet> NvmeController<C> {
             position,
             ranges,
             length,
-            is_long: length >= recommended,
+            is_long: length >= rules.bears(width).clamp(SHORTEST, LONGEST),
             epoch,
         }));
         Ok(())

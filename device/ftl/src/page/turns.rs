@@ -22,9 +22,7 @@ use super::{GcConfig, PageFtl};
 use crate::component::{BlockMetadata, Provisioning};
 use crate::ftl::LatencyWindow;
 use crate::policy::{Deterministic, Schedule, TurnPolicy};
-
-/// The share of the buffer above which it is written outside a window: 7 of 8 slots.
-const NEARLY_FULL: (u32, u32) = (7, 8);
+use crate::windows::NEARLY_FULL;
 
 /// See the module.
 #[derive(Default)]
@@ -163,6 +161,13 @@ impl State {
     pub(super) fn step_begins(&mut self, block: BlockId) {
         if self.turns.is_in_force() && !self.is_open(block) && !self.pace.is_suspended {
             self.counters.forced_steps += 1;
+        }
+    }
+
+    /// A program of hosts' data begins: whether as background work outside a window is counted.
+    pub(super) fn program_begins(&mut self) {
+        if self.turns.is_in_force() && self.writes_end_in_buffer && !self.turns.is_any_open() {
+            self.counters.forced_programs += 1;
         }
     }
 

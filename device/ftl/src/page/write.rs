@@ -160,6 +160,7 @@ impl State {
             }
         }
         image.pad(job.pages.len() * self.geometry.units_per_page() as usize, NO_LPN);
+        self.program_begins();
         self.counters.host_units += job.slots.len() as u64;
         self.counters.padding_units += (image.len() - job.slots.len()) as u64;
         if let Some(placed) = &mut self.placed {

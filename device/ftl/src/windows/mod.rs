@@ -11,3 +11,6 @@ mod rules;
 
 pub use formulas::{Bounds, Collections};
 pub use rules::WindowRules;
+
+/// The share of the buffer above which it is written outside a window: 7 of 8 slots.
+pub const NEARLY_FULL: (u32, u32) = (7, 8);

@@ -48,10 +48,10 @@ use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
 use crate::keys::{LinkKeys, ProcessorKeys, ProfileKeys, TimingKeys};
-use crate::policies::{self, OwnPolicies};
+use crate::policies::{self, DEFAULT_READ, OwnPolicies};
 use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
-use crate::values::{FtlKind, PartStore, PerPageType, Tables, Text};
+use crate::values::{FtlKind, PartStore, PerPageType, ReadRule, Tables, Text};
 
 /// A profile with every value decided.
 #[derive(Clone, PartialEq, Debug)]
@@ -388,6 +388,12 @@ impl Resolved {
     /// Commands in work at a time.
     pub fn command_slots(&self) -> u32 {
         self.keys.controller.command_slots.unwrap_or(1)
+    }
+
+    /// Whether reads may fail rather than wait for background work, if they ask for it.
+    pub fn fails_reads(&self) -> bool {
+        let is_page = self.keys.ftl.kind.is_none_or(|kind| kind.0.0 == FtlKind::Page);
+        is_page && self.keys.ftl.read.policy.map_or(DEFAULT_READ, |policy| policy.0.0) == ReadRule::FailFast
     }
 
     /// Whether reads with the preempt flag are let into collections, and others are not.

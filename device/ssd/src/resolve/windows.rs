@@ -4,7 +4,7 @@
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl::PageFtlConfig;
 use nandscape_device_ftl::policy::GcScheme;
-use nandscape_device_ftl::windows::{Collections, WindowRules};
+use nandscape_device_ftl::windows::{Collections, NEARLY_FULL, WindowRules};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{PlaneMode, Timing};
 use nandscape_sim::Span;
@@ -87,7 +87,10 @@ pub(super) fn rules(
         block,
         at_a_time: f64::from(at_a_time(keys, geometry, ftl, luns)),
     };
-    Ok(Some(WindowRules { collections, space: all - capacity, user_rate, at_least }))
+    let (share, of) = NEARLY_FULL;
+    let slots = f64::from(ftl.buffer_units) * f64::from(share) / f64::from(of);
+    let buffer = ftl.writes_end_in_buffer.then_some(slots * f64::from(geometry.unit_size));
+    Ok(Some(WindowRules { collections, space: all - capacity, user_rate, at_least, buffer }))
 }
 
 /// Collections at a time: of those that do not keep each other out, as many as the admission policy lets begin.

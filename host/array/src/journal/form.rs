@@ -109,6 +109,19 @@ pub(crate) const fn magic() -> [u8; 8] {
     MAGIC
 }
 
+impl Record {
+    /// Whether it is of an array that was made to its end: the first record comes before all members have one, and before anything is written.
+    pub(crate) fn is_made(&self) -> bool {
+        self.generation.get() > 1
+    }
+
+    /// Whether it is of a member that has taken part in what was written since: no spare, and none that is being rebuilt.
+    pub(crate) fn has_gone_on(&self) -> bool {
+        let member = self.member.get();
+        member < self.members.get() && self.missing.get() & 1 << member == 0
+    }
+}
+
 impl Form {
     /// The form on members of `blocks` blocks, and the blocks that are left for stripes.
     pub(crate) fn new(blocks: u64, lba_bytes: u32, unit_blocks: u32, chunk: u32) -> Option<Form> {

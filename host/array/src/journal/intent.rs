@@ -23,15 +23,8 @@ impl Array {
         if let Some(journal) = &core.journal {
             core.clear_marks(journal, true).await;
         }
-    }
-}
-
-impl Array {
-    /// A member was out of reach, and is back. Its power may have been cut, and what was in a volatile cache may be gone: stripes of marked regions
-    /// are made consistent, as after a power cut that a command has met.
-    pub fn member_was_away(&self) {
-        if self.core().info.volatile_cache {
-            self.core().was_interrupted();
+        if core.has_windows() {
+            self.end_windows().await;
         }
     }
 }

@@ -139,7 +139,7 @@ impl Journal {
             mode,
             form,
             uuid,
-            generation: Cell::new(1),
+            generation: Cell::new(0),
             recorded: Group::new(sim),
             intent: RefCell::default(),
             marked: Group::new(sim),

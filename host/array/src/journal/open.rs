@@ -65,6 +65,8 @@ impl Array {
         let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
         array.core().record_state().await;
         array.core().check_recorded().await?;
+        // From the second record on it is an array: all members have the first one by then.
+        array.core().record_state().await;
         array.core().record_spares().await;
         Ok(array)
     }
@@ -96,7 +98,8 @@ impl Array {
         for chunk in std::iter::once(config.chunk).chain(sizes) {
             let Ok(form) = form_of(members, chunk) else { continue };
             for member in members.iter().filter(|member| member.io.info().keeps_data) {
-                if let Some(record) = Found::on(&issuer, &*member.io, &form).await.record {
+                let record = Found::on(&issuer, &*member.io, &form).await.record;
+                if let Some(record) = record.filter(Record::is_made) {
                     return Some(record.chunk.get());
                 }
             }
@@ -118,10 +121,10 @@ impl Array {
             found.push(Found::on(&issuer, &*member.io, &form).await);
         }
         check_uuids(&found)?;
-        let newest = found.iter().filter_map(|found| found.record).max_by_key(|record| record.generation.get());
-        let Some(newest) = newest else {
+        let newest = newest_of(&found);
+        let Some(newest) = newest.filter(Record::is_made) else {
             let chunk = Array::chunk_of_records(sim, &config, &members).await;
-            return Err(ArrayError(no_record(chunk, &found)));
+            return Err(ArrayError(no_record(newest.is_some(), chunk, &found)));
         };
         let kind = Kind::ALL.into_iter().find(|(_, kind, _)| number(*kind) == newest.level.get());
         let Some((_, kind, _)) = kind else { return Err(ArrayError("the array is of an unknown level".to_owned())) };
@@ -129,8 +132,8 @@ impl Array {
         config.chunk = newest.chunk.get();
         let mut missing = newest.missing.get();
         check_distinct(&found, &newest)?;
-        if shape.kind == Kind::Raid1 && shape.members == 2 && !config.force {
-            check_one_history(&found)?;
+        if !config.force {
+            check_one_history(&found, shape.members)?;
         }
         let (ordered, sure) = places(&found, &newest, shape.members);
         let is_behind =
@@ -159,15 +162,17 @@ impl Array {
         let older = rest.iter().filter(|drive| found[**drive].is_older(&newest));
         *core.older.borrow_mut() = older.copied().collect();
         if core.loses(missing) {
-            let lost = missing.count_ones();
             return Err(ArrayError(format!(
-                "array {shape}: {lost} of its members are missing, and it tolerates {}{}",
+                "array {shape}: {}, and it tolerates the loss of {}{}; bring them back, and open it again: nothing was changed",
+                are_missing(missing, shape.members),
                 core.level.tolerates(),
                 told(&found, &newest)
             )));
         }
-        // The others may have gone on without those whose records are read, and only they would know.
-        if found.iter().any(|found| found.failure.is_some()) && !core.loses(sure) && !core.config.force {
+        // The others may have gone on without those whose records are read, and only they would know. Those that the array has gone on without
+        // would be given up even if they had.
+        let hides = found.iter().any(|found| found.failure.is_some());
+        if hides && !core.loses(sure | known) && !core.config.force {
             return Err(ArrayError(format!(
                 "array {shape}: a drive may have later data than the others{}; array.force = true goes on without it",
                 unread_in_words(&found)
@@ -235,18 +240,21 @@ fn check_distinct(found: &[Found], newest: &Record) -> Result<(), ArrayError> {
     Ok(())
 }
 
-/// Two copies of which each went on without the other hold acknowledged data that the other lacks.
-fn check_one_history(found: &[Found]) -> Result<(), ArrayError> {
-    let went_on = |member: u16| {
-        let is_it = |record: &Record| record.member.get() == member && record.missing.get() & 1 << (1 - member) != 0;
-        found.iter().position(|found| found.record.as_ref().is_some_and(is_it))
-    };
-    match (went_on(0), went_on(1)) {
-        (Some(one), Some(other)) => Err(ArrayError(format!(
-            "drives {one} and {other} each went on without the other, and each may have data that the other lacks; leave out the one that is to be \
-             given up, or array.force = true keeps that with the later record"
+/// Two parts of an array of which each went on without the other hold acknowledged data that the other lacks.
+fn check_one_history(found: &[Found], members: usize) -> Result<(), ArrayError> {
+    let all = u32::MAX >> (32 - members);
+    let newest = (0..found.len()).filter_map(|drive| Some((drive, found[drive].record.filter(Record::has_gone_on)?)));
+    let Some((newest, last)) = newest.max_by_key(|(_, record)| record.generation.get()) else { return Ok(()) };
+    // No member that is in use by now was in use there.
+    let is_apart = |record: &Record| record.has_gone_on() && all & !record.missing.get() & !last.missing.get() == 0;
+    match (0..found.len()).find(|drive| found[*drive].record.as_ref().is_some_and(is_apart)) {
+        Some(other) => Err(ArrayError(format!(
+            "drives {} and {} each went on without the other, and each may have data that the other lacks; leave out what is to be \
+             given up, or array.force = true keeps that with the later record",
+            newest.min(other),
+            newest.max(other)
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -268,6 +276,21 @@ fn places(found: &[Found], newest: &Record, members: usize) -> (Vec<Option<usize
     (ordered, sure)
 }
 
+/// The newest record of any drive.
+fn newest_of(found: &[Found]) -> Option<Record> {
+    found.iter().filter_map(|found| found.record).max_by_key(|record| record.generation.get())
+}
+
+/// Members of a mask, in words.
+fn are_missing(mask: u32, members: usize) -> String {
+    let numbers: Vec<String> =
+        (0..members).filter(|member| mask & 1 << member != 0).map(|member| member.to_string()).collect();
+    match &*numbers {
+        [one] => format!("member {one} is missing"),
+        _ => format!("members {} are missing", numbers.join(", ")),
+    }
+}
+
 /// The drives that are left out, in words.
 fn told(found: &[Found], newest: &Record) -> String {
     let older = found.iter().enumerate().filter(|(_, found)| found.is_older(newest));
@@ -283,7 +306,10 @@ fn unread_in_words(found: &[Found]) -> String {
         .collect()
 }
 
-fn no_record(chunk: Option<u64>, found: &[Found]) -> String {
+fn no_record(is_begun: bool, chunk: Option<u64>, found: &[Found]) -> String {
+    if is_begun {
+        return "the array was being made when that was stopped, and holds nothing yet; making it anew empties the drives".to_owned();
+    }
     let valid = match chunk {
         Some(chunk) => format!("one has that of an array with array.chunk={chunk}, which is valid"),
         None => "no array was made on these drives, or not with array.journal; making one anew empties them".to_owned(),
@@ -310,7 +336,9 @@ impl Core {
         let Some(journal) = &self.journal else { return Ok(()) };
         let mut found = Vec::new();
         for drive in 0..self.paths.len() {
-            let record = Found::on(&self.issuer, &*self.paths[drive], &journal.form).await.record;
+            let place = journal.form.record(journal.generation.get());
+            let bytes = read(&self.issuer, &*self.paths[drive], place, journal.form.page).await;
+            let record = bytes.ok().and_then(|bytes| form::unsealed::<Record>(&bytes));
             found.push(
                 record.filter(|record| record.uuid == journal.uuid).map(|record| usize::from(record.member.get())),
             );

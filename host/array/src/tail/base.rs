@@ -2,7 +2,7 @@
 
 use nandscape_sim::Time;
 
-use super::{Sends, TailPolicy, View};
+use super::{Sends, TOLD, TailPolicy, View};
 
 /// See the file.
 #[derive(Copy, Clone, Debug)]
@@ -10,12 +10,12 @@ pub struct Base;
 
 impl TailPolicy for Base {
     fn asks_first(&self) -> Option<u32> {
-        Some(0)
+        Some(TOLD)
     }
 
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time> {
-        view.ask_wanted(0, sends);
-        sends.extend(view.busy().into_iter().map(|(member, _)| (member, 0)));
+        view.ask_wanted(TOLD, sends);
+        sends.extend(view.busy().into_iter().map(|(member, _)| (member, TOLD)));
         None
     }
 }

@@ -27,6 +27,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use nandscape_sim::{Seed, Span, Time};
+use nandscape_wire_nvme::vendor::{FAST_FAIL, PREDICT_ONLY};
 
 pub use base::Base;
 pub use fast_fail::FastFail;
@@ -35,6 +36,9 @@ pub use proactive::Proactive;
 pub use remaining_time::RemainingTime;
 pub use speculative::Speculative;
 pub use view::{Sends, Sub, SubState, View};
+
+/// The attributes of a read that waits: it is told whether background work was in its way, so that what is busy is counted alike for all policies.
+pub(crate) const TOLD: u32 = FAST_FAIL | PREDICT_ONLY;
 
 /// See the file.
 pub trait TailPolicy: fmt::Debug {
@@ -94,6 +98,11 @@ impl Technique {
     /// The name.
     pub fn name(self) -> &'static str {
         Technique::ALL.iter().find(|(_, technique)| *technique == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whether it asks members to fail reads rather than have them wait. Over members that do not, it waits as [`Base`] does.
+    pub fn asks_to_fail(self) -> bool {
+        matches!(self, Technique::Tea1 | Technique::Tea2 | Technique::TeaFa | Technique::Preempt)
     }
 
     /// The policy; `timeout` is that of speculative reads, and `seed` that of choices by chance.

@@ -3,7 +3,7 @@
 
 use nandscape_sim::Time;
 
-use super::{Sends, SubState, TailPolicy, View};
+use super::{Sends, SubState, TOLD, TailPolicy, View};
 
 /// See the file.
 #[derive(Copy, Clone, Debug)]
@@ -16,8 +16,8 @@ impl TailPolicy for Proactive {
             view.has_parity || view.subs.iter().any(|other| other.is_wanted && other.role == sub.role)
         };
         let idle = |member: &usize| view.subs[*member].state == SubState::Idle && is_useful(*member);
-        sends.extend((0..view.subs.len()).filter(idle).map(|member| (member, 0)));
-        sends.extend(view.busy().into_iter().map(|(member, _)| (member, 0)));
+        sends.extend((0..view.subs.len()).filter(idle).map(|member| (member, TOLD)));
+        sends.extend(view.busy().into_iter().map(|(member, _)| (member, TOLD)));
         None
     }
 

@@ -2,7 +2,7 @@
 
 use nandscape_sim::{Span, Time};
 
-use super::{Sends, SubState, TailPolicy, View};
+use super::{Sends, SubState, TOLD, TailPolicy, View};
 
 /// See the file.
 #[derive(Copy, Clone, Debug)]
@@ -13,8 +13,8 @@ pub struct Speculative {
 
 impl TailPolicy for Speculative {
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time> {
-        view.ask_wanted(0, sends);
-        sends.extend(view.busy().into_iter().map(|(member, _)| (member, 0)));
+        view.ask_wanted(TOLD, sends);
+        sends.extend(view.busy().into_iter().map(|(member, _)| (member, TOLD)));
         let due = view.begun + self.timeout;
         if view.now < due {
             return Some(due);
@@ -34,7 +34,7 @@ impl TailPolicy for Speculative {
             if view.has_parity && count >= view.data {
                 break;
             }
-            sends.push((member, 0));
+            sends.push((member, TOLD));
             count += 1;
         }
         None

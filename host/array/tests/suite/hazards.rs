@@ -8,7 +8,7 @@ use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId};
 use nandscape_host_array::{Array, Config, Member};
 use nandscape_sim::{Executor, Seed, Sim, Span};
-use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL};
+use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL, PREDICT_ONLY};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::degraded::Pulled;
@@ -50,7 +50,7 @@ impl Drive for Held {
     fn submit(&self, io: Io) {
         match IoOpcode(io.command.opcode) {
             IoOpcode::WRITE if self.holds.get() => self.writes.borrow_mut().push(io),
-            IoOpcode::READ if self.is_busy.get() && io.command.cdw2.get() & FAST_FAIL != 0 => {
+            IoOpcode::READ if self.is_busy.get() && io.command.cdw2.get() & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL => {
                 self.reads.borrow_mut().push(io);
             }
             IoOpcode::FLUSH if !self.flush.get().is_success() => io.token.complete(Completion::of(self.flush.get())),

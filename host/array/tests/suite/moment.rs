@@ -10,7 +10,7 @@ use std::rc::Rc;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
 use nandscape_host_array::{Array, Member};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
-use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL};
+use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL, PREDICT_ONLY};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::rig::{config, queue, seed, shape, ssd};
@@ -36,7 +36,8 @@ impl Drive for Moody {
     fn submit(&self, io: Io) {
         let mut rng = self.rng.borrow_mut();
         let is_busy = rng.below(3) == 0;
-        let may_fail = IoOpcode(io.command.opcode) == IoOpcode::READ && io.command.cdw2.get() & FAST_FAIL != 0;
+        let asks = io.command.cdw2.get() & (FAST_FAIL | PREDICT_ONLY);
+        let may_fail = IoOpcode(io.command.opcode) == IoOpcode::READ && asks == FAST_FAIL;
         let wait = Span::from_us(if is_busy && !may_fail { rng.below(2_000) } else { rng.below(30) });
         drop(rng);
         let (sim, below) = (self.sim.clone(), self.below.clone());

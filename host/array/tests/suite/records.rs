@@ -195,6 +195,8 @@ fn an_array_that_was_ended_in_order_opens_without_a_member_at_once() {
 }
 
 const INTENT: &str = "array.journal=intent";
+/// Data in the journal.
+const DATA: &str = "array.journal=data";
 const UNREAD: Status = Status::UNRECOVERED_READ_ERROR;
 
 #[test]
@@ -472,6 +474,99 @@ fn copies_that_each_went_on_alone_are_not_put_together_unasked() {
             assert!(rig.open(&["array.force=true"]).await.is_ok());
         })
         .unwrap();
+}
+
+#[test]
+fn parts_of_any_level_that_each_went_on_alone_are_not_put_together_unasked() {
+    for (word, one, other) in
+        [("raid1:3", &[0, 1][..], &[2][..]), ("raid10:4", &[0, 2], &[1, 3]), ("raid6:4", &[0, 1], &[2, 3])]
+    {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let rig = Rig::new(&sim, word, 0, DATA).await;
+                let mut before = Vec::new();
+                for drive in one {
+                    before.push((*drive, rig.copy_of(*drive).await));
+                }
+                one.iter().for_each(|drive| rig.drives[*drive].is_gone.set(true));
+                let array = rig.open(&["array.force=true", DATA]).await.unwrap();
+                rig.write(&array, 5).await;
+                drop(array);
+                one.iter().for_each(|drive| rig.drives[*drive].is_gone.set(false));
+                for (drive, bytes) in &before {
+                    rig.put_back(*drive, bytes).await;
+                }
+                other.iter().for_each(|drive| rig.drives[*drive].is_gone.set(true));
+                let array = rig.open(&["array.force=true", DATA]).await.unwrap();
+                rig.write(&array, 6).await;
+                rig.write(&array, 7).await;
+                drop(array);
+                // As they went on longer, they have later records.
+                other.iter().for_each(|drive| rig.drives[*drive].is_gone.set(false));
+                let told = rig.open(&[DATA]).await.err().unwrap();
+                assert!(told.contains("each went on without the other"), "{word}: {told}");
+                assert!(rig.open(&["array.force=true", DATA]).await.is_ok());
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_mirror_opens_without_a_member_that_it_went_on_without_and_that_cannot_be_read() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    executor
+        .block_on(async {
+            let rig = Rig::new(&sim, "raid1:3", 0, INTENT).await;
+            let array = rig.open(&[]).await.unwrap();
+            rig.drives[1].is_gone.set(true);
+            rig.write(&array, 2).await;
+            drop(array);
+            // It is there again, and its records cannot be read.
+            rig.drives[1].is_gone.set(false);
+            rig.drives[1].bad.set((0, 2 * PAGE));
+            for byte in [2, 3] {
+                let array = rig.open(&[]).await.unwrap();
+                assert_eq!((array.missing(), array.unread().len()), (vec![1], 1));
+                rig.check(&array, byte).await;
+                rig.write(&array, byte + 1).await;
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn an_array_whose_making_was_stopped_is_told_from_one_that_lost_members() {
+    // Records that each drive passes on before the host is gone, of the two that are written to each.
+    for passed in [[1, 0, 0], [1, 1, 0], [1, 1, 1], [2, 1, 1], [1, 2, 2]] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        executor
+            .block_on(async {
+                let drives: Vec<Rc<Scratched>> = (0..3).map(|number| Rig::drive(&sim, number)).collect();
+                let rig = Rig { sim: sim.clone(), issuer: Issuer::new(&sim), drives };
+                rig.drives.iter().zip(passed).for_each(|(drive, count)| drive.passes.set(Some(count)));
+                sim.spawn({
+                    let (sim, members) = (sim.clone(), rig.members());
+                    async move { drop(Array::create(&sim, shape("raid5:3"), config(&SETTINGS), members).await) }
+                });
+                sim.sleep(Span::from_s(1)).await;
+                rig.drives.iter().for_each(|drive| drive.passes.set(None));
+                let is_made = passed.contains(&2);
+                assert_eq!(Array::has_records(&sim, &config(&SETTINGS), &rig.members()).await, is_made, "{passed:?}");
+                if is_made {
+                    let array = rig.open(&[]).await.unwrap();
+                    assert_eq!(array.missing(), Vec::<usize>::new(), "{passed:?}");
+                    assert_eq!(array.scrub().await.mismatches, 0);
+                } else {
+                    let told = rig.open(&[]).await.err().unwrap();
+                    assert!(told.contains("was being made when that was stopped"), "{passed:?}: {told}");
+                }
+            })
+            .unwrap();
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use nandscape_drive::testing::INFO;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
 use nandscape_host_array::{Array, Config, Member, Stats};
 use nandscape_sim::{Executor, Sim, Span, Time};
-use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL, PREEMPT};
+use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL, PREDICT_ONLY, PREEMPT};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::rig::{config, shape};
@@ -39,6 +39,7 @@ impl Drive for Fake {
                 let completion = Completion { dw0: left.ns().div_ceil(1_000) as u32, dw1: 1, ..Completion::of(BUSY) };
                 (REJECT, completion)
             }
+            (false, TOLD) => (left + READ, Completion { dw1: 1, ..Completion::of(Status::SUCCESS) }),
             (false, PREEMPT) => (READ, Completion::of(Status::SUCCESS)),
             _ => (left + READ, Completion::of(Status::SUCCESS)),
         };
@@ -49,6 +50,9 @@ impl Drive for Fake {
         });
     }
 }
+
+/// The attributes of a read that waits, and is told of what it waits for.
+const TOLD: u32 = FAST_FAIL | PREDICT_ONLY;
 
 /// How a read of blocks of an array ended.
 struct Outcome {
@@ -91,8 +95,9 @@ fn read_by_chance(word: &str, technique: &str, busy_us: &[u64], chunks: u32, see
 #[test]
 fn base_waits() {
     let read = read("raid5:4", "base", &[3_000, 0, 0, 0], 1);
-    assert_eq!((read.us, read.seen), (3_050, vec![vec![0], vec![], vec![], vec![]]));
+    assert_eq!((read.us, read.seen), (3_050, vec![vec![TOLD], vec![], vec![], vec![]]));
     assert_eq!((read.stats.reads, read.stats.extra_reads, read.stats.reconstructions), (1, 0, 0));
+    assert_eq!(read.stats.busy, [0, 1, 0, 0, 0], "counted as those of others");
 }
 
 #[test]
@@ -144,7 +149,7 @@ fn a_preempting_read_does_not_wait() {
 #[test]
 fn proactive_reads_all_and_takes_the_first_that_suffice() {
     let one = read("raid5:4", "proactive", &[3_000, 0, 0, 0], 1);
-    assert_eq!((one.us, one.seen), (50, vec![vec![0]; 4]));
+    assert_eq!((one.us, one.seen), (50, vec![vec![TOLD]; 4]));
     assert_eq!((one.stats.reads, one.stats.extra_reads), (4, 3));
     let two = read("raid5:4", "proactive", &[3_000, 400, 0, 0], 3);
     assert_eq!(two.us, 450);

@@ -117,6 +117,12 @@ impl NvmeTcp {
         self.state.borrow().broken.as_ref().map(|(_, reason)| reason.clone())
     }
 
+    /// Whether the target has stayed away for longer than [`Target::patience`]: commands fail until there is a connection.
+    pub fn has_given_up(&self) -> bool {
+        let state = self.state.borrow();
+        state.broken.is_some() && state.given_up
+    }
+
     /// Why the drive is refused for good, as it is not what it was, while it is ([`Refusal::ForGood`](super::Refusal)).
     pub fn refusal(&self) -> Option<String> {
         self.state.borrow().refusal.clone()

@@ -69,18 +69,28 @@ pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>) -> Look {
     })
 }
 
+/// Marks are looked for before this array's is set, too: two that come back at the same time would see each other's, and neither would go on.
 fn look_for_others(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
+    if !tells_at_most(0, nsid, execute)? {
+        return Ok(());
+    }
     let (entry, keys) = mark::marking(nsid, MARK);
     match execute(entry, &keys, 0)?.0.meaning() {
         Status::SUCCESS => {}
         Status::INVALID_OPCODE => return Ok(()),
         status => return Err(Refusal::ForNow(format!("it takes no mark: {status}"))),
     }
+    tells_at_most(1, nsid, execute).map(|_| ())
+}
+
+/// Looks that a drive has no more marks; whether it knows of marks.
+fn tells_at_most(most: usize, nsid: u32, execute: Execute<'_>) -> Result<bool, Refusal> {
     let (entry, room) = mark::asking(nsid);
     match execute(entry, &[], room)? {
-        (status, told) if status.is_success() && mark::counted(&told, MARK) <= 1 => Ok(()),
+        (status, told) if status.is_success() && mark::counted(&told, MARK) <= most => Ok(true),
         // Or the connection that broke is not over for the drive.
         (status, _) if status.is_success() => Err(Refusal::ForNow("another array is on the drive".to_owned())),
+        (status, _) if status.meaning() == Status::INVALID_OPCODE => Ok(false),
         (status, _) => Err(Refusal::ForNow(format!("it does not tell its hosts: {status}"))),
     }
 }

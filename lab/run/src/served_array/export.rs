@@ -65,6 +65,10 @@ impl ArrayExport {
         if !missing.is_empty() {
             text += &format!("; it is degraded, members {missing:?} are missing");
         }
+        let deaf: Vec<&str> = self.under.iter().filter(|drive| !drive.fails_reads()).map(Under::name).collect();
+        if config.technique.asks_to_fail() && !deaf.is_empty() {
+            text += &format!("; reads wait in {}, which do not fail them as the technique asks", deaf.join(", "));
+        }
         for drive in self.array.older() {
             text += &format!("; {} is as it was at an earlier time, and is not trusted", drives[drive]);
         }

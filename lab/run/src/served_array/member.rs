@@ -11,9 +11,11 @@ use nandscape_lab_workload::Direction;
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Export, FaultCount, Order};
 use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
+use nandscape_wire_nvme::vendor::FAST_FAIL;
 
 use super::absent::Absent;
 use super::alone::as_array;
+use super::plain::{HINTS, Plain};
 use crate::live::{DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin, RemoteSpec};
 use crate::simulation::Progress;
@@ -118,6 +120,16 @@ impl Under {
         tables.is_some_and(|tables| tables.on_flash + tables.in_buffer > 0)
     }
 
+    /// Whether it fails reads rather than have them wait, if they ask for it.
+    pub(super) fn fails_reads(&self) -> bool {
+        match &self.at {
+            Place::Here(export) => export.profile().fails_reads(),
+            Place::Elsewhere(far) => far.connection().identity().attributes & FAST_FAIL != 0,
+            // Its member is missing.
+            Place::Nowhere(_) => true,
+        }
+    }
+
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -153,7 +165,12 @@ impl Under {
                     admin.map_err(refused)?,
                 )
             }
-            Place::Elsewhere(far) => (far.clone(), None, Rc::new(FarAdmin::of(far))),
+            Place::Elsewhere(far) => {
+                let honours = far.connection().identity().attributes & HINTS;
+                let io: Rc<dyn Drive> = far.clone();
+                let io = if honours == HINTS { io } else { Rc::new(Plain { below: io, honours }) };
+                (io, None, Rc::new(FarAdmin::of(far)))
+            }
             Place::Nowhere(info) => return Ok(Member { io: Rc::new(Absent(*info)), reads: None, admin: None }),
         };
         let heard = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };

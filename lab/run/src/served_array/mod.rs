@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `member` | the drives under it |
 //! | `absent` | one that is out of reach |
+//! | `plain` | one that knows nothing of TeaFA |
 //! | `alone` | no other array over the same drives |
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
@@ -19,6 +20,7 @@ mod alone;
 mod export;
 mod member;
 mod open;
+mod plain;
 
 use std::rc::Rc;
 
@@ -93,29 +95,47 @@ impl ArraySpec {
             true => Opening::Again,
         };
         let built = self.members.iter().zip(files).map(|(member, file)| member.build(&sim, seed, file, progress));
-        let under = self.reached(built.collect(), opening).map_err(failed)?;
+        let built: Vec<Result<Under, String>> = built.collect();
+        let models: Vec<_> = built.iter().filter_map(|drive| drive.as_ref().ok()?.model().cloned()).collect();
+        let made = self.over(executor, seed, built, opening);
+        if made.is_err() {
+            // The reason is told. Their files are not to be as after a crash.
+            models.iter().for_each(|model| drop(model.turn_off(executor)));
+        }
+        made.map_err(failed)
+    }
+
+    /// The array over these drives.
+    fn over(
+        &self,
+        executor: &mut Executor,
+        seed: u64,
+        built: Vec<Result<Under, String>>,
+        opening: Opening,
+    ) -> Result<ArrayExport, String> {
+        let sim = executor.sim();
+        let under = self.reached(built, opening)?;
         if opening == Opening::Anew
             && let Some(drive) = under.iter().find(|drive| !drive.can_be_zeroed())
         {
             let name = drive.name();
             let problem = "it does not promise that deallocated blocks read as zeros, so parity could not be right";
-            return Err(failed(format!("drive {name} cannot be emptied: {problem}")));
+            return Err(format!("drive {name} cannot be emptied: {problem}"));
         }
         let members = under.iter().map(|drive| drive.member(&sim)).collect::<Result<Vec<_>, String>>();
         let drives: Vec<Known> = under.iter().map(Known::of).collect();
-        let members = members.map_err(failed)?;
-        let task = open(sim.clone(), (self.shape, self.config.clone()), (members, drives), (opening, self.overwrites));
+        let task = open(sim.clone(), (self.shape, self.config.clone()), (members?, drives), (opening, self.overwrites));
         let remote: Vec<_> = under.iter().filter_map(Under::connection).collect();
         let array = match remote.is_empty() {
             true => executor.block_on(task).map_err(|stalled| stalled.to_string()),
             false => settle(executor, (&self.name, PATIENCE), &remote, task),
         };
-        let array = array.and_then(|opened| opened).map_err(|problem| failed(without(&under, problem)))?;
+        let array = array.and_then(|opened| opened).map_err(|problem| without(&under, problem))?;
         for (number, drive) in under.iter().enumerate() {
             if let Some(far) = drive.far() {
                 far.connection().look_again(look_again(drive.info(), array.witness(number)));
                 let array = Rc::downgrade(&array);
-                far.on_return(move || array.upgrade().iter().for_each(|array| array.member_was_away()));
+                far.on_return(move || array.upgrade().iter().for_each(|array| array.drive_was_away(number)));
             }
         }
         let offers = Offers {
@@ -128,7 +148,7 @@ impl ArraySpec {
             hints: 0,
             deadlines: false,
         };
-        let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed)).map_err(failed)?;
+        let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed))?;
         Ok(ArrayExport { array, under, front })
     }
 

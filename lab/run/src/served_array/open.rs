@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, HostMem, Issuer};
-use nandscape_host_array::{Array, Config, JournalMode, Member, Shape};
+use nandscape_host_array::{Array, Config, JournalMode, Member, Shape, WindowMode};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -45,7 +45,6 @@ pub(super) async fn open(
     (members, drives): (Vec<Member>, Vec<Known>),
     (opening, overwrites): (Opening, bool),
 ) -> Result<Rc<Array>, String> {
-    let told = |error: nandscape_host_array::ArrayError| error.to_string();
     let issuer = Issuer::new(&sim);
     let elsewhere = drives.iter().zip(&members).filter(|(drive, _)| drive.is_elsewhere);
     let elsewhere: Vec<(&str, &dyn Drive)> = elsewhere.map(|(drive, member)| (&*drive.name, &*member.io)).collect();
@@ -57,24 +56,40 @@ pub(super) async fn open(
                 .map_err(|status| format!("drive {} cannot be emptied: {}", drives[number].name, status.name()))?;
         }
     }
+    let has_windows = config.window_mode() != WindowMode::None;
+    let array = made(&sim, (shape, config), (members, drives), (opening, overwrites)).await?;
+    if !has_windows {
+        array.end_windows().await;
+    }
+    Ok(array)
+}
+
+/// The array.
+async fn made(
+    sim: &Sim,
+    (shape, config): (Shape, Config),
+    (members, drives): (Vec<Member>, Vec<Known>),
+    (opening, overwrites): (Opening, bool),
+) -> Result<Rc<Array>, String> {
+    let told = |error: nandscape_host_array::ArrayError| error.to_string();
     let has_records = config.journal != JournalMode::None;
     match opening {
-        Opening::ForNow => Array::new(&sim, shape, config, members).map_err(told),
+        Opening::ForNow => Array::new(sim, shape, config, members).map_err(told),
         // Without records an array is what its drives are. One that has some would lose what they say.
-        Opening::Again if !has_records => match Array::has_records(&sim, &config, &members).await {
+        Opening::Again if !has_records => match Array::has_records(sim, &config, &members).await {
             true => Err("the drives have records of an array, which array.journal=none would overlook: which members are missing, how large \
                          chunks are; leave it out to open that array, or give --array-create to empty the drives"
                 .to_owned()),
-            false => Array::new(&sim, shape, config, members).map_err(told),
+            false => Array::new(sim, shape, config, members).map_err(told),
         },
-        Opening::New | Opening::Anew => Array::create(&sim, shape, config, members).await.map_err(told),
+        Opening::New | Opening::Anew => Array::create(sim, shape, config, members).await.map_err(told),
         Opening::Again => {
             if !overwrites {
-                check_used(&sim, &config, &members, &drives).await?;
+                check_used(sim, &config, &members, &drives).await?;
             }
-            let has_one = Array::has_records(&sim, &config, &members).await;
+            let has_one = Array::has_records(sim, &config, &members).await;
             let way_out = if has_one { "" } else { "; --array-create makes an array of them, and empties them" };
-            let array = Array::open(&sim, config, members).await.map_err(|error| format!("{error}{way_out}"))?;
+            let array = Array::open(sim, config, members).await.map_err(|error| format!("{error}{way_out}"))?;
             match array.shape() == shape {
                 true => Ok(array),
                 false => Err(format!("the drives are of an array {}; give that", array.shape())),

@@ -47,6 +47,7 @@ impl State {
                 match member.slot {
                     Some(slot) => {
                         image.push(member.lpn.0, self.buffer.share_data(slot));
+                        self.program_begins();
                         self.counters.host_units += 1;
                     }
                     None => {

@@ -1,0 +1,85 @@
+//! A drive of another server that does not honour bits of CDW2, as its Identify says: they are left out of its commands, as they may mean
+//! something else there, or be refused. So it is a member that waits, and is never busy.
+
+use std::rc::Rc;
+
+use nandscape_drive::{CommandRef, Drive, DriveInfo, Io};
+use nandscape_wire_nvme::vendor::{FAST_FAIL, PREDICT_ONLY, PREEMPT};
+
+/// The bits of CDW2 by which a Read says how it would have it with background work.
+pub(super) const HINTS: u32 = FAST_FAIL | PREEMPT | PREDICT_ONLY;
+
+/// See the file.
+pub(super) struct Plain {
+    pub(super) below: Rc<dyn Drive>,
+    /// The bits of [`HINTS`] that it honours.
+    pub(super) honours: u32,
+}
+
+impl Drive for Plain {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, mut io: Io) {
+        let cdw2 = io.command.cdw2.get();
+        io.command.cdw2 = (cdw2 & (self.honours | !HINTS)).into();
+        self.below.submit(io);
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        self.below.cancel(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use nandscape_drive::{Completion, HostMem, Issuer};
+    use nandscape_sim::Executor;
+    use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+    use super::*;
+
+    /// Remembers the attributes of the last command.
+    #[derive(Default)]
+    struct Heard(Cell<u32>);
+
+    impl Drive for Heard {
+        fn info(&self) -> DriveInfo {
+            DriveInfo {
+                nsid: 1,
+                blocks: 8,
+                lba_bytes: 512,
+                metadata_bytes: 0,
+                max_blocks: 8,
+                unit_bytes: 4_096,
+                volatile_cache: false,
+                keeps_data: true,
+            }
+        }
+
+        fn submit(&self, io: Io) {
+            self.0.set(io.command.cdw2.get());
+            io.token.complete(Completion::of(Status::SUCCESS));
+        }
+    }
+
+    #[test]
+    fn only_bits_that_are_honoured_arrive_and_others_of_the_word_are_left() {
+        let mut executor = Executor::new();
+        let issuer = Issuer::new(&executor.sim());
+        for (honours, sent, arrives) in [
+            (0, FAST_FAIL | PREDICT_ONLY | 0x21, 0x21),
+            (FAST_FAIL, FAST_FAIL | PREEMPT, FAST_FAIL),
+            (HINTS, HINTS | 3, HINTS | 3),
+        ] {
+            let heard = Rc::new(Heard::default());
+            let plain = Plain { below: heard.clone(), honours };
+            let read = SubmissionEntry { cdw2: sent.into(), ..SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 1) };
+            let ended = executor.block_on(issuer.execute(&plain, read, HostMem::zeroed(512))).unwrap();
+            assert_eq!((ended.status, heard.0.get()), (Status::SUCCESS, arrives));
+        }
+    }
+}
