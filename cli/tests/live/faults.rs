@@ -140,7 +140,7 @@ fn a_served_ttflash_drive_reads_a_dead_die_from_its_stripes() {
     let server = Server::start(tempfile::tempdir().unwrap(), &[&args[..], &own].concat());
     let verify = ["--rw=randrw", "--bsrange=4k-64k", "--iodepth=16", "--io_size=96m", "--size=128m", "--verify=crc32c"];
     fio(&server, &verify);
-    fault(&server, "dead channel=0 die=0");
+    fault(&server, "dead timeout=0ns channel=0 die=0");
     fio(&server, &[&verify[..], &["--verify_only=1"]].concat());
     fio(&server, &verify);
     let figures = server.figures();
