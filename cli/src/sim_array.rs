@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table};
-use nandscape_device_media::Rule;
 use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
@@ -75,19 +74,19 @@ pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
 pub(crate) fn profiles(
     args: &SimArgs,
     (shape, config): (Shape, &Config),
-    resolve: impl Fn(&[Rule]) -> Result<Resolved, Failure>,
+    resolve: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
 ) -> Result<Vec<Resolved>, Failure> {
     let names: Vec<String> = (0..shape.members + config.spares).map(name_of).collect();
     let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
-    if let Some(FaultWord { drive: Some(drive), rule }) = args.fault.iter().find(unknown) {
+    if let Some(FaultWord { drive: Some(drive), text, .. }) = args.fault.iter().find(unknown) {
         return Err(Failure::Input(anyhow::anyhow!(
-            "--fault \"{drive}={rule}\": there is no drive {drive:?}; NAME=RULE names one of {}, a RULE alone is for all",
+            "--fault \"{text}\": there is no drive {drive:?}; NAME=RULE names one of {}, a RULE alone is for all",
             names.join(", ")
         )));
     }
     let of = |name: &String| {
         let meant = args.fault.iter().filter(|word| word.drive.as_ref().is_none_or(|drive| drive == name));
-        let profile = resolve(&meant.map(|word| word.rule.clone()).collect::<Vec<_>>())?;
+        let profile = resolve(&meant.cloned().collect::<Vec<_>>())?;
         Ok(if args.no_delay { profile.without_delay() } else { profile })
     };
     names.iter().map(of).collect()

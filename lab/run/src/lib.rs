@@ -9,6 +9,7 @@
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
 //! | `array` | arrays over several drives |
+//! | `array_history` | failures and rebuilds of their members, with times |
 //! | `block` | the host's block layer over the drive of a run |
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
@@ -43,6 +44,7 @@
 
 mod aging;
 mod array;
+mod array_history;
 mod block;
 mod build;
 mod damage;
@@ -85,6 +87,7 @@ pub mod wall;
 
 pub use aging::{AgingReport, RberBin};
 pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
+pub use array_history::{MemberFailure, Rebuild};
 pub use block::{BlockReport, counters as block_counters, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
@@ -112,5 +115,5 @@ pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 #[cfg(target_os = "linux")]
 pub use served_block::{BlockExport, BlockSpec};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
-pub use stack::{Connect, Layer, Shared, Stack, StackFinished};
+pub use stack::{Connect, Layer, Shared, Stack, StackFinished, notes_of_each};
 pub use upkeep::{Recoveries, Upkeep};

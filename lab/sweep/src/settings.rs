@@ -195,6 +195,7 @@ impl Settings {
         let from_state = self.from_state.as_deref();
         let fits = from_state.map_or(Ok(()), |file| file.check_fits(&resolved));
         fits.map_err(|error| SweepError::new("from_state", error))?;
+        notes.retain(|note| !resolved.notes.contains(note));
         notes.extend_from_slice(&resolved.notes);
         Ok(Ok(Inputs {
             drive: Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes },

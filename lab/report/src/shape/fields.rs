@@ -27,7 +27,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 94] = [
+pub(super) const REPORT: [Field; 106] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -102,6 +102,18 @@ pub(super) const REPORT: [Field; 94] = [
     must("array.is_lost", Flag),
     may("array.rebuilding", Rebuilding),
     may("array.stripes_rebuilt", Count),
+    may("array.reads_for_rebuilds", Count),
+    may("array.member_failures", List),
+    may("array.member_failures.*", Object),
+    must("array.member_failures.*.member", Count),
+    must("array.member_failures.*.drive", Count),
+    must("array.member_failures.*.at_s", AmountOrNull),
+    may("array.rebuilds", List),
+    may("array.rebuilds.*", Object),
+    must("array.rebuilds.*.member", Count),
+    must("array.rebuilds.*.drive", Count),
+    must("array.rebuilds.*.from_s", AmountOrNull),
+    must("array.rebuilds.*.took_s", AmountOrNull),
     may("array.chunks_repaired", Count),
     may("drives", List),
     may("inputs", Object),

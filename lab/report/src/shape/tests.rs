@@ -37,7 +37,9 @@ fn of_an_array() -> Value {
     report["array"] = json!({
         "technique": "base", "tolerates": 1, "stripe_reads": 100, "busy_sub_ios": [90, 9, 1], "reads": 110, "extra_reads": 4,
         "resubmissions": 0, "reconstructions": 2, "stripe_writes": 50, "writes": 100, "reads_for_writes": 100, "missing": [1],
-        "is_lost": false, "rebuilding": [1, 0.25], "stripes_rebuilt": 9, "chunks_repaired": 0,
+        "is_lost": false, "rebuilding": [1, 0.25], "stripes_rebuilt": 9, "reads_for_rebuilds": 9,
+        "member_failures": [{"member": 1, "drive": 1, "at_s": 0.5}], "rebuilds": [{"member": 1, "drive": 1, "from_s": null, "took_s": 2.5}],
+        "chunks_repaired": 0,
     });
     report["drives"] = json!([{"name": "drive-0", "report": drive}, {"name": "drive-1", "report": drive}]);
     report
