@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{refuse, sim, succeed};
+use crate::program::{refuse, run, sim, succeed};
 
 const DRIVE: [&str; 4] = ["--drive", "default", "--set", "capacity=64MiB"];
 const LOAD: [&str; 4] = ["--rw", "randrw", "--io-count", "3000"];
