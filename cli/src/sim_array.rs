@@ -10,7 +10,10 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
-use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_run::{
+    ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted, name_of_drive, takes_windows,
+    written_in_order,
+};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
@@ -39,35 +42,14 @@ pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>
     Ok((config, of_drives.into_iter().cloned().collect()))
 }
 
-/// What the blocks of a drive are in that must be written in order, if they are: it cannot be a member of an array.
-pub(crate) fn written_in_order(drive: &Resolved) -> Option<&'static str> {
-    let runs = drive.lsm().map(|_| "runs");
-    let zones = drive.zone().map(|_| "zones");
-    runs.or(zones).or(drive.open_channel().map(|_| "chunks"))
-}
-
 /// Whether a member's drive takes the windows of the array.
-pub(crate) fn check_windows(config: &Config, (name, drive): (&str, &Resolved)) -> Result<(), Failure> {
-    let (wanted, has) = (u32::from(config.ranges), drive.window_ranges());
-    if !matches!(config.window_mode(), WindowMode::Static | WindowMode::Dynamic) || wanted == 1 || wanted == has {
-        return Ok(());
-    }
-    let valid = match has {
-        0 => format!("1 is valid, and {wanted} with ftl.windows.ranges={wanted}"),
-        _ => format!("1 and {has} are valid, its ftl.windows.ranges"),
-    };
-    Err(Failure::Input(anyhow::anyhow!(
-        "array.ranges={wanted}: drive {name} has no {wanted} ranges with windows; {valid}"
-    )))
-}
-
-fn name_of(number: usize) -> String {
-    format!("drive-{number}")
+pub(crate) fn check_windows(config: &Config, drive: (&str, &Resolved)) -> Result<(), Failure> {
+    takes_windows(config, drive).map_err(|problem| Failure::Input(anyhow::anyhow!(problem)))
 }
 
 /// The files that `--out` writes; `drives` counts members and spares.
 pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
-    ArrayDocument::file_names((0..drives).map(name_of))
+    ArrayDocument::file_names((0..drives).map(name_of_drive))
 }
 
 /// The profile of each drive, members and spares, with the faults that are meant for it.
@@ -76,7 +58,7 @@ pub(crate) fn profiles(
     (shape, config): (Shape, &Config),
     resolve: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
 ) -> Result<Vec<Resolved>, Failure> {
-    let names: Vec<String> = (0..shape.members + config.spares).map(name_of).collect();
+    let names: Vec<String> = (0..shape.members + config.spares).map(name_of_drive).collect();
     let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
     if let Some(FaultWord { drive: Some(drive), text, .. }) = args.fault.iter().find(unknown) {
         return Err(Failure::Input(anyhow::anyhow!(
@@ -140,10 +122,10 @@ pub(crate) fn run(
     profiles
         .iter()
         .enumerate()
-        .try_for_each(|(number, profile)| check_windows(&config, (&name_of(number), profile)))?;
+        .try_for_each(|(number, profile)| check_windows(&config, (&name_of_drive(number), profile)))?;
     without_effect(&config, &args.set, false).iter().for_each(|note| output::note(note));
     let drive = |(number, profile): (usize, &Resolved)| RigDrive {
-        name: name_of(number),
+        name: name_of_drive(number),
         profile: profile.clone(),
         store: args.store.into(),
         precondition: args.state.precondition(),
@@ -160,7 +142,7 @@ pub(crate) fn run(
     sim::prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
-        for of_drive in (0..profiles.len()).map(|number| folder.join(name_of(number))) {
+        for of_drive in (0..profiles.len()).map(|number| folder.join(name_of_drive(number))) {
             output::create_folder(&of_drive).map_err(Failure::Input)?;
             output::check_page(&of_drive.join("report.html"))?;
         }

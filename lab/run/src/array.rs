@@ -60,6 +60,8 @@ pub struct ArrayReport {
     pub stripe_reads: u64,
     /// Of those, by the number of busy sub-I/Os, from none to all members.
     pub busy_sub_ios: Vec<u64>,
+    /// The share of stripe reads with one busy sub-I/O or more; null without stripe reads.
+    pub busy_share: Option<f64>,
     /// Sub-reads sent for reads of the workload.
     pub reads: u64,
     /// Of those, of chunks that were not asked for.
@@ -152,6 +154,8 @@ impl ArrayReport {
             chunk_bytes: config.chunk,
             bytes: array.info().bytes(),
             stripe_reads: stats.stripe_reads,
+            busy_share: (stats.stripe_reads > 0)
+                .then(|| stats.busy.iter().skip(1).sum::<u64>() as f64 / stats.stripe_reads as f64),
             busy_sub_ios: stats.busy,
             reads: stats.reads,
             extra_reads: stats.extra_reads,

@@ -26,7 +26,8 @@ pub(super) fn advice(report: &Value) -> Vec<Sentence> {
 /// Stripe reads that met `busy` busy drives or more.
 fn met(report: &Value, busy: usize) -> Option<f64> {
     let counts = at(report, "array.busy_sub_ios")?.as_array()?;
-    Some(counts.iter().skip(busy).filter_map(Value::as_f64).sum())
+    // The sum of nothing is -0 in the library.
+    Some(counts.iter().skip(busy).filter_map(Value::as_f64).fold(0.0, |sum, count| sum + count))
 }
 
 fn busy(report: &Value) -> Option<Sentence> {

@@ -1,4 +1,4 @@
-//! The places of figures that comparisons, explanations and their pages read, in the order in which they are checked: an object
+//! The places of figures that comparisons, explanations and their pages read, and of others of the same parts, in the order in which they are checked: an object
 //! before its fields. A `*` is each field of an object, or each place of a list.
 
 use super::kind::Kind;
@@ -27,7 +27,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 106] = [
+pub(super) const REPORT: [Field; 127] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -72,11 +72,32 @@ pub(super) const REPORT: [Field; 106] = [
     must("gc.blocks", Count),
     must("gc.pages_moved", Count),
     must("gc.blocked_reads", Count),
+    may("gc.free_blocks_before", Count),
+    may("gc.free_blocks_after", Count),
     may("over_provisioning", AmountOrNull),
     may("over_provisioning_asked", Amount),
     may("busy", Object),
     may("busy.*", Object),
-    may("busy.*.mean", AmountOrNull),
+    must("busy.*.mean", AmountOrNull),
+    may("busy.*.max", AmountOrNull),
+    may("busy.*.by", Object),
+    may("busy.*.by.*", AmountOrNull),
+    may("reserve_blocks", CountOrNull),
+    may("memory_bytes", Object),
+    may("memory_bytes.*", Count),
+    may("erases", Object),
+    may("erases.min", Count),
+    may("erases.max", Count),
+    may("flash", Object),
+    may("flash.page_reads", Count),
+    may("flash.page_programs", Count),
+    may("flash.page_copybacks", Count),
+    may("flash.block_erases", Count),
+    may("flash.units_programmed", Count),
+    may("flash.units_padding", Count),
+    may("flash.units_wear", Count),
+    may("flash.read_modify_writes", Count),
+    may("flash.buffer_merges", Count),
     may("damage", Object),
     must("damage.retired_blocks", Count),
     must("damage.planes_out_of_use", Count),

@@ -95,6 +95,9 @@ fn is_rebuilding(value: &Value) -> bool {
 /// it is a number.
 fn stages(value: &Value, place: &str) -> Result<(), Wrong> {
     let Some(stages) = value.as_object() else { return Err(Wrong::value(place, value, Kind::Stages.valid())) };
+    if let Some(missing) = Stage::ALL.iter().find(|stage| !stages.contains_key(stage.name())) {
+        return Err(Wrong::Missing { of: place.to_owned(), field: missing.name().to_owned() });
+    }
     let is_known = |name: &str| Stage::ALL.iter().any(|stage| stage.name() == name);
     stages.iter().try_for_each(|(name, value)| {
         let place = joined(place, name);

@@ -72,6 +72,10 @@ fn as_long(histogram: &Value, place: &str) -> Result<(), Wrong> {
 /// Stripe reads by their busy sub-I/Os.
 fn busy(array: &Value, place: &str) -> Result<(), Wrong> {
     let Some(all) = array["stripe_reads"].as_u64() else { return Ok(()) };
+    if all > 0 && array["busy_sub_ios"].as_array().is_some_and(Vec::is_empty) {
+        let valid = format!("a count for each number of busy sub-I/Os, as array.stripe_reads is {all}");
+        return Err(Wrong::value(&joined(place, "busy_sub_ios"), &array["busy_sub_ios"], valid));
+    }
     for (number, reads) in array["busy_sub_ios"].as_array().into_iter().flatten().enumerate() {
         if reads.as_u64().is_some_and(|reads| reads > all) {
             let valid = format!("at most {all}, which array.stripe_reads is");
