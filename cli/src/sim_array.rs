@@ -10,10 +10,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
-use nandscape_lab_run::{
-    ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted, name_of_drive, takes_windows,
-    written_in_order,
-};
+use nandscape_lab_run::{ArrayLayer, ArrayReport, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
@@ -44,12 +41,16 @@ pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>
 
 /// Whether a member's drive takes the windows of the array.
 pub(crate) fn check_windows(config: &Config, drive: (&str, &Resolved)) -> Result<(), Failure> {
-    takes_windows(config, drive).map_err(|problem| Failure::Input(anyhow::anyhow!(problem)))
+    nandscape_lab_run::takes_windows(config, drive).map_err(|problem| Failure::Input(anyhow::anyhow!(problem)))
+}
+
+fn name_of(number: usize) -> String {
+    nandscape_lab_run::name_of_drive(number)
 }
 
 /// The files that `--out` writes; `drives` counts members and spares.
 pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
-    ArrayDocument::file_names((0..drives).map(name_of_drive))
+    ArrayDocument::file_names((0..drives).map(name_of))
 }
 
 /// The profile of each drive, members and spares, with the faults that are meant for it.
@@ -58,7 +59,7 @@ pub(crate) fn profiles(
     (shape, config): (Shape, &Config),
     resolve: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
 ) -> Result<Vec<Resolved>, Failure> {
-    let names: Vec<String> = (0..shape.members + config.spares).map(name_of_drive).collect();
+    let names: Vec<String> = (0..shape.members + config.spares).map(name_of).collect();
     let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
     if let Some(FaultWord { drive: Some(drive), text, .. }) = args.fault.iter().find(unknown) {
         return Err(Failure::Input(anyhow::anyhow!(
@@ -102,7 +103,7 @@ pub(crate) fn run(
     (seed, set): (u64, Vec<String>),
 ) -> Result<(), Failure> {
     let profile = &profiles[0];
-    if let Some(has) = written_in_order(profile) {
+    if let Some(has) = nandscape_lab_run::written_in_order(profile) {
         let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
         return Err(Failure::Input(anyhow::anyhow!(
             "--array {shape}: {problem}; a profile with a block interface is valid, such as default"
@@ -122,10 +123,10 @@ pub(crate) fn run(
     profiles
         .iter()
         .enumerate()
-        .try_for_each(|(number, profile)| check_windows(&config, (&name_of_drive(number), profile)))?;
+        .try_for_each(|(number, profile)| check_windows(&config, (&name_of(number), profile)))?;
     without_effect(&config, &args.set, false).iter().for_each(|note| output::note(note));
     let drive = |(number, profile): (usize, &Resolved)| RigDrive {
-        name: name_of_drive(number),
+        name: name_of(number),
         profile: profile.clone(),
         store: args.store.into(),
         precondition: args.state.precondition(),
@@ -142,7 +143,7 @@ pub(crate) fn run(
     sim::prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
-        for of_drive in (0..profiles.len()).map(|number| folder.join(name_of_drive(number))) {
+        for of_drive in (0..profiles.len()).map(|number| folder.join(name_of(number))) {
             output::create_folder(&of_drive).map_err(Failure::Input)?;
             output::check_page(&of_drive.join("report.html"))?;
         }

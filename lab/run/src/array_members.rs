@@ -26,7 +26,31 @@ pub fn takes_windows(config: &Config, (name, drive): (&str, &Resolved)) -> Resul
     Err(format!("array.ranges={wanted}: drive {name} has no {wanted} ranges with windows; {valid}"))
 }
 
+/// Members by their numbers in a sentence: `member 2 is`, `members 1 and 2 are`.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "arrays are served on Linux"))]
+pub(crate) fn in_words(members: &[usize]) -> String {
+    let numbers: Vec<String> = members.iter().map(usize::to_string).collect();
+    match &numbers[..] {
+        [] => "no member is".to_owned(),
+        [one] => format!("member {one} is"),
+        [all @ .., last] => format!("members {} and {last} are", all.join(", ")),
+    }
+}
+
 /// The name of a drive of a simulated array, by its number; spares follow the members.
 pub fn name_of_drive(number: usize) -> String {
     format!("drive-{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_told_in_words() {
+        assert_eq!(
+            [&[2][..], &[1, 2], &[0, 1, 3]].map(in_words),
+            ["member 2 is", "members 1 and 2 are", "members 0, 1 and 3 are"]
+        );
+    }
 }

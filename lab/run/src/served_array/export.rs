@@ -11,6 +11,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 
 use super::member::Under;
+use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
 use crate::wall::settle;
@@ -63,14 +64,14 @@ impl ArrayExport {
             text += &format!(", {spares} of them spares");
         }
         if !missing.is_empty() {
-            text += &format!("; it is degraded, members {missing:?} are missing");
+            text += &format!("; it is degraded, {} missing", in_words(&missing));
         }
         for drive in self.array.older() {
             text += &format!("; {} is as it was at an earlier time, and is not trusted", drives[drive]);
         }
         if let Some((member, _)) = self.array.rebuilding() {
             let drive = self.array.drives().get(member).map_or("?", |drive| drives[*drive]);
-            text += &format!("; member {member} is rebuilt on {drive}, which loses what it held");
+            text += &format!("; member {member} is being rebuilt on {drive}, in place of whatever that held");
         }
         text
     }
@@ -146,9 +147,9 @@ impl ArrayExport {
                 };
                 if !self.array.can_lose(member) {
                     return Err(format!(
-                        "{FAIL}={name}: {} would lose data without it, as members {:?} are missing",
+                        "{FAIL}={name}: {} would lose data without it, as {} missing",
                         self.array.shape(),
-                        self.array.missing()
+                        in_words(&self.array.missing())
                     ));
                 }
                 self.array.fail_member(member);
@@ -170,8 +171,8 @@ impl ArrayExport {
                 Err(format!("{SCRUB}=start: {} has no parity and no copies to compare", self.array.shape()))
             }
             Some((SCRUB, "start")) if !self.array.missing().is_empty() => Err(format!(
-                "{SCRUB}=start: members {:?} are missing, and a scrub compares whole stripes; it is valid once they are rebuilt",
-                self.array.missing()
+                "{SCRUB}=start: {} missing, and a scrub compares whole stripes; it is valid once all are rebuilt",
+                in_words(&self.array.missing())
             )),
             Some((SCRUB, "start")) => match self.array.start_scrub() {
                 true => Ok(()),
