@@ -27,7 +27,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 127] = [
+pub(super) const REPORT: [Field; 147] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -136,6 +136,26 @@ pub(super) const REPORT: [Field; 127] = [
     must("array.rebuilds.*.from_s", AmountOrNull),
     must("array.rebuilds.*.took_s", AmountOrNull),
     may("array.chunks_repaired", Count),
+    may("array.chunks_condemned", Count),
+    may("array.rereads", Count),
+    may("array.full_writes", Count),
+    may("array.read_modify_writes", Count),
+    may("array.reconstruct_writes", Count),
+    may("array.window_changes", Count),
+    may("array.window_ms", AmountOrNull),
+    may("array.busy_share", AmountOrNull),
+    may("array.members", List),
+    may("array.members.*", Object),
+    may("array.members.*.drive", Count),
+    may("array.members.*.has_failed", Flag),
+    may("array.members.*.reads", Count),
+    may("array.members.*.writes", Count),
+    may("array.members.*.busy", Count),
+    may("array.members.*.errors", Count),
+    may("layers_us", Object),
+    may("layers_us.*", Object),
+    may("layers_us.*.*", AmountOrNull),
+    may("fairness", AmountOrNull),
     may("drives", List),
     may("inputs", Object),
     may("inputs.iodepth", CountOrNull),
