@@ -12,7 +12,7 @@ use nandscape_transport_reactor::PollMode;
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::serve::PollArg;
-use crate::sim::{StoreArg, resolve, tell_if_unseen};
+use crate::sim::{StoreArg, if_unseen, resolve};
 use crate::state_words::live_state;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
@@ -148,7 +148,7 @@ fn in_process(args: &BenchArgs, set: &[String]) -> Result<Option<InProcess>, Fai
     let resolved = if args.no_delay { resolved.without_delay() } else { resolved };
     resolved.notes.iter().for_each(|note| output::note(note));
     let store = StoreKind::from(args.store.unwrap_or(StoreArg::None));
-    tell_if_unseen(&resolved, store);
+    if_unseen(&resolved, store).iter().for_each(|note| output::note(note));
     let drive = DriveSpec {
         name: resolved.name.clone(),
         number: 0,

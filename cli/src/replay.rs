@@ -78,7 +78,7 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
         }
     };
     let precondition = args.state.for_replay()?;
-    let faults = args.faults()?;
+    let faults: Vec<_> = args.faults()?.into_iter().map(|word| word.rule).collect();
     let is_changed =
         drive.is_some() || !args.set.is_empty() || !faults.is_empty() || args.no_delay || precondition.is_some();
     Ok(is_changed.then(|| WhatIf {

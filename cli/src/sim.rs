@@ -152,6 +152,8 @@ pub(crate) struct FaultWord {
     /// The drive that it is for, of several; else it is for all.
     pub(crate) drive: Option<String>,
     pub(crate) rule: Rule,
+    /// As it was given: what errors show.
+    pub(crate) text: String,
 }
 
 impl FromStr for FaultWord {
@@ -164,7 +166,8 @@ impl FromStr for FaultWord {
             Some((name, _)) => (Some(name.to_owned()), &word.trim_start()[name.len() + 1..]),
             None => (None, word),
         };
-        Ok(FaultWord { drive, rule: rule.parse().map_err(|error: <Rule as FromStr>::Err| error.to_string())? })
+        let rule = rule.parse().map_err(|error: <Rule as FromStr>::Err| error.to_string())?;
+        Ok(FaultWord { drive, rule, text: word.to_owned() })
     }
 }
 
@@ -177,15 +180,13 @@ impl SimArgs {
     }
 
     /// The rules for all drives. One that names a drive is an error, unless there are several.
-    pub(crate) fn faults(&self) -> Result<Vec<Rule>, Failure> {
-        let of = |word: &FaultWord| match &word.drive {
-            Some(name) => Err(Failure::Input(anyhow::anyhow!(
-                "--fault \"{name}={}\": there is one drive, and a RULE alone is for it; NAME=RULE is for drives of --array",
-                word.rule
+    pub(crate) fn faults(&self) -> Result<Vec<FaultWord>, Failure> {
+        match self.fault.iter().find(|word| word.drive.is_some()) {
+            Some(FaultWord { text, .. }) => Err(Failure::Input(anyhow::anyhow!(
+                "--fault \"{text}\": there is one drive, and a RULE alone is for it; NAME=RULE is for drives of --array"
             ))),
-            None => Ok(word.rule.clone()),
-        };
-        self.fault.iter().map(of).collect()
+            None => Ok(self.fault.clone()),
+        }
     }
 }
 
@@ -270,8 +271,10 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
             let profile = file.profile().map_err(Failure::input)?;
             let name = profile.name.clone();
             let mut resolved = resolve_profile((&name, profile), &of_drive, &args.faults()?)?;
-            // What was decided for the file holds for what comes from it.
-            resolved.notes.splice(..0, file.notes().iter().cloned());
+            // What was decided for the file holds for what comes from it; much of it is decided again.
+            let decided: Vec<String> =
+                file.notes().iter().filter(|note| !resolved.notes.contains(note)).cloned().collect();
+            resolved.notes.splice(..0, decided);
             resolved
         }
         (None, None) => unreachable!("clap asks for one of them"),
@@ -299,7 +302,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     if args.fairness {
         crate::fairness::check(&simulation.workload)?;
     }
-    tell_if_unseen(&simulation.profile, simulation.store);
+    if_unseen(&simulation.profile, simulation.store).iter().for_each(|note| output::note(note));
     simulation.note_before().iter().for_each(|note| output::note(note));
     if let Some(bound) = args.find_rate {
         return crate::find_rate::run(args, &simulation, &begin, bound);
@@ -385,7 +388,7 @@ pub(crate) fn resolve(drive: &str, changes: &[String]) -> Result<Resolved, Failu
 }
 
 /// As [`resolve`], with additional faults.
-pub(crate) fn resolve_with(drive: &str, changes: &[String], faults: &[Rule]) -> Result<Resolved, Failure> {
+pub(crate) fn resolve_with(drive: &str, changes: &[String], faults: &[FaultWord]) -> Result<Resolved, Failure> {
     if drive.contains("://") {
         let ways = "`nandscape serve --drive` and `nandscape bench --to` take it";
         return Err(Failure::Input(anyhow::anyhow!("drive {drive}: a remote drive runs at the wall clock: {ways}")));
@@ -408,24 +411,35 @@ pub(crate) fn load(drive: &str) -> Result<Profile, Failure> {
 pub(crate) fn resolve_profile(
     (drive, mut profile): (&str, Profile),
     changes: &[String],
-    faults: &[Rule],
+    faults: &[FaultWord],
 ) -> Result<Resolved, Failure> {
     profile.set_all(changes).map_err(Failure::input)?;
     if !faults.is_empty() {
         let given = profile.keys.faults.iter().flat_map(|given| &given.0).map(|rule| &rule.0);
         // A rule contains no quotation mark.
-        let all: Vec<String> = given.chain(faults).map(|rule| format!("\"{rule}\"")).collect();
+        let added = faults.iter().map(|word| &word.rule);
+        let all: Vec<String> = given.chain(added).map(|rule| format!("\"{rule}\"")).collect();
         profile.set(&format!("faults=[{}]", all.join(", "))).map_err(Failure::input)?;
     }
-    profile.resolve().map_err(|error| Failure::Input(anyhow::Error::new(error).context(format!("drive {drive}"))))
+    profile.resolve().map_err(|error| {
+        let problem = as_given(format!("drive {drive}: {error}"), faults);
+        Failure::Input(anyhow::anyhow!(problem))
+    })
 }
 
-/// Warns of faults that change data of a drive that keeps none.
-pub(crate) fn tell_if_unseen(profile: &Resolved, store: StoreKind) {
+/// What is wrong with a profile, with rules of `--fault` as they were given: in the profile they have their defaults.
+fn as_given(problem: String, faults: &[FaultWord]) -> String {
+    let told = |FaultWord { rule, text, .. }: &FaultWord| {
+        let of_profile = format!("faults: \"{rule}\": ");
+        problem.contains(&of_profile).then(|| problem.replace(&of_profile, &format!("--fault \"{text}\": ")))
+    };
+    faults.iter().find_map(told).unwrap_or(problem)
+}
+
+/// A warning of faults that change data of a drive that keeps none.
+pub(crate) fn if_unseen(profile: &Resolved, store: StoreKind) -> Option<&'static str> {
     let corrupts = profile.faults().any(|rule| rule.strike == Strike::Corrupt);
-    if corrupts && store == StoreKind::None {
-        output::note("a corrupt fault has no effect with --store none: no data is kept");
-    }
+    (corrupts && store == StoreKind::None).then_some("a corrupt fault has no effect with --store none: no data is kept")
 }
 
 /// Checks before the run that its files can be written.

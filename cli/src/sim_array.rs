@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table};
-use nandscape_device_media::Rule;
 use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
@@ -40,30 +39,13 @@ pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>
     Ok((config, of_drives.into_iter().cloned().collect()))
 }
 
-/// What the blocks of a drive are in that must be written in order, if they are: it cannot be a member of an array.
-pub(crate) fn written_in_order(drive: &Resolved) -> Option<&'static str> {
-    let runs = drive.lsm().map(|_| "runs");
-    let zones = drive.zone().map(|_| "zones");
-    runs.or(zones).or(drive.open_channel().map(|_| "chunks"))
-}
-
 /// Whether a member's drive takes the windows of the array.
-pub(crate) fn check_windows(config: &Config, (name, drive): (&str, &Resolved)) -> Result<(), Failure> {
-    let (wanted, has) = (u32::from(config.ranges), drive.window_ranges());
-    if !matches!(config.window_mode(), WindowMode::Static | WindowMode::Dynamic) || wanted == 1 || wanted == has {
-        return Ok(());
-    }
-    let valid = match has {
-        0 => format!("1 is valid, and {wanted} with ftl.windows.ranges={wanted}"),
-        _ => format!("1 and {has} are valid, its ftl.windows.ranges"),
-    };
-    Err(Failure::Input(anyhow::anyhow!(
-        "array.ranges={wanted}: drive {name} has no {wanted} ranges with windows; {valid}"
-    )))
+pub(crate) fn check_windows(config: &Config, drive: (&str, &Resolved)) -> Result<(), Failure> {
+    nandscape_lab_run::takes_windows(config, drive).map_err(|problem| Failure::Input(anyhow::anyhow!(problem)))
 }
 
 fn name_of(number: usize) -> String {
-    format!("drive-{number}")
+    nandscape_lab_run::name_of_drive(number)
 }
 
 /// The files that `--out` writes; `drives` counts members and spares.
@@ -75,19 +57,19 @@ pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
 pub(crate) fn profiles(
     args: &SimArgs,
     (shape, config): (Shape, &Config),
-    resolve: impl Fn(&[Rule]) -> Result<Resolved, Failure>,
+    resolve: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
 ) -> Result<Vec<Resolved>, Failure> {
     let names: Vec<String> = (0..shape.members + config.spares).map(name_of).collect();
     let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
-    if let Some(FaultWord { drive: Some(drive), rule }) = args.fault.iter().find(unknown) {
+    if let Some(FaultWord { drive: Some(drive), text, .. }) = args.fault.iter().find(unknown) {
         return Err(Failure::Input(anyhow::anyhow!(
-            "--fault \"{drive}={rule}\": there is no drive {drive:?}; NAME=RULE names one of {}, a RULE alone is for all",
+            "--fault \"{text}\": there is no drive {drive:?}; NAME=RULE names one of {}, a RULE alone is for all",
             names.join(", ")
         )));
     }
     let of = |name: &String| {
         let meant = args.fault.iter().filter(|word| word.drive.as_ref().is_none_or(|drive| drive == name));
-        let profile = resolve(&meant.map(|word| word.rule.clone()).collect::<Vec<_>>())?;
+        let profile = resolve(&meant.cloned().collect::<Vec<_>>())?;
         Ok(if args.no_delay { profile.without_delay() } else { profile })
     };
     names.iter().map(of).collect()
@@ -134,7 +116,7 @@ pub(crate) fn run(
     (seed, set): (u64, Vec<String>),
 ) -> Result<(), Failure> {
     let profile = &profiles[0];
-    if let Some(has) = written_in_order(profile) {
+    if let Some(has) = nandscape_lab_run::written_in_order(profile) {
         let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
         return Err(Failure::Input(anyhow::anyhow!(
             "--array {shape}: {problem}; a profile with a block interface is valid, such as default"

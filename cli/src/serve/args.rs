@@ -1,5 +1,6 @@
 //! The options of `nandscape serve`, and the plan of drives and reactors that they describe.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -7,7 +8,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_host_array::Config;
 use nandscape_lab_run::host_ftl::{HostedSpec, Moving};
-use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec};
+use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec, notes_of_each};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::recording::Kept;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
@@ -19,7 +20,7 @@ use super::stores::{self, StoreArg};
 use super::{block, faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
-use crate::sim::{resolve_profile, resolve_with, tell_if_unseen};
+use crate::sim::{if_unseen, resolve_profile, resolve_with};
 use crate::state_words::live_state;
 use crate::{block_words, sim_array};
 
@@ -273,24 +274,33 @@ impl ServeArgs {
         let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
         let saves = self.saves()?;
+        let decided = RefCell::new(Vec::new());
+        let spec = |name: String, resolved: Resolved, place: (u64, &StoreArg)| {
+            let (spec, notes) = self.spec(name, resolved, place);
+            decided.borrow_mut().push((spec.name.clone(), notes));
+            spec
+        };
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
             Named::Profile(profile) if stores[number].target().is_some() => {
                 Ok(PlannedDrive::Hosted(self.hosted(name, profile, (number as u64, &stores[number]))))
             }
             Named::Profile(profile) => {
                 let resolved = resolve_with(profile, &set, &faults[number])?;
-                let spec = self.spec(name, resolved, (number as u64, &stores[number]));
+                let spec = spec(name, resolved, (number as u64, &stores[number]));
                 states::begins_in(spec, states[number].as_deref()).map(PlannedDrive::Model)
             }
             Named::Stored(drive) => {
                 let profile = Profile::of_keys(&drive.profile_name, drive.keys);
                 let resolved = resolve_profile((&drive.profile_name, profile), &set, &faults[number])?;
-                Ok(PlannedDrive::Model(self.spec(name, resolved, (number as u64, &stores[number]))))
+                Ok(PlannedDrive::Model(spec(name, resolved, (number as u64, &stores[number]))))
             }
             // A rule that names no drive is for the models.
             Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
         };
         let drives = named.into_iter().enumerate().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+        let decided = decided.into_inner();
+        let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
+        notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
         let drives = match &layer {
             Some(config) => block::over(drives, config, self.record.is_some())?,
             None => drives,
@@ -486,12 +496,13 @@ impl ServeArgs {
         functions::of_words(&self.vfio_user, &self.served(&self.named()?))
     }
 
-    fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> DriveSpec {
+    /// A drive, and what was decided for it.
+    fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> (DriveSpec, Vec<String>) {
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
-        resolved.notes.iter().for_each(|note| crate::output::note(note));
         let keeps_data = *store != StoreArg::None;
-        tell_if_unseen(&resolved, if keeps_data { StoreKind::Ram } else { StoreKind::None });
-        DriveSpec {
+        let unseen = if_unseen(&resolved, if keeps_data { StoreKind::Ram } else { StoreKind::None });
+        let notes = resolved.notes.iter().cloned().chain(unseen.map(str::to_owned)).collect();
+        let spec = DriveSpec {
             name,
             number,
             profile_name: resolved.name.clone(),
@@ -499,7 +510,8 @@ impl ServeArgs {
             keeps_data,
             precondition: self.precondition,
             from_state: None,
-        }
+        };
+        (spec, notes)
     }
 
     /// The files that states are taken from.

@@ -3,15 +3,17 @@
 use nandscape_device_media::Rule;
 
 use crate::failure::Failure;
+use crate::sim::FaultWord;
 
 /// The rules of each drive, in the order of `names`.
-pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<Vec<Rule>>, Failure> {
+pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<Vec<FaultWord>>, Failure> {
     let mut rules = vec![Vec::new(); names.len()];
     for word in words {
         let (name, text) = split(word, names)?;
         let rule: Rule = text.parse().map_err(|error| Failure::input(anyhow::Error::new(error).context("--fault")))?;
         let meant = names.iter().zip(&mut rules).filter(|(other, _)| name.is_none_or(|name| name == *other));
-        meant.for_each(|(_, rules)| rules.push(rule.clone()));
+        let word = FaultWord { drive: name.map(str::to_owned), rule, text: word.clone() };
+        meant.for_each(|(_, rules)| rules.push(word.clone()));
     }
     Ok(rules)
 }
@@ -41,7 +43,8 @@ mod tests {
         let names = ["a", "a b", "a b=c"].map(str::to_owned);
         let words = ["fail nth=3", "a=slow", "a b=dead die=1", "a b=c=corrupt"].map(str::to_owned);
         let rules = of_each(&words, &names).unwrap();
-        let texts: Vec<Vec<String>> = rules.iter().map(|of| of.iter().map(Rule::to_string).collect()).collect();
+        let texts: Vec<Vec<String>> =
+            rules.iter().map(|of| of.iter().map(|word| word.rule.to_string()).collect()).collect();
         assert_eq!(texts[0], ["fail nth=3", "slow by=1ms"]);
         assert_eq!(texts[1], ["fail nth=3", "dead timeout=0ns die=1"]);
         assert_eq!(texts[2], ["fail nth=3", "corrupt"]);

@@ -15,7 +15,6 @@ use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::Export;
 
 use crate::failure::Failure;
-use crate::sim_array;
 
 /// The beginning of a remote drive's URL.
 const SCHEME: &str = "nvme-tcp://";
@@ -84,7 +83,7 @@ impl PlannedDrive {
     /// What a model has that its host writes in order.
     pub(super) fn is_written_in_order(&self) -> Option<&'static str> {
         let PlannedDrive::Model(spec) = self else { return None };
-        sim_array::written_in_order(&spec.resolve().ok()?)
+        nandscape_lab_run::written_in_order(&spec.resolve().ok()?)
     }
 
     /// Bytes that this process may keep for it.

@@ -15,7 +15,9 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_lab_report::SweepReport;
-use nandscape_lab_sweep::{Folder, Outcome, Plan, Process, Runner, Session, Stopper, Sweep, SweepError, Threads};
+use nandscape_lab_sweep::{
+    Folder, Outcome, Plan, Process, Runner, Session, Stopper, Sweep, SweepError, Threads, Value,
+};
 
 use crate::failure::Failure;
 use crate::files::Files;
@@ -29,7 +31,7 @@ use crate::sweep::words::{Seeds, Setting, Varied};
 /// a run that was interrupted goes on where it stopped, and a point is measured once.
 #[derive(Args)]
 #[command(after_help = "\
-A key is drive, precondition, from_state, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of
+A key is drive, array (raid5:4) or a setting of one (array.technique), precondition, from_state, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of
 `nandscape sim` that describes the workload (rw, bs, iodepth, rate_iops, ...), which applies to all jobs; such an option of one job,
 job.NAME.iodepth; fault, a fault rule; or any key of the profile, see `nandscape drives keys`. A FILE says the same and more, see docs/sweeps.md.
 
@@ -44,6 +46,9 @@ Examples:
       --set capacity=8GiB --set io_count=200000 \\
       --vary ftl.over_provisioning=7%,15%,28% \\
       --vary ftl.gc.scheme=plane,channel --seeds 1-5 --out gc
+  nandscape sweep --array raid5:4 --drive femu-teafa \\
+      --set precondition=steady --set rw=randrw --set rate_iops=4000 \\
+      --vary array.technique=base,tea2,teafa --seeds 1-3
   nandscape sweep suspension.toml --jobs 4
   nandscape sweep suspension.toml --set capacity=8GiB \\
       --vary job.writes.rate_iops=1000,2000 --list")]
@@ -54,6 +59,12 @@ pub(crate) struct SweepArgs {
     /// Set a key for all points; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
+    /// The drive of all points, as --set drive=NAME
+    #[arg(long, value_name = "NAME")]
+    drive: Option<String>,
+    /// Run an array of such drives, as --set array=LEVEL:MEMBERS: raid0:N, raid1:N, raid5:N, raid6:N or raid10:N
+    #[arg(long, value_name = "LEVEL:MEMBERS")]
+    array: Option<String>,
     /// Vary a key over values; may be repeated, for all combinations
     #[arg(long, value_name = "KEY=A,B,C")]
     vary: Vec<Varied>,
@@ -140,6 +151,9 @@ fn sweep(args: &SweepArgs) -> Result<Sweep, SweepError> {
         None => Sweep::new("sweep"),
     };
     args.vary.iter().for_each(|Varied(axis)| sweep.vary(axis.clone()));
+    for (key, given) in [("drive", &args.drive), ("array", &args.array)] {
+        given.iter().for_each(|text| sweep.set(key, Value(text.clone().into())));
+    }
     for Setting(key, value) in &args.set {
         sweep.set(key, value.clone());
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::{number, refuse, succeed};
+use crate::program::{number, refuse, run, succeed};
 
 fn refused(args: &[&str], parts: &[&str]) {
     refuse(&[&["sim", "--rw", "randread", "--io-count", "100"], args].concat(), parts);
@@ -179,6 +179,15 @@ fn a_member_that_fails_is_rebuilt_on_a_spare_within_the_run() {
     let notes = report["notes"].to_string();
     assert!(notes.contains("member 1, drive-1, has failed; drive-4 was rebuilt and has taken its place"), "{notes}");
     assert!(folder.path().join("spare/drive-4/report.html").is_file());
+    let (failure, rebuild) = (&array["member_failures"][0], &array["rebuilds"][0]);
+    assert!(failure["member"] == 1 && number(failure, "/at_s") < number(&report, "/virtual_s"), "{array:#}");
+    assert!(rebuild["drive"] == 4 && number(rebuild, "/took_s") > 0.0, "{array:#}");
+    let reads = 3.0 * number(&report, "/array/stripes_rebuilt");
+    assert!(number(&report, "/array/reads_for_rebuilds") == reads, "{array:#}");
+    let told = succeed(&["explain", out]);
+    for part in ["Member 1, drive-1, failed ", "The rebuild of member 1 on drive-4 began ", "Rebuilding took "] {
+        assert!(told.contains(part), "no {part} in {told}");
+    }
     // The others have no faults, and the dead drive is the one that was named.
     assert!(report["drives"][0]["report"]["damage"].is_null());
 }
@@ -189,6 +198,10 @@ fn a_fault_names_a_drive_that_is_there() {
         |fault: &str, parts: &[&str]| refused(&["--array", "raid1:2", "--drive", "default", "--fault", fault], parts);
     of("drive-2=dead", &["there is no drive \"drive-2\"", "one of drive-0, drive-1"]);
     of("drive-1=dies", &["\"dies\" is no kind of fault"]);
+    // Errors show what was given, not the rule with its defaults.
+    of("drive-2=dead  from=1s", &["--fault \"drive-2=dead  from=1s\": there is no drive"]);
+    of("drive-1=dead channel=99", &["drive default: --fault \"drive-1=dead channel=99\": channel 99 is not there"]);
+    of("slow by=2ms die=99", &["drive default: --fault \"slow by=2ms die=99\": die 99 is not there"]);
     refused(
         &["--drive", "default", "--fault", "drive-0=dead"],
         &["there is one drive", "NAME=RULE is for drives of --array"],
@@ -197,4 +210,18 @@ fn a_fault_names_a_drive_that_is_there() {
         &["--array", "raid0:2", "--drive", "default", "--set", "array.spares=1"],
         &["array.spares", "nothing to rebuild from"],
     );
+}
+
+#[test]
+fn what_was_decided_for_all_drives_is_said_once() {
+    let small = ["--drive", "default", "--set", "capacity=1GiB"];
+    let ran = run(&[&["sim", "--array", "raid5:4", "--rw", "randread", "--io-count", "100"], &small[..]].concat());
+    let told = |err: &str| err.matches("geometry.channels x dies_per_channel is").count();
+    assert!(ran.code == 0 && told(&ran.err) == 1, "{}", ran.err);
+    assert!(ran.err.contains("note: each of 4 drives: geometry.channels x"), "{}", ran.err);
+    // A server says it before it finds that it cannot listen.
+    let socket = ["serve", "--array", "a=raid5:4", "--store", "none", "--nbd", "unix:/nowhere/at/all.sock"];
+    let ran = run(&[&socket[..], &small].concat());
+    assert!(ran.code == 2 && told(&ran.err) == 1, "{}", ran.err);
+    assert!(ran.err.contains("note: each of 4 drives: geometry.channels x"), "{}", ran.err);
 }

@@ -118,3 +118,28 @@ fn files_that_are_no_reports_are_refused() {
     file("compare.html", "another program's");
     refuse(&words(&[good.clone(), good.clone()], &["--out", &out]), &["compare.html", "not made by nandscape"]);
 }
+
+#[test]
+fn figures_that_no_run_has_are_refused_with_their_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let good = sim(&["--rw", "randread", "--io-count", "9"]);
+    let sound = folder.path().join("sound.json");
+    std::fs::write(&sound, good.to_string()).expect("a file");
+    let spoilt = folder.path().join("spoilt.json");
+    let name = spoilt.to_str().expect("UTF-8");
+    for (place, value, parts) in [
+        ("/iops", "-5", ["iops is -5", "valid is a number from 0"]),
+        ("/latency_us/read/p50", "-1", ["latency_us.read.p50 is -1", "or null"]),
+        ("/latency_us/read/count", "\"many\"", ["latency_us.read.count is \"many\"", "a whole number"]),
+        ("/gc", "[]", ["gc is []", "an object"]),
+        ("/waf", "1e400", ["number out of range", "line "]),
+        ("/requests", "{}", ["requests is {}", "a whole number"]),
+    ] {
+        let mut bad = good.clone();
+        *bad.pointer_mut(place).expect("a field") = "THE FIGURE".into();
+        std::fs::write(&spoilt, bad.to_string().replace("\"THE FIGURE\"", value)).expect("a file");
+        let all = [&["spoilt.json"][..], &parts].concat();
+        refuse(&words(&[sound.clone(), spoilt.clone()], &[]), &all);
+        refuse(&["explain", name], &all);
+    }
+}

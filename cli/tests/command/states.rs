@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{refuse, sim, succeed};
+use crate::program::{refuse, run, sim, succeed};
 
 const DRIVE: [&str; 4] = ["--drive", "default", "--set", "capacity=64MiB"];
 const LOAD: [&str; 4] = ["--rw", "randrw", "--io-count", "3000"];
@@ -107,4 +107,16 @@ fn a_state_that_cannot_be_had_here_is_refused_with_the_way_to_it() {
     refuse(&["bench", "--to", "ring://default", "--rw", "read", "--precondition", "worn"], &["none, full and steady"]);
     let ways = ["nandscape sim --from-state worn.state", "nandscape sweep --set from_state=worn.state"];
     refuse(&["compare", "a", "b", "--from-state", "worn.state"], &ways);
+}
+
+#[test]
+fn what_was_decided_for_a_saved_state_is_said_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("small.state");
+    let file = file.to_str().expect("UTF-8");
+    let small = ["sim", "--drive", "default", "--set", "capacity=1GiB", "--rw", "read", "--io-count", "10"];
+    succeed(&[&small[..], &["--save-state", file]].concat());
+    let ran = run(&["sim", "--from-state", file, "--rw", "read", "--io-count", "10"]);
+    let told = ran.err.matches("geometry.channels x dies_per_channel is").count();
+    assert!(ran.code == 0 && told == 1, "{}", ran.err);
 }

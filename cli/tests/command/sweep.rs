@@ -233,3 +233,119 @@ fn points_fork_the_state_of_a_file() {
     let other = ["--set", "capacity=128MiB", "--set", &from, "--out", out];
     refuse(&[&sweep[..], &other].concat(), &["from_state", "is of another drive: capacity"]);
 }
+
+/// The figures of an array and of its drives: what is left out depends on the machine, or names the jobs.
+fn figures_of(report: &Value) -> Value {
+    let fields =
+        ["requests", "virtual_s", "latency_us", "breakdown_us", "layers_us", "array", "gc", "waf", "flash", "busy"];
+    let of = |report: &Value| -> Vec<Value> { fields.iter().map(|field| report[*field].clone()).collect() };
+    let drives = report["drives"].as_array().expect("a list").iter();
+    serde_json::json!([of(report), report["profile"], drives.map(|drive| of(&drive["report"])).collect::<Vec<_>>()])
+}
+
+#[test]
+fn points_on_arrays_are_those_that_sim_measures() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let array = ["--array", "raid5:4", "--set", "precondition=steady", "--set", "rw=randrw", "--set", "iodepth=4"];
+    let vary = ["--vary", "array.technique=base,tea2", "--seeds", "1,2"];
+    let all = words(&out, &[&array[..], &vary].concat());
+    let ran = run(&all);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for head in [
+        "read p99, us",
+        "read p99.9, us",
+        "requests a second",
+        "stripe reads that met a busy drive",
+        "write amplification of the drives",
+    ] {
+        assert!(ran.out.contains(head), "no {head} in {}", ran.out);
+    }
+    let rows = rows(&out);
+    let techniques: Vec<&str> = rows.iter().map(|row| row["array.technique"].as_str()).collect();
+    assert_eq!(techniques, ["base", "base", "tea2", "tea2"]);
+    assert!(rows.iter().all(|row| row["status"] == "done" && !row["drives.waf"].is_empty()), "{rows:?}");
+    let json: Value = serde_json::from_str(&succeed_words(&[&all[..], &["--json".to_owned()]].concat())).expect("JSON");
+    let sim = [
+        "sim",
+        "--array",
+        "raid5:4",
+        "--drive",
+        "default",
+        "--set",
+        "capacity=64MiB",
+        "--set",
+        "array.technique=tea2",
+        "--precondition",
+        "steady",
+        "--rw",
+        "randrw",
+        "--iodepth",
+        "4",
+        "--io-count",
+        "2000",
+        "--seed",
+        "2",
+        "--json",
+    ];
+    let alone: Value = serde_json::from_str(&succeed(&sim)).expect("JSON");
+    let swept = &json["points"][3]["report"];
+    assert!(figures_of(swept) == figures_of(&alone), "the point has other figures than sim");
+    assert!(swept["host"].is_null() && swept["drives"][0]["report"]["host"].is_null());
+    let set = swept["inputs"]["set"].to_string();
+    assert!(set.contains("array.technique=tea2") && set.contains("capacity="), "{set}");
+    let point = std::fs::read_dir(out.join("points")).expect("a folder").next().expect("a point").expect("a file");
+    let told = succeed(&["explain", point.path().to_str().expect("UTF-8")]);
+    assert!(told.contains("stripe reads"), "{told}");
+    assert!(open(&out.join("sweep.html")).contains("stripe reads that met a busy drive"));
+}
+
+#[test]
+fn arrays_that_cannot_be_swept_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = |more: &[&str], parts: &[&str]| {
+        let all = words(&folder.path().join("out"), &[more, &["--list"]].concat());
+        refuse(&all.iter().map(String::as_str).collect::<Vec<_>>(), parts);
+    };
+    let seeds = ["--seeds", "1"];
+    let with = |more: &[&'static str]| [&seeds[..], more].concat();
+    refused(&with(&["--array", "raid7:4"]), &["array = raid7:4", "raid7"]);
+    refused(&with(&["--array", "raid5:2"]), &["array = raid5:2", "cannot have 2 members"]);
+    refused(&["--vary", "array.technique=base,tea2"], &["array.technique", "give array = LEVEL:MEMBERS"]);
+    let array = ["--array", "raid5:4"];
+    let of = |more: &[&'static str]| [&array[..], more].concat();
+    refused(&of(&["--vary", "array.technique=base,fast"]), &["technique fast", "valid are base"]);
+    refused(&of(&["--vary", "array.stripes=1,2"]), &["array.stripes", "valid are array.chunk"]);
+    refused(&of(&["--vary", "array.journal=none,data"]), &["array.journal", "has no journal"]);
+    refused(&of(&["--seeds", "1", "--set", "precondition=load"]), &["precondition = load", "of one drive"]);
+    refused(&with(&["--set", "fault=drive-1=dead"]), &["fault = drive-1=dead", "there is one drive"]);
+    // An array that cannot be is an error of its point.
+    let list = |more: &[&str]| {
+        let all = words(&folder.path().join("out"), &[more, &["--list"]].concat());
+        succeed_words(&all)
+    };
+    let told = list(&of(&["--vary", "array.technique=base,rails"]));
+    assert!(told.contains("technique rails, seed 1: array.technique") && told.contains("raid1:2"), "{told}");
+    let told = list(&of(&["--vary", "drive=default,wd-zn540"]));
+    assert!(told.contains("have zones, and members are written anywhere"), "{told}");
+    let told = list(&of(&["--seeds", "1", "--set", "fault=drive-9=dead"]));
+    assert!(told.contains("there is no drive \"drive-9\""), "{told}");
+}
+
+#[test]
+fn a_member_that_fails_is_swept_from_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("rebuild.toml");
+    let text = "version = 1\ndrive = \"default\"\narray = \"raid5:4\"\n[set]\ncapacity = \"64MiB\"\nrw = \"randread\"\n\
+                rate_iops = 1000\nio_count = 1000\narray.spares = 1\nfault = \"drive-1=dead from=100ms\"\n\
+                [[vary]]\nkey = \"array.rebuild_rate\"\nvalues = [\"10MiB\", \"0\"]\n\
+                [[figure]]\ny = \"array.stripes_rebuilt\"\n";
+    std::fs::write(&file, text).expect("a file");
+    let out = folder.path().join("out");
+    let words = ["sweep", file.to_str().expect("UTF-8"), "--json", "--out", out.to_str().expect("UTF-8")];
+    let json: Value = serde_json::from_str(&succeed(&words)).expect("JSON");
+    let rebuilt = |at: usize| number(&json, &format!("/points/{at}/report/array/stripes_rebuilt"));
+    // Numbers are in their order, and 0 is no limit.
+    assert!(rebuilt(1) > 0.0 && rebuilt(1) < rebuilt(0), "{} and {}", rebuilt(0), rebuilt(1));
+    assert_eq!(json["points"][0]["report"]["array"]["member_failures"][0]["member"], 1);
+}

@@ -164,7 +164,7 @@ fn a_member_in_memory_beside_members_in_files_is_told_of_and_rebuilt_after_a_res
     fio(&again, &[&VERIFY[..], &["--verify_only=1"]].concat());
     let ended = again.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.err.contains("it is degraded, members [2] are missing"), "{}", ended.err);
+    assert!(ended.err.contains("it is degraded, member 2 is missing"), "{}", ended.err);
     // Where that would lose the array, or nobody would notice, it is refused.
     let folder = tempfile::tempdir().unwrap();
     for (more, words) in [
@@ -260,7 +260,7 @@ fn a_scrub_is_begun_at_the_control_socket_and_orders_that_do_nothing_are_refused
     assert!(told.contains("is a member at work"), "{told}");
     assert!(!set("array.fail", "member-1").contains("error"));
     let told = set("array.fail", "member-2");
-    assert!(told.contains("would lose data without it, as members [1] are missing"), "{told}");
+    assert!(told.contains("would lose data without it, as member 1 is missing"), "{told}");
     assert!(!set("array.spare", "member-1").contains("error"));
     until(&server, "the member is rebuilt", |figures| of(figures, "members_missing") == 0.0);
     let told = set("array.chunk", "4KiB");

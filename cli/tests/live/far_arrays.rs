@@ -125,7 +125,7 @@ fn an_array_is_opened_without_a_drive_that_is_out_of_reach_if_that_is_asked() {
     assert!(told.contains("was missing when the array was opened"), "{told}");
     until(&again, "a member is missing", |figures| number(figures, "/drives/0/counters/array_members_missing") == 1.0);
     let ended = again.end();
-    assert!(ended.code == Some(0) && ended.err.contains("it is degraded, members [1] are missing"), "{ended:?}");
+    assert!(ended.code == Some(0) && ended.err.contains("it is degraded, member 1 is missing"), "{ended:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `array` | a run on an array of drives |
 //! | `explain` | a report in words |
 //! | `compare` | runs side by side |
+//! | `shape` | whether a report that was read has figures that a run can have |
 //! | `sweep` | the table and the page of a sweep |
 //! | `demo` | the page of the tour |
 //! | `dashboard` | the page that a server shows of its drives while they work |
@@ -35,6 +36,7 @@ mod parquet;
 mod requests;
 mod run_page;
 mod several;
+mod shape;
 mod sweep;
 mod tables;
 

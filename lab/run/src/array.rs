@@ -6,9 +6,10 @@ use std::rc::Rc;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
 use nandscape_host_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique, WindowMode};
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
 
+use crate::array_history::{History, MemberFailure, Rebuild, reads_for_a_stripe};
 use crate::record::Turns;
 use crate::rig::Rig;
 use crate::simulation::RunError;
@@ -37,7 +38,9 @@ pub struct ArrayLayer {
 /// An array under a run.
 struct ArrayUse {
     array: Rc<Array>,
-    begun: RefCell<Stats>,
+    sim: Sim,
+    history: Rc<History>,
+    begun: RefCell<(Time, Stats)>,
 }
 
 /// What an array has counted in the measured phase. A stripe read is what a request reads of one stripe.
@@ -57,6 +60,8 @@ pub struct ArrayReport {
     pub stripe_reads: u64,
     /// Of those, by the number of busy sub-I/Os, from none to all members.
     pub busy_sub_ios: Vec<u64>,
+    /// The share of stripe reads with one busy sub-I/O or more; null without stripe reads.
+    pub busy_share: Option<f64>,
     /// Sub-reads sent for reads of the workload.
     pub reads: u64,
     /// Of those, of chunks that were not asked for.
@@ -77,7 +82,7 @@ pub struct ArrayReport {
     pub reconstruct_writes: u64,
     /// Sub-writes sent, of data and of parity.
     pub writes: u64,
-    /// Sub-reads sent for writes.
+    /// Sub-reads sent for writes and rebuilds.
     pub reads_for_writes: u64,
     /// Changes of the length of windows.
     pub window_changes: u64,
@@ -93,6 +98,14 @@ pub struct ArrayReport {
     pub rebuilding: Option<(usize, f64)>,
     /// Stripes that rebuilds have moved to spares.
     pub stripes_rebuilt: u64,
+    /// The reads that the rebuild of those takes, which are among the sub-reads.
+    pub reads_for_rebuilds: u64,
+    /// Members that have failed, in order; left out without any, and of arrays that are served.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub member_failures: Vec<MemberFailure>,
+    /// Rebuilds, in order; left out likewise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rebuilds: Vec<Rebuild>,
     /// Chunks that could not be read, and were written again.
     pub chunks_repaired: u64,
     /// Chunks that can no longer be told, or parts of them: reads of them fail.
@@ -141,6 +154,8 @@ impl ArrayReport {
             chunk_bytes: config.chunk,
             bytes: array.info().bytes(),
             stripe_reads: stats.stripe_reads,
+            busy_share: (stats.stripe_reads > 0)
+                .then(|| stats.busy.iter().skip(1).sum::<u64>() as f64 / stats.stripe_reads as f64),
             busy_sub_ios: stats.busy,
             reads: stats.reads,
             extra_reads: stats.extra_reads,
@@ -160,6 +175,9 @@ impl ArrayReport {
             is_lost: array.is_lost(),
             rebuilding: array.rebuilding(),
             stripes_rebuilt: stats.rebuilt,
+            reads_for_rebuilds: stats.rebuilt * reads_for_a_stripe(array.shape()),
+            member_failures: Vec::new(),
+            rebuilds: Vec::new(),
             chunks_repaired: stats.repairs,
             chunks_condemned: stats.condemned,
             members: stats
@@ -295,8 +313,11 @@ impl Layer for ArrayLayer {
             return Ok(Some(Rc::new(RailsUse { rails, config: self.config.clone() })));
         }
         let array = array_over(rig, self.shape, self.config.clone(), true, connect)?;
-        let begun = RefCell::new(array.stats());
-        Ok(Some(Rc::new(ArrayUse { array, begun })))
+        let (sim, history) = (rig.sim().clone(), Rc::<History>::default());
+        let (clock, told) = (sim.clone(), history.clone());
+        array.listen(move |news| told.tell(clock.now(), news));
+        let begun = RefCell::new((sim.now(), array.stats()));
+        Ok(Some(Rc::new(ArrayUse { array, sim, history, begun })))
     }
 }
 
@@ -334,11 +355,13 @@ impl Shared for ArrayUse {
     }
 
     fn begin(&self) {
-        self.begun.replace(self.array.stats());
+        self.begun.replace((self.sim.now(), self.array.stats()));
     }
 
     fn array(&self) -> Option<ArrayReport> {
-        Some(ArrayReport::of(&self.array, &self.begun.borrow()))
+        let (at, stats) = &*self.begun.borrow();
+        let (member_failures, rebuilds) = (self.history.failures(*at), self.history.rebuilds(*at));
+        Some(ArrayReport { member_failures, rebuilds, ..ArrayReport::of(&self.array, stats) })
     }
 
     fn turns(&self) -> Option<Turns> {

@@ -9,6 +9,8 @@
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
 //! | `array` | arrays over several drives |
+//! | `array_members` | whether drives can be their members |
+//! | `array_history` | failures and rebuilds of their members, with times |
 //! | `block` | the host's block layer over the drive of a run |
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
@@ -35,6 +37,7 @@
 //! | `inputs` | what a run was made from |
 //! | `flow` | the figures of each of several jobs, and fairness |
 //! | `results` | a folder of results, for one run at a time |
+//! | `whole` | those of several drives as one object |
 //! | `report` | its figures, as the contract of `--json` has them |
 //! | `host` | the cost of the run on this machine |
 //! | `wall` | a workload on a drive behind a socket or a ring, at the wall clock (Linux) |
@@ -43,6 +46,8 @@
 
 mod aging;
 mod array;
+mod array_history;
+mod array_members;
 mod block;
 mod build;
 mod damage;
@@ -82,9 +87,12 @@ mod tap;
 mod upkeep;
 #[cfg(target_os = "linux")]
 pub mod wall;
+mod whole;
 
 pub use aging::{AgingReport, RberBin};
 pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
+pub use array_history::{MemberFailure, Rebuild};
+pub use array_members::{name_of_drive, takes_windows, written_in_order};
 pub use block::{BlockReport, counters as block_counters, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use damage::{Damage, Fault};
@@ -112,5 +120,5 @@ pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 #[cfg(target_os = "linux")]
 pub use served_block::{BlockExport, BlockSpec};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
-pub use stack::{Connect, Layer, Shared, Stack, StackFinished};
+pub use stack::{Connect, Layer, Shared, Stack, StackFinished, notes_of_each};
 pub use upkeep::{Recoveries, Upkeep};

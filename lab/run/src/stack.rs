@@ -211,11 +211,8 @@ impl Stack {
                         windows, and array.ranges has to be 1 or their ftl.windows.ranges";
             host.notes.push(note.to_owned());
         }
-        for note in drives.iter().flat_map(|drive| &drive.report.notes) {
-            if !host.notes.contains(note) {
-                host.notes.push(note.clone());
-            }
-        }
+        let of_drives: Vec<_> = drives.iter().map(|drive| (&*drive.name, &drive.report.notes[..])).collect();
+        host.notes.extend(notes_of_each(&of_drives));
         if let Some(array) = &host.array {
             let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
             host.notes.extend(array.failures(&names));
@@ -266,7 +263,43 @@ impl Stack {
     }
 }
 
+/// Notes of several drives by name, each said once: of all drives, or with the drives that it is of. Those of one drive stay as they
+/// are.
+pub fn notes_of_each(drives: &[(&str, &[String])]) -> Vec<String> {
+    let mut told: Vec<(&String, Vec<&str>)> = Vec::new();
+    for (name, notes) in drives {
+        for note in *notes {
+            match told.iter_mut().find(|(other, _)| *other == note) {
+                Some((_, names)) => names.push(name),
+                None => told.push((note, vec![name])),
+            }
+        }
+    }
+    let text = |(note, names): (&String, Vec<&str>)| match (names.len(), drives.len()) {
+        (_, 1) => note.clone(),
+        (of, all) if of == all => format!("each of {all} drives: {note}"),
+        (1, _) => format!("drive {}: {note}", names[0]),
+        _ => format!("drives {}: {note}", names.join(", ")),
+    };
+    told.into_iter().map(text).collect()
+}
+
 /// Entries of a job's queue pair. One always stays empty; open jobs may have any number of requests outstanding.
 pub(crate) fn entries(spec: &JobSpec) -> u32 {
     if spec.is_open() { u32::MAX } else { spec.iodepth.saturating_add(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_said_once_with_the_drives_that_it_is_of() {
+        let notes = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (both, more) = (notes(&["small"]), notes(&["small", "old"]));
+        let three = notes_of_each(&[("a", &both), ("b", &more), ("c", &more)]);
+        assert_eq!(three, ["each of 3 drives: small", "drives b, c: old"]);
+        assert_eq!(notes_of_each(&[("a", &more), ("b", &both)]), ["each of 2 drives: small", "drive a: old"]);
+        assert_eq!(notes_of_each(&[("a", &more)]), ["small", "old"]);
+    }
 }

@@ -1,12 +1,15 @@
 //! The figures of a report by name: the path of a number in the report's JSON, its parts separated by dots:
-//! `latency_us.read.p99_9`.
+//! `latency_us.read.p99_9`. Of an array there are also figures of its drives together: `drives.waf`.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 /// Parts of a report that are not figures, or lists.
-const NOT_FIGURES: [&str; 3] = ["schema", "seed", "inputs"];
+const NOT_FIGURES: [&str; 4] = ["schema", "seed", "inputs", "array.rebuilding"];
+
+/// Figures of the drives of an array together, and whether they are means; others are sums.
+const OF_DRIVES: [(&str, bool); 3] = [("waf", true), ("gc.blocks", false), ("gc.blocked_reads", false)];
 
 /// Figures that come first in tables.
 const FIRST: [&str; 8] =
@@ -15,13 +18,15 @@ const FIRST: [&str; 8] =
 const LATENCIES: [&str; 9] = ["count", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "p99_9999", "max"];
 
 /// The first parts of all figures that a report may have.
-const FIRST_PARTS: [&str; 25] = [
+const FIRST_PARTS: [&str; 28] = [
+    "array",
     "arrivals",
     "breakdown_us",
     "busy",
     "bytes",
     "bytes_per_s",
     "damage",
+    "drives",
     "erases",
     "errors",
     "fairness",
@@ -30,6 +35,7 @@ const FIRST_PARTS: [&str; 25] = [
     "iops",
     "latency_corrected_us",
     "latency_us",
+    "layers_us",
     "memory_bytes",
     "operations_us",
     "over_provisioning",
@@ -51,6 +57,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
     let parts: Vec<&str> = name.split('.').collect();
     if !FIRST_PARTS.contains(&parts[0]) {
         return Err(format!("\"{name}\" is no figure of a report; they begin with {}", FIRST_PARTS.join(", ")));
+    }
+    if parts[0] == "drives" && !OF_DRIVES.iter().any(|(known, _)| name == format!("drives.{known}")) {
+        let known: Vec<String> = OF_DRIVES.iter().map(|(known, _)| format!("drives.{known}")).collect();
+        return Err(format!("\"{name}\" is no figure of drives together; they are {}", known.join(", ")));
     }
     let is_latency = ["latency_us", "latency_corrected_us"].contains(&parts[0]);
     let is_percentile = |part: &str| {
@@ -76,6 +86,13 @@ pub fn check_name(name: &str) -> Result<(), String> {
 pub fn figure(report: &Value, name: &str) -> Option<f64> {
     if name == "errors" {
         return Some(report.get("errors")?.as_object()?.values().filter_map(Value::as_f64).sum());
+    }
+    if let Some(of_drive) = name.strip_prefix("drives.") {
+        let (_, is_mean) = OF_DRIVES.iter().find(|(known, _)| *known == of_drive)?;
+        let drives = report.get("drives")?.as_array()?;
+        let each: Vec<f64> = drives.iter().filter_map(|drive| figure(drive.get("report")?, of_drive)).collect();
+        let parts = if *is_mean { each.len() as f64 } else { 1.0 };
+        return (!each.is_empty()).then(|| each.iter().sum::<f64>() / parts);
     }
     match name.split('.').try_fold(report, |at, part| at.get(part))? {
         Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
@@ -112,6 +129,9 @@ fn collect(prefix: &str, value: &Value, names: &mut BTreeSet<String>) {
             Value::Object(_) => collect(&path, value, names),
             // A percentile that has too few requests in one point has enough in another.
             Value::Number(_) | Value::Bool(_) | Value::Null => drop(names.insert(path)),
+            Value::Array(_) if path == "drives" => {
+                names.extend(OF_DRIVES.iter().map(|(known, _)| format!("drives.{known}")));
+            }
             Value::String(_) | Value::Array(_) => {}
         }
     }
@@ -134,7 +154,19 @@ mod tests {
             wrong("latency_us.reads.p99").contains("is no latency")
                 && wrong("latency_us.read.pmax").contains("no latency")
         );
-        assert!(wrong("IOPS").contains("they begin with arrivals, "));
+        assert!(wrong("IOPS").contains("they begin with array, arrivals, "));
+        assert!(wrong("drives.iops").contains("they are drives.waf, drives.gc.blocks"));
+        assert_eq!((check_name("drives.waf"), check_name("array.busy_share")), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn drives_of_an_array_have_figures_together() {
+        let drive = |waf: Value, blocks: u64| json!({"name": "d", "report": {"waf": waf, "gc": {"blocks": blocks}}});
+        let report = json!({"array": {"busy_share": 0.5, "busy_sub_ios": [1, 1], "rebuilding": null},
+            "drives": [drive(json!(2.0), 3), drive(Value::Null, 4), drive(json!(3.0), 0)]});
+        let of = |name: &str| figure(&report, name);
+        assert_eq!((of("drives.waf"), of("drives.gc.blocks"), of("drives.iops")), (Some(2.5), Some(7.0), None));
+        assert_eq!(names([&report]), ["array.busy_share", "drives.gc.blocked_reads", "drives.gc.blocks", "drives.waf"]);
     }
 
     #[test]

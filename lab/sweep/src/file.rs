@@ -17,6 +17,7 @@ struct File {
     #[serde(default)]
     description: String,
     drive: Option<String>,
+    array: Option<String>,
     precondition: Option<String>,
     precondition_workload: Option<String>,
     from_state: Option<String>,
@@ -103,6 +104,7 @@ impl Sweep {
         }
         let mut set: Vec<(String, Value)> = Vec::new();
         set.extend(file.drive.map(|drive| text_key("drive", drive)));
+        set.extend(file.array.map(|array| text_key("array", array)));
         set.extend(file.precondition.map(|state| text_key("precondition", state)));
         set.extend(file.precondition_workload.map(|name| text_key("precondition_workload", name)));
         set.extend(file.from_state.map(|path| text_key("from_state", path)));

@@ -15,6 +15,7 @@
 //! | `workload_table` | the keys of workloads |
 //! | `trace_keys` | a trace as the workload |
 //! | `plan` | the points of a sweep |
+//! | `array` | points on an array of drives |
 //! | `point` | the inputs of a point, and its measurement |
 //! | `start` | where the drive of a point begins |
 //! | `stored` | the file of a point |
@@ -27,6 +28,7 @@
 //!
 //! Left out: tables and pages of a sweep, which are `nandscape-lab-report`'s.
 
+mod array;
 mod error;
 mod figures;
 mod file;
@@ -46,6 +48,7 @@ mod trace_keys;
 mod value;
 mod workload_table;
 
+pub use array::ArrayInputs;
 pub use error::SweepError;
 pub use figures::{check_name, figure, names};
 pub use folder::Folder;

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, ProfileKeys};
 use nandscape_lab_run::{Percentile, Phase, Precondition, Progress, Simulation};
-use nandscape_lab_workload::parse_table;
+use nandscape_lab_workload::{Workload, parse_table};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
+use crate::array::ArrayInputs;
 use crate::start::{self, FromState, Load};
 use crate::stored::{Stored, this_program};
 use crate::trace_keys::TraceKeys;
@@ -22,6 +23,9 @@ pub struct Inputs {
     pub drive: Drive,
     /// The changes of its profile, as they were given.
     pub set: Vec<String>,
+    /// The array, whose drives all are that drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<ArrayInputs>,
     /// The name of the workload.
     pub workload_name: String,
     /// The workload: the text of a workload file.
@@ -82,8 +86,9 @@ impl Inputs {
     pub fn in_words(&self) -> String {
         let changes: Vec<String> = self.set.iter().map(|change| format!(", {change}")).collect();
         let Inputs { drive, workload_name, seed, .. } = self;
+        let array = self.array.as_ref().map_or(String::new(), |array| format!("{} of ", array.shape));
         format!(
-            "the point {} ({}{}, workload {workload_name}, seed {seed})",
+            "the point {} ({array}{}{}, workload {workload_name}, seed {seed})",
             self.digest(),
             drive.name,
             changes.concat()
@@ -106,7 +111,10 @@ impl Inputs {
                 "its policies ({policies}) are functions, and only the process that has them can call them"
             ));
         }
-        self.measure_run(&self.simulation()?, made, progress)
+        match self.array {
+            Some(_) => self.measure_array(progress),
+            None => self.measure_run(&self.simulation()?, made, progress),
+        }
     }
 
     /// The same, of a run that [`Inputs::simulation`] has made and the caller has given the point's policies.
@@ -147,25 +155,32 @@ impl Inputs {
     /// # Errors
     /// Why there is none.
     pub fn simulation(&self) -> Result<Simulation, String> {
+        if self.array.is_some() {
+            return Err("array: `nandscape sim --array` and sweeps run arrays, and this runs one drive".to_owned());
+        }
         let keys: ProfileKeys = toml::from_str(&self.drive.keys).map_err(|error| error.to_string())?;
         let mut profile = Profile::of_keys(&self.drive.name, keys).resolve().map_err(|error| error.to_string())?;
         profile.notes.clone_from(&self.drive.notes);
-        let workload = match &self.trace {
-            Some(trace) => trace.workload()?,
-            None => {
-                let table = self.workload.parse().map_err(|error: toml::de::Error| error.to_string())?;
-                parse_table(&self.workload_name, table).map_err(|error| error.to_string())?
-            }
-        };
         Ok(Simulation {
             profile,
             store: StoreKind::None,
             precondition: self.precondition,
-            workload,
+            workload: self.workload()?,
             seed: self.seed,
             trace: false,
             check: false,
             block: None,
         })
+    }
+
+    /// The workload, or the trace in its place.
+    pub(crate) fn workload(&self) -> Result<Workload, String> {
+        match &self.trace {
+            Some(trace) => trace.workload(),
+            None => {
+                let table = self.workload.parse().map_err(|error: toml::de::Error| error.to_string())?;
+                parse_table(&self.workload_name, table).map_err(|error| error.to_string())
+            }
+        }
     }
 }

@@ -10,10 +10,12 @@ use std::rc::Rc;
 
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::Profile;
+use nandscape_host_array::{Config, Shape};
 use nandscape_lab_run::{Percentile, Precondition, StateFile};
 use nandscape_lab_workload::parse_table;
 use toml::Table;
 
+use crate::array::{self, ArrayInputs};
 use crate::error::SweepError;
 use crate::point::{Drive, Inputs};
 use crate::spec::WorkloadFrom;
@@ -29,6 +31,11 @@ pub(crate) struct Settings {
     drive: Option<String>,
     /// Changes of the profile, `KEY=VALUE` each.
     changes: Vec<String>,
+    /// Level and members of an array, and changes of its settings.
+    array: Option<String>,
+    array_changes: Vec<String>,
+    /// Faults of one drive of an array: its name, and the rule.
+    drive_faults: Vec<(String, String)>,
     precondition: Option<Precondition>,
     /// The load of `precondition = "load"`.
     precondition_workload: Option<Load>,
@@ -62,6 +69,9 @@ impl Settings {
         Ok(Settings {
             drive: None,
             changes: Vec::new(),
+            array: None,
+            array_changes: Vec::new(),
+            drive_faults: Vec::new(),
             precondition: None,
             precondition_workload: None,
             from_state: None,
@@ -84,6 +94,12 @@ impl Settings {
         let wrong = |problem: String| SweepError::new(format!("{key} = {}", value.text()), problem);
         match key {
             "drive" => self.drive = Some(value.text()),
+            "array" => self.array = Some(shape(&value.text()).map_err(wrong)?),
+            key if Config::is_key(key) => {
+                let change = format!("{key}={}", value.text());
+                array::check_setting(&change).map_err(|problem| SweepError::new(key, problem))?;
+                self.array_changes.push(change);
+            }
             "precondition" => self.precondition = Some(precondition(&value.text()).map_err(wrong)?),
             "precondition_workload" | "precondition-workload" => {
                 let (name, table) = workload_table::of(&WorkloadFrom::Named(value.text()))?;
@@ -116,6 +132,12 @@ impl Settings {
             "seed" | "seeds" => return Err(wrong("seeds are given by seeds = [1, 2] or --seeds".to_owned())),
             key if workload_table::is_key(key) => workload_table::set(&mut self.workload, key, value).map_err(wrong)?,
             // A rule of its own, or a list of rules.
+            "fault" if array::of_one_drive(&value.text()).is_some() => {
+                let text = value.text();
+                let (name, rule) = array::of_one_drive(&text).expect("it was just found");
+                array::check_rule(rule).map_err(wrong)?;
+                self.drive_faults.push((name.to_owned(), rule.to_owned()));
+            }
             "fault" => self.changes.push(format!("faults=[{}]", rule(value).map_err(wrong)?)),
             key => self.changes.push(format!("{key}={}", value.0)),
         }
@@ -144,6 +166,7 @@ impl Settings {
     /// Which ones do.
     pub(crate) fn check_start(&self) -> Result<(), SweepError> {
         let wrong = |key: &str, problem: &str| Err(SweepError::new(key, problem));
+        self.check_array()?;
         match (&self.from_state, self.precondition, &self.precondition_workload) {
             (Some(_), Some(_), _) => wrong("from_state", "there is precondition besides; choose one"),
             (_, state, Some(_)) if state != Some(Precondition::Load) => {
@@ -151,6 +174,39 @@ impl Settings {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses keys of arrays without one, and keys of one drive with an array.
+    fn check_array(&self) -> Result<(), SweepError> {
+        if self.array.is_some() {
+            let problem = "it is of one drive, and there is an array; precondition = none, full and steady are valid";
+            let of_one = [
+                ("from_state", self.from_state.is_some()),
+                ("precondition = load", self.precondition == Some(Precondition::Load)),
+                ("policies", self.policies.is_some()),
+            ];
+            let given = of_one.iter().find(|(_, is_given)| *is_given);
+            return given.map_or(Ok(()), |(key, _)| Err(SweepError::new(*key, problem)));
+        }
+        if let Some(change) = self.array_changes.first() {
+            let key = change.split('=').next().unwrap_or_default();
+            return Err(SweepError::new(key, "there is no array; give array = LEVEL:MEMBERS, such as raid5:4"));
+        }
+        match self.drive_faults.first() {
+            Some((name, rule)) => {
+                let problem = "there is one drive, and a RULE alone is for it; NAME=RULE is for drives of an array";
+                Err(SweepError::new(format!("fault = {name}={rule}"), problem))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The array of a point whose drives are these, if there is one; the error is that of an array that cannot be.
+    fn array(&self, drive: &Drive) -> Result<Option<ArrayInputs>, String> {
+        let Some(shape) = &self.array else { return Ok(None) };
+        let faults = self.drive_faults.clone();
+        let array = ArrayInputs { shape: shape.clone(), set: self.array_changes.clone(), faults };
+        array.drives(drive).map(|_| Some(array))
     }
 
     /// The profile of the drive as it was written, with what was decided when it was saved.
@@ -195,10 +251,17 @@ impl Settings {
         let from_state = self.from_state.as_deref();
         let fits = from_state.map_or(Ok(()), |file| file.check_fits(&resolved));
         fits.map_err(|error| SweepError::new("from_state", error))?;
+        notes.retain(|note| !resolved.notes.contains(note));
         notes.extend_from_slice(&resolved.notes);
+        let drive = Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes };
+        let array = match self.array(&drive) {
+            Ok(array) => array,
+            Err(problem) => return Ok(Err(problem)),
+        };
         Ok(Ok(Inputs {
-            drive: Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes },
-            set: self.changes.clone(),
+            drive,
+            set: self.changes.iter().chain(&self.array_changes).cloned().collect(),
+            array,
             workload_name,
             workload: match self.trace {
                 Some(_) => String::new(),
@@ -222,6 +285,11 @@ impl Settings {
         let pattern = || self.workload.get("job")?.get(0)?.get("rw")?.as_str();
         if self.workload_name.is_empty() { pattern().unwrap_or("workload") } else { &self.workload_name }
     }
+}
+
+/// Level and members of an array.
+fn shape(text: &str) -> Result<String, String> {
+    text.parse::<Shape>().map(|shape| shape.to_string()).map_err(|error| error.to_string())
 }
 
 /// A state at the start by its name.

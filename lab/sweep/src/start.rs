@@ -74,7 +74,8 @@ impl Inputs {
     /// The digest of everything that the state at the start depends on, if it takes long to bring about.
     pub(crate) fn state_digest(&self) -> Option<String> {
         let is_slow = matches!(self.precondition, Precondition::Steady | Precondition::Load);
-        if self.from_state.is_some() || !is_slow {
+        // The drives of an array are brought there by each point itself.
+        if self.from_state.is_some() || !is_slow || self.array.is_some() {
             return None;
         }
         let own = match (self.precondition, &self.precondition_workload) {

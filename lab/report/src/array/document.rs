@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nandscape_lab_run::{Host, HostDetails, HostReport, Inputs, Report, StackFinished};
-use serde::Serialize;
-use serde_json::{Value, json};
+use nandscape_lab_run::{HostDetails, StackFinished};
 
 use super::page;
 use crate::document::{Document, PartOf, WriteError};
@@ -29,61 +27,16 @@ pub struct ArrayDocument<'a> {
     pub command: String,
 }
 
-/// The report, in the format of a run on one drive where both have a figure.
-#[derive(Serialize)]
-struct Whole<'a> {
-    schema: u32,
-    profile: String,
-    precondition: &'a str,
-    initial_state: &'a str,
-    #[serde(flatten)]
-    requests: &'a HostReport,
-    inputs: Inputs,
-    host: Host,
-    drives: Vec<Named<'a>>,
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: &'a str,
-    report: &'a Report,
-}
-
 impl ArrayDocument<'_> {
     /// The figures as one JSON object.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(&self.whole()).expect("a report is plain data")
-    }
-
-    fn whole(&self) -> Whole<'_> {
-        let first = &self.finished.drives[0].report;
-        let mut inputs = first.inputs.clone();
-        inputs.set.clone_from(&self.set);
-        let settings = self.settings.iter().map(|(key, value)| ((*key).to_owned(), json!(value)));
-        inputs.profile_keys["array"] = Value::Object(settings.collect());
-        let mut host = first.host.clone();
-        host.command = Some(self.command.clone());
-        Whole {
-            schema: first.schema,
-            profile: self.name(),
-            precondition: first.precondition,
-            initial_state: &first.initial_state,
-            requests: &self.finished.host,
-            inputs,
-            host,
-            drives: self
-                .finished
-                .drives
-                .iter()
-                .map(|drive| Named { name: &drive.name, report: &drive.report })
-                .collect(),
-        }
+        let whole = self.finished.whole(self.profile, &self.settings, &self.set, Some(&self.command));
+        serde_json::to_string_pretty(&whole).expect("a report is plain data")
     }
 
     /// What it is: `raid5:4 of default`.
     pub(crate) fn name(&self) -> String {
-        let array = self.finished.host.array.as_ref();
-        format!("{} of {}", array.map_or("drives", |array| &array.array), self.profile)
+        self.finished.called(self.profile)
     }
 
     /// The names of the files for the array that [`ArrayDocument::write`] writes, and those of the folder of each drive.

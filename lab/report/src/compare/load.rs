@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::shape::{self, Wrong};
+
 /// The supported version of reports.
 pub(super) const SCHEMA: u32 = 1;
 
@@ -41,6 +43,18 @@ pub enum LoadError {
         /// Why not.
         problem: String,
     },
+    /// A figure of it is none.
+    #[error("{path}: {place} is {found}, and valid is {valid}; the file was damaged or edited: make the report again")]
+    Figure {
+        /// The file.
+        path: String,
+        /// The place in it.
+        place: String,
+        /// What is there.
+        found: String,
+        /// What would be valid.
+        valid: String,
+    },
     /// It has another version.
     #[error("{path}: its schema is {schema}, and this program reads reports of schema {SCHEMA}; make it again")]
     Schema {
@@ -73,11 +87,11 @@ pub(crate) fn read_json(path: &Path) -> Result<Value, LoadError> {
     serde_json::from_str(&text).map_err(|error| LoadError::Json { path: shown(), error })
 }
 
-/// Checks that JSON is a report; `path` names it.
+/// Checks that JSON is a report; `path` names the file, and `place` is where the report is in it, empty for the whole.
 ///
 /// # Errors
-/// When it is none.
-pub(crate) fn check(path: &Path, report: &Value) -> Result<(), LoadError> {
+/// When it is none, or has a figure that no run has.
+pub(crate) fn check(path: &Path, report: &Value, place: &str) -> Result<(), LoadError> {
     let shown = || path.display().to_string();
     let other = |problem: String| LoadError::Other { path: shown(), problem };
     let Some(fields) = report.as_object() else { return Err(other("not a report: no object".to_owned())) };
@@ -86,16 +100,18 @@ pub(crate) fn check(path: &Path, report: &Value) -> Result<(), LoadError> {
         Some(schema) => return Err(LoadError::Schema { path: shown(), schema: schema.to_string() }),
         None => return Err(other("not a report: it has no field schema".to_owned())),
     }
-    let needed = ["profile", "workload", "precondition", "seed", "requests", "latency_us", "breakdown_us"];
-    match needed.iter().find(|field| !fields.contains_key(**field)) {
-        Some(missing) => Err(other(format!("not the report of a run: it has no field {missing}"))),
-        None => Ok(()),
-    }
+    shape::check(report, place).map_err(|wrong| match wrong {
+        Wrong::Missing { of, field } if of == place => {
+            other(format!("not the report of a run: it has no field {field}"))
+        }
+        Wrong::Missing { of, field } => other(format!("not the report of a run: {of} has no field {field}")),
+        Wrong::Value { place, found, valid } => LoadError::Figure { path: shown(), place, found, valid },
+    })
 }
 
 /// Reads a report.
 pub(super) fn load(path: &Path) -> Result<Run, LoadError> {
     let report = read_json(path)?;
-    check(path, &report)?;
+    check(path, &report, "")?;
     Ok(Run { path: path.to_owned(), report })
 }

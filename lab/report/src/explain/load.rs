@@ -12,10 +12,12 @@ use crate::compare::load::{check, read_json};
 pub(super) fn report(path: &Path) -> Result<Value, LoadError> {
     let file = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
     let mut value = read_json(&file)?;
+    let mut place = "";
     // A point of a sweep, and a search of rates, hold a report.
     if value.get("latency_us").is_none() && value.get("report").is_some_and(Value::is_object) {
         value = value["report"].take();
+        place = "report";
     }
-    check(&file, &value)?;
+    check(&file, &value, place)?;
     Ok(value)
 }

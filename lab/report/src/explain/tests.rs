@@ -82,7 +82,37 @@ fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
     assert!(told(&of("tea2", [900, 90, 10, 0], json!([])), Kind::Advice).contains("--set array.technique=teafa"));
     assert!(!told(&of("tea2", [900, 100, 0, 0], json!([])), Kind::Advice).contains("array.technique"));
     let degraded = told(&of("teafa", [1_000, 0, 0, 0], json!([2])), Kind::Finding);
-    assert!(degraded.contains("1 members are missing at the end"), "{degraded}");
+    assert!(degraded.contains("One member is missing at the end"), "{degraded}");
+}
+
+#[test]
+fn the_rebuild_of_an_array_is_told_apart_from_its_writes() {
+    let mut report = report(json!({}), keys(Value::Null));
+    report["latency_us"]["write"] = json!({"count": 100, "mean": 900.0, "p50": 300.0, "p99": 5_000.0});
+    report["drives"] = json!([{"name": "drive-0"}, {"name": "drive-1"}, {"name": "drive-2"}, {"name": "spare"}]);
+    report["array"] = json!({
+        "technique": "base", "tolerates": 1, "stripe_reads": 0, "busy_sub_ios": [0, 0], "reconstructions": 0, "stripe_writes": 100,
+        "reads_for_writes": 200 + 2_000, "writes": 200 + 1_000, "stripes_rebuilt": 1_000, "reads_for_rebuilds": 2_000, "missing": [],
+        "is_lost": false, "rebuilding": null, "member_failures": [{"member": 1, "drive": 1, "at_s": 0.25}],
+        "rebuilds": [{"member": 1, "drive": 3, "from_s": 0.25, "took_s": 1.5}],
+    });
+    let found = told(&report, Kind::Finding);
+    for part in [
+        "2.0 reads of what it needs for the parity, then 2.0 writes",
+        "Member 1, drive-1, failed 250.000 ms into the run.",
+        "The rebuild of member 1 on spare began 250.000 ms into the run and took 1.500 s.",
+        "Rebuilding took 2,000 reads and 1,000 writes",
+    ] {
+        assert!(found.contains(part), "no {part} in {found}");
+    }
+    report["array"]["rebuilds"][0]["took_s"] = Value::Null;
+    report["array"]["rebuilds"][0]["from_s"] = Value::Null;
+    assert!(told(&report, Kind::Finding).contains("began before the measured phase and did not end"));
+    report["array"]["rebuilding"] = json!([1, 0.125]);
+    assert!(told(&report, Kind::Finding).contains("had done 12.5% when the run ended"));
+    // A report of before does not say which reads the rebuild took.
+    report["array"].as_object_mut().unwrap().remove("reads_for_rebuilds");
+    assert!(!told(&report, Kind::Finding).contains("The write of a stripe"));
 }
 
 #[test]

@@ -132,7 +132,8 @@ impl<'a> SweepReport<'a> {
     }
 }
 
-/// The figures that are shown: those of the sweep, or the tail of each direction, throughput and write amplification.
+/// The figures that are shown: those of the sweep, or the tail of each direction, throughput and write amplification; of arrays also
+/// the p99 of reads, and the share of stripe reads that met a busy drive.
 fn shown(outcome: &Outcome) -> Result<Vec<String>, String> {
     let reports: Vec<_> = outcome.states.iter().filter_map(State::report).collect();
     let asked: Vec<&String> = outcome.plan.sweep.figures.iter().map(|figure| &figure.y).collect();
@@ -158,6 +159,15 @@ fn shown(outcome: &Outcome) -> Result<Vec<String>, String> {
     };
     let tail =
         |way: &str| ["p99_9", "p99", "mean"].map(|name| format!("latency_us.{way}.{name}")).into_iter().find(has);
-    let others = ["iops", "waf"].map(str::to_owned).into_iter().filter(has);
-    Ok(["read", "write"].into_iter().filter_map(tail).chain(others).collect())
+    let is_of_arrays = has(&"drives.waf".to_owned()) || has(&"array.stripe_reads".to_owned());
+    let of_arrays = ["latency_us.read.p99".to_owned()].into_iter().filter(|name| is_of_arrays && has(name));
+    let tails: Vec<String> = ["read", "write"].into_iter().filter_map(tail).collect();
+    let others = ["iops", "waf", "array.busy_share", "drives.waf"].map(str::to_owned).into_iter().filter(has);
+    let mut shown: Vec<String> = of_arrays.collect();
+    tails.into_iter().chain(others).for_each(|name| {
+        if !shown.contains(&name) {
+            shown.push(name);
+        }
+    });
+    Ok(shown)
 }

@@ -18,6 +18,7 @@ pub(super) fn counts(name: &str) -> Counts {
     let first = parts.next().unwrap_or_default();
     let is_count = matches!(name.rsplit('.').next(), Some("count"));
     match first {
+        _ if name == "array.busy_share" => Counts::Share,
         _ if is_count => Counts::Number,
         _ if first.ends_with("_us") => Counts::Microseconds,
         "bytes_per_s" => Counts::BytesPerSecond,
@@ -38,6 +39,8 @@ pub(super) fn words(name: &str) -> String {
         ["iops"] => "requests a second".to_owned(),
         ["bytes_per_s"] => "throughput".to_owned(),
         ["waf"] => "write amplification".to_owned(),
+        ["drives", "waf"] => "write amplification of the drives".to_owned(),
+        ["array", "busy_share"] => "stripe reads that met a busy drive".to_owned(),
         ["latency_us", way, figure] => format!("{way} {}", percentile(figure)),
         ["breakdown_us", way, ref stages @ ..] => format!("{way} time in {}", stages.join(" ").replace('_', " ")),
         _ => {

@@ -11,6 +11,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 
 use super::member::Under;
+use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
 use crate::wall::settle;
@@ -63,7 +64,7 @@ impl ArrayExport {
             text += &format!(", {spares} of them spares");
         }
         if !missing.is_empty() {
-            text += &format!("; it is degraded, members {missing:?} are missing");
+            text += &format!("; it is degraded, {} missing", in_words(&missing));
         }
         let deaf: Vec<&str> = self.under.iter().filter(|drive| !drive.fails_reads()).map(Under::name).collect();
         if config.technique.asks_to_fail() && !deaf.is_empty() {
@@ -74,7 +75,7 @@ impl ArrayExport {
         }
         if let Some((member, _)) = self.array.rebuilding() {
             let drive = self.array.drives().get(member).map_or("?", |drive| drives[*drive]);
-            text += &format!("; member {member} is rebuilt on {drive}, which loses what it held");
+            text += &format!("; member {member} is being rebuilt on {drive}, in place of whatever that held");
         }
         text
     }
@@ -150,9 +151,9 @@ impl ArrayExport {
                 };
                 if !self.array.can_lose(member) {
                     return Err(format!(
-                        "{FAIL}={name}: {} would lose data without it, as members {:?} are missing",
+                        "{FAIL}={name}: {} would lose data without it, as {} missing",
                         self.array.shape(),
-                        self.array.missing()
+                        in_words(&self.array.missing())
                     ));
                 }
                 self.array.fail_member(member);
@@ -174,8 +175,8 @@ impl ArrayExport {
                 Err(format!("{SCRUB}=start: {} has no parity and no copies to compare", self.array.shape()))
             }
             Some((SCRUB, "start")) if !self.array.missing().is_empty() => Err(format!(
-                "{SCRUB}=start: members {:?} are missing, and a scrub compares whole stripes; it is valid once they are rebuilt",
-                self.array.missing()
+                "{SCRUB}=start: {} missing, and a scrub compares whole stripes; it is valid once all are rebuilt",
+                in_words(&self.array.missing())
             )),
             Some((SCRUB, "start")) => match self.array.start_scrub() {
                 true => Ok(()),
