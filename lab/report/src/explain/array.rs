@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::cite::{Cite, Sentence, at, number};
+use super::windows;
 use crate::format::{count, percent, seconds, us};
 
 /// The share of stripe reads that met a busy drive from which a technique is worth it.
@@ -13,14 +14,14 @@ const TOLD: f64 = 0.15;
 
 /// What is found, of the report of an array.
 pub(super) fn found(report: &Value) -> Vec<Sentence> {
-    let first = [busy(report), writes(report)].into_iter().flatten();
+    let first = [busy(report), windows::found(report), writes(report)].into_iter().flatten();
     let members = failures(report).into_iter().chain(rebuilds(report));
     first.chain(members).chain([rebuilt(report), missing(report)].into_iter().flatten()).collect()
 }
 
 /// What to change.
 pub(super) fn advice(report: &Value) -> Vec<Sentence> {
-    technique(report).into_iter().collect()
+    [technique(report), windows::advice(report)].into_iter().flatten().collect()
 }
 
 /// Stripe reads that met `busy` busy drives or more.

@@ -7,6 +7,7 @@
 //! | `words` | stages and causes in words |
 //! | `tail` | where the tail comes from |
 //! | `array` | what an array adds |
+//! | `windows` | work outside of the windows of its drives |
 //! | `advice` | what to change |
 //! | `load` | reports from files |
 //!
@@ -19,6 +20,7 @@ mod load;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod windows;
 mod words;
 
 use serde::Serialize;

@@ -86,6 +86,21 @@ fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
 }
 
 #[test]
+fn work_outside_of_windows_is_told_with_a_shorter_length() {
+    let mut report = report(json!({}), keys(Value::Null));
+    report["array"] = json!({"technique": "teafa", "window_ms": 1_650.0});
+    report["drives"] = json!([{"report": {"gc": {"forced_programs": 1_200, "forced_steps": 3}}}, {"report": {"gc": {"forced_programs": 34}}}]);
+    let found = told(&report, Kind::Finding);
+    assert!(
+        found.contains("windows of 1,650 ms") && found.contains("3 steps of collections and 1,234 programs"),
+        "{found}"
+    );
+    assert!(told(&report, Kind::Advice).contains("--set array.window=412ms"), "{}", told(&report, Kind::Advice));
+    report["drives"] = json!([{"report": {"gc": {}}}]);
+    assert!(!told(&report, Kind::Finding).contains("take turns"));
+}
+
+#[test]
 fn the_rebuild_of_an_array_is_told_apart_from_its_writes() {
     let mut report = report(json!({}), keys(Value::Null));
     report["latency_us"]["write"] = json!({"count": 100, "mean": 900.0, "p50": 300.0, "p99": 5_000.0});
