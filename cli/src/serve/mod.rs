@@ -56,7 +56,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     check_addresses(args)?;
     let (tell, ending) = channel();
     let serving = Arc::<AtomicBool>::default();
-    watch_signals(tell.clone(), serving.clone()).map_err(Failure::run)?;
+    let in_files = args.stores()?.iter().any(|store| store.path().is_some());
+    watch_signals(tell.clone(), serving.clone(), in_files).map_err(Failure::run)?;
     prepare_files(args)?;
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
@@ -200,17 +201,22 @@ fn wait(ending: &Receiver<Ending>) -> Ending {
 /// Signals within this time of the first one are the same request: `timeout` sends one to the server, and one to its group.
 const ONE_REQUEST: Duration = Duration::from_secs(1);
 
-/// SIGTERM, SIGINT and SIGHUP end the server in order, a second request ends it at once. Before it serves, each ends it at once.
+/// SIGTERM, SIGINT and SIGHUP end the server in order, a second request ends it at once. Before it serves, each ends it at once, unless drives are in
+/// files, which are to be turned off in order.
 #[expect(clippy::disallowed_methods, reason = "signals come in real time")]
-fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>) -> anyhow::Result<()> {
+fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>, in_files: bool) -> anyhow::Result<()> {
     // A server that was started with `nohup` outlasts its terminal.
     let watched = if ignores_hang_ups() { &[SIGTERM, SIGINT][..] } else { &[SIGTERM, SIGINT, SIGHUP] };
     let mut signals = Signals::new(watched).context("cannot watch for signals")?;
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut first = None::<Instant>;
         for _ in signals.forever() {
-            if !serving.load(Ordering::SeqCst) {
+            let is_starting = !serving.load(Ordering::SeqCst);
+            if is_starting && !in_files {
                 std::process::exit(0);
+            }
+            if is_starting && first.is_none() {
+                output::note("the server ends once its drives are built; a second signal ends it now, and leaves files as a crash does");
             }
             let is_repeated = first.is_some_and(|first| first.elapsed() > ONE_REQUEST);
             if is_repeated || first.is_none() && tell.send(Ending::Asked).is_err() {

@@ -1,5 +1,9 @@
 //! `serve --array` over drives of other servers, some of which are killed, stand still or come back as others.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
 use nandscape_sim::Seed;
 use rustix::process::Signal;
 use serde_json::json;
@@ -254,6 +258,82 @@ fn a_server_that_stood_still_while_another_one_took_its_array_over_writes_nothin
     model.verify(&mut client);
     assert_eq!(next, 700, "a write of the second server has failed");
     let ended = first.end();
-    assert!(ended.err.contains("is not connected to yet: another array is on the drive"), "{ended:?}");
+    assert!(ended.err.contains("is not used any more: another array server has gone on with it"), "{ended:?}");
     assert_eq!(second.end().code, Some(0));
+}
+
+/// A network between an array and a member, which can break.
+struct Network {
+    address: String,
+    connections: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Network {
+    /// To a member's server. Its threads end with their connections, the one that accepts with the test.
+    fn to(member: &str) -> Network {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let network = Network { address: listener.local_addr().unwrap().to_string(), connections: Arc::default() };
+        let (member, connections) = (member.to_owned(), network.connections.clone());
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let (near, far) = (near.unwrap(), TcpStream::connect(&member).unwrap());
+                for (mut from, mut to) in [
+                    (near.try_clone().unwrap(), far.try_clone().unwrap()),
+                    (far.try_clone().unwrap(), near.try_clone().unwrap()),
+                ] {
+                    std::thread::spawn(move || {
+                        let mut bytes = vec![0; 1 << 16];
+                        while let Ok(count @ 1..) = from.read(&mut bytes) {
+                            if to.write_all(&bytes[..count]).is_err() {
+                                break;
+                            }
+                        }
+                        // One end has gone: the other is to notice.
+                        let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+                    });
+                }
+                connections.lock().unwrap().extend([near, far]);
+            }
+        });
+        network
+    }
+
+    /// Breaks all connections.
+    fn cut(&self) {
+        for connection in self.connections.lock().unwrap().drain(..) {
+            // It may have ended.
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+fn an_array_has_its_drives_back_after_connections_that_broke() {
+    let (members, _) = servers_of_three();
+    let place =
+        |server: &Server| server.url().strip_prefix("nvme-tcp://").unwrap().split_once('/').unwrap().0.to_owned();
+    let networks: Vec<Network> = members.iter().map(|server| Network::to(&place(server))).collect();
+    let drive = |(number, server): (usize, &Server)| {
+        let url = server.url().replace(&place(server), &networks[number].address);
+        ["--drive".to_owned(), format!("m{number}={url}?patience=60")]
+    };
+    let drives: Vec<String> = members.iter().enumerate().flat_map(drive).collect();
+    let own =
+        ["--array", "small=raid5:3", "--array-create", "--set", "array.chunk=16KiB", "--nbd", "unix:n.sock", "--json"];
+    let args = [&own[..], &drives.iter().map(String::as_str).collect::<Vec<_>>()].concat();
+    let mut array = Server::start(tempfile::tempdir().unwrap(), &args);
+    let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
+    let mut client = Client::connect(&mut array);
+    for cut in [&networks[..], &networks[1..2], &networks[..2]] {
+        model.write_telling(&mut client, &mut rng, 60, (&mut next, true), |count| {
+            if count == 30 {
+                cut.iter().for_each(Network::cut);
+            }
+        });
+    }
+    assert_eq!(next, 180, "a write has failed");
+    model.verify(&mut client);
+    let figures = array.figures();
+    let counter = |name: &str| number(&figures, &format!("/drives/0/counters/{name}"));
+    assert_eq!((counter("array_members_missing"), counter("array_lost")), (0.0, 0.0), "{figures:#}");
 }

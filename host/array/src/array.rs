@@ -32,6 +32,15 @@ pub(crate) type Paths = Rc<[Rc<dyn Drive>]>;
 #[error("{0}")]
 pub struct ArrayError(pub String);
 
+/// What the opening of an array that was not ended in order has made good.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recovered {
+    /// Regions that were being written, whose stripes were made consistent.
+    pub regions: usize,
+    /// Writes that were in the journal as a whole, and were carried out.
+    pub writes: usize,
+}
+
 /// A command of a job.
 pub(crate) struct Job {
     pub(crate) io: Option<Io>,
@@ -101,6 +110,8 @@ pub(crate) struct Core {
     pub(crate) listener: RefCell<Option<Listener>>,
     /// The members' windows in force.
     pub(crate) schedule: Cell<Option<Schedule>>,
+    /// What the opening has made good.
+    pub(crate) recovered: Cell<Recovered>,
     /// They are set no more.
     pub(crate) windows_ended: Cell<bool>,
 }
@@ -195,6 +206,16 @@ impl Array {
     /// were put back as they were at an earlier time. They are spares, as what they hold is not trusted.
     pub fn older(&self) -> Vec<usize> {
         self.core.older.borrow().clone()
+    }
+
+    /// The drives that stand by, by their numbers.
+    pub fn spares(&self) -> Vec<usize> {
+        self.core.spares.borrow().clone()
+    }
+
+    /// What was made good when the array was opened, as it had not been ended in order.
+    pub fn recovered(&self) -> Recovered {
+        self.core.recovered.get()
     }
 
     /// Whether more members have failed than the level tolerates: reads of what they held, and all writes fail.
@@ -310,6 +331,7 @@ impl Core {
             turn: Cell::new(0),
             listener: RefCell::new(None),
             schedule: Cell::new(None),
+            recovered: Cell::default(),
             windows_ended: Cell::new(false),
             level,
             config,

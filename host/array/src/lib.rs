@@ -49,10 +49,10 @@ pub mod tail;
 mod windows;
 mod write;
 
-pub use array::{Array, ArrayError, Connection};
+pub use array::{Array, ArrayError, Connection, Recovered};
 pub use config::{Config, ConfigError, JournalMode, WindowMode};
 pub use geometry::Geometry;
-pub use journal::Witness;
+pub use journal::{Seen, Witness};
 pub use level::{Kind, Shape};
 pub use member::Member;
 pub use news::News;

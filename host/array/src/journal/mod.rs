@@ -34,6 +34,8 @@ mod witness;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
@@ -43,7 +45,7 @@ use crate::config::JournalMode;
 pub(crate) use form::Form;
 pub(crate) use record::RETRY;
 pub(crate) use ring::Entry;
-pub use witness::Witness;
+pub use witness::{Seen, Witness};
 
 /// The state of the journal of an array.
 pub(crate) struct Journal {
@@ -51,8 +53,8 @@ pub(crate) struct Journal {
     pub(crate) form: Form,
     /// Distinguishes the array from others.
     pub(crate) uuid: [u8; 16],
-    /// Of the record of members.
-    pub(crate) generation: Cell<u64>,
+    /// Of the last record of members that was begun. Others look at it on threads of their own.
+    pub(crate) generation: Arc<AtomicU64>,
     /// Changes of the record that are wanted, and that are on the members.
     pub(crate) recorded: Group,
     pub(crate) intent: RefCell<Intent>,
@@ -139,7 +141,7 @@ impl Journal {
             mode,
             form,
             uuid,
-            generation: Cell::new(0),
+            generation: Arc::default(),
             recorded: Group::new(sim),
             intent: RefCell::default(),
             marked: Group::new(sim),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::Sim;
@@ -11,7 +12,7 @@ use super::form::{self, Bitmap, Form, Record, SLOTS, Slot};
 use super::identity::uuid_of;
 use super::record::{SPARE, number};
 use super::{Intent, Journal};
-use crate::array::{Array, ArrayError, Core};
+use crate::array::{Array, ArrayError, Core, Recovered};
 use crate::config::{Config, JournalMode};
 use crate::geometry::Reach;
 use crate::level::{Kind, Shape};
@@ -146,7 +147,7 @@ impl Array {
         ordered.iter().enumerate().filter(|(_, drive)| drive.is_none()).for_each(|(place, _)| missing |= 1 << place);
         let mode = config.journal;
         let journal = Journal::new(sim, mode, form, newest.uuid);
-        journal.generation.set(newest.generation.get());
+        journal.generation.store(newest.generation.get(), Ordering::Relaxed);
         let count = members.len().max(shape.members);
         let mut all: Vec<Member> = members;
         while all.len() < count {
@@ -336,7 +337,7 @@ impl Core {
         let Some(journal) = &self.journal else { return Ok(()) };
         let mut found = Vec::new();
         for drive in 0..self.paths.len() {
-            let place = journal.form.record(journal.generation.get());
+            let place = journal.form.record(journal.generation.load(Ordering::Relaxed));
             let bytes = read(&self.issuer, &*self.paths[drive], place, journal.form.page).await;
             let record = bytes.ok().and_then(|bytes| form::unsealed::<Record>(&bytes));
             found.push(
@@ -372,6 +373,7 @@ impl Core {
         }
         // What is written from here on, a member that is missing has not: it is to be recorded as such before.
         self.record_opening(behind).await;
+        self.recovered.set(Recovered { regions: dirty.len(), writes: entries.len() });
         for parts in &entries {
             self.write_again(parts).await;
         }

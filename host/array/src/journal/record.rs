@@ -104,8 +104,7 @@ impl Core {
                 if self.is_lost.get() {
                     return;
                 }
-                journal.generation.set(journal.generation.get() + 1);
-                let generation = journal.generation.get();
+                let generation = journal.generation.fetch_add(1, Ordering::Relaxed) + 1;
                 let record = |member: usize| (member, self.record_of(journal, member, generation));
                 // The drives are back soon after a power cut: nothing is acknowledged before it is recorded. Members may have failed
                 // meanwhile, and others taken their place.
@@ -127,7 +126,7 @@ impl Core {
     /// Records on spares that they are this array's: it may write over them. One that does not take that is none.
     pub(super) async fn record_spares(&self) {
         let Some(journal) = &self.journal else { return };
-        let generation = journal.generation.get();
+        let generation = journal.generation.load(Ordering::Relaxed);
         let bytes = self.record_of(journal, SPARE, generation);
         let spares = self.spares.take();
         for spare in spares {
@@ -144,7 +143,7 @@ impl Core {
     /// be two records behind. Those that lack the last one get it first: a crash that keeps them from the next one, too, leaves them one behind.
     pub(super) async fn record_opening(self: &Rc<Self>, behind: &[usize]) {
         let Some(journal) = &self.journal else { return };
-        let generation = journal.generation.get();
+        let generation = journal.generation.load(Ordering::Relaxed);
         let is_there = |member: &&usize| self.failed.get() & 1 << **member == 0;
         let writes = || {
             behind

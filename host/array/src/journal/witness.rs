@@ -1,5 +1,6 @@
 //! What a drive of an array has on it, for a look at a drive that was away for a moment: whether it still has the record that it had taken.
-//! One that lost its data, or was put back as it was at an earlier time, has not.
+//! One that lost its data, or was put back as it was at an earlier time, has not. Records that another array has written since are seen, too: it has
+//! taken the drive over.
 //!
 //! Left out: a drive that was put back as it was since its last record was written; arrays without records.
 
@@ -16,7 +17,20 @@ pub struct Witness {
     /// The first blocks of both records.
     places: [u64; 2],
     /// The generation of the last record that the drive has taken; 0 if it has none.
-    generation: Arc<AtomicU64>,
+    taken: Arc<AtomicU64>,
+    /// That of the last record that was begun.
+    begun: Arc<AtomicU64>,
+}
+
+/// What a drive is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Seen {
+    /// What it was.
+    Same,
+    /// One that has not what it had.
+    Older,
+    /// One that has records which this array has not written: another one goes on with it.
+    Newer,
 }
 
 impl Witness {
@@ -25,12 +39,16 @@ impl Witness {
         self.places
     }
 
-    /// Whether these blocks are of a drive that has what it had.
-    pub fn is_of(&self, blocks: &[Vec<u8>]) -> bool {
-        let wanted = self.generation.load(Ordering::Relaxed);
+    /// What the drive is that has these blocks.
+    pub fn sees(&self, blocks: &[Vec<u8>]) -> Seen {
+        let (taken, begun) = (self.taken.load(Ordering::Relaxed), self.begun.load(Ordering::Relaxed));
         let records = blocks.iter().filter_map(|block| form::unsealed::<Record>(block));
         let found = records.filter(|record| record.uuid == self.uuid).map(|record| record.generation.get()).max();
-        wanted == 0 || found.is_some_and(|found| found >= wanted)
+        match found.unwrap_or(0) {
+            newer if newer > begun => Seen::Newer,
+            older if older < taken => Seen::Older,
+            _ => Seen::Same,
+        }
     }
 }
 
@@ -39,7 +57,7 @@ impl Array {
     pub fn witness(&self, drive: usize) -> Option<Witness> {
         let core = self.core();
         let journal = core.journal.as_ref()?;
-        let generation = core.taken.get(drive)?.clone();
-        Some(Witness { uuid: journal.uuid, places: [0, 1].map(|number| journal.form.record(number)), generation })
+        let (taken, begun) = (core.taken.get(drive)?.clone(), journal.generation.clone());
+        Some(Witness { uuid: journal.uuid, places: [0, 1].map(|number| journal.form.record(number)), taken, begun })
     }
 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
-use nandscape_host_array::{Array, Member};
+use nandscape_host_array::{Array, Member, Seen};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
@@ -403,14 +403,23 @@ fn a_witness_knows_a_drive_that_has_not_what_it_had() {
                 witness.places().map(block).to_vec()
             };
             let now = rig.copy_of(1).await;
-            assert!(witness.is_of(&blocks(&now)));
-            assert!(!witness.is_of(&blocks(&before)), "an older copy");
-            assert!(!witness.is_of(&blocks(&vec![0; now.len()])) && !witness.is_of(&[]), "an empty one");
+            assert_eq!(witness.sees(&blocks(&now)), Seen::Same);
+            assert_eq!(witness.sees(&blocks(&before)), Seen::Older, "an older copy");
+            assert_eq!(
+                (witness.sees(&blocks(&vec![0; now.len()])), witness.sees(&[])),
+                (Seen::Older, Seen::Older),
+                "an empty one"
+            );
             // What is recorded later counts, and a drive that is out of use is not asked for it.
             array.fail_member(0);
             sim.sleep(Span::from_s(1)).await;
-            assert!(!witness.is_of(&blocks(&now)) && witness.is_of(&blocks(&rig.copy_of(1).await)));
-            assert!(array.witness(0).unwrap().is_of(&blocks(&rig.copy_of(0).await)));
+            assert_eq!(witness.sees(&blocks(&now)), Seen::Older);
+            assert_eq!(witness.sees(&blocks(&rig.copy_of(1).await)), Seen::Same);
+            assert_eq!(array.witness(0).unwrap().sees(&blocks(&rig.copy_of(0).await)), Seen::Same);
+            // Another array goes on with the drives.
+            let other = rig.open(&[]).await.unwrap();
+            assert_eq!(witness.sees(&blocks(&rig.copy_of(1).await)), Seen::Newer);
+            assert_eq!(other.witness(1).unwrap().sees(&blocks(&rig.copy_of(1).await)), Seen::Same);
         })
         .unwrap();
 }

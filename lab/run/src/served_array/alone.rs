@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use nandscape_drive::{Drive, DriveInfo, Issuer, mark};
-use nandscape_host_array::Witness;
+use nandscape_host_array::{Seen, Witness};
 use nandscape_host_driver::nvme_tcp::{Execute, Look, Refusal, Target};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
@@ -64,33 +64,25 @@ pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) 
 /// What is looked at when a drive is connected to again.
 pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>) -> Look {
     Arc::new(move |execute| {
-        look_for_others(info.nsid, execute)?;
-        witness.as_ref().map_or(Ok(()), |witness| look_for_records(info, witness, execute))
+        // An array that was taken over is to end its tries: as long as it is connected, the other one is kept out, too.
+        witness.as_ref().map_or(Ok(()), |witness| look_for_records(info, witness, execute))?;
+        look_for_others(info.nsid, execute)
     })
 }
 
-/// Marks are looked for before this array's is set, too: two that come back at the same time would see each other's, and neither would go on.
+/// The connection that looks is one of those counted: arrays have one name as hosts, and marks are of a host.
 fn look_for_others(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
-    if !tells_at_most(0, nsid, execute)? {
-        return Ok(());
-    }
     let (entry, keys) = mark::marking(nsid, MARK);
     match execute(entry, &keys, 0)?.0.meaning() {
         Status::SUCCESS => {}
         Status::INVALID_OPCODE => return Ok(()),
         status => return Err(Refusal::ForNow(format!("it takes no mark: {status}"))),
     }
-    tells_at_most(1, nsid, execute).map(|_| ())
-}
-
-/// Looks that a drive has no more marks; whether it knows of marks.
-fn tells_at_most(most: usize, nsid: u32, execute: Execute<'_>) -> Result<bool, Refusal> {
     let (entry, room) = mark::asking(nsid);
     match execute(entry, &[], room)? {
-        (status, told) if status.is_success() && mark::counted(&told, MARK) <= most => Ok(true),
+        (status, told) if status.is_success() && mark::counted(&told, MARK) <= 1 => Ok(()),
         // Or the connection that broke is not over for the drive.
         (status, _) if status.is_success() => Err(Refusal::ForNow("another array is on the drive".to_owned())),
-        (status, _) if status.meaning() == Status::INVALID_OPCODE => Ok(false),
         (status, _) => Err(Refusal::ForNow(format!("it does not tell its hosts: {status}"))),
     }
 }
@@ -105,12 +97,13 @@ fn look_for_records(info: DriveInfo, witness: &Witness, execute: Execute<'_>) ->
             blocks.push(block);
         }
     }
-    match witness.is_of(&blocks) {
-        true => Ok(()),
-        false if blocks.len() < witness.places().len() => {
+    match witness.sees(&blocks) {
+        Seen::Same => Ok(()),
+        Seen::Newer => Err(Refusal::ForGood("another array server has gone on with it since".to_owned())),
+        Seen::Older if blocks.len() < witness.places().len() => {
             Err(Refusal::ForNow("the records of the array cannot be read".to_owned()))
         }
-        false => Err(Refusal::ForGood(
+        Seen::Older => Err(Refusal::ForGood(
             "it has not what the array has written to it: it lost its data, or is as it was at an earlier time"
                 .to_owned(),
         )),

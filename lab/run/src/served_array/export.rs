@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
-use nandscape_host_array::{Array, News, ScrubReport, WindowMode};
+use nandscape_host_array::{Array, News, Recovered, ScrubReport, WindowMode};
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_sim::{Executor, Span};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
@@ -52,16 +52,26 @@ impl ArrayExport {
     pub fn describe(&self) -> String {
         let (config, missing) = (self.array.config(), self.array.missing());
         let drives: Vec<&str> = self.under.iter().map(Under::name).collect();
-        let spares = self.under.len() - self.array.shape().members;
+        let named = |numbers: &[usize]| numbers.iter().map(|number| drives[*number]).collect::<Vec<_>>().join(", ");
+        let is_member = |number: &usize| self.array.member_of(*number).is_some();
+        let members: Vec<usize> = (0..drives.len()).filter(is_member).collect();
+        let (spares, recovered) = (self.array.spares(), self.array.recovered());
         let mut text = format!(
             "{} of {}, technique {}, chunks of {} bytes",
             self.array.shape(),
-            drives.join(", "),
+            named(&members),
             config.technique.name(),
             config.chunk
         );
-        if spares > 0 {
-            text += &format!(", {spares} of them spares");
+        if !spares.is_empty() {
+            text += &format!(", with {} as spare", named(&spares));
+        }
+        if recovered != Recovered::default() {
+            let Recovered { regions, writes } = recovered;
+            text += &format!(
+                "; it was not ended in order: {regions} regions that were being written have been made consistent, and {writes} writes of the \
+                 journal carried out"
+            );
         }
         if !missing.is_empty() {
             text += &format!("; it is degraded, {} missing", in_words(&missing));
