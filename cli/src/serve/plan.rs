@@ -267,18 +267,7 @@ impl Served {
                 Some(format!("drive {name} is behind a block layer: {}; {size}", export.describe()))
             }
             Served::Array(export, _) => {
-                let names: Vec<String> = export.parts().into_iter().map(|(name, _)| name).collect();
-                let told = |number: usize| names.get(number).map_or("?", String::as_str);
-                let unread: String = export
-                    .array()
-                    .unread()
-                    .into_iter()
-                    .map(|(number, status)| {
-                        let (drive, problem) = (told(number), status.name());
-                        format!("; the records of {drive} cannot be read ({problem}): it is left out, and no spare")
-                    })
-                    .collect();
-                Some(format!("drive {name} is an array: {}{unread}; {size}", export.describe()))
+                Some(format!("drive {name} is an array: {}{}; {size}", export.describe(), export.left_out()))
             }
             Served::Remote(export, url) => Some(format!("drive {name} is {url}: {}; {size}", export.identity())),
             Served::Hosted(_, HostedSpec { target, .. }) => Some(format!(

@@ -165,7 +165,9 @@ fn block(export: &ExportFigures) -> String {
 fn member(counters: &BTreeMap<&'static str, f64>) -> String {
     let of = |name: &str| counters.get(name).copied();
     let Some(reads) = of("array_member_reads_total") else {
-        return "no member, it stands by or has failed".to_owned();
+        let stands_by = of("array_spare").is_some_and(|spare| spare > 0.0);
+        return if stands_by { "no member: it stands by" } else { "no member: it has failed, or was left out" }
+            .to_owned();
     };
     let us = |name: &str| of(name).map_or("-".to_owned(), |us| format!("{us:.1}"));
     format!(

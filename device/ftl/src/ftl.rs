@@ -419,6 +419,8 @@ pub enum ReadOnly {
     Store,
     /// Fewer good blocks are left than writing needs.
     FewBlocks,
+    /// Two planes of a group of stripes are out of use, and a stripe can do without one of its pages.
+    TwoOfAGroup,
     /// No plane answers.
     NoPlanes,
     /// No block that can be erased has room for a page of the log or of a table.
@@ -436,6 +438,7 @@ impl std::fmt::Display for ReadOnly {
         f.write_str(match self {
             ReadOnly::Store => "what its flash is in (a file, or another drive) cannot be written or read any more",
             ReadOnly::FewBlocks => "no spare blocks are left",
+            ReadOnly::TwoOfAGroup => "two planes of a plane group are out of use, and its stripes can do without one",
             ReadOnly::NoPlanes => "none of its planes answers",
             ReadOnly::NoRoomForTables => "no block is left for its log and tables",
             ReadOnly::NoRoomForData => "no block is left for data",

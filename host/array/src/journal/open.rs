@@ -164,7 +164,7 @@ impl Array {
         *core.older.borrow_mut() = older.copied().collect();
         if core.loses(missing) {
             return Err(ArrayError(format!(
-                "array {shape}: {}, and it tolerates the loss of {}{}; bring them back, and open it again: nothing was changed",
+                "array {shape}: {}, and it tolerates the loss of {}{}",
                 are_missing(missing, shape.members),
                 core.level.tolerates(),
                 told(&found, &newest)

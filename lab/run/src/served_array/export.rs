@@ -81,13 +81,34 @@ impl ArrayExport {
             text += &format!("; reads wait in {}, which do not fail them as the technique asks", deaf.join(", "));
         }
         for drive in self.array.older() {
-            text += &format!("; {} is as it was at an earlier time, and is not trusted", drives[drive]);
+            let name = drives[drive];
+            text += &format!(
+                "; {name} is as it was at an earlier time, as the array went on without it or it was put back: what it holds is given up"
+            );
         }
         if let Some((member, _)) = self.array.rebuilding() {
             let drive = self.array.drives().get(member).map_or("?", |drive| drives[*drive]);
             text += &format!("; member {member} is being rebuilt on {drive}, in place of whatever that held");
         }
         text
+    }
+
+    /// The drives that were left out when the array was opened, in words.
+    pub fn left_out(&self) -> String {
+        let told = |(number, status): (usize, Status)| {
+            let drive = &self.under[number];
+            match drive.is_out_of_reach() {
+                true => format!("; {} is out of reach or damaged: it is left out, and no spare", drive.name()),
+                false => {
+                    let problem = status.name();
+                    format!(
+                        "; the records of {} cannot be read ({problem}): it is left out, and no spare",
+                        drive.name()
+                    )
+                }
+            }
+        };
+        self.array.unread().into_iter().map(told).collect()
     }
 
     /// Ends the array in order, so that it opens without a member, too. Drives of other servers get a few seconds for it; where they do not
@@ -192,6 +213,7 @@ impl ArrayExport {
                 true => Ok(()),
                 false => Err(format!("{SCRUB}=start: a scrub is under way")),
             },
+            Some((SCRUB, other)) => Err(format!("{SCRUB}={other}: start is valid")),
             Some((key, _)) if key.starts_with("array.") => {
                 Err(format!("{key} does not change at work; {FAIL}=DRIVE, {SPARE}=DRIVE and {SCRUB}=start are valid"))
             }
@@ -255,6 +277,7 @@ impl Export for ArrayExport {
         let stats = self.array.stats();
         let part = |(number, drive): (usize, &Under)| {
             let mut counters = drive.counters();
+            counters.insert("array_spare", f64::from(u8::from(self.array.spares().contains(&number))));
             if let Some(member) = self.array.member_of(number).map(|member| stats.members[member]) {
                 counters.extend([
                     ("array_member_reads_total", member.reads as f64),

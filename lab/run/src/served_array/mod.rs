@@ -218,7 +218,7 @@ fn without(under: &[Under], problem: String) -> String {
         true => problem,
         false => format!(
             "{problem} (opened without {}, missing and taken to be as large as the smallest of the others: records are not found if one of them \
-             is smaller. Nothing was changed: bring them back, and open it again)",
+             is smaller)",
             absent.join(", ")
         ),
     }

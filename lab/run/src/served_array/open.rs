@@ -88,7 +88,10 @@ async fn made(
                 check_used(sim, &config, &members, &drives).await?;
             }
             let has_one = Array::has_records(sim, &config, &members).await;
-            let way_out = if has_one { "" } else { "; --array-create makes an array of them, and empties them" };
+            let way_out = match has_one {
+                true => "; drives that are missing count again when they are brought back",
+                false => "; --array-create makes an array of them",
+            };
             let array = Array::open(sim, config, members).await.map_err(|error| format!("{error}{way_out}"))?;
             match array.shape() == shape {
                 true => Ok(array),
@@ -107,8 +110,7 @@ async fn check_used(sim: &Sim, config: &Config, members: &[Member], drives: &[Kn
         return Ok(());
     }
     Err(format!(
-        "drive {} holds data of no array, or may, which a rebuild would write over; --array-overwrite gives it up, and a drive in a file that does \
-         not exist is valid without",
+        "drive {} holds data of no array, or may, which a rebuild would write over; --array-overwrite gives it up; without that, a file that does not exist yet is valid",
         names.join(", ")
     ))
 }

@@ -18,7 +18,7 @@ impl State {
         let (group, _) = rain.layout.group_of(plane);
         let out = rain.layout.planes(group).filter(|plane| self.collectors.is_out_of_use(*plane)).count();
         if out > 1 {
-            self.damage.read_only.get_or_insert(ReadOnly::FewBlocks);
+            self.damage.read_only.get_or_insert(ReadOnly::TwoOfAGroup);
         }
     }
 
