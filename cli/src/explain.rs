@@ -1,6 +1,6 @@
 //! `nandscape explain`: reports in words.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nandscape_lab_report::Explanation;
@@ -40,7 +40,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
         args.reports.iter().map(|path| Explanation::load(path)).collect::<Result<_, _>>().map_err(Failure::input)?;
     for one in all.iter().filter(|one| !one.has_tail) {
         let ways = match one.is_of_array {
-            true => "the folders of its drives beside it have theirs",
+            true if has_drives(&one.path) => "the folders of its drives beside it have theirs",
+            true => "`sim --array --out` records those of its drives",
             false => "`sim --out` records them",
         };
         output::note(&format!("{} has no slowest requests and is explained by its means; {ways}", one.path));
@@ -49,4 +50,11 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
         true => output::result(&Explanation::to_json(&all)),
         false => output::result(&all.iter().map(Explanation::text).collect::<Vec<_>>().join("\n")),
     }
+}
+
+/// Whether the reports of an array's drives are beside its own.
+fn has_drives(report: &str) -> bool {
+    let report = Path::new(report);
+    let folder = if report.is_dir() { report } else { report.parent().unwrap_or(report) };
+    folder.join("drive-0").join("report.json").is_file()
 }
