@@ -441,7 +441,8 @@ fn a_start_that_fails_leaves_drives_in_files_turned_off_in_order() {
             .unwrap();
     }
     let refused = refuse(folder.path(), &[&ARRAY[..], &own].concat());
-    for words in ["members 2, 3 are missing, and it tolerates the loss of 1", "count again when they are brought back"]
+    for words in
+        ["members 2, 3 are missing, and it tolerates the loss of 1", "they count again when they are brought back"]
     {
         assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
     }

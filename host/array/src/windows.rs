@@ -62,16 +62,13 @@ impl Array {
         }
     }
 
-    /// Ends the windows that its drives keep, of this array or of an earlier one that was killed. Otherwise hosts that come later would find drives
-    /// that put their own work off.
-    pub async fn end_windows(&self) {
+    /// Ends the windows that drives keep, of this array or of an earlier one that was killed. Otherwise hosts that come later would find drives
+    /// that put their own work off. `drives` are those that answer.
+    pub async fn end_windows(&self, drives: &[usize]) {
         let core = self.core();
         core.windows_ended.set(true);
-        let is_in_use = |drive: &usize| self.member_of(*drive).is_some();
-        // One that has failed may not answer.
-        let (in_use, others): (Vec<usize>, Vec<usize>) = (0..core.admins.len()).partition(is_in_use);
-        for drive in in_use.into_iter().chain(others) {
-            core.end_windows_of(drive).await;
+        for drive in drives {
+            core.end_windows_of(*drive).await;
         }
     }
 }

@@ -23,9 +23,6 @@ impl Array {
         if let Some(journal) = &core.journal {
             core.clear_marks(journal, true).await;
         }
-        if core.has_windows() {
-            self.end_windows().await;
-        }
     }
 }
 

@@ -164,16 +164,17 @@ impl Array {
         *core.older.borrow_mut() = older.copied().collect();
         if core.loses(missing) {
             return Err(ArrayError(format!(
-                "array {shape}: {}, and it tolerates the loss of {}{}",
+                "array {shape}: {}, and it tolerates the loss of {}{}; they count again when they are brought back",
                 are_missing(missing, shape.members),
                 core.level.tolerates(),
                 told(&found, &newest)
             )));
         }
-        // The others may have gone on without those whose records are read, and only they would know. Those that the array has gone on without
-        // would be given up even if they had.
+        // The others may have gone on without those whose records are read, and only they would know. Where two tell that the array went on without
+        // a member, that one is taken to have been out since: both would have been out when it went on alone.
+        let out = if sure.count_ones() > 1 { known } else { 0 };
         let hides = found.iter().any(|found| found.failure.is_some());
-        if hides && !core.loses(sure | known) && !core.config.force {
+        if hides && !core.loses(sure | out) && !core.config.force {
             return Err(ArrayError(format!(
                 "array {shape}: a drive may have later data than the others{}; array.force = true goes on without it",
                 unread_in_words(&found)

@@ -117,6 +117,7 @@ fn a_drive_that_was_away_gets_its_windows_again_and_an_array_that_ends_takes_the
                 sim.sleep(Span::from_ms(10)).await;
                 assert_eq!(windows(&sim, &*admins[2]).await, before, "the same turn of the same schedule");
                 array.shut_down().await;
+                array.end_windows(&[0, 1, 2, 3]).await;
                 sim.sleep(Span::from_ms(200)).await;
                 assert_eq!(widths().await, [0; 4]);
                 drop(array);
@@ -127,7 +128,7 @@ fn a_drive_that_was_away_gets_its_windows_again_and_an_array_that_ends_takes_the
                 assert_eq!(widths().await, [4; 4]);
                 drop(killed);
                 let base = Array::new(&sim, shape("raid5:4"), config(&[]), members()).expect("a possible array");
-                base.end_windows().await;
+                base.end_windows(&[0, 1, 2, 3]).await;
                 assert_eq!(widths().await, [0; 4]);
             })
             .unwrap();

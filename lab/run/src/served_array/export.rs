@@ -69,7 +69,7 @@ impl ArrayExport {
         if recovered != Recovered::default() {
             let Recovered { regions, writes } = recovered;
             text += &format!(
-                "; it was not ended in order: {regions} regions that were being written have been made consistent, and {writes} writes of the \
+                "; what was last under way has been made good: {regions} regions that were being written are consistent, and {writes} writes of the \
                  journal carried out"
             );
         }
@@ -115,7 +115,15 @@ impl ArrayExport {
     /// answer, the array is as after a crash.
     pub fn shut_down(&self, executor: &mut Executor) {
         let array = self.array.clone();
-        let task = async move { array.shut_down().await };
+        // One that is not there would answer nothing, and keep the others waiting.
+        let is_there = |number: &usize| self.under[*number].connection().is_none_or(|drive| !drive.is_lost());
+        let there: Vec<usize> = (0..self.under.len()).filter(is_there).collect();
+        let task = async move {
+            array.shut_down().await;
+            if array.turns().is_some() {
+                array.end_windows(&there).await;
+            }
+        };
         let remote: Vec<Rc<NvmeTcp>> =
             self.under.iter().filter_map(Under::connection).filter(|drive| !drive.is_lost()).collect();
         // Whatever keeps it from its end, the next start makes good.

@@ -57,9 +57,10 @@ pub(super) async fn open(
         }
     }
     let has_windows = config.window_mode() != WindowMode::None;
+    let all: Vec<usize> = (0..members.len()).collect();
     let array = made(&sim, (shape, config), (members, drives), (opening, overwrites)).await?;
     if !has_windows {
-        array.end_windows().await;
+        array.end_windows(&all).await;
     }
     Ok(array)
 }
@@ -88,10 +89,7 @@ async fn made(
                 check_used(sim, &config, &members, &drives).await?;
             }
             let has_one = Array::has_records(sim, &config, &members).await;
-            let way_out = match has_one {
-                true => "; drives that are missing count again when they are brought back",
-                false => "; --array-create makes an array of them",
-            };
+            let way_out = if has_one { "" } else { "; --array-create makes an array of them" };
             let array = Array::open(sim, config, members).await.map_err(|error| format!("{error}{way_out}"))?;
             match array.shape() == shape {
                 true => Ok(array),

@@ -23,7 +23,10 @@ impl Drive for Plain {
 
     fn submit(&self, mut io: Io) {
         let cdw2 = io.command.cdw2.get();
-        io.command.cdw2 = (cdw2 & (self.honours | !HINTS)).into();
+        // Without predict-only, fast-fail beside it would have the read fail that was to wait.
+        let is_told = cdw2 & PREDICT_ONLY & !self.honours != 0;
+        let honours = if is_told { self.honours & !FAST_FAIL } else { self.honours };
+        io.command.cdw2 = (cdw2 & (honours | !HINTS)).into();
         self.below.submit(io);
     }
 
@@ -73,6 +76,7 @@ mod tests {
         for (honours, sent, arrives) in [
             (0, FAST_FAIL | PREDICT_ONLY | 0x21, 0x21),
             (FAST_FAIL, FAST_FAIL | PREEMPT, FAST_FAIL),
+            (FAST_FAIL, FAST_FAIL | PREDICT_ONLY, 0),
             (HINTS, HINTS | 3, HINTS | 3),
         ] {
             let heard = Rc::new(Heard::default());
