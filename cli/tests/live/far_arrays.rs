@@ -15,6 +15,19 @@ use crate::server::{SMALL, Server, number, refuse};
 use crate::store::{Client, Model};
 use crate::tools::{fio, start_fio};
 
+/// An array of three drives, which clients call as they call the small drive of other tests.
+const OWN: [&str; 9] = [
+    "--array",
+    "small=raid5:3",
+    "--set",
+    "array.chunk=16KiB",
+    "--nbd",
+    "unix:n.sock",
+    "--control",
+    "control",
+    "--json",
+];
+
 /// Three servers of a drive each, and the words that make them an array.
 fn servers_of_three() -> (Vec<Server>, Vec<String>) {
     let member =
@@ -90,18 +103,7 @@ fn a_member_that_is_a_server_is_killed_under_load_and_the_array_goes_on() {
 fn an_array_is_opened_without_a_drive_that_is_out_of_reach_if_that_is_asked() {
     let (mut members, drives) = servers_of_three();
     let with = |more: &[&str]| {
-        let args = [
-            "--array",
-            "small=raid5:3",
-            "--set",
-            "array.chunk=16KiB",
-            "--nbd",
-            "unix:n.sock",
-            "--control",
-            "control",
-            "--json",
-        ];
-        [&args[..], &drives.iter().map(String::as_str).collect::<Vec<_>>(), more]
+        [&OWN[..], &drives.iter().map(String::as_str).collect::<Vec<_>>(), more]
             .concat()
             .into_iter()
             .map(str::to_owned)
@@ -160,19 +162,7 @@ fn an_array_over_drives_of_other_servers_has_them_to_itself() {
 fn a_member_that_comes_back_without_its_data_is_not_used() {
     let (mut members, drives) = servers_of_three();
     let drives: Vec<String> = drives.iter().map(|word| word.replace("patience=1", "patience=600")).collect();
-    let own = [
-        "--array",
-        "small=raid5:3",
-        "--array-create",
-        "--set",
-        "array.chunk=16KiB",
-        "--nbd",
-        "unix:n.sock",
-        "--control",
-        "control",
-        "--json",
-    ];
-    let args = [&own[..], &drives.iter().map(String::as_str).collect::<Vec<_>>()].concat();
+    let args = [&OWN[..], &["--array-create"], &drives.iter().map(String::as_str).collect::<Vec<_>>()].concat();
     let array = Server::start(tempfile::tempdir().unwrap(), &args);
     fio(&array, &VERIFY);
     let address =
@@ -193,30 +183,19 @@ fn a_member_that_comes_back_without_its_data_is_not_used() {
 fn a_drive_of_another_server_that_is_of_no_array_is_written_over_only_if_that_is_asked() {
     let (members, drives) = servers_of_three();
     let drives: Vec<&str> = drives.iter().map(String::as_str).collect();
-    let own = [
-        "--array",
-        "small=raid5:3",
-        "--set",
-        "array.chunk=16KiB",
-        "--nbd",
-        "unix:n.sock",
-        "--control",
-        "control",
-        "--json",
-    ];
-    let array = Server::start(tempfile::tempdir().unwrap(), &[&own[..], &drives, &["--array-create"]].concat());
+    let array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives, &["--array-create"]].concat());
     fio(&array, &VERIFY);
     assert_eq!(array.end().code, Some(0));
     let (others, _) = servers_of_three();
     let other = format!("m1={}?patience=1", others[0].url());
     let replaced = [drives[0], drives[1], "--drive", &other, drives[4], drives[5]];
     let folder = tempfile::tempdir().unwrap();
-    let refused = refuse(folder.path(), &[&own[..], &replaced].concat());
+    let refused = refuse(folder.path(), &[&OWN[..], &replaced].concat());
     for words in ["drive m1 holds data of no array, or may", "--array-overwrite gives it up"] {
         assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
     }
     let more = ["--array-overwrite", "--set", "array.rebuild_rate=0"];
-    let array = Server::start(folder, &[&own[..], &replaced, &more].concat());
+    let array = Server::start(folder, &[&OWN[..], &replaced, &more].concat());
     fio(&array, &VERIFY_ONLY);
     until(&array, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);
     assert_eq!(array.end().code, Some(0));
