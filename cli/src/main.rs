@@ -6,6 +6,8 @@ mod bench;
 mod block_words;
 mod compare;
 mod demo;
+#[cfg(test)]
+mod documented;
 mod drives;
 mod explain;
 mod failure;

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `test` | everything that must pass, in one command |
+//! | `suites` | test programs, side by side; parts of the workspace by name |
 //! | `watchdog` | tests that hang are ended and named |
 //! | `lint` | formatting, Clippy, documentation |
 //! | `layering` | allowed dependencies between crates |
@@ -24,6 +25,7 @@ mod python;
 mod release;
 mod run;
 mod say;
+mod suites;
 mod test;
 mod tidy;
 mod tools;

@@ -3,20 +3,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
 use crate::lint::select;
 use crate::run::{cargo, root, step, target};
 use crate::say;
-use crate::watchdog::step_within;
+use crate::watchdog::{self, Patience};
 
 /// The crate.
 pub(crate) const PACKAGE: &str = "nandscape-python";
-
-/// The longest time of a step besides the build.
-const LIMIT: Duration = Duration::from_secs(240);
 
 /// Tests the package, as a wheel installs it. `is_whole`: all crates were tested, so that the command `nandscape`, which runs are
 /// compared with, is built.
@@ -28,7 +24,7 @@ pub(crate) fn test(is_whole: bool) -> anyhow::Result<()> {
     }
     let wheel = wheel_in(&folder, "dev")?;
     step(pip(&folder, &["install", "--quiet", "--force-reinstall", "--no-deps"], &wheel))?;
-    checks(&folder).into_iter().try_for_each(|command| step_within(LIMIT, command))
+    checks(&folder).into_iter().try_for_each(|command| watchdog::step(Patience::default(), command))
 }
 
 /// A run that shows that a package works.
@@ -55,7 +51,7 @@ fn release() -> anyhow::Result<PathBuf> {
     step(pip(&fresh, &["install", "--quiet"], &wheel))?;
     let mut used = Command::new(program(&fresh, "python"));
     used.args(["-c", USE]);
-    step_within(LIMIT, used)?;
+    watchdog::step(Patience::default(), used)?;
     Ok(wheel)
 }
 
@@ -125,12 +121,11 @@ fn only_file(folder: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Types, then tests. `timeout` ends what hangs.
+/// Types, then tests.
 fn checks(folder: &Path) -> Vec<Command> {
-    let limit = LIMIT.as_secs().to_string();
     let python = |words: &[&str]| {
-        let mut command = Command::new("timeout");
-        command.current_dir(root()).arg(&limit).arg(program(folder, "python")).args(words);
+        let mut command = Command::new(program(folder, "python"));
+        command.current_dir(root()).args(words);
         command.env("NANDSCAPE", target().join("debug/nandscape"));
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("MPLCONFIGDIR", folder.join("matplotlib"));
         command
@@ -152,12 +147,5 @@ mod tests {
         assert_eq!(only_file(folder.path()).unwrap(), wheel);
         std::fs::write(folder.path().join("b.whl"), "").unwrap();
         assert!(only_file(folder.path()).is_err());
-    }
-
-    #[test]
-    fn checks_are_bounded() {
-        for command in checks(Path::new("python")) {
-            assert_eq!(command.get_program(), "timeout");
-        }
     }
 }

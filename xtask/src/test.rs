@@ -1,91 +1,120 @@
-//! `cargo xtask test`: everything that must pass before a change is accepted. The fastest checks run first. The first
-//! check that fails ends the run; the tests of all crates run to their end, so that one run names all that fail. Tests that hang are ended and named ([`watchdog`](crate::watchdog)).
+//! `cargo xtask test`: everything that must pass before a change is accepted, or the tests of a part. The fastest checks run first. The first
+//! check that fails ends the run; the tests of all crates run to their end, so that one run names all that fail. Tests that
+//! hang are ended and named ([`watchdog`](crate::watchdog)).
 
 use std::process::Command;
-use std::time::Duration;
 
+use anyhow::bail;
+use cargo_metadata::MetadataCommand;
 use clap::Args;
 
 use crate::clock::Moment;
 use crate::lint::{self, LintArgs};
-use crate::run::cargo;
-use crate::watchdog::step_within;
+use crate::run::{cargo, root};
+use crate::suites::{self, Part};
+use crate::watchdog::{Patience, step};
 use crate::{layering, python, say, tidy, tools};
 
 /// Run everything that must pass: layering, tidy, lint, then the tests of all crates, their command lines and their
-/// documentation.
+/// documentation. With a PART, run the tests of that part alone.
 ///
 /// It needs the toolchain, the crates' registry, and the clients for the tests of live drives, which it installs if it
-/// may. It stops at the first step that fails; a step of tests names all that fail.
+/// may. It stops at the first step that fails; a step of tests names all that fail. It takes as long as the machine
+/// needs: only a test that makes no progress is ended.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   cargo xtask test                       what continuous integration runs
-  cargo xtask test --quick               default features only, without documentation and its examples
-  cargo xtask test -p nandscape-sim      one crate
-  cargo xtask test -p nandscape-cli bad  tests with `bad` in their name
-  cargo xtask test -p nandscape-python   the Python package: its types with mypy, its tests with pytest")]
+  cargo xtask test --quick               without documentation, its examples, the Python package, and what is behind features
+  cargo xtask test sim                   one crate, by its folder or its name; cargo xtask lint -p checks its form
+  cargo xtask test cli/live              one suite, by the name of its file or folder under tests
+  cargo xtask test cli --filter bad      tests with `bad` in their name
+  cargo xtask test python                the Python package: its types with mypy, its tests with pytest")]
 pub(crate) struct TestArgs {
-    /// Only this crate; may be repeated
-    #[arg(long, short, value_name = "CRATE")]
-    package: Vec<String>,
-    /// Leave out the documentation, its examples, and what is behind features
-    #[arg(long)]
+    /// Crates and suites; without one, everything
+    #[arg(value_name = "PART")]
+    parts: Vec<String>,
+    /// Leave out the documentation, its examples, the Python package, and what is behind features
+    #[arg(long, conflicts_with = "parts")]
     quick: bool,
-    /// The most minutes that the tests may take once they are compiled; what hangs is ended and named
-    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
-    limit: u64,
     /// Only tests with this in their name
+    #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 }
 
 /// Runs it all.
 pub(crate) fn run(args: &TestArgs) -> anyhow::Result<()> {
     let begun = Moment::now();
-    layering::run()?;
-    tidy::run()?;
-    if needs_tools(args) {
-        tools::run()?;
-    }
-    lint::run(&LintArgs { package: args.package.clone(), quick: args.quick })?;
-    let limit = Duration::from_secs(args.limit * 60);
-    commands(args).into_iter().try_for_each(|command| step_within(limit, command))?;
-    if has_python(args) {
-        python::test(args.package.is_empty())?;
+    if args.parts.is_empty() {
+        all(args)?
+    } else {
+        parts(args)?
     }
     say::line(&format!("\nall passed in {:.0} s", begun.passed().as_secs_f64()));
     Ok(())
 }
 
-/// Only the tests of the command line run clients, and those of the Python package its interpreter.
-fn needs_tools(args: &TestArgs) -> bool {
-    let has_tools = |name: &String| name == "nandscape-cli" || name == python::PACKAGE;
-    cfg!(target_os = "linux") && (args.package.is_empty() || args.package.iter().any(has_tools))
+/// What continuous integration runs.
+fn all(args: &TestArgs) -> anyhow::Result<()> {
+    layering::run()?;
+    tidy::run()?;
+    if cfg!(target_os = "linux") {
+        tools::run()?;
+    }
+    lint::run(&LintArgs { package: Vec::new(), quick: args.quick })?;
+    let mut tests = test();
+    lint::select(&mut tests, &[], args.quick).arg("--all-targets");
+    suites::run(tests, args.filter.as_deref())?;
+    if args.quick || args.filter.is_some() {
+        return Ok(());
+    }
+    documented().into_iter().try_for_each(|command| step(Patience::default(), command))?;
+    python::test(true)
 }
 
-/// Whether the Python package is tested: in a whole run, and where it is named.
-fn has_python(args: &TestArgs) -> bool {
-    let is_named = args.package.iter().any(|name| name == python::PACKAGE);
-    is_named || !args.quick && args.package.is_empty() && args.filter.is_none()
+/// The tests of parts alone.
+fn parts(args: &TestArgs) -> anyhow::Result<()> {
+    let metadata = MetadataCommand::new().current_dir(root()).no_deps().exec()?;
+    let found = args.parts.iter().map(|name| Part::find(name, &metadata)).collect::<anyhow::Result<Vec<_>>>()?;
+    let (python, others): (Vec<Part>, Vec<Part>) =
+        found.into_iter().flatten().partition(|part| part.package == python::PACKAGE);
+    if cfg!(target_os = "linux") && (!python.is_empty() || others.iter().any(needs_tools)) {
+        tools::run()?;
+    }
+    for part in &others {
+        suites::run(selection(part), args.filter.as_deref())?;
+    }
+    match python[..] {
+        [] => Ok(()),
+        _ if args.filter.is_some() => {
+            bail!("--filter is for tests of crates; {} has none: leave it out", python::PACKAGE)
+        }
+        _ => python::test(false),
+    }
 }
 
-fn commands(args: &TestArgs) -> Vec<Command> {
-    let test = |what: &str| {
-        let mut command = cargo();
-        command.arg("test");
-        lint::select(&mut command, &args.package, args.quick).args(["--no-fail-fast", what]).args(&args.filter);
-        command
-    };
-    // Cargo refuses examples in documentation of crates that have no library.
-    let documented = !args.quick && args.package.is_empty();
-    let mut commands = vec![test("--all-targets")];
-    if documented {
-        commands.push(test("--doc"));
-    }
-    if documented && args.filter.is_none() {
-        commands.extend(EXAMPLES.map(example));
-    }
-    commands
+/// Only the tests of the command line and of guests run clients and QEMU.
+fn needs_tools(part: &Part) -> bool {
+    ["nandscape-cli", "nandscape-lab-guest"].contains(&part.package.as_str())
+}
+
+fn test() -> Command {
+    let mut command = cargo();
+    command.arg("test");
+    command
+}
+
+fn selection(part: &Part) -> Command {
+    let mut command = test();
+    command.args(part.words());
+    command
+}
+
+/// The examples of the documentation: those in comments, and the programs that its readers run.
+fn documented() -> Vec<Command> {
+    let mut comments = test();
+    lint::select(&mut comments, &[], false).arg("--doc");
+    [comments].into_iter().chain(EXAMPLES.map(example)).collect()
 }
 
 /// The programs that the documentation has its readers run. Each checks what it shows, and fails otherwise.
@@ -102,22 +131,6 @@ mod tests {
     use super::*;
     use crate::run::words;
 
-    fn shown(args: &TestArgs) -> Vec<String> {
-        commands(args).iter().map(words).collect()
-    }
-
-    #[test]
-    fn all_tests_run() {
-        let all = TestArgs { package: Vec::new(), quick: false, limit: 20, filter: None };
-        let whole =
-            "cargo test --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet";
-        let tests = ["--all-targets", "--doc"].map(|what| format!("{whole} --no-fail-fast {what}"));
-        let examples = EXAMPLES.map(|name| format!("cargo run --quiet --package nandscape --example {name}"));
-        assert_eq!(shown(&all), [&tests[..], &examples].concat());
-        let some = TestArgs { filter: Some("bad".to_owned()), ..all };
-        assert_eq!(shown(&some).len(), 2, "what is filtered are tests");
-    }
-
     #[test]
     fn every_example_of_the_documentation_runs() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../facade/examples");
@@ -130,26 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn a_quick_run_has_the_features_of_users() {
-        let quick = TestArgs { package: Vec::new(), quick: true, limit: 20, filter: None };
-        assert_eq!(shown(&quick), ["cargo test --workspace --no-fail-fast --all-targets"]);
+    fn examples_of_all_features_run() {
+        let all = "nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet";
+        let shown: Vec<String> = documented().iter().map(words).collect();
+        assert_eq!(shown[0], format!("cargo test --workspace --features {all} --doc"));
+        assert_eq!(shown[1], "cargo run --quiet --package nandscape --example page_store");
     }
 
     #[test]
-    fn a_part_can_run() {
-        let (package, filter) = (vec!["xtask".to_owned()], Some("bad".to_owned()));
-        let part = TestArgs { package, quick: false, limit: 20, filter };
-        assert_eq!(shown(&part), ["cargo test --package xtask --no-fail-fast --all-targets bad"]);
-        assert!(!has_python(&part));
-    }
-
-    #[test]
-    fn the_python_package_is_tested_in_whole_runs_and_where_it_is_named() {
-        let with = |package: &[&str], quick| {
-            let package = package.iter().map(|name| (*name).to_owned()).collect();
-            has_python(&TestArgs { package, quick, limit: 20, filter: None })
-        };
-        assert!(with(&[], false) && with(&[python::PACKAGE], true));
-        assert!(!with(&[], true) && !with(&["xtask"], false));
+    fn a_part_is_a_crate_or_a_suite() {
+        let part =
+            |package: &str, suite: Option<&str>| Part { package: package.to_owned(), suite: suite.map(str::to_owned) };
+        assert_eq!(words(&selection(&part("xtask", None))), "cargo test --package xtask --all-targets");
+        let live = part("nandscape-cli", Some("live"));
+        assert_eq!(words(&selection(&live)), "cargo test --package nandscape-cli --test live");
+        assert!(needs_tools(&live) && !needs_tools(&part("xtask", None)));
     }
 }

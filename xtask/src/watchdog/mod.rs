@@ -1,13 +1,17 @@
-//! Runs tests within a time limit. Tests that hang are ended, with all processes of their group, and the error names their
-//! program and the tests that had begun: continuous integration would end the run without a word.
+//! Runs programs that may hang. One that makes no progress is ended, with all processes of its group, and the error names
+//! the tests that had begun: continuous integration would end the run without a word.
 //!
 //! | file | what |
 //! |---|---|
 //! | `mod` | running, and ending what hangs |
+//! | `patience` | what counts as progress, and how long a run may go without |
+//! | `family` | CPU time of a run with its descendants |
 //! | `progress` | which program runs, and which tests take long, from the lines of cargo and of libtest |
 //!
 //! Left out: processes that left the group, such as guests; those who start them end them.
 
+mod family;
+mod patience;
 mod progress;
 
 use std::io::{BufRead as _, BufReader, PipeReader};
@@ -24,10 +28,15 @@ use signal_hook::iterator::Signals;
 
 use crate::clock::Moment;
 use crate::{run, say};
+use patience::Judge;
+pub(crate) use patience::Patience;
 use progress::Progress;
 
 /// The longest time that output may follow the end of a program: from processes that it left behind.
 const AFTERMATH: Duration = Duration::from_secs(1);
+
+/// How often a run without output is looked at.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// What happens during a run.
 enum Event {
@@ -41,16 +50,15 @@ enum Event {
     Interrupted(i32),
 }
 
-/// Runs a step with its output on the terminal. From its first test program on, it may take `limit`.
+/// Runs a step with its output on the terminal, and ends it when it hangs.
 ///
 /// # Errors
-/// When it fails, or takes longer.
-pub(crate) fn step_within(limit: Duration, mut command: Command) -> anyhow::Result<()> {
+/// When it fails or hangs.
+pub(crate) fn step(patience: Patience, mut command: Command) -> anyhow::Result<()> {
     let words = run::words(&command);
     say::line(&format!("\n==> {words}"));
     let begun = Moment::now();
-    let (group, events) = start(&mut command).with_context(|| format!("cannot run: {words}"))?;
-    let status = watch(&events, limit, &mut Progress::default()).inspect_err(|_| end(group))?;
+    let status = watched(patience, &mut command, &mut say::output).with_context(|| format!("in: {words}"))?;
     let took = begun.passed().as_secs_f64();
     if !status.success() {
         bail!("failed after {took:.1} s ({status}): {words}");
@@ -59,69 +67,95 @@ pub(crate) fn step_within(limit: Duration, mut command: Command) -> anyhow::Resu
     Ok(())
 }
 
-/// Starts a program in a group of its own, and threads that tell what happens.
+/// Runs a program, hands over each line of its output, and ends it when it hangs.
+///
+/// # Errors
+/// When it cannot be run, hangs, or is interrupted.
+pub(crate) fn watched(
+    patience: Patience,
+    command: &mut Command,
+    output: &mut dyn FnMut(&[u8]),
+) -> anyhow::Result<ExitStatus> {
+    let (group, events) = start(command).with_context(|| format!("cannot run: {}", run::words(command)))?;
+    let mut watch = Watch { group, judge: Judge::new(patience), progress: Progress::default() };
+    watch.until_end(&events, output).inspect_err(|_| end(group))
+}
+
+/// Starts a program in a group of its own, and threads that report what happens.
 fn start(command: &mut Command) -> anyhow::Result<(Pid, Receiver<Event>)> {
     // One pipe for both: cargo's lines come in order with those of the tests.
     let (output, writer) = std::io::pipe()?;
-    let (tell, events) = channel();
+    let (sender, events) = channel();
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
     let child = command.spawn()?;
     // The writing ends are closed here, so that the output ends with the program.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let group = Pid::from_raw(child.id().try_into()?);
-    let (tells_lines, tells_end) = (tell.clone(), tell.clone());
-    std::thread::spawn(move || read(output, &tells_lines));
-    std::thread::spawn(move || wait(child, &tells_end));
-    std::thread::spawn(move || signals.forever().try_for_each(|signal| tell.send(Event::Interrupted(signal))));
+    let (lines, ends) = (sender.clone(), sender.clone());
+    std::thread::spawn(move || read(output, &lines));
+    std::thread::spawn(move || wait(child, &ends));
+    std::thread::spawn(move || signals.forever().try_for_each(|signal| sender.send(Event::Interrupted(signal))));
     Ok((group, events))
 }
 
-fn read(output: PipeReader, tell: &Sender<Event>) {
+fn read(output: PipeReader, events: &Sender<Event>) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
-        if matches!(output.read_until(b'\n', &mut line), Ok(0) | Err(_)) || tell.send(Event::Line(line)).is_err() {
+        if matches!(output.read_until(b'\n', &mut line), Ok(0) | Err(_)) || events.send(Event::Line(line)).is_err() {
             break;
         }
     }
-    let _ = tell.send(Event::Silent);
+    let _ = events.send(Event::Silent);
 }
 
-fn wait(mut child: Child, tell: &Sender<Event>) {
-    let _ = tell.send(Event::Ended(child.wait()));
+fn wait(mut child: Child, events: &Sender<Event>) {
+    let _ = events.send(Event::Ended(child.wait()));
 }
 
-/// Prints the output until the program has ended.
-fn watch(events: &Receiver<Event>, limit: Duration, progress: &mut Progress) -> anyhow::Result<ExitStatus> {
-    let (mut tests_begun, mut ended, mut is_silent) = (None::<Moment>, None::<(ExitStatus, Moment)>, false);
-    loop {
-        let left = match (&ended, &tests_begun) {
-            (Some((status, _)), _) if is_silent => return Ok(*status),
-            (Some((_, at)), _) => AFTERMATH.saturating_sub(at.passed()),
-            (None, Some(begun)) => limit.saturating_sub(begun.passed()),
-            (None, None) => Duration::MAX,
-        };
-        let event = if left == Duration::MAX {
-            events.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            events.recv_timeout(left)
-        };
-        match event {
-            Ok(Event::Line(line)) => {
-                say::output(&line);
-                progress.line(&String::from_utf8_lossy(&line));
-                if progress.has_begun() {
-                    tests_begun.get_or_insert_with(Moment::now);
+/// A run that is looked at.
+struct Watch {
+    group: Pid,
+    judge: Judge,
+    progress: Progress,
+}
+
+impl Watch {
+    /// Hands over the output until the program has ended.
+    fn until_end(&mut self, events: &Receiver<Event>, output: &mut dyn FnMut(&[u8])) -> anyhow::Result<ExitStatus> {
+        let (mut ended, mut is_silent) = (None::<(ExitStatus, Moment)>, false);
+        loop {
+            let left = match &ended {
+                Some((status, _)) if is_silent => return Ok(*status),
+                Some((_, at)) => AFTERMATH.saturating_sub(at.passed()),
+                None => LOOK,
+            };
+            match events.recv_timeout(left) {
+                Ok(Event::Line(line)) => {
+                    output(&line);
+                    self.progress.line(&String::from_utf8_lossy(&line));
+                    self.judge.line(family::cpu_time(self.group));
                 }
+                Ok(Event::Silent) => is_silent = true,
+                Ok(Event::Ended(status)) => ended = Some((status?, Moment::now())),
+                Ok(Event::Interrupted(signal)) => bail!("ended by {}", ExitStatus::from_raw(signal)),
+                Err(timeout) => match ended {
+                    Some((status, _)) => return Ok(status),
+                    None => self.look(timeout)?,
+                },
             }
-            Ok(Event::Silent) => is_silent = true,
-            Ok(Event::Ended(status)) => ended = Some((status?, Moment::now())),
-            Ok(Event::Interrupted(signal)) => bail!("ended by {}", ExitStatus::from_raw(signal)),
-            Err(_) => match ended {
-                Some((status, _)) => return Ok(status),
-                None => bail!("{}", progress.told(limit)),
-            },
+        }
+    }
+
+    /// Fails when the program hangs.
+    fn look(&mut self, timeout: RecvTimeoutError) -> anyhow::Result<()> {
+        if timeout == RecvTimeoutError::Disconnected {
+            bail!("the output and the end of the program were lost");
+        }
+        match self.judge.hangs(family::cpu_time(self.group)) {
+            Some(reason) => bail!("it hangs ({reason}) and was ended. {}", self.progress.pending()),
+            None => Ok(()),
         }
     }
 }
@@ -143,10 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_or_fails_in_time_does_so() {
-        let hour = Duration::from_secs(3_600);
-        step_within(hour, shell("echo '     Running x (y)'; echo 'test a ... ok' >&2")).unwrap();
-        let error = step_within(hour, shell("exit 3")).unwrap_err().to_string();
+    fn what_passes_or_fails_does_so() {
+        step(Patience::default(), shell("echo '     Running x (y)'; echo 'test a ... ok' >&2")).unwrap();
+        let error = step(Patience::default(), shell("exit 3")).unwrap_err().to_string();
         assert!(error.starts_with("failed after") && error.contains("exit status: 3"), "{error}");
     }
 
@@ -159,8 +192,9 @@ mod tests {
              sleep 1000 & echo $! > {}; wait",
             pid.display()
         );
-        let error = step_within(Duration::from_millis(500), shell(&script)).unwrap_err().to_string();
-        assert!(error.contains("tests/slow.rs (target/slow-1)") && error.contains("a::b"), "{error}");
+        let impatient = Patience { idle: Duration::from_millis(500), ..Patience::default() };
+        let error = format!("{:#}", step(impatient, shell(&script)).unwrap_err());
+        assert!(error.contains("it hangs") && error.contains("tests/slow.rs") && error.contains("a::b"), "{error}");
         let sleeping = Pid::from_raw(std::fs::read_to_string(pid).unwrap().trim().parse().unwrap());
         // It ends soon: a signal that cannot be refused is on its way, and its new parent takes its status.
         let gone = (0..1_000_000).any(|_| {
