@@ -12,6 +12,7 @@
 //! | `admin` | identify, features, logs, events, abort |
 //! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL, `sets` over several, `forward` over any drive; `zns` is the Zoned Namespace command set, `open_channel` the vector commands on chunks, `runs` sorted runs of LSM-trees |
 //! | `namespace` | namespaces: where they lie, what identifies them, who has them attached |
+//! | `front` | a subsystem whatever its command set is, as drives are assembled with |
 //! | `link` | the host link |
 //! | `work` | the work of the controller's processors |
 //! | `config` | what can be set |
@@ -24,6 +25,7 @@ pub mod arbiter;
 pub mod command_set;
 mod config;
 mod engine;
+mod front;
 mod link;
 mod namespace;
 mod refusal;
@@ -37,9 +39,10 @@ pub use command_set::open_channel::OpenChannel;
 pub use command_set::runs::Runs;
 pub use command_set::sets::{NvmSet, NvmSets};
 pub use command_set::zns::Zns;
-pub use command_set::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};
+pub use command_set::{Command, CommandSet, Culprit, DirectSet, Failure, Later, Reply, SetInfo};
 pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig, ProcessorsConfig};
 pub use engine::{NvmeController, Stop};
+pub use front::{Front, FrontConfig, front_of, front_of_page};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
 pub use subsystem::NvmSubsystem;

@@ -5,14 +5,13 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use nandscape_device_controller::{
-    CommandSet, ControllerConfig, Nvm, NvmSet, NvmSets, NvmSubsystem, NvmeController, OpenChannel, Runs, Zns,
+    CommandSet, Front, FrontConfig, Nvm, NvmSet, NvmSets, OpenChannel, Runs, Zns, front_of, front_of_page,
 };
 use nandscape_device_ftl::{LsmFtl, OpenChannel as Chunks, OxBlock, PageFtl, ZoneFtl};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{Group, Media, MediaConfig, SavedMedia, StoreKind, Supply};
-use nandscape_drive::{Controller, Names, Subsystem};
-use nandscape_sim::account::Totals;
-use nandscape_sim::{Processors, Seed, Sim};
+use nandscape_drive::Names;
+use nandscape_sim::{Seed, Sim};
 
 use crate::owners;
 use crate::part::{AnyFtl, Part};
@@ -39,63 +38,25 @@ fn put(media: &mut Media, saved: SavedMedia) -> io::Result<()> {
     media.put_saved(saved).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
-/// What is in front of the FTLs.
-pub(crate) trait Front {
-    fn controller(&self) -> Rc<dyn Controller>;
-    fn subsystem(&self) -> Rc<dyn Subsystem>;
-    fn link_usage(&self) -> [Totals; 2];
-    /// The controller's processors, if it has any.
-    fn processors(&self) -> Option<&Rc<Processors>>;
-    /// The FTLs were planted.
-    fn was_filled(&self);
-    /// Writes the controller's notes.
-    fn note(&self);
-}
-
-struct InProcess<C: CommandSet>(Rc<NvmeController<C>>);
-
-impl<C: CommandSet> Front for InProcess<C> {
-    fn controller(&self) -> Rc<dyn Controller> {
-        self.0.clone()
-    }
-
-    fn subsystem(&self) -> Rc<dyn Subsystem> {
-        self.0.subsystem().clone()
-    }
-
-    fn link_usage(&self) -> [Totals; 2] {
-        self.0.subsystem().link_usage()
-    }
-
-    fn processors(&self) -> Option<&Rc<Processors>> {
-        self.0.subsystem().processors()
-    }
-
-    fn was_filled(&self) {
-        self.0.subsystem().was_filled();
-    }
-
-    fn note(&self) {
-        self.0.subsystem().note();
-    }
-}
-
 /// A drive's parts and what is in front of them.
 pub(crate) type Assembled = (Vec<Part>, Box<dyn Front>);
 
 /// A drive with one FTL.
 pub(crate) fn one(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> io::Result<Assembled> {
     let part = part(sim, profile, None, media)?;
-    let (config, media) = (profile.controller(), &part.media);
-    let front = match &part.ftl {
-        AnyFtl::Page(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
-        AnyFtl::OxBlock(ftl) => front(sim, Nvm::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
-        AnyFtl::Zone(ftl) => front(sim, Zns::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
-        AnyFtl::Lsm(ftl) => front(sim, Runs::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?,
-        AnyFtl::OpenChannel(ftl) => {
-            front(sim, OpenChannel::new(sim, media.clone(), ftl.clone(), &config), config, names, media)?
+    let media = || part.media.clone();
+    let (config, front_config) = (profile.controller(), front_config(profile, names, &part.media));
+    let set: Rc<dyn CommandSet> = match &part.ftl {
+        AnyFtl::Page(ftl) => {
+            let front = front_of_page(sim, Nvm::new(sim, media(), ftl.clone(), &config), front_config)?;
+            return Ok((vec![part], front));
         }
+        AnyFtl::OxBlock(ftl) => Rc::new(Nvm::new(sim, media(), ftl.clone(), &config)),
+        AnyFtl::Zone(ftl) => Rc::new(Zns::new(sim, media(), ftl.clone(), &config)),
+        AnyFtl::Lsm(ftl) => Rc::new(Runs::new(sim, media(), ftl.clone(), &config)),
+        AnyFtl::OpenChannel(ftl) => Rc::new(OpenChannel::new(sim, media(), ftl.clone(), &config)),
     };
+    let front = front_of(sim, set, front_config)?;
     Ok((vec![part], front))
 }
 
@@ -179,7 +140,7 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
     let sets = NvmSets::new(parts.iter().zip(profile.parts()).map(set).collect());
     let mut kept = parts.iter().zip(profile.parts()).filter(|(_, resolved)| resolved.store == PartStore::Drive);
     let (first, _) = kept.next().expect("a profile with parts has one that is where the drive is");
-    let front = front(sim, sets, profile.controller(), names, &first.media)?;
+    let front = front_of(sim, Rc::new(sets), front_config(profile, names, &first.media))?;
     Ok((parts, front))
 }
 
@@ -226,19 +187,9 @@ fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::
     Ok(part)
 }
 
-/// A controller over a command set. `media` holds the controller's notes, where it is in a file.
-fn front<C: CommandSet>(
-    sim: &Sim,
-    set: C,
-    config: ControllerConfig,
-    names: Names,
-    media: &Rc<Media>,
-) -> io::Result<Box<dyn Front>> {
-    let subsystem = NvmSubsystem::new(sim, set, config, names, policies::arbiter);
-    if let Some(memory) = media.durable() {
-        subsystem.take_up_notes(memory.clone())?;
-    }
-    Ok(Box::new(InProcess(subsystem.in_process())))
+/// What the profile says of its controllers. `media` holds their notes, where it is in a file.
+fn front_config(profile: &Resolved, names: Names, media: &Media) -> FrontConfig {
+    FrontConfig { controller: profile.controller(), names, arbiter: policies::arbiter, notes: media.durable().cloned() }
 }
 
 impl Resolved {

@@ -3,6 +3,7 @@
 use std::io;
 use std::rc::Rc;
 
+use nandscape_device_controller::Front;
 use nandscape_device_ftl::{OxBlock, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{AgingCounts, FlashWork, Media, OpCounts, RemoteArray, StoreKind};
@@ -10,7 +11,7 @@ use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim, Time};
 
-use crate::assemble::{self, Assembled, Front, Stores};
+use crate::assemble::{self, Assembled, Stores};
 use crate::part::Part;
 use crate::profile::ProfileError;
 use crate::resolve::Resolved;

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
+use nandscape_device_controller::{Forward, Front, FrontConfig, Offers, front_of};
 use nandscape_drive::{Drive, DriveInfo, Names, Subsystem};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Export, Pairs, QueueExport};
@@ -14,7 +14,7 @@ const ENTRIES: u32 = 1_024;
 
 /// See the file.
 pub(crate) struct Forwarded {
-    controller: Rc<NvmeController<Forward>>,
+    front: Box<dyn Front>,
     queues: QueueExport,
     pairs: u16,
 }
@@ -27,10 +27,11 @@ impl Forwarded {
     pub(crate) fn new(sim: &Sim, drive: Rc<dyn Drive>, offers: Offers, names: Names) -> Result<Forwarded, String> {
         let config = Forward::config(&drive.info())?;
         let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
-        let set = Forward::new(sim, drive, offers);
-        let controller = NvmSubsystem::new(sim, set, config, names, Forward::arbiter).in_process();
-        let queues = QueueExport::new(sim, controller.clone(), pairs, entries);
-        Ok(Forwarded { controller, queues, pairs })
+        let set = Rc::new(Forward::new(sim, drive, offers));
+        let config = FrontConfig { controller: config, names, arbiter: Forward::arbiter, notes: None };
+        let front = front_of(sim, set, config).map_err(|error| error.to_string())?;
+        let queues = QueueExport::new(sim, front.controller(), pairs, entries);
+        Ok(Forwarded { front, queues, pairs })
     }
 
     /// I/O queue pairs of each controller.
@@ -55,6 +56,6 @@ impl Forwarded {
 
     /// [`Export::subsystem`].
     pub(crate) fn subsystem(&self) -> Rc<dyn Subsystem> {
-        self.controller.subsystem().clone()
+        self.front.subsystem()
     }
 }

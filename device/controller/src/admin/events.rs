@@ -10,7 +10,7 @@ use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{Status, feature, log};
 
 use super::EVENT_REQUESTS;
-use crate::command_set::{CommandSet, Culprit, Reply};
+use crate::command_set::{Culprit, DirectSet, Reply};
 use crate::engine::{NvmeController, QueueKey};
 
 /// What DW0 of a completed Asynchronous Event Request tells.
@@ -163,7 +163,7 @@ impl Events {
     }
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Something has happened: the host is told when it can be, if it wants to know.
     pub(crate) fn raise(&self, event: Event) {
         if event.is_wanted(self.admin.settings.wanted_events()) {

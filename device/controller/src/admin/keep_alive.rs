@@ -14,7 +14,7 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::{Status, feature, identify};
 
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::{Chore, NvmeController};
 
 /// The granularity of the timer in units of 100 ms, unless the transport keeps the time.
@@ -42,7 +42,7 @@ impl Drop for KeepAlive {
     }
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// The granularity of the timer in units of 100 ms (KAS).
     pub(super) fn keep_alive_units(&self) -> u16 {
         match self.model {
@@ -89,7 +89,7 @@ impl<C: CommandSet> NvmeController<C> {
 
 /// Waits until the host of a controller has been silent for too long, and has the controller fail. Ends when there is no
 /// timeout any more, or no controller.
-pub(crate) async fn watch<C: CommandSet>(weak: &Weak<NvmeController<C>>) {
+pub(crate) async fn watch<C: DirectSet + ?Sized>(weak: &Weak<NvmeController<C>>) {
     while let Some(controller) = weak.upgrade() {
         let timer = &controller.admin.keep_alive;
         match controller.keep_alive_deadline() {

@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
 use super::{Answer, Event, fdp, latency, telemetry};
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::refusal::Refusal;
 
@@ -25,7 +25,7 @@ const OFFSET: Refusal = Refusal::field(12, 0);
 /// Offset Type: no log page here has Index Offset Supported.
 const OFFSET_TYPE: Refusal = Refusal::field(14, 23);
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Serves Get Log Page. What is changed by reading a log is changed when the host's memory is known to be there: a command
     /// that is refused changes nothing.
     pub(super) async fn serve_log_page(

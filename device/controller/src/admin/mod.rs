@@ -28,7 +28,7 @@ use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::open_channel::GEOMETRY;
 use nandscape_wire_nvme::{AdminOpcode, Parameter, Status, SubmissionEntry, log};
 
-use crate::command_set::{CommandSet, Reply};
+use crate::command_set::{DirectSet, Reply};
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::namespace::Registrant;
 use crate::refusal::Refusal;
@@ -121,7 +121,7 @@ impl Admin {
     }
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Serves a command of the admin queue. `None` is one that stays outstanding.
     pub(crate) async fn admin_command(
         &self,

@@ -14,7 +14,7 @@ use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEn
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::{Answer, Event, PAGE};
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::{Access, Format, MAX_NAMESPACES, Namespace, NewNamespace};
 use crate::refusal::Refusal;
@@ -44,7 +44,7 @@ impl ChangedNamespaces {
     }
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// A namespace of this controller was attached, detached or formatted.
     pub(crate) fn namespace_changed(&self, nsid: u32) {
         self.admin.changed_namespaces.0.borrow_mut().insert(nsid);

@@ -11,7 +11,7 @@ use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Parameter, Status, SubmissionEntry
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Event;
-use crate::command_set::{Command, CommandSet, Reply};
+use crate::command_set::{Command, DirectSet, Reply};
 use crate::engine::NvmeController;
 use crate::namespace::{Kind, Namespace, Notice, Registrant, Report};
 use crate::refusal::Refusal;
@@ -76,7 +76,7 @@ impl Notifications {
     }
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Serves a reservation command.
     pub(crate) async fn serve_reservation(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let Command { entry, namespace, mem, .. } = command;
@@ -195,7 +195,7 @@ impl<C: CommandSet> NvmeController<C> {
 }
 
 /// Features (Base 5.1.25.1.29, 5.1.25.1.30).
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// The notifications that the host does not want, of a namespace or of all.
     pub(super) fn mask_reservations(&self, nsid: u32, mask: u32) {
         for nsid in self.named_here(nsid) {
@@ -221,7 +221,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 }
 
-impl<C: CommandSet> crate::NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> crate::NvmSubsystem<C> {
     /// Notifies hosts on all their controllers.
     pub(crate) fn notify_hosts(&self, nsid: u32, notices: &[Notice]) {
         for controller in self.all_controllers() {

@@ -13,6 +13,7 @@ pub mod zns;
 
 use std::future::Future;
 use std::ops::Range;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use nandscape_device_ftl::ftl::LatencyWindow;
@@ -36,6 +37,9 @@ pub use nvm::streams::Streams;
 
 /// Command Set Identifier of the NVM command set.
 pub(crate) const NVM: u8 = 0;
+
+/// What ends later: a future in a box, so that command sets can stand behind a pointer.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// The I/O commands of a controller.
 pub trait CommandSet: 'static {
@@ -73,7 +77,7 @@ pub trait CommandSet: 'static {
     }
 
     /// Serves a command.
-    fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
+    fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply>;
 
     /// Whether Compare and Write can be fused.
     fn fuses(&self) -> bool {
@@ -86,8 +90,8 @@ pub trait CommandSet: 'static {
     }
 
     /// Serves a fused operation as one: its first and its second command. It is not called where nothing is fused.
-    fn serve_fused(&self, _pair: [Command<'_>; 2], _breakdown: &mut Breakdown) -> impl Future<Output = [Reply; 2]> {
-        async { [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()] }
+    fn serve_fused<'a>(&'a self, _pair: [Command<'a>; 2], _breakdown: &'a mut Breakdown) -> Later<'a, [Reply; 2]> {
+        Box::pin(async { [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()] })
     }
 
     /// Whether namespaces are created, formatted and sanitized here.
@@ -96,8 +100,8 @@ pub trait CommandSet: 'static {
     }
 
     /// Drops all data of a namespace, on which no command works. It is not called where namespaces are not administered.
-    fn erase(&self, _namespace: &Namespace) -> impl Future<Output = ()> {
-        async {}
+    fn erase<'a>(&'a self, _namespace: &'a Namespace) -> Later<'a, ()> {
+        Box::pin(async {})
     }
 
     /// Removes all data from the media. All namespaces are erased, and no command works on any. `progress` is given what is
@@ -106,15 +110,15 @@ pub trait CommandSet: 'static {
     /// # Errors
     /// Command Aborted due to Power Loss Notification: it is to be repeated once the command set has started again, and goes
     /// on. Sanitize Failed: some data could not be removed, or the set removes none.
-    fn sanitize(&self, _how: Sanitization, _progress: &dyn Fn(u64, u64)) -> impl Future<Output = Result<(), Status>> {
-        async { Err(Status::SANITIZE_FAILED) }
+    fn sanitize<'a>(&'a self, _how: Sanitization, _progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), Status>> {
+        Box::pin(async { Err(Status::SANITIZE_FAILED) })
     }
 
     /// Reads blocks of a namespace, and keeps the data to itself.
     ///
     /// # Errors
     /// Why they cannot be read.
-    fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> impl Future<Output = Result<(), Failure>>;
+    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>>;
 
     /// Counts of commands, to be noted; none where the set counts nothing.
     fn totals(&self) -> Vec<u64> {
@@ -131,10 +135,10 @@ pub trait CommandSet: 'static {
     fn may_hold_data(&self) -> bool;
 
     /// Sends all data that a power cut would lose to flash.
-    fn flush(&self) -> impl Future<Output = ()>;
+    fn flush<'a>(&'a self) -> Later<'a, ()>;
 
     /// The same, and writes what the next start would have to find out.
-    fn shut_down(&self) -> impl Future<Output = ()> {
+    fn shut_down<'a>(&'a self) -> Later<'a, ()> {
         self.flush()
     }
 
@@ -232,10 +236,23 @@ pub trait CommandSet: 'static {
     fn on_zone_change(&self, _told: Box<dyn Fn(u64)>) {}
 
     /// Waits until power is back after a cut.
-    fn power_returns(&self) -> impl Future<Output = ()>;
+    fn power_returns<'a>(&'a self) -> Later<'a, ()>;
 
     /// Starts again after a power cut. Power is back, and no command is in work.
-    fn restart(&self) -> impl Future<Output = ()>;
+    fn restart<'a>(&'a self) -> Later<'a, ()>;
+}
+
+/// A command set whose commands are served without an allocation each. The engine is compiled for each of them: only what
+/// is on the path of most commands is one. All others share the engine for `dyn CommandSet`.
+pub trait DirectSet: CommandSet {
+    /// [`CommandSet::serve`], in the caller's own future.
+    fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
+}
+
+impl DirectSet for dyn CommandSet {
+    async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        self.serve(command, breakdown).await
+    }
 }
 
 /// What a command set stands on.

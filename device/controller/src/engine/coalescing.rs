@@ -12,7 +12,7 @@ use nandscape_wire_nvme::feature::{COALESCING_DISABLED, INTERRUPT_COALESCING, IN
 
 use super::queues::QueueKey;
 use super::{Chore, NvmeController};
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 
 /// Notifications that are held back, by vector.
 #[derive(Default)]
@@ -31,13 +31,13 @@ struct Held {
 }
 
 /// The end of the time of an aggregation.
-pub(crate) struct Timer<C: CommandSet> {
+pub(crate) struct Timer<C: DirectSet + ?Sized> {
     controller: Weak<NvmeController<C>>,
     vector: u16,
     aggregation: u64,
 }
 
-impl<C: CommandSet> Timer<C> {
+impl<C: DirectSet + ?Sized> Timer<C> {
     pub(super) fn fire(&self) {
         if let Some(controller) = self.controller.upgrade() {
             controller.notify_vector(self.vector, self.aggregation);
@@ -60,7 +60,7 @@ impl Coalescing {
     }
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// A completion was posted, and the host coalesces interrupts.
     #[cold]
     pub(super) fn coalesce(&self, queue: QueueKey, memory: Rc<dyn CompletionMemory>) {

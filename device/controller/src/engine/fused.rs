@@ -13,10 +13,10 @@ use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_S
 use super::NvmeController;
 use super::queues::QueueKey;
 use super::serve::{CommandJob, without_namespace};
-use crate::command_set::{Command, CommandSet, Reply};
+use crate::command_set::{Command, DirectSet, Reply};
 
 /// The commands of a fused operation, or one that stands alone.
-pub(crate) struct FusedJob<C: CommandSet> {
+pub(crate) struct FusedJob<C: DirectSet + ?Sized> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
     pub(super) first: Submission,
@@ -29,7 +29,7 @@ pub(crate) struct FusedJob<C: CommandSet> {
     behind: Cause,
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// A command with FUSE set was fetched from an I/O queue: fetches the second command after it, if it is one, and starts
     /// both. A pair takes two command slots, the second of which may be one beyond the limit.
     #[cold]
@@ -61,7 +61,7 @@ impl<C: CommandSet> NvmeController<C> {
     }
 }
 
-impl<C: CommandSet> FusedJob<C> {
+impl<C: DirectSet + ?Sized> FusedJob<C> {
     /// Serves the operation and posts both completions, the first command's first.
     pub(crate) async fn serve(&mut self) {
         let FusedJob { controller, queue, first, second, at, power_cuts, behind } = &*self;

@@ -15,11 +15,11 @@ use super::NvmeController;
 use super::coalescing::Timer;
 use super::queues::Released;
 use crate::admin::{Event, watch_keep_alive};
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::subsystem::NvmSubsystem;
 
 /// Work that takes time and belongs to no command.
-pub(crate) enum Chore<C: CommandSet> {
+pub(crate) enum Chore<C: DirectSet + ?Sized> {
     /// Start again after a power cut.
     Restart(Rc<NvmSubsystem<C>>),
     /// Shut a controller down.
@@ -34,7 +34,7 @@ pub(crate) enum Chore<C: CommandSet> {
     SelfTest(Rc<NvmSubsystem<C>>),
 }
 
-impl<C: CommandSet> Chore<C> {
+impl<C: DirectSet + ?Sized> Chore<C> {
     /// Does it.
     pub(crate) async fn run(&mut self) {
         match self {
@@ -49,7 +49,7 @@ impl<C: CommandSet> Chore<C> {
 }
 
 /// A shutdown that the host has asked for (CC.SHN).
-pub(crate) struct Shutdown<C: CommandSet> {
+pub(crate) struct Shutdown<C: DirectSet + ?Sized> {
     controller: Rc<NvmeController<C>>,
     /// Data that a power cut would lose is flushed first, and tables are written that the next start reads.
     flushes: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Shutdown<C: CommandSet> {
     number: u32,
 }
 
-impl<C: CommandSet> Shutdown<C> {
+impl<C: DirectSet + ?Sized> Shutdown<C> {
     /// Commands are served on, as the host has stopped sending any. A controller that was reset meanwhile was not asked to
     /// shut down.
     async fn run(&self) {
@@ -81,7 +81,7 @@ pub(super) enum Clearing {
     Reset,
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Begins to delete a submission queue, and with `completions` the completion queue that it posts to. It ends now, or
     /// when the last command of the queue has ended.
     pub(super) fn begin_deletion(&self, id: QueueId, completions: bool) -> Result<(), Status> {

@@ -44,7 +44,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Admin;
 use crate::arbiter::{Arbiter, Priority, WeightedRoundRobin};
-use crate::command_set::{CommandSet, Culprit, NVM};
+use crate::command_set::{Culprit, DirectSet, NVM};
 use crate::namespace::{Attached, Registrant};
 use crate::subsystem::NvmSubsystem;
 use asking::Asking;
@@ -64,7 +64,7 @@ pub(crate) use waiting::QueueSet;
 pub use waiting::Waiting;
 
 /// An NVMe controller of a subsystem: queues, properties, features, events and errors of one host.
-pub struct NvmeController<C: CommandSet> {
+pub struct NvmeController<C: DirectSet + ?Sized> {
     pub(crate) sim: Sim,
     pub(crate) subsystem: Rc<NvmSubsystem<C>>,
     id: u16,
@@ -94,7 +94,7 @@ pub struct NvmeController<C: CommandSet> {
     me: Weak<NvmeController<C>>,
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// A controller with no queue yet: ready for hosts in this process, disabled for others.
     pub(crate) fn new(
         subsystem: Rc<NvmSubsystem<C>>,
@@ -336,13 +336,13 @@ fn owner(host: &HostIdentity, controller: u16) -> Registrant {
     }
 }
 
-impl<C: CommandSet> Drop for NvmeController<C> {
+impl<C: DirectSet + ?Sized> Drop for NvmeController<C> {
     fn drop(&mut self) {
         self.subsystem.forget(self.id);
     }
 }
 
-impl<C: CommandSet> Controller for NvmeController<C> {
+impl<C: DirectSet + ?Sized> Controller for NvmeController<C> {
     fn info(&self) -> DriveInfo {
         self.subsystem.info_of(self.namespaces.first().as_deref())
     }

@@ -14,7 +14,7 @@ use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Parameter, Status
 use super::guarded::always_asks;
 use super::queues::QueueKey;
 use super::{NvmeController, Stop};
-use crate::command_set::{Command, CommandSet, Reply};
+use crate::command_set::{Command, DirectSet, Reply};
 use crate::config::ControllerConfig;
 use crate::namespace::{MAX_NAMESPACES, Namespace};
 use crate::refusal::Refusal;
@@ -29,7 +29,7 @@ pub(crate) const LOST_DATA: [Status; 5] = [
 ];
 
 /// A command that was fetched. It is moved more than once: up to 128 bytes are moved without a call.
-pub(crate) struct CommandJob<C: CommandSet> {
+pub(crate) struct CommandJob<C: DirectSet + ?Sized> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
     pub(super) submission: Submission,
@@ -41,7 +41,7 @@ pub(crate) struct CommandJob<C: CommandSet> {
     pub(super) behind: Cause,
 }
 
-impl<C: CommandSet> CommandJob<C> {
+impl<C: DirectSet + ?Sized> CommandJob<C> {
     /// The time from a command's fetch until it is served: it crosses the link, and firmware handles it. Other commands do
     /// not wait meanwhile.
     #[inline]
@@ -76,7 +76,7 @@ impl<C: CommandSet> CommandJob<C> {
                     let (link, work, settings) = (&subsystem.link, &subsystem.work, &controller.admin.settings);
                     let command = Command { entry, namespace, mem, link, work, settings, stop };
                     Some(match namespace.is_guarded() || always_asks(entry) {
-                        false => subsystem.set.serve(&command, &mut breakdown).await,
+                        false => subsystem.set.serve_directly(&command, &mut breakdown).await,
                         true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,
                     })
                 }
@@ -102,7 +102,7 @@ impl<C: CommandSet> CommandJob<C> {
     }
 }
 
-impl<C: CommandSet> NvmeController<C> {
+impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// The namespace that a command of a queue names, if it is attached. Flush may name all of them: any stands for them, and
     /// each is asked before the command is served.
     #[inline]

@@ -7,20 +7,20 @@ use std::rc::{Rc, Weak};
 use nandscape_drive::Controller;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
 /// Controllers at a time, with the one of hosts in this process.
 pub(crate) const MAX_CONTROLLERS: u16 = 128;
 
 /// See the file.
-pub(super) struct Controllers<C: CommandSet> {
+pub(super) struct Controllers<C: DirectSet + ?Sized> {
     by_id: RefCell<BTreeMap<u16, Weak<NvmeController<C>>>>,
     /// Those that were created so far.
     created: Cell<u64>,
 }
 
-impl<C: CommandSet> Controllers<C> {
+impl<C: DirectSet + ?Sized> Controllers<C> {
     pub(super) fn new() -> Controllers<C> {
         Controllers { by_id: RefCell::default(), created: Cell::new(0) }
     }

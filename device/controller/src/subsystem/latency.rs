@@ -17,7 +17,7 @@ use nandscape_wire_nvme::predictable_latency::{
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 
 /// How often it is looked at what a deterministic window still holds.
 const LOOK: Span = Span::from_ms(1);
@@ -82,7 +82,7 @@ impl Latency {
     }
 }
 
-impl<C: CommandSet> NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// Whether there is the mode.
     pub(crate) fn has_latency_mode(&self) -> bool {
         self.config.predictable_latency && self.config.windows.is_some()

@@ -36,7 +36,7 @@ use nandscape_wire_nvme::vendor::{DriveLog, Windows};
 use crate::admin::{Event, Saved, Telemetry};
 use crate::arbiter::Arbiter;
 use crate::command_set::nvm::by_cause;
-use crate::command_set::{CommandSet, SetInfo};
+use crate::command_set::{DirectSet, SetInfo};
 use crate::config::ControllerConfig;
 use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
@@ -54,11 +54,11 @@ use self_test::SelfTests;
 use slots::CommandSlots;
 
 /// The subsystem of a drive over a command set.
-pub struct NvmSubsystem<C: CommandSet> {
+pub struct NvmSubsystem<C: DirectSet + ?Sized> {
     pub(crate) sim: Sim,
     pub(crate) config: ControllerConfig,
     pub(crate) names: Names,
-    pub(crate) set: C,
+    pub(crate) set: Rc<C>,
     pub(crate) namespaces: Namespaces,
     pub(crate) changes: Changes,
     pub(crate) sanitizing: Sanitizing,
@@ -86,11 +86,11 @@ pub struct NvmSubsystem<C: CommandSet> {
     me: Weak<NvmSubsystem<C>>,
 }
 
-impl<C: CommandSet> NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// A subsystem over a command set, without a controller. Each controller gets an arbiter of its own.
     pub fn new(
         sim: &Sim,
-        set: C,
+        set: Rc<C>,
         config: ControllerConfig,
         names: Names,
         arbiter: fn() -> Box<dyn Arbiter>,
@@ -226,7 +226,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
     }
 }
 
-impl<C: CommandSet> Subsystem for NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> Subsystem for NvmSubsystem<C> {
     fn names(&self) -> &Names {
         &self.names
     }

@@ -13,7 +13,7 @@ use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::{Status, manage};
 
 use super::NvmSubsystem;
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::{Format, Namespace, Registrant};
 use crate::refusal::Refusal;
@@ -56,7 +56,7 @@ impl Drop for Change<'_> {
     }
 }
 
-impl<C: CommandSet> NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// Begins a change on behalf of a command. The drive may have been sanitized while the command waited for its turn.
     async fn begin_change(&self) -> Result<Change<'_>, Status> {
         let change = self.changes.begin().await;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::NvmSubsystem;
 use super::sanitize::SanitizeNote;
 use crate::admin::SavedNote;
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::namespace::NamespacesNote;
 
 /// Where notes are written; empty where the drive is in no file.
@@ -32,7 +32,7 @@ struct Notes {
     totals: Vec<u64>,
 }
 
-impl<C: CommandSet> NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// Takes up what was noted, and notes from now on. The subsystem has no controller yet.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use nandscape_wire_nvme::Status;
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::Chore;
 
 /// What is known of power cuts.
@@ -45,7 +45,7 @@ impl Power {
     }
 }
 
-impl<C: CommandSet> NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// Power is gone.
     pub(super) fn power_cut(&self) {
         self.power.cuts.set(self.power.cuts.get() + 1);

@@ -19,7 +19,7 @@ use zerocopy::FromZeros;
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::{Chore, NvmeController};
 
 /// SPROG when nothing is in progress.
@@ -104,7 +104,7 @@ impl Sanitizing {
     }
 }
 
-impl<C: CommandSet> NvmSubsystem<C> {
+impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// Begins to sanitize everything on behalf of a controller. `pattern` is what an overwrite writes.
     pub(crate) fn begin_sanitize(&self, command: Sanitize, pattern: u32, by: u64) -> Result<(), Status> {
         let sanitizing = &self.sanitizing;

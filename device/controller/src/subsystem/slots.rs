@@ -9,11 +9,11 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Cause, Sim};
 
-use crate::command_set::CommandSet;
+use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
 /// See the file.
-pub(crate) struct CommandSlots<C: CommandSet> {
+pub(crate) struct CommandSlots<C: DirectSet + ?Sized> {
     limit: u32,
     in_work: Cell<u32>,
     /// Work that uses data as commands do, and takes no slot: no command waits for it.
@@ -27,7 +27,7 @@ pub(crate) struct CommandSlots<C: CommandSet> {
     idle: Signal,
 }
 
-impl<C: CommandSet> CommandSlots<C> {
+impl<C: DirectSet + ?Sized> CommandSlots<C> {
     pub(super) fn new(sim: &Sim, limit: u32) -> CommandSlots<C> {
         CommandSlots {
             limit,

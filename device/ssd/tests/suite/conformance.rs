@@ -238,7 +238,7 @@ fn a_drive_that_commands_are_forwarded_to_passes() {
             };
             let names = ssd.subsystem().names().clone();
             let forward = Forward::new(sim, behind, offers);
-            let controller = NvmSubsystem::new(sim, forward, config, names, Forward::arbiter).in_process();
+            let controller = NvmSubsystem::new(sim, Rc::new(forward), config, names, Forward::arbiter).in_process();
             let drive = QueueDrive::new(sim, controller, QueueId(1), entries).expect("a free queue pair");
             Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }
         };

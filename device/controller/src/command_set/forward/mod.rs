@@ -30,7 +30,7 @@ use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::command::NvmCommand;
-use super::{Command, CommandSet, Culprit, Failure, Reply, SetInfo};
+use super::{Command, CommandSet, Culprit, DirectSet, Failure, Later, Reply, SetInfo};
 use crate::arbiter::{Arbiter, RoundRobin};
 use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
@@ -229,32 +229,22 @@ impl CommandSet for Forward {
     /// The drive's tables are not here.
     fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
 
-    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        let entry = match self.checked(command) {
-            Ok(entry) => entry,
-            Err(refusal) => return Err(refusal).into(),
-        };
-        self.count(&entry);
-        let begun = self.sim.now();
-        let completion = self.execute(command, entry).await;
-        let cause = if Transfer::of(entry.opcode) == Transfer::ToHost { cause::HOST_READ } else { cause::HOST_WRITE };
-        breakdown.waits(Stage::Queue).add(cause, self.sim.now() - begun);
-        match completion {
-            Ok(completion) => reply(&completion),
-            Err(status) => Err(status).into(),
-        }
+    fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
+        Box::pin(self.serve_directly(command, breakdown))
     }
 
     fn administers_namespaces(&self) -> bool {
         false
     }
 
-    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
-        let entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, slba, blocks);
-        let mem = HostMem::zeroed(blocks as usize * namespace.lba_bytes as usize);
-        let completion = self.issuer.execute(&*self.drive, entry, mem).await;
-        let Reply { status, .. } = reply(&completion);
-        if status.is_success() { Ok(()) } else { Err(status.into()) }
+    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, slba, blocks);
+            let mem = HostMem::zeroed(blocks as usize * namespace.lba_bytes as usize);
+            let completion = self.issuer.execute(&*self.drive, entry, mem).await;
+            let Reply { status, .. } = reply(&completion);
+            if status.is_success() { Ok(()) } else { Err(status.into()) }
+        })
     }
 
     fn bytes_written(&self) -> u64 {
@@ -266,10 +256,12 @@ impl CommandSet for Forward {
         true
     }
 
-    async fn flush(&self) {
-        let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
-        // A drive that is out of reach is as flushed as it will be.
-        let _ = self.issuer.execute(&*self.drive, entry, HostMem::none()).await;
+    fn flush<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
+            // A drive that is out of reach is as flushed as it will be.
+            let _ = self.issuer.execute(&*self.drive, entry, HostMem::none()).await;
+        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -299,7 +291,29 @@ impl CommandSet for Forward {
     /// The power of the drive is not that of this controller, which has none to lose.
     fn on_power_cut(&self, _: Box<dyn Fn()>) {}
 
-    async fn power_returns(&self) {}
+    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {})
+    }
 
-    async fn restart(&self) {}
+    fn restart<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {})
+    }
+}
+
+impl DirectSet for Forward {
+    async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        let entry = match self.checked(command) {
+            Ok(entry) => entry,
+            Err(refusal) => return Err(refusal).into(),
+        };
+        self.count(&entry);
+        let begun = self.sim.now();
+        let completion = self.execute(command, entry).await;
+        let cause = if Transfer::of(entry.opcode) == Transfer::ToHost { cause::HOST_READ } else { cause::HOST_WRITE };
+        breakdown.waits(Stage::Queue).add(cause, self.sim.now() - begun);
+        match completion {
+            Ok(completion) => reply(&completion),
+            Err(status) => Err(status).into(),
+        }
+    }
 }

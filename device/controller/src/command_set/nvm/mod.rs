@@ -54,7 +54,7 @@ use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use super::{Command, CommandSet, Failure, LatencyFigures, Placement, Reply, SetInfo, Streams};
+use super::{Command, CommandSet, DirectSet, Failure, LatencyFigures, Later, Placement, Reply, SetInfo, Streams};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::subsystem::NvmSubsystem;
@@ -213,11 +213,8 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.ftl.prefetch(sector.saturating_add(namespace.layout.start()));
     }
 
-    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        if !command.namespace.is_plain {
-            return Box::pin(self.serve_special(command, breakdown)).await;
-        }
-        self.serve_whole::<()>(command, breakdown).await
+    fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
+        Box::pin(self.serve_directly(command, breakdown))
     }
 
     fn has_pieces(&self, namespace: &Namespace) -> bool {
@@ -229,31 +226,37 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.media.keeps_data()
     }
 
-    async fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> [Reply; 2] {
-        if pair[0].namespace.format.has_pieces {
-            return [(); 2].map(|()| Err(Status::INVALID_NAMESPACE.final_()).into());
-        }
-        match pair[0].namespace.format.lba().metadata {
-            0 => self.compare_and_write(pair, breakdown).await,
-            _ => self.compare_and_write_protected(pair, breakdown).await,
-        }
-    }
-
-    async fn erase(&self, namespace: &Namespace) {
-        self.stores.forget(Some(namespace.nsid));
-        self.erase_for_good(namespace).await;
-    }
-
-    async fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), Status> {
-        self.stores.forget(None);
-        self.ftl.sanitize(how, progress).await.map_err(|error| match error {
-            MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
-            _ => Status::SANITIZE_FAILED,
+    fn serve_fused<'a>(&'a self, pair: [Command<'a>; 2], breakdown: &'a mut Breakdown) -> Later<'a, [Reply; 2]> {
+        Box::pin(async move {
+            if pair[0].namespace.format.has_pieces {
+                return [(); 2].map(|()| Err(Status::INVALID_NAMESPACE.final_()).into());
+            }
+            match pair[0].namespace.format.lba().metadata {
+                0 => self.compare_and_write(pair, breakdown).await,
+                _ => self.compare_and_write_protected(pair, breakdown).await,
+            }
         })
     }
 
-    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
-        self.read_for_test(namespace, slba, blocks).await
+    fn erase<'a>(&'a self, namespace: &'a Namespace) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.stores.forget(Some(namespace.nsid));
+            self.erase_for_good(namespace).await;
+        })
+    }
+
+    fn sanitize<'a>(&'a self, how: Sanitization, progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), Status>> {
+        Box::pin(async move {
+            self.stores.forget(None);
+            self.ftl.sanitize(how, progress).await.map_err(|error| match error {
+                MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
+                _ => Status::SANITIZE_FAILED,
+            })
+        })
+    }
+
+    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move { self.read_for_test(namespace, slba, blocks).await })
     }
 
     fn totals(&self) -> Vec<u64> {
@@ -275,16 +278,20 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.ftl.may_hold_data()
     }
 
-    async fn flush(&self) {
-        if let Some(settling) = self.ftl.flush() {
-            // A drive that cannot take the data any more is as flushed as it will be.
-            let _ = settling.settled().await;
-        }
+    fn flush<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            if let Some(settling) = self.ftl.flush() {
+                // A drive that cannot take the data any more is as flushed as it will be.
+                let _ = settling.settled().await;
+            }
+        })
     }
 
-    async fn shut_down(&self) {
-        self.flush().await;
-        self.ftl.shut_down().await;
+    fn shut_down<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.flush().await;
+            self.ftl.shut_down().await;
+        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -354,13 +361,26 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.media.on_power_cut(told);
     }
 
-    async fn power_returns(&self) {
-        self.media.power_returns().await;
+    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.media.power_returns().await;
+        })
     }
 
-    async fn restart(&self) {
-        self.ftl.restart(self.keeps_buffer()).await;
-        self.erase_again().await;
+    fn restart<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.ftl.restart(self.keeps_buffer()).await;
+            self.erase_again().await;
+        })
+    }
+}
+
+impl<F: Ftl> DirectSet for Nvm<F> {
+    async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+        if !command.namespace.is_plain {
+            return Box::pin(self.serve_special(command, breakdown)).await;
+        }
+        self.serve_whole::<()>(command, breakdown).await
     }
 }
 

@@ -40,7 +40,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 use addresses::{in_a_row, runs, vectored};
@@ -124,30 +124,32 @@ impl CommandSet for OpenChannel {
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
     }
 
-    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        match IoOpcode(command.entry.opcode) {
-            oc::VECTOR_READ => vectored(self.vector_read(command, breakdown).await),
-            oc::VECTOR_WRITE => vectored(self.vector_write(command, breakdown).await),
-            oc::VECTOR_RESET => vectored(self.vector_reset(command, breakdown).await),
-            oc::VECTOR_COPY => vectored(self.vector_copy(command, breakdown).await),
-            IoOpcode::WRITE => in_a_row(self.write_in_a_row(command, breakdown).await),
-            IoOpcode::COPY => in_a_row(self.copy_in_a_row(command, breakdown).await),
-            IoOpcode::DATASET_MANAGEMENT => in_a_row(self.dataset_management(command, breakdown).await),
-            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => match self.check_there(command) {
-                Ok(()) => self.nvm.serve(command, breakdown).await,
-                Err(failure) => Err(failure).into(),
-            },
-            IoOpcode::FLUSH => self.nvm.serve(command, breakdown).await,
-            _ => Err(Status::INVALID_OPCODE.final_()).into(),
-        }
+    fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
+        Box::pin(async move {
+            match IoOpcode(command.entry.opcode) {
+                oc::VECTOR_READ => vectored(self.vector_read(command, breakdown).await),
+                oc::VECTOR_WRITE => vectored(self.vector_write(command, breakdown).await),
+                oc::VECTOR_RESET => vectored(self.vector_reset(command, breakdown).await),
+                oc::VECTOR_COPY => vectored(self.vector_copy(command, breakdown).await),
+                IoOpcode::WRITE => in_a_row(self.write_in_a_row(command, breakdown).await),
+                IoOpcode::COPY => in_a_row(self.copy_in_a_row(command, breakdown).await),
+                IoOpcode::DATASET_MANAGEMENT => in_a_row(self.dataset_management(command, breakdown).await),
+                IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => match self.check_there(command) {
+                    Ok(()) => self.nvm.serve_directly(command, breakdown).await,
+                    Err(failure) => Err(failure).into(),
+                },
+                IoOpcode::FLUSH => self.nvm.serve_directly(command, breakdown).await,
+                _ => Err(Status::INVALID_OPCODE.final_()).into(),
+            }
+        })
     }
 
     fn administers_namespaces(&self) -> bool {
         false
     }
 
-    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
-        self.nvm.test(namespace, slba, blocks).await
+    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move { self.nvm.test(namespace, slba, blocks).await })
     }
 
     fn totals(&self) -> Vec<u64> {
@@ -166,8 +168,10 @@ impl CommandSet for OpenChannel {
         self.nvm.may_hold_data()
     }
 
-    async fn flush(&self) {
-        self.nvm.flush().await;
+    fn flush<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.flush().await;
+        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -239,11 +243,15 @@ impl CommandSet for OpenChannel {
         self.nvm.on_power_cut(told);
     }
 
-    async fn power_returns(&self) {
-        self.nvm.power_returns().await;
+    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.power_returns().await;
+        })
     }
 
-    async fn restart(&self) {
-        self.nvm.restart().await;
+    fn restart<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.restart().await;
+        })
     }
 }

@@ -30,7 +30,7 @@ use nandscape_wire_nvme::vendor::{DriveLog, RUN_COMMIT, RUN_OPEN, RUN_REPORT};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 
@@ -87,28 +87,30 @@ impl CommandSet for Runs {
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
     }
 
-    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        match IoOpcode(command.entry.opcode) {
-            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY | IoOpcode::FLUSH => {
-                self.nvm.serve(command, breakdown).await
+    fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
+        Box::pin(async move {
+            match IoOpcode(command.entry.opcode) {
+                IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY | IoOpcode::FLUSH => {
+                    self.nvm.serve_directly(command, breakdown).await
+                }
+                IoOpcode::WRITE => self.write(command, breakdown).await.into(),
+                RUN_OPEN => match self.open(command) {
+                    Ok(run) => Reply::value(run),
+                    Err(failure) => Err(failure).into(),
+                },
+                RUN_COMMIT => self.commit(command, breakdown).await.into(),
+                RUN_REPORT => self.report(command, breakdown).await.into(),
+                _ => Err(Status::INVALID_OPCODE.final_()).into(),
             }
-            IoOpcode::WRITE => self.write(command, breakdown).await.into(),
-            RUN_OPEN => match self.open(command) {
-                Ok(run) => Reply::value(run),
-                Err(failure) => Err(failure).into(),
-            },
-            RUN_COMMIT => self.commit(command, breakdown).await.into(),
-            RUN_REPORT => self.report(command, breakdown).await.into(),
-            _ => Err(Status::INVALID_OPCODE.final_()).into(),
-        }
+        })
     }
 
     fn administers_namespaces(&self) -> bool {
         false
     }
 
-    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
-        self.nvm.test(namespace, slba, blocks).await
+    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move { self.nvm.test(namespace, slba, blocks).await })
     }
 
     fn totals(&self) -> Vec<u64> {
@@ -127,8 +129,10 @@ impl CommandSet for Runs {
         self.nvm.may_hold_data()
     }
 
-    async fn flush(&self) {
-        self.nvm.flush().await;
+    fn flush<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.flush().await;
+        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -160,11 +164,15 @@ impl CommandSet for Runs {
         self.nvm.on_power_cut(told);
     }
 
-    async fn power_returns(&self) {
-        self.nvm.power_returns().await;
+    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.power_returns().await;
+        })
     }
 
-    async fn restart(&self) {
-        self.nvm.restart().await;
+    fn restart<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.restart().await;
+        })
     }
 }

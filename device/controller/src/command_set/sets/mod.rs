@@ -27,7 +27,7 @@ use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
 use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
-use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
 use crate::engine::LOST_DATA;
 use crate::namespace::Namespace;
 pub use any::NvmSet;
@@ -87,7 +87,7 @@ impl NvmSets {
     async fn flush_all(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let mut reply = Reply::value(0);
         for set in self.all() {
-            reply = on!(set, nvm => nvm.serve(command, breakdown).await);
+            reply = on!(set, nvm => nvm.serve_directly(command, breakdown).await);
             if !reply.status.is_success() {
                 break;
             }
@@ -132,15 +132,17 @@ impl CommandSet for NvmSets {
         on!(self.of(namespace), nvm => nvm.announce(namespace, entry));
     }
 
-    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        if command.entry.nsid.get() == NSID_ALL && command.entry.opcode == IoOpcode::FLUSH.0 {
-            return Box::pin(self.flush_all(command, breakdown)).await;
-        }
-        let reply = on!(self.of(command.namespace), nvm => nvm.serve(command, breakdown).await);
-        if !reply.status.is_success() {
-            self.count_errors(command.namespace, [&reply]);
-        }
-        reply
+    fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
+        Box::pin(async move {
+            if command.entry.nsid.get() == NSID_ALL && command.entry.opcode == IoOpcode::FLUSH.0 {
+                return Box::pin(self.flush_all(command, breakdown)).await;
+            }
+            let reply = on!(self.of(command.namespace), nvm => nvm.serve_directly(command, breakdown).await);
+            if !reply.status.is_success() {
+                self.count_errors(command.namespace, [&reply]);
+            }
+            reply
+        })
     }
 
     fn has_pieces(&self, namespace: &Namespace) -> bool {
@@ -151,39 +153,45 @@ impl CommandSet for NvmSets {
         self.all().all(|set| on!(set, nvm => nvm.fuses()))
     }
 
-    async fn serve_fused(&self, pair: [Command<'_>; 2], breakdown: &mut Breakdown) -> [Reply; 2] {
-        let namespace = pair[0].namespace;
-        let replies = on!(self.of(namespace), nvm => nvm.serve_fused(pair, breakdown).await);
-        self.count_errors(namespace, &replies);
-        replies
+    fn serve_fused<'a>(&'a self, pair: [Command<'a>; 2], breakdown: &'a mut Breakdown) -> Later<'a, [Reply; 2]> {
+        Box::pin(async move {
+            let namespace = pair[0].namespace;
+            let replies = on!(self.of(namespace), nvm => nvm.serve_fused(pair, breakdown).await);
+            self.count_errors(namespace, &replies);
+            replies
+        })
     }
 
-    async fn erase(&self, namespace: &Namespace) {
-        on!(self.of(namespace), nvm => nvm.erase(namespace).await);
+    fn erase<'a>(&'a self, namespace: &'a Namespace) -> Later<'a, ()> {
+        Box::pin(async move {
+            on!(self.of(namespace), nvm => nvm.erase(namespace).await);
+        })
     }
 
-    async fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), Status> {
-        const SHARES: u64 = 1 << 16;
-        let count = self.sets.len() as u64;
-        for (number, set) in self.all().enumerate().skip(self.sanitized.get()) {
-            let progress =
-                |done: u64, all: u64| progress(number as u64 * SHARES + done * SHARES / all.max(1), count * SHARES);
-            match on!(set, nvm => nvm.sanitize(how, &progress).await) {
-                // What is left is done when the drive has started again.
-                Err(Status::ABORTED_POWER_LOSS) => return Err(Status::ABORTED_POWER_LOSS),
-                Err(status) => {
-                    self.sanitized.set(0);
-                    return Err(status);
+    fn sanitize<'a>(&'a self, how: Sanitization, progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), Status>> {
+        Box::pin(async move {
+            const SHARES: u64 = 1 << 16;
+            let count = self.sets.len() as u64;
+            for (number, set) in self.all().enumerate().skip(self.sanitized.get()) {
+                let progress =
+                    |done: u64, all: u64| progress(number as u64 * SHARES + done * SHARES / all.max(1), count * SHARES);
+                match on!(set, nvm => nvm.sanitize(how, &progress).await) {
+                    // What is left is done when the drive has started again.
+                    Err(Status::ABORTED_POWER_LOSS) => return Err(Status::ABORTED_POWER_LOSS),
+                    Err(status) => {
+                        self.sanitized.set(0);
+                        return Err(status);
+                    }
+                    Ok(()) => self.sanitized.set(number + 1),
                 }
-                Ok(()) => self.sanitized.set(number + 1),
             }
-        }
-        self.sanitized.set(0);
-        Ok(())
+            self.sanitized.set(0);
+            Ok(())
+        })
     }
 
-    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
-        on!(self.of(namespace), nvm => nvm.test(namespace, slba, blocks).await)
+    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move { on!(self.of(namespace), nvm => nvm.test(namespace, slba, blocks).await) })
     }
 
     /// Those of each set, one after the other, and its failed commands behind them.
@@ -213,12 +221,16 @@ impl CommandSet for NvmSets {
         self.all().any(|set| on!(set, nvm => nvm.may_hold_data()))
     }
 
-    async fn flush(&self) {
-        all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.flush())) })).await;
+    fn flush<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.flush())) })).await;
+        })
     }
 
-    async fn shut_down(&self) {
-        all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.shut_down())) })).await;
+    fn shut_down<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.shut_down())) })).await;
+        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -256,11 +268,15 @@ impl CommandSet for NvmSets {
         on!(self.first(), nvm => nvm.on_power_cut(told));
     }
 
-    async fn power_returns(&self) {
-        on!(self.first(), nvm => nvm.power_returns().await);
+    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            on!(self.first(), nvm => nvm.power_returns().await);
+        })
     }
 
-    async fn restart(&self) {
-        all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.restart())) })).await;
+    fn restart<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.restart())) })).await;
+        })
     }
 }

@@ -34,7 +34,7 @@ use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, zns};
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, Failure, Reply, SetInfo};
+use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 
@@ -127,31 +127,33 @@ impl CommandSet for Zns {
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
     }
 
-    async fn serve(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        match IoOpcode(command.entry.opcode) {
-            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => match self.check_readable(command) {
-                Ok(()) => self.nvm.serve(command, breakdown).await,
-                Err(status) => Err(status).into(),
-            },
-            IoOpcode::FLUSH => self.nvm.serve(command, breakdown).await,
-            IoOpcode::WRITE => self.write(command, breakdown).await.into(),
-            IoOpcode::ZONE_APPEND => match self.append(command, breakdown).await {
-                Ok(lba) => Reply { dw1: (lba >> 32) as u32, ..Reply::value(lba as u32) },
-                Err(failure) => Err(failure).into(),
-            },
-            IoOpcode::COPY => self.copy(command, breakdown).await.into(),
-            IoOpcode::ZONE_MANAGEMENT_SEND => self.send(command, breakdown).await.into(),
-            IoOpcode::ZONE_MANAGEMENT_RECEIVE => self.report(command, breakdown).await.into(),
-            _ => Err(Status::INVALID_OPCODE.final_()).into(),
-        }
+    fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
+        Box::pin(async move {
+            match IoOpcode(command.entry.opcode) {
+                IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => match self.check_readable(command) {
+                    Ok(()) => self.nvm.serve_directly(command, breakdown).await,
+                    Err(status) => Err(status).into(),
+                },
+                IoOpcode::FLUSH => self.nvm.serve_directly(command, breakdown).await,
+                IoOpcode::WRITE => self.write(command, breakdown).await.into(),
+                IoOpcode::ZONE_APPEND => match self.append(command, breakdown).await {
+                    Ok(lba) => Reply { dw1: (lba >> 32) as u32, ..Reply::value(lba as u32) },
+                    Err(failure) => Err(failure).into(),
+                },
+                IoOpcode::COPY => self.copy(command, breakdown).await.into(),
+                IoOpcode::ZONE_MANAGEMENT_SEND => self.send(command, breakdown).await.into(),
+                IoOpcode::ZONE_MANAGEMENT_RECEIVE => self.report(command, breakdown).await.into(),
+                _ => Err(Status::INVALID_OPCODE.final_()).into(),
+            }
+        })
     }
 
     fn administers_namespaces(&self) -> bool {
         false
     }
 
-    async fn test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
-        self.nvm.test(namespace, slba, blocks).await
+    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move { self.nvm.test(namespace, slba, blocks).await })
     }
 
     fn totals(&self) -> Vec<u64> {
@@ -170,8 +172,10 @@ impl CommandSet for Zns {
         self.nvm.may_hold_data()
     }
 
-    async fn flush(&self) {
-        self.nvm.flush().await;
+    fn flush<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.flush().await;
+        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -212,11 +216,15 @@ impl CommandSet for Zns {
         self.ftl().on_change(Box::new(move |zone| told(u64::from(zone) * size)));
     }
 
-    async fn power_returns(&self) {
-        self.nvm.power_returns().await;
+    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.power_returns().await;
+        })
     }
 
-    async fn restart(&self) {
-        self.nvm.restart().await;
+    fn restart<'a>(&'a self) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.nvm.restart().await;
+        })
     }
 }

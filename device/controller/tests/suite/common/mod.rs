@@ -153,7 +153,7 @@ fn any_drive(
     };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl, &config);
-    NvmSubsystem::new(sim, set, config, names(), || Box::new(RoundRobin::default())).in_process()
+    NvmSubsystem::new(sim, Rc::new(set), config, names(), || Box::new(RoundRobin::default())).in_process()
 }
 
 /// Runs a test on a new drive, and checks the drive's tables afterwards.

@@ -1,0 +1,99 @@
+//! A subsystem with the controller of hosts in this process, whatever its command set is.
+//!
+//! The engine is generic over the command set, and large. It is compiled here, once for the page-mapping FTL and once for all
+//! other sets together ([`DirectSet`]), and by no crate that assembles drives.
+
+use std::io;
+use std::rc::Rc;
+
+use nandscape_device_ftl::PageFtl;
+use nandscape_device_media::durable::DurableMemory;
+use nandscape_drive::{Controller, Names, Subsystem};
+use nandscape_sim::account::Totals;
+use nandscape_sim::{Processors, Sim};
+
+use crate::arbiter::Arbiter;
+use crate::command_set::{CommandSet, DirectSet};
+use crate::config::ControllerConfig;
+use crate::{Nvm, NvmSubsystem, NvmeController};
+
+/// What is in front of the FTLs of a drive.
+pub trait Front {
+    /// The controller of hosts in this process.
+    fn controller(&self) -> Rc<dyn Controller>;
+    /// Its subsystem, for hosts elsewhere.
+    fn subsystem(&self) -> Rc<dyn Subsystem>;
+    /// What the host link has carried: to the device, and to the host.
+    fn link_usage(&self) -> [Totals; 2];
+    /// The controller's processors, if it has any.
+    fn processors(&self) -> Option<&Rc<Processors>>;
+    /// The FTLs were planted.
+    fn was_filled(&self);
+    /// Writes the controller's notes.
+    fn note(&self);
+}
+
+/// How a subsystem is made.
+pub struct FrontConfig {
+    /// Its controllers.
+    pub controller: ControllerConfig,
+    /// What it is called.
+    pub names: Names,
+    /// Makes the arbiter of each controller.
+    pub arbiter: fn() -> Box<dyn Arbiter>,
+    /// Where its notes are kept, if they outlast it.
+    pub notes: Option<Rc<DurableMemory>>,
+}
+
+/// A subsystem over the page-mapping FTL.
+///
+/// # Errors
+/// When its notes cannot be read.
+pub fn front_of_page(sim: &Sim, set: Nvm<PageFtl>, config: FrontConfig) -> io::Result<Box<dyn Front>> {
+    front(sim, Rc::new(set), config)
+}
+
+/// A subsystem over any command set.
+///
+/// # Errors
+/// When its notes cannot be read.
+pub fn front_of(sim: &Sim, set: Rc<dyn CommandSet>, config: FrontConfig) -> io::Result<Box<dyn Front>> {
+    front(sim, set, config)
+}
+
+fn front<C: DirectSet + ?Sized>(sim: &Sim, set: Rc<C>, config: FrontConfig) -> io::Result<Box<dyn Front>> {
+    let FrontConfig { controller, names, arbiter, notes } = config;
+    let subsystem = NvmSubsystem::new(sim, set, controller, names, arbiter);
+    if let Some(memory) = notes {
+        subsystem.take_up_notes(memory)?;
+    }
+    Ok(Box::new(InProcess(subsystem.in_process())))
+}
+
+struct InProcess<C: DirectSet + ?Sized>(Rc<NvmeController<C>>);
+
+impl<C: DirectSet + ?Sized> Front for InProcess<C> {
+    fn controller(&self) -> Rc<dyn Controller> {
+        self.0.clone()
+    }
+
+    fn subsystem(&self) -> Rc<dyn Subsystem> {
+        self.0.subsystem().clone()
+    }
+
+    fn link_usage(&self) -> [Totals; 2] {
+        self.0.subsystem().link_usage()
+    }
+
+    fn processors(&self) -> Option<&Rc<Processors>> {
+        self.0.subsystem().processors()
+    }
+
+    fn was_filled(&self) {
+        self.0.subsystem().was_filled();
+    }
+
+    fn note(&self) {
+        self.0.subsystem().note();
+    }
+}
