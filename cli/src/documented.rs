@@ -38,7 +38,8 @@ fn every_command_on_the_pages_is_one_of_this_program() {
             let words = ["nandscape".to_owned()].into_iter().chain(command.words.iter().cloned());
             match Cli::command().try_get_matches_from(words).map_err(|error| error.kind()) {
                 // A page may name a command without its arguments.
-                Ok(_) | Err(ErrorKind::MissingRequiredArgument | ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
+                Ok(_)
+                | Err(ErrorKind::MissingRequiredArgument | ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
                 Err(ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand) => {}
                 Err(kind) => {
                     wrong.push(format!("{}:{}: {kind:?}: {}", page.display(), command.line, command.words.join(" ")));

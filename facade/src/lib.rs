@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`ssd`] | profiles, and drives made from them |
 //! | [`ftl`] | components of an FTL: the traits, the built-in ones, and how to register your own |
+//! | [`policy`] | policies of the page-mapping FTL: the traits, the built-in ones, and how to bring your own |
 //! | [`workload`] | loads: fio-style jobs, loads from characteristics, filebench and YCSB |
 //! | [`trace`] | block traces: read, described, converted, and replayed as workloads |
 //! | [`run`] | a drive under a workload, and the report |
@@ -199,6 +200,16 @@ pub mod ftl {
     pub use nandscape_device_ftl::policy::Candidate;
     pub use nandscape_device_ftl::registry::{self, Choice, Needs, Set};
     pub use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId, UnitId};
+}
+
+/// Policies of the page-mapping FTL: the traits, those that profiles name, and how a program brings its own
+/// ([`Resolved::with_policies`](ssd::Resolved::with_policies)).
+pub mod policy {
+    pub use nandscape_device_ftl::policy::{
+        AdmissionPolicy, AllocationPolicy, BufferPolicy, Candidate, CostBenefit, Greedy, ReadPolicy, StripeOrder,
+        Striped, VictimPolicy,
+    };
+    pub use nandscape_device_ssd::{MakePolicy, OwnPolicies};
 }
 
 /// Loads.

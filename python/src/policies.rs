@@ -10,6 +10,7 @@ use nandscape_device_ftl::policy::{
 use nandscape_device_media::{Geometry, PlaneId};
 use nandscape_device_ssd::{MakePolicy, OwnPolicies};
 use nandscape_lab_run::Simulation;
+use nandscape_sim::Seed;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -104,19 +105,19 @@ impl Functions {
         };
         OwnPolicies {
             victim: function("victim", victim)
-                .map(|function| made(move |_| -> Box<dyn VictimPolicy> { Box::new(Victim(function.clone())) })),
+                .map(|function| made(move |_, _| -> Box<dyn VictimPolicy> { Box::new(Victim(function.clone())) })),
             allocation: function("allocation", allocation).map(|function| {
-                made(move |geometry| -> Box<dyn AllocationPolicy> {
+                made(move |geometry, _| -> Box<dyn AllocationPolicy> {
                     Box::new(Allocation::new(function.clone(), geometry))
                 })
             }),
             admission: function("admission", admission).map(|function| {
-                made(move |geometry| -> Box<dyn AdmissionPolicy> {
+                made(move |geometry, _| -> Box<dyn AdmissionPolicy> {
                     Box::new(Admission { function: function.clone(), planes: planes(geometry) })
                 })
             }),
             buffer: function("buffer", buffer)
-                .map(|function| made(move |_| -> Box<dyn BufferPolicy> { Box::new(Buffer(function.clone())) })),
+                .map(|function| made(move |_, _| -> Box<dyn BufferPolicy> { Box::new(Buffer(function.clone())) })),
             // Asked for each page of a read: too often for a function of Python.
             read: None,
         }
@@ -124,7 +125,7 @@ impl Functions {
 }
 
 /// What makes a policy.
-fn made<P: ?Sized>(make: impl Fn(&Geometry) -> Box<P> + Send + Sync + 'static) -> MakePolicy<P> {
+fn made<P: ?Sized>(make: impl Fn(&Geometry, Seed) -> Box<P> + Send + Sync + 'static) -> MakePolicy<P> {
     Arc::new(make)
 }
 

@@ -118,7 +118,7 @@ fn documented() -> Vec<Command> {
 }
 
 /// The programs that the documentation has its readers run. Each checks what it shows, and fails otherwise.
-const EXAMPLES: [&str; 3] = ["page_store", "bw_tree", "ftl_component"];
+const EXAMPLES: [&str; 4] = ["page_store", "bw_tree", "ftl_component", "victim_policy"];
 
 fn example(name: &str) -> Command {
     let mut command = cargo();

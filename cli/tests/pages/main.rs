@@ -16,8 +16,7 @@ fn root() -> PathBuf {
 
 /// The Markdown files below a folder.
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
@@ -39,7 +38,8 @@ fn folder() -> tempfile::TempDir {
 
 /// What a command prints, line by line.
 fn printed(folder: &Path, command: &Documented) -> Vec<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_nandscape")).args(&command.words).current_dir(folder).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_nandscape")).args(&command.words).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{:?}: {}", command.words, String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(|line| line.trim_end().to_owned()).collect()
 }
@@ -50,7 +50,8 @@ fn fits(text: &[String], shown: &[String]) -> bool {
     if first == "..." {
         return (0..=text.len()).any(|skipped| fits(&text[skipped..], rest));
     }
-    let same = |line: &String| line == first || OF_THE_MACHINE.iter().any(|it| line.starts_with(it) && first.starts_with(it));
+    let same =
+        |line: &String| line == first || OF_THE_MACHINE.iter().any(|it| line.starts_with(it) && first.starts_with(it));
     text.first().is_some_and(same) && fits(&text[1..], rest)
 }
 

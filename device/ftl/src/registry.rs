@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::RwLock;
 
 use nandscape_device_media::{BlockId, Geometry};
+use nandscape_sim::Seed;
 
 use crate::component::{BadBlocks, BlockMetadata, Checkpoint, Fragments, GarbageCollection, LogStart, WriteCaching};
 use crate::parts::{
@@ -29,6 +30,8 @@ pub struct Needs<'a> {
     pub cache_units: u32,
     /// The streams by their numbers.
     pub streams: &'a [StreamLine],
+    /// The seed of what a component decides by chance. Each takes a child by its own name, so that none repeats another.
+    pub seed: Seed,
 }
 
 /// Makes P1, of blocks with marks from the factory.

@@ -85,6 +85,7 @@ pub struct Media {
     /// Blocks that went bad in a life before the run; empty if none did.
     pub(crate) grown_bad: Vec<bool>,
     retries: Seed,
+    policies: Seed,
     /// Retries of a read at the most.
     most_retries: u32,
     pub(crate) aging: Option<Box<AgingCells>>,
@@ -206,6 +207,7 @@ impl Media {
             }),
             planes_together: timing.features.planes == PlaneMode::MultiPlane,
             retries: seed.child("read-retry"),
+            policies: seed.child("policies"),
             most_retries: most_retries(&timing, aging.as_ref()),
             aging: aging.map(|aging| Box::new(AgingCells::new(aging, &geometry, timing.cell, seed.child("aging")))),
             supply,
@@ -224,6 +226,11 @@ impl Media {
             work: OnceCell::new(),
             timing,
         }
+    }
+
+    /// The seed of what decides about this flash by chance: policies and components of the FTL over it.
+    pub fn policy_seed(&self) -> Seed {
+        self.policies
     }
 
     /// The geometry.

@@ -178,7 +178,7 @@ fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::
         (Some(config), ..) => AnyFtl::OxBlock(OxBlock::open(sim, media.clone(), config)?),
         (_, Some(config), ..) => AnyFtl::Zone(ZoneFtl::new(sim, media.clone(), config, &*mapping())),
         (.., Some(config)) => AnyFtl::Lsm(LsmFtl::new(sim, media.clone(), config, &*mapping())),
-        _ => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies())?),
+        _ => AnyFtl::Page(PageFtl::new(sim, media.clone(), profile.ftl(), profile.policies(media.policy_seed()))?),
     };
     let kind = profile.kind();
     let part = Part { name: name.unwrap_or(&kind).to_owned(), kind, has_some_dies: false, media, ftl };

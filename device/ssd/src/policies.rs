@@ -14,7 +14,7 @@ use nandscape_device_ftl::policy::{
 use nandscape_device_ftl::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
 use nandscape_device_ftl::{Policies, RangesOwn, StripePolicies};
 use nandscape_device_media::Geometry;
-use nandscape_sim::Span;
+use nandscape_sim::{Seed, Span};
 
 use crate::keys::{FtlKeys, RainKeys, ReadKeys, ZoneKeys};
 use crate::values::{Admission, Choice, FlushOrder, ReadRule, Text, Victim, ZoneSpread};
@@ -32,8 +32,9 @@ pub(crate) const DEFAULT_READ: ReadRule = ReadRule::FailFast;
 /// `ftl.rain.flush` of a profile that does not give it.
 pub(crate) const DEFAULT_FLUSH: FlushOrder = FlushOrder::InOrder;
 
-/// Makes a policy for a drive.
-pub type MakePolicy<P> = Arc<dyn Fn(&Geometry) -> Box<P> + Send + Sync>;
+/// Makes a policy for a drive, of its geometry and of the seed of what the policy decides by chance: the same run has the same
+/// seed. All policies of a drive get the same one; each takes a child by its own name.
+pub type MakePolicy<P> = Arc<dyn Fn(&Geometry, Seed) -> Box<P> + Send + Sync>;
 
 /// Policies of the page-mapping FTL that a program brings itself, each in place of the one that the profile names.
 #[derive(Clone, Default)]
@@ -84,8 +85,8 @@ impl PartialEq for OwnPolicies {
 }
 
 /// The policies of an FTL: a program's own, and those that the profile names.
-pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> Policies {
-    let allocation = own.allocation.as_ref().map(|make| make(geometry)).unwrap_or_else(|| {
+pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, seed: Seed, own: &OwnPolicies) -> Policies {
+    let allocation = own.allocation.as_ref().map(|make| make(geometry, seed)).unwrap_or_else(|| {
         let order = keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0);
         match (keys.windows.ranges.unwrap_or(0), keys.windows.ranges_own) {
             (ranges @ 2.., Some(Text(Choice(RangesOwn::Planes)))) => {
@@ -96,17 +97,17 @@ pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, own: &OwnPolicies) -> 
     });
     let width = keys.rain.width.unwrap_or(0);
     let admission =
-        own.admission.as_ref().map(|make| make(geometry)).unwrap_or_else(|| {
+        own.admission.as_ref().map(|make| make(geometry, seed)).unwrap_or_else(|| {
             admission(keys.gc.admission.map_or(DEFAULT_ADMISSION, |text| text.0.0), width, geometry)
         });
     let named = || victim(keys.gc.victim.map_or(DEFAULT_VICTIM, |text| text.0.0));
     Policies {
         allocation,
         admission,
-        victim: own.victim.as_ref().map_or_else(named, |make| make(geometry)),
-        buffer: own.buffer.as_ref().map(|make| make(geometry)),
+        victim: own.victim.as_ref().map_or_else(named, |make| make(geometry, seed)),
+        buffer: own.buffer.as_ref().map(|make| make(geometry, seed)),
         stripes: stripes(&keys.rain),
-        read: own.read.as_ref().map(|make| make(geometry)).or_else(|| read(&keys.read)),
+        read: own.read.as_ref().map(|make| make(geometry, seed)).or_else(|| read(&keys.read)),
         patrol: None,
     }
 }

@@ -54,6 +54,8 @@ mod tests {
     use crate::ox_block::cache::WriteCache;
     use crate::ox_block::streams;
     use crate::parts::ChannelTable;
+    use nandscape_sim::Seed;
+
     use crate::registry::{Components, Needs};
 
     /// The drive of the thesis: 16 channels of 8 parallel units, chunks of 4096 sectors and pages of 32 KiB (OX 6.1.2, 6.1.4,
@@ -73,7 +75,8 @@ mod tests {
         let lines = streams::lines(&geometry);
         let logical_units = (f64::from(geometry.units()) * 0.7) as u32;
         let cache_units = (1_568_803_968_u64 / 4_096) as u32;
-        let needs = Needs { geometry, logical_units, map_memory: u64::MAX, cache_units, streams: &lines };
+        let needs =
+            Needs { geometry, logical_units, map_memory: u64::MAX, cache_units, streams: &lines, seed: Seed::new(1) };
         let made = Components::default();
         let bad = (made.bad_blocks.make)(&needs, &|_| false);
         let blocks = (made.blocks.make)(&needs, &*bad);

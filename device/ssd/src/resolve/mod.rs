@@ -349,8 +349,8 @@ impl Resolved {
         self.ox_block
     }
 
-    pub(crate) fn policies(&self) -> Policies {
-        policies::of_ftl(&self.keys.ftl, &self.geometry(), &self.own)
+    pub(crate) fn policies(&self, seed: Seed) -> Policies {
+        policies::of_ftl(&self.keys.ftl, &self.geometry(), seed, &self.own)
     }
 
     /// The drive with policies that a program brings itself. A note says which.

@@ -41,14 +41,15 @@ use crate::registry::{Components, Needs};
 pub(super) const PROGRAMS_PER_PLANE: u32 = 2;
 
 /// What components are made for.
-pub(super) fn needs<'a>(geometry: &Geometry, config: &OxBlockConfig, streams: &'a [StreamLine]) -> Needs<'a> {
+pub(super) fn needs<'a>(media: &Media, config: &OxBlockConfig, streams: &'a [StreamLine]) -> Needs<'a> {
     Needs {
-        geometry: *geometry,
+        geometry: *media.geometry(),
         logical_units: config.logical_units,
         // Without a log, a part of the map cannot be written and read again.
         map_memory: if config.layout == Layout::Log { config.map_memory } else { u64::MAX },
         cache_units: config.buffer_units,
         streams,
+        seed: media.policy_seed(),
     }
 }
 
@@ -64,7 +65,7 @@ fn provisioning(config: &OxBlockConfig, needs: &Needs<'_>, blocks: &BlocksPart) 
 
 /// P1 with the marks from the factory, and the blocks that have gone bad in a life before the run.
 pub(super) fn bad_at_start(media: &Media, config: &OxBlockConfig) -> Box<dyn BadBlocks> {
-    let needs = needs(media.geometry(), config, &[]);
+    let needs = needs(media, config, &[]);
     (config.components.bad_blocks.make)(&needs, &|block| media.is_bad_at_start(block))
 }
 
@@ -175,7 +176,7 @@ impl State {
         let geometry = *media.geometry();
         let components = config.components;
         let lines = streams::lines(&geometry);
-        let needs = needs(&geometry, config, &lines);
+        let needs = needs(media, config, &lines);
         let places = FixedPlaces::new(media);
         let mut chunks = (components.blocks.make)(&needs, &*bad);
         for block in places.all() {
