@@ -42,9 +42,7 @@ pub(crate) fn check(files: &[Text]) -> Vec<Problem> {
 fn paths(file: &Text) -> Vec<(usize, &str)> {
     let lines = match file.path.rsplit_once('.') {
         Some((_, "md")) => prose(&file.text),
-        Some((_, "rs")) => {
-            file.text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("//")).collect()
-        }
+        Some((_, "rs")) => file.text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("//")).collect(),
         _ => Vec::new(),
     };
     lines.into_iter().flat_map(|(line, number)| quoted_paths(line).map(move |path| (number, path))).collect()
@@ -135,7 +133,10 @@ mod tests {
     fn paths_in_backticks_exist() {
         let text = "`docs/b.md`, `sim/src/`, `a/b`, `read/write`, `sim/src/NAME.rs of it`\n```\n`sim/x.rs`\n```\n    `sim/x.rs`\n";
         assert_eq!(problems(text), [""; 0]);
-        assert_eq!(problems("one\n`docs/b.md` and `sim/x.rs`\n"), ["docs/a.md:2: names sim/x.rs, which does not exist"]);
+        assert_eq!(
+            problems("one\n`docs/b.md` and `sim/x.rs`\n"),
+            ["docs/a.md:2: names sim/x.rs, which does not exist"]
+        );
         assert_eq!(problems_of("sim/a.rs", "//! `docs/b.md`\nlet a = \"`docs/c.md`\";\n"), [""; 0]);
         assert_eq!(problems_of("sim/a.rs", "/// `docs/c.md`\n").len(), 1);
     }
