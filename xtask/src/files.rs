@@ -11,7 +11,7 @@ const OURS: &[&str] = &[".ci", ".cargo", ".github"];
 const BUILT: &[&str] = &["target", "node_modules", "__pycache__"];
 
 /// Folders of the fuzzer's inputs, which are bytes of any kind, with the folder that they are in.
-const INPUTS: &[&str] = &["fuzz/seeds", "fuzz/corpus", "fuzz/artifacts"];
+pub(crate) const INPUTS: &[&str] = &["fuzz/seeds", "fuzz/corpus", "fuzz/artifacts"];
 
 /// A file.
 pub(crate) struct Text {

@@ -24,7 +24,7 @@
 //! | `remote` | a drive of one server, served by another |
 //! | `states` | the state in which a server leaves a drive |
 //! | `store` | drives in files, killed and started again |
-//! | `readme` | the README's tour of a drive in a file |
+//! | `tour` | the lines of docs/tour.md on a drive in a file |
 //! | `recordings` | recorded and replayed, and what is no recording |
 #![cfg(target_os = "linux")]
 
@@ -45,7 +45,6 @@ mod integrity;
 mod lsm;
 mod namespaces;
 mod patience;
-mod readme;
 mod recordings;
 mod remote;
 mod server;
@@ -53,4 +52,5 @@ mod sockets;
 mod states;
 mod store;
 mod tools;
+mod tour;
 mod ycsb;

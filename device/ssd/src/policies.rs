@@ -168,7 +168,7 @@ pub(crate) fn zone_mapping(keys: &ZoneKeys) -> Box<dyn ZoneMapping> {
     }
 }
 
-/// The arbiter of the submission queues. There is only one so far, and no key.
+/// The arbiter of the submission queues of a controller whose host has not chosen weighted round robin. It has no key.
 pub(crate) fn arbiter() -> Box<dyn Arbiter> {
     Box::new(RoundRobin::default())
 }

@@ -4,8 +4,11 @@
 //! [`Capabilities`], the first bytes of the vendor area of Identify Controller; a field it does not honour is ignored,
 //! an opcode it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
 //!
-//! Drives honour [`ATOMIC_WRITE`], [`LSS_FLUSH`] and [`BATCHED_READ`] where their FTL has transactions; fast-fail, preempt and [`WINDOWS`] where it is the
-//! page-mapping FTL; [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`] where it is that for LSM-trees; and nothing else of this table yet.
+//! Drives honour [`ATOMIC_WRITE`], [`LSS_FLUSH`] and [`BATCHED_READ`] where their FTL has transactions; fast-fail, predict only and
+//! [`WINDOWS`] where the FTL is the page-mapping FTL, and preempt where collections admit urgent reads; [`RUN_OPEN`], [`RUN_COMMIT`]
+//! and [`RUN_REPORT`] where the FTL is that for LSM-trees. A host's block layer, and a drive that is served behind one, honours
+//! deadline, class and tenant. Notice, the buffer-free count, [`READY_FOR_READ`], [`PAGE_MOVE`], [`DEDUPLICATE`], [`GC_CONTROL`]
+//! and [`FREE_BLOCKS`] are layouts that no drive honours.
 //!
 //! | field | where | papers |
 //! |---|---|---|
@@ -21,7 +24,7 @@
 //! | buffer-free count | completion DW1 31:16 | Shin 4.3: free slots of the write buffer |
 //! | windows | feature C0h | TeaFA (Li 3.2.3): drives of an array do their own work in turn |
 //!
-//! The drive tells what it does inside in a log of its own, [`DriveLog`].
+//! A vendor log, [`DriveLog`], reports what the drive does inside.
 //!
 //! A window that the host opens and closes itself (TeaFA) needs no extension: NVMe has Predictable Latency Mode, features 13h
 //! and 14h and log 0Ah. Placement streams use the Streams directive.

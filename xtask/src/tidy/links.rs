@@ -1,9 +1,10 @@
-//! Links of Markdown files to files of the workspace must be valid. External links and section names are not checked.
+//! Links of Markdown files to files of the workspace must be valid, and so must paths in backticks that begin with a folder of the
+//! workspace, in Markdown and in comments of Rust. External links and section names are not checked.
 
 use std::collections::BTreeSet;
 
 use super::Problem;
-use crate::files::Text;
+use crate::files::{INPUTS, Text};
 use crate::run;
 
 /// Broken links.
@@ -25,20 +26,53 @@ pub(crate) fn check(files: &[Text]) -> Vec<Problem> {
             }
         }
     }
+    for file in files {
+        for (line, path) in paths(file) {
+            let begins = path.split_once('/').is_some_and(|(first, _)| known.contains(first));
+            let is_input = INPUTS.iter().any(|inputs| path.starts_with(inputs));
+            if begins && !is_input && !known.contains(path) {
+                problems.push(Problem::at_line(&file.path, line, format!("names {path}, which does not exist")));
+            }
+        }
+    }
     problems
+}
+
+/// Lines, from 1, and what looks like a path among the words in backticks.
+fn paths(file: &Text) -> Vec<(usize, &str)> {
+    let lines = match file.path.rsplit_once('.') {
+        Some((_, "md")) => prose(&file.text),
+        Some((_, "rs")) => file.text.lines().zip(1..).filter(|(line, _)| line.trim_start().starts_with("//")).collect(),
+        _ => Vec::new(),
+    };
+    lines.into_iter().flat_map(|(line, number)| quoted_paths(line).map(move |path| (number, path))).collect()
+}
+
+fn quoted_paths(line: &str) -> impl Iterator<Item = &str> {
+    let part = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let quoted = line.split('`').skip(1).step_by(2).map(|word| word.trim_end_matches('/'));
+    quoted.filter(move |word| word.contains('/') && word.chars().all(part))
+}
+
+/// The lines of a Markdown text that are not code, with their numbers from 1.
+fn prose(text: &str) -> Vec<(&str, usize)> {
+    let mut code = false;
+    let mut lines = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        if line.trim_start().starts_with("```") {
+            code = !code;
+        }
+        if !code && !line.starts_with("    ") {
+            lines.push((line, number));
+        }
+    }
+    lines
 }
 
 /// Lines, from 1, and targets of links to files.
 fn targets(text: &str) -> Vec<(usize, &str)> {
     let mut targets = Vec::new();
-    let mut code = false;
-    for (line, number) in text.lines().zip(1..) {
-        if line.trim_start().starts_with("```") {
-            code = !code;
-        }
-        if code || line.starts_with("    ") {
-            continue;
-        }
+    for (line, number) in prose(text) {
         let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
         let reference =
             line.starts_with('[').then(|| line.split_once("]: ")).flatten().map(|(_, target)| target.trim());
@@ -72,8 +106,12 @@ mod tests {
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {
+        problems_of("docs/a.md", text)
+    }
+
+    fn problems_of(path: &str, text: &str) -> Vec<String> {
         let file = |path: &str, text: &str| Text { path: path.to_owned(), text: text.to_owned() };
-        let files = [file("docs/a.md", text), file("docs/b.md", ""), file("sim/src/lib.rs", "")];
+        let files = [file(path, text), file("docs/b.md", ""), file("sim/src/lib.rs", "")];
         check(&files).into_iter().map(|problem| format!("{}: {}", problem.at, problem.what)).collect()
     }
 
@@ -89,5 +127,17 @@ mod tests {
         assert_eq!(problems("text\n[c](c.md)\n"), ["docs/a.md:2: links to c.md, which does not exist"]);
         assert_eq!(problems("[c](../../out.md)\n").len(), 1);
         assert_eq!(problems("[r]: nowhere.md\n").len(), 1);
+    }
+
+    #[test]
+    fn paths_in_backticks_exist() {
+        let text = "`docs/b.md`, `sim/src/`, `a/b`, `read/write`, `sim/src/NAME.rs of it`\n```\n`sim/x.rs`\n```\n    `sim/x.rs`\n";
+        assert_eq!(problems(text), [""; 0]);
+        assert_eq!(
+            problems("one\n`docs/b.md` and `sim/x.rs`\n"),
+            ["docs/a.md:2: names sim/x.rs, which does not exist"]
+        );
+        assert_eq!(problems_of("sim/a.rs", "//! `docs/b.md`\nlet a = \"`docs/c.md`\";\n"), [""; 0]);
+        assert_eq!(problems_of("sim/a.rs", "/// `docs/c.md`\n").len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! The cost of OX-Block's checkpoints: the time of updates with a checkpoint every 30 s, every 10 s and never, and what the
 //! checkpoints write.
 //!
-//! Left out: time of the controller's processors, which the model does not have.
+//! Left out: time of the controller's processors. The drive here has none (`controller.processors`).
 
 use anyhow::Result;
 

@@ -1,6 +1,6 @@
 //! Garbage collection of OX-Block by target rate: what it costs the host's updates, how much it moves, how much it reclaims.
 //!
-//! Left out: time of the controller's processors, which the model does not have.
+//! Left out: time of the controller's processors. The drive here has none (`controller.processors`).
 
 use anyhow::Result;
 use nandscape_device_ftl::Stats;

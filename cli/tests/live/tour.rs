@@ -1,9 +1,9 @@
-//! The lines of the README's tour of a drive in a file, run as they stand there: what fio wrote before `kill -9` is there after the
+//! The lines of docs/tour.md on a drive in a file, run as they stand there: what fio wrote before `kill -9` is there after the
 //! next start.
 
 use std::process::{Command, Stdio};
 
-/// What the README says before and after the lines.
+/// What the page says before and after the lines.
 const BEFORE: &str = "A drive in a file outlasts the server, even `kill -9`:\n";
 const AFTER: &str = "The second fio finds what the first one wrote.";
 
@@ -19,9 +19,9 @@ old=$new
 "#;
 
 fn script() -> String {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
-    let lines = readme.split_once(BEFORE).and_then(|(_, rest)| rest.split_once(AFTER)).expect("the README's tour").0;
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tour.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let lines = page.split_once(BEFORE).and_then(|(_, rest)| rest.split_once(AFTER)).expect("the page's lines").0;
     let mut script = "set -eu\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
     for line in lines.lines().filter_map(|line| line.strip_prefix("    ")) {
         script.push_str(line);
