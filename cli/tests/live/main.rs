@@ -26,6 +26,7 @@
 //! | `store` | drives in files, killed and started again |
 //! | `tour` | the lines of docs/tour.md on a drive in a file |
 //! | `recordings` | recorded and replayed, and what is no recording |
+//! | `refusals` | commands that are refused, recorded and replayed |
 #![cfg(target_os = "linux")]
 
 mod arrays;
@@ -46,6 +47,7 @@ mod lsm;
 mod namespaces;
 mod patience;
 mod recordings;
+mod refusals;
 mod remote;
 mod server;
 mod sockets;

@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -34,6 +34,55 @@ pub(crate) fn connect_tcp(address: &str, patience: Duration) -> io::Result<TcpSt
         }
     }
     Err(failure)
+}
+
+/// The time within which an answer has to come as a whole: a peer that sends a byte now and then does not prolong it.
+pub(crate) struct Limit {
+    begun: Instant,
+    patience: Duration,
+}
+
+impl Limit {
+    /// It begins now.
+    #[expect(clippy::disallowed_methods, reason = "the other end of a socket is in real time")]
+    pub(crate) fn new(patience: Duration) -> Limit {
+        Limit { begun: Instant::now(), patience }
+    }
+
+    /// Lets the next read of a socket block for what is left.
+    ///
+    /// # Errors
+    /// When nothing is.
+    #[expect(clippy::disallowed_methods, reason = "the other end of a socket is in real time")]
+    pub(crate) fn set(&self, socket: impl AsFd) -> io::Result<()> {
+        let left = self.patience.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero());
+        let left = left.ok_or(ErrorKind::TimedOut)?;
+        // The system counts in microseconds, and takes zero for no limit.
+        Ok(set_socket_timeout(socket, Timeout::Recv, Some(left.max(Duration::from_millis(1))))?)
+    }
+}
+
+/// A socket from which everything has to come within one limit.
+pub(crate) struct Limited<'a, S> {
+    pub(crate) socket: S,
+    pub(crate) limit: &'a Limit,
+}
+
+impl<S: Read + AsFd> Read for Limited<'_, S> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.limit.set(&self.socket)?;
+        self.socket.read(into)
+    }
+}
+
+impl<S: Write> Write for Limited<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
 }
 
 /// A failure of a socket with a time limit, in words: the system calls a limit that has passed a lack of resources.
@@ -69,6 +118,12 @@ impl Socket {
             Socket::Unix(stream) => stream.as_fd(),
             Socket::Tcp(stream) => stream.as_fd(),
         }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor()
     }
 }
 
@@ -228,6 +283,20 @@ mod tests {
             out.send(&mut socket).unwrap();
         }
         assert_eq!(socket.0, b"12345678");
+    }
+
+    /// The other end sends a byte each time that one was read, for ever.
+    #[test]
+    fn an_answer_that_drips_does_not_prolong_its_time() {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let limit = Limit::new(Duration::from_millis(20));
+        let mut limited = Limited { socket: &mut ours, limit: &limit };
+        let failure = std::iter::repeat_with(|| {
+            theirs.write_all(&[1]).unwrap();
+            limited.read_exact(&mut [0])
+        });
+        let failure = failure.filter_map(Result::err).next().unwrap();
+        assert_eq!(in_words(failure, limit.patience).to_string(), "no answer within 0.02 s");
     }
 
     #[test]

@@ -18,6 +18,8 @@ impl Session {
             // Properties belong to the admin queue.
             PROPERTY_GET if admin => get(&property, intake),
             PROPERTY_SET if admin => self.set(&property, intake),
+            // A host that asks whether the queue still answers. That is no error of the controller.
+            PROPERTY_GET => return self.work.respond(entry.cid.get(), Status::INVALID_OPCODE.final_(), 0),
             DISCONNECT if admin => Err(INVALID_QUEUE_TYPE),
             DISCONNECT => {
                 self.leave();

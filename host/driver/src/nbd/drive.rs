@@ -16,7 +16,7 @@ use super::address::{NbdAddress, Place};
 use super::handshake::{ConnectError, Failure, Offer, negotiate};
 use super::requests::{Wanted, requests, status_of, transfer};
 use crate::remote::{Lost, Pending, Remote};
-use crate::stream::{Incoming, Outgoing, Socket, connect_tcp, connect_unix, in_words};
+use crate::stream::{Incoming, Limit, Limited, Outgoing, Socket, connect_tcp, connect_unix, in_words};
 
 /// What is written where a command has no data: not zeros, which servers treat as holes.
 const FILLER: u8 = 0xa5;
@@ -63,10 +63,10 @@ struct Part {
 }
 
 impl NbdDrive {
-    /// The usual longest wait for each answer of a server that negotiates.
+    /// The usual longest wait for a server that negotiates.
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Connects to a server and chooses an export. Blocks until that is done, for `patience` at most for each answer.
+    /// Connects to a server and chooses an export. Blocks until that is done, for `patience` at most once it has reached the server.
     ///
     /// `keeps_data` is what users of the drive see as [`DriveInfo::keeps_data`]: load generators that do not look at data
     /// need no memory for it.
@@ -80,7 +80,8 @@ impl NbdDrive {
                 Place::Tcp(address) => Socket::Tcp(connect_tcp(address, patience)?),
             };
             socket.patience(Some(patience))?;
-            let offer = negotiate(&mut socket, &address.export)?;
+            let limit = Limit::new(patience);
+            let offer = negotiate(&mut Limited { socket: &mut socket, limit: &limit }, &address.export)?;
             socket.patience(None)?;
             Ok((socket, offer))
         };

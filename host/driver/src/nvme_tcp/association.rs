@@ -6,12 +6,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use nandscape_drive::{HostMem, Token};
-use nandscape_sim::Time;
+use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry};
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::establish::Established;
-use super::queue::{Done, Queue, Request};
+use super::establish::{Established, keep_alive, probe};
+use super::queue::{Done, Queue, Quiet, Request};
 use super::target::Target;
 
 /// While commands are outstanding, the admin queue is looked at in one of this many polls: to read its socket costs as much
@@ -28,6 +28,8 @@ pub(super) struct Association {
     pub(super) keep_alive_at: Time,
     pub(super) keep_alive_sent: Option<Time>,
     turns: AdminTurns,
+    /// When the connections are looked at next, whether one of them is silent.
+    pub(super) look_at: Time,
 }
 
 impl Association {
@@ -37,12 +39,21 @@ impl Association {
         target: &Target,
         now: Time,
     ) -> io::Result<Association> {
-        let (admin, queues) = (Queue::new(admin), queues.into_iter().map(Queue::new).collect::<Vec<_>>());
+        let queues: Vec<Queue> = queues.into_iter().map(|link| Queue::new(link, now)).collect();
+        let admin = Queue::new(admin, now);
         for queue in std::iter::once(&admin).chain(&queues) {
             epoll::add(events, queue.socket(), EventData::new_u64(1), EventFlags::IN | EventFlags::RDHUP)?;
         }
         let keep_alive_at = now + target.keep_alive / 2;
-        Ok(Association { admin, queues, next: 0, keep_alive_at, keep_alive_sent: None, turns: AdminTurns(0) })
+        Ok(Association {
+            admin,
+            queues,
+            next: 0,
+            keep_alive_at,
+            keep_alive_sent: None,
+            turns: AdminTurns(0),
+            look_at: now,
+        })
     }
 
     /// The next queue that takes a command, in turn.
@@ -65,17 +76,17 @@ impl Association {
 
     /// Receives on all queues, on the admin queue only now and then; whether anything came, and why the association breaks if
     /// it does.
-    pub(super) fn receive(&mut self, done: &mut Vec<Done>) -> (bool, Option<String>) {
+    pub(super) fn receive(&mut self, done: &mut Vec<Done>, now: Time) -> (bool, Option<String>) {
         let (mut came, mut problem) = (false, None);
         let is_busy = self.queues.iter().any(|queue| queue.outstanding() > 0);
         for queue in &mut self.queues {
-            match queue.receive(done) {
+            match queue.receive(done, now) {
                 Ok(some) => came |= some,
                 Err(reason) => problem = Some(reason),
             }
         }
         if self.turns.next(is_busy) {
-            match self.receive_admin(done) {
+            match self.receive_admin(done, now) {
                 Ok(some) => came |= some,
                 Err(reason) => problem = Some(reason),
             }
@@ -84,9 +95,9 @@ impl Association {
     }
 
     /// Receives on the admin queue: answers to Keep Alive and Abort, and to commands of users.
-    pub(super) fn receive_admin(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
+    pub(super) fn receive_admin(&mut self, done: &mut Vec<Done>, now: Time) -> Result<bool, String> {
         let before = done.len();
-        let came = self.admin.receive(done)?;
+        let came = self.admin.receive(done, now)?;
         if done[before..].iter().any(|answer| answer.request.token.is_none()) {
             self.keep_alive_sent = None;
         }
@@ -96,6 +107,24 @@ impl Association {
             number <= before || answer.request.token.is_some()
         });
         Ok(came)
+    }
+
+    /// Probes connections that have been quiet for half of `limit` while commands wait. Since when one is silent, if one is.
+    ///
+    /// A look is never more than half of the limit after the one before, so each probe is sent and judged when it is due.
+    pub(super) fn find_silence(&mut self, now: Time, limit: Span) -> Option<Time> {
+        self.look_at = now + limit / 2;
+        let mut silent = None;
+        let probes = self.queues.iter_mut().map(|queue| (queue, probe()));
+        for (queue, probe) in probes.chain([(&mut self.admin, keep_alive())]) {
+            match queue.quiet(now, limit) {
+                Quiet::Idle => {}
+                Quiet::Until(at) => self.look_at = self.look_at.min(at),
+                Quiet::Probe => queue.probe(probe, now),
+                Quiet::Silent(since) => silent = Some(silent.map_or(since, |earlier: Time| earlier.min(since))),
+            }
+        }
+        silent
     }
 }
 

@@ -22,9 +22,9 @@ use super::crc;
 use super::identity::Identity;
 use super::target::Target;
 use crate::describe::{choose, drive_info, has_nvm_commands};
-use crate::stream::{connect_tcp, in_words};
+use crate::stream::{Limit, Limited, connect_tcp, in_words};
 
-/// The longest wait for an answer of the target.
+/// The longest wait for an answer of the target, all of it.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Entries of the admin queue.
 const ADMIN_ENTRIES: u16 = 32;
@@ -97,8 +97,8 @@ fn connect_all(target: &Target) -> Result<Established, ConnectError> {
     let info = DriveInfo { keeps_data: target.keeps_data, ..info };
     let identity = Identity::of(&controller_data, &namespace);
     let wanted = target.queues.min(admin.queue_count(target.queues)?);
-    // Two entries at least, and one of them stays empty.
-    let entries = target.depth.saturating_add(1).clamp(2, most_entries.max(2));
+    // One entry always stays empty, and one command may be a probe.
+    let entries = target.depth.saturating_add(2).clamp(2, most_entries.max(2));
     let in_capsule = (controller_data.ioccsz.get() * 16).saturating_sub(size_of::<SubmissionEntry>() as u32);
     let connect = |number: u16| {
         let mut link = Link::open(target)?;
@@ -123,7 +123,7 @@ impl Link {
         stream.write_all(request.as_bytes())?;
         let digests = Digests::default();
         let mut link = Link { stream, digests, align: 4, max_data: 0, in_capsule: MAX_DATA, depth: 1 };
-        let (header, _) = link.pdu(PduType::IC_RESP)?;
+        let (header, _) = link.pdu(PduType::IC_RESP, &Limit::new(ANSWER))?;
         let response = Initialize::read_from_bytes(&header).expect("the shape has its length");
         let (wants, limit) = (response.wants(), response.limit.get());
         let more = (wants.header && !target.digests.header) || (wants.data && !target.digests.data);
@@ -142,15 +142,16 @@ impl Link {
     }
 
     /// Receives the next PDU, which is to be of a kind or its failure: header and data.
-    fn pdu(&mut self, kind: PduType) -> Result<(Vec<u8>, Vec<u8>), ConnectError> {
+    fn pdu(&mut self, kind: PduType, limit: &Limit) -> Result<(Vec<u8>, Vec<u8>), ConnectError> {
+        let mut stream = Limited { socket: &self.stream, limit };
         let mut common = Common::default();
-        self.stream.read_exact(common.as_mut_bytes())?;
+        stream.read_exact(common.as_mut_bytes())?;
         let shape = Shape::of(&common, Receiver::Host, self.digests, MAX_DATA);
         let shape = shape.map_err(|fatal| unusable(&format!("the target's PDU is not valid: {fatal}")))?;
         let mut bytes = vec![0; shape.len()];
         let (begin, rest) = bytes.split_at_mut(size_of::<Common>());
         begin.copy_from_slice(common.as_bytes());
-        self.stream.read_exact(rest)?;
+        stream.read_exact(rest)?;
         let digest = |at: usize| u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index]));
         let data = bytes[shape.lead()..][..shape.data].to_vec();
         let header_intact = !shape.header_digest || digest(shape.header) == crc(&bytes[..shape.header]);
@@ -190,9 +191,9 @@ impl Link {
             }
         }
         self.stream.write_all(&bytes)?;
-        let mut returned = Vec::new();
+        let (mut returned, limit) = (Vec::new(), Limit::new(ANSWER));
         loop {
-            let (header, data) = self.pdu(PduType::CAPSULE_RESP)?;
+            let (header, data) = self.pdu(PduType::CAPSULE_RESP, &limit)?;
             if let Ok(response) = CapsuleResponse::read_from_bytes(&header)
                 && PduType(response.common.kind) == PduType::CAPSULE_RESP
             {
@@ -308,6 +309,13 @@ impl Link {
 
 /// PSDT 01b: over Fabrics all commands use SGLs.
 const PSDT_SGL: u8 = 0b01 << 6;
+
+/// A command that a target answers on any queue, without its drive: with Invalid Command Opcode, as properties belong to the admin queue.
+pub(super) fn probe() -> SubmissionEntry {
+    let mut property = Property::get(register::CSTS, SIZE_4);
+    property.flags = PSDT_SGL;
+    property.into()
+}
 
 /// Keep Alive.
 pub(super) fn keep_alive() -> SubmissionEntry {

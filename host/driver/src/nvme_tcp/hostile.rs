@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use nandscape_drive::HostMem;
+use nandscape_sim::Time;
 use nandscape_wire_nvme::tcp::{Data, Digests, Initialize, PduType};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::IntoBytes;
@@ -31,7 +32,7 @@ fn queue_told(opcode: IoOpcode, sent: &[Vec<u8>]) -> String {
     stream.set_read_timeout(Some(HANGS)).unwrap();
     let (mut target, _) = listener.accept().unwrap();
     let link = Link { stream, digests: Digests::default(), align: 4, max_data: 8_192, in_capsule: 4_096, depth: 1 };
-    let mut queue = Queue::new(link);
+    let mut queue = Queue::new(link, Time::ZERO);
     let len = 8_192;
     queue.send(Request::new(SubmissionEntry::blocks(opcode, 1, 0, 16), HostMem::from_bytes(&[0; 8_192]), None, len));
     // All at once: the target does not wait for what it asks for.
@@ -39,7 +40,7 @@ fn queue_told(opcode: IoOpcode, sent: &[Vec<u8>]) -> String {
     drop(target);
     let mut done = Vec::new();
     loop {
-        match queue.receive(&mut done) {
+        match queue.receive(&mut done, Time::ZERO) {
             Ok(_) => {}
             Err(problem) => return problem,
         }

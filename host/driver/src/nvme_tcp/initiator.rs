@@ -100,6 +100,9 @@ impl NvmeTcp {
     pub fn limit_patience(&self, patience: Span) {
         let mut state = self.state.borrow_mut();
         state.target.patience = state.target.patience.min(patience);
+        if let Some(association) = &mut state.association {
+            association.look_at = Time::ZERO;
+        }
     }
 
     /// Has a look taken at the drive each time that it is connected to again.
@@ -133,6 +136,7 @@ impl NvmeTcp {
         state.now = (self.clock)();
         let mut came = state.receive(&self.events);
         state.keep_alive(&self.events);
+        state.find_silence(&self.events);
         came |= state.reconnect(&self.events, &self.wake);
         let mut done = std::mem::take(&mut state.done);
         drop(state);
@@ -158,12 +162,12 @@ impl NvmeTcp {
 }
 
 impl Remote for NvmeTcp {
-    /// Nothing while there is no connection: then [`Target::patience`] limits how long commands wait.
+    /// Nothing while there is no connection: then [`Target::patience`] limits how long commands wait. Answers to probes are not counted.
     fn pending(&self) -> Pending {
         match &self.state.borrow().association {
             Some(Association { queues, .. }) => Pending {
                 commands: queues.iter().map(Queue::outstanding).sum(),
-                answers: queues.iter().map(|queue| queue.received).sum(),
+                answers: queues.iter().map(|queue| queue.answers).sum(),
             },
             None => Pending::default(),
         }

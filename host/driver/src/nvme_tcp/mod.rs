@@ -12,9 +12,10 @@
 //! }
 //! ```
 //!
-//! A connection that breaks is made again on a side thread, after pauses that grow. Commands that were outstanding are
+//! A connection that breaks, or is silent while commands wait, is made again on a side thread, after pauses that grow. Commands that were outstanding are
 //! submitted again, as Linux does, if they may be executed twice: [`REPLAYS`] times each. Others fail with Host Pathing
-//! Error, and so do all when the target stays away for longer than [`Target::patience`].
+//! Error, and so do all when the target is out of reach or silent for longer than [`Target::patience`]. A slow drive is not silent: its target
+//! answers a probe on the connection.
 //!
 //! | file | what |
 //! |---|---|
@@ -24,7 +25,7 @@
 //! | `queue` | one connection: commands to PDUs, PDUs to completions |
 //! | `association` | the queues together |
 //! | `look` | a look at a drive that is connected to again |
-//! | `state` | reconnection, Keep Alive, commands that wait |
+//! | `state` | reconnection, Keep Alive, silence, commands that wait |
 //! | `initiator` | all of it as a drive |
 //! | `admin` | the admin queue as a drive |
 //!

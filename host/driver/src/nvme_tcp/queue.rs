@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crc_fast::{CrcAlgorithm, Digest};
 use nandscape_drive::{Completion, HostMem, Token};
+use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::{
@@ -45,6 +46,8 @@ pub(super) struct Request {
     pub(super) replays: u8,
     /// Its user wants it no more.
     pub(super) cancelled: bool,
+    /// Since when it waits for a connection that answers, once one has broken under it.
+    pub(super) waits_since: Option<Time>,
     /// Bytes that have come, and that the target has asked for.
     came: u32,
     asked: u32,
@@ -64,6 +67,7 @@ impl Request {
             serial: 0,
             replays: 0,
             cancelled: false,
+            waits_since: None,
             came: 0,
             asked: 0,
             damaged: false,
@@ -119,12 +123,32 @@ pub(super) struct Queue {
     slots: Vec<Option<Request>>,
     free: Vec<u16>,
     asked: VecDeque<Asked>,
-    /// Bytes received.
-    pub(super) received: u64,
+    /// Commands of the initiator's own that have not completed.
+    own: usize,
+    /// Changes whenever an answer to a user's command, or a part of one, has come.
+    pub(super) answers: u64,
+    /// When something came last, or when the first command was sent on the idle connection.
+    heard_at: Time,
+    /// A user's command was given to the idle connection since it was flushed last.
+    is_woken: bool,
+    /// When a probe was sent, while nothing has come since.
+    probed_at: Option<Time>,
+}
+
+/// What is to be done about a connection that may be silent.
+pub(super) enum Quiet {
+    /// Nothing: no command of a user waits for an answer.
+    Idle,
+    /// Nothing before this time.
+    Until(Time),
+    /// It is to be probed.
+    Probe,
+    /// It is silent, since this time.
+    Silent(Time),
 }
 
 impl Queue {
-    pub(super) fn new(link: Link) -> Queue {
+    pub(super) fn new(link: Link, now: Time) -> Queue {
         let depth = link.depth;
         Queue {
             link,
@@ -139,7 +163,11 @@ impl Queue {
             slots: (0..depth).map(|_| None).collect(),
             free: (0..depth).rev().collect(),
             asked: VecDeque::new(),
-            received: 0,
+            own: 0,
+            answers: 0,
+            heard_at: now,
+            is_woken: false,
+            probed_at: None,
         }
     }
 
@@ -147,14 +175,45 @@ impl Queue {
         self.link.stream.as_fd()
     }
 
-    /// Whether it takes another command.
+    /// Whether it takes another command of a user. One place is kept for the initiator's own, unless there is only one.
     pub(super) fn has_room(&self) -> bool {
+        self.has_own_room() && self.outstanding() < (self.slots.len() - 1).max(1)
+    }
+
+    /// Whether it takes another command of the initiator's own.
+    pub(super) fn has_own_room(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Commands that have not completed.
+    /// Commands of users that have not completed.
     pub(super) fn outstanding(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len() - self.free.len() - self.own
+    }
+
+    /// Whether the connection is silent: a user's command waits, nothing has come for `limit`, and a probe that was sent after half of
+    /// it is unanswered as well.
+    pub(super) fn quiet(&self, now: Time, limit: Span) -> Quiet {
+        let half = limit / 2;
+        // What was given to an idle connection is sent in this turn.
+        let since = if self.is_woken { now } else { self.heard_at };
+        let due = match self.probed_at {
+            _ if self.outstanding() == 0 => return Quiet::Idle,
+            None => since + half,
+            Some(sent) => (since + limit).max(sent + half),
+        };
+        match self.probed_at {
+            _ if now < due => Quiet::Until(due),
+            None => Quiet::Probe,
+            Some(_) => Quiet::Silent(since),
+        }
+    }
+
+    /// Sends a command that the target answers without its drive. Where there is no place for it, the commands that wait are the probe.
+    pub(super) fn probe(&mut self, entry: SubmissionEntry, now: Time) {
+        self.probed_at = Some(now);
+        if self.has_own_room() {
+            self.send(Request::new(entry, HostMem::none(), None, 0));
+        }
     }
 
     /// The identifier of the command whose token `is_it` accepts.
@@ -181,6 +240,8 @@ impl Queue {
     /// # Panics
     /// When it has no room.
     pub(super) fn send(&mut self, mut request: Request) {
+        self.is_woken |= self.outstanding() == 0 && request.token.is_some();
+        self.own += usize::from(request.token.is_none());
         let number = self.free.pop().expect("the caller has asked whether there is room");
         let mut entry = request.entry;
         entry.cid = number.into();
@@ -242,15 +303,24 @@ impl Queue {
     ///
     /// # Errors
     /// When the connection is broken.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.blocked = false;
+    pub(super) fn flush(&mut self, now: Time) -> io::Result<()> {
+        if std::mem::take(&mut self.is_woken) {
+            self.heard_at = now;
+        }
+        let was_blocked = std::mem::take(&mut self.blocked);
         loop {
             while self.out.len() - self.sent < MAX_UNSENT && self.answer() {}
             if self.sent == self.out.len() {
                 return Ok(());
             }
             match self.link.stream.write(&self.out[self.sent..]) {
-                Ok(count) => self.sent += count,
+                Ok(count) => {
+                    self.sent += count;
+                    // The target takes what had filled the buffers of the system.
+                    if was_blocked {
+                        self.heard_at = now;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.blocked = true;
                     return Ok(());
@@ -269,7 +339,7 @@ impl Queue {
     ///
     /// # Errors
     /// When the connection is broken, or the target violates the protocol.
-    pub(super) fn receive(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
+    pub(super) fn receive(&mut self, done: &mut Vec<Done>, now: Time) -> Result<bool, String> {
         let mut came = false;
         for _ in 0..READS {
             if self.start > 0 {
@@ -285,8 +355,10 @@ impl Queue {
                 Err(error) => return Err(error.to_string()),
             };
             self.end += count;
-            self.received += count as u64;
-            came |= count > 0;
+            if count > 0 {
+                came = true;
+                (self.heard_at, self.probed_at) = (now, None);
+            }
             while self.step(done)? {}
             if count < room {
                 return Ok(came);
@@ -302,6 +374,7 @@ impl Queue {
             Phase::Data { number, at, left, digest, success } => {
                 let received = &self.inbox[self.start..self.end];
                 let now = received.len().min(left);
+                self.answers += 1;
                 if let Some(request) = self.slots[usize::from(number)].as_ref() {
                     request.mem.write(at, &received[..now]);
                 }
@@ -394,6 +467,7 @@ impl Queue {
 
     fn is_asked(&mut self, ready: &Data) -> Result<(), String> {
         let (number, offset, len) = (ready.cid.get(), ready.offset.get(), ready.len.get());
+        self.answers += 1;
         let request = self.request(number)?;
         let end = offset.checked_add(len).filter(|end| *end <= request.transfer.brings(request.len) && len > 0);
         let end = end.ok_or("the target asks for data that a command does not have")?;
@@ -413,6 +487,10 @@ impl Queue {
         self.request(number)?;
         let Some(request) = self.slots[usize::from(number)].take() else { return Ok(()) };
         self.free.push(number);
+        match request.token {
+            Some(_) => self.answers += 1,
+            None => self.own -= 1,
+        }
         self.asked.retain(|asked| asked.number != number);
         let status = match entry.status() {
             status if !status.is_success() => status,

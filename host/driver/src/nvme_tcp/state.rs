@@ -1,7 +1,7 @@
 //! What an initiator goes through: connected, broken, connected again, and the commands that wait meanwhile.
 //!
 //! ```text
-//!             broken: outstanding commands wait          target.patience is over: all commands fail
+//!       broken or silent: outstanding commands wait      target.patience is over: all commands fail
 //! connected ------------------------------> connecting ----------------------------------------> given up
 //!     ^                                       |    ^ pause, which grows                               |
 //!     +---------------------------------------+----+--------------------------------------------------+
@@ -46,7 +46,7 @@ pub(super) struct State {
     /// When the next attempt begins, and the pause after it.
     pub(super) retry_at: Time,
     pub(super) pause: Span,
-    /// When the connection broke, and why.
+    /// When the connection broke, or since when it was silent, and why.
     pub(super) broken: Option<(Time, String)>,
     pub(super) given_up: bool,
     /// Why the drive was refused for good when it was looked at last.
@@ -103,10 +103,10 @@ impl State {
     pub(super) fn receive(&mut self, events: &OwnedFd) -> bool {
         let Some(association) = &mut self.association else { return false };
         let before = self.done.len();
-        let (came, problem) = association.receive(&mut self.done);
+        let (came, problem) = association.receive(&mut self.done, self.now);
         self.retry_damaged(before);
         if let Some(reason) = problem {
-            self.break_off(reason, events);
+            self.break_off(reason, None, events);
             return true;
         }
         came
@@ -136,7 +136,7 @@ impl State {
         let mut problem = None;
         for queue in association.queues.iter_mut().chain([&mut association.admin]) {
             let blocked = queue.blocked;
-            if let Err(error) = queue.flush() {
+            if let Err(error) = queue.flush(self.now) {
                 problem = Some(error.to_string());
             }
             if queue.blocked != blocked {
@@ -147,7 +147,7 @@ impl State {
             }
         }
         if let Some(reason) = problem {
-            self.break_off(reason, events);
+            self.break_off(reason, None, events);
         }
     }
 
@@ -159,13 +159,15 @@ impl State {
         };
         association.keep_alive_at = now + timeout / 2;
         // The answer to the last one may be there.
-        if let Err(reason) = association.receive_admin(&mut self.done) {
-            return self.break_off(reason, events);
+        if let Err(reason) = association.receive_admin(&mut self.done, now) {
+            return self.break_off(reason, None, events);
         }
         match association.keep_alive_sent {
-            Some(sent) if now.since(sent) >= timeout => self.break_off("no answer to Keep Alive".to_owned(), events),
+            Some(sent) if now.since(sent) >= timeout => {
+                self.break_off("no answer to Keep Alive".to_owned(), None, events);
+            }
             Some(_) => {}
-            None if association.admin.has_room() => {
+            None if association.admin.has_own_room() => {
                 association.keep_alive_sent = Some(now);
                 association.admin.send(Request::new(keep_alive(), HostMem::none(), None, 0));
             }
@@ -173,8 +175,24 @@ impl State {
         }
     }
 
-    /// The association is broken: its commands wait for the next one, or fail.
-    fn break_off(&mut self, reason: String, events: &OwnedFd) {
+    /// Breaks off when a connection has been silent for too long while commands wait, if it is time to look.
+    pub(super) fn find_silence(&mut self, events: &OwnedFd) {
+        let (now, limit) = (self.now, self.target.silence());
+        let Some(association) = self.association.as_mut().filter(|association| association.look_at <= now) else {
+            return;
+        };
+        // Under load, the admin queue is not looked at in each poll.
+        if let Err(reason) = association.receive_admin(&mut self.done, now) {
+            return self.break_off(reason, None, events);
+        }
+        if let Some(since) = association.find_silence(now, limit) {
+            let reason = format!("no answer for {:.1} s, while commands wait", now.since(since).as_s());
+            self.break_off(reason, Some(since), events);
+        }
+    }
+
+    /// The association is broken: its commands wait for the next one, or fail. A silent one has been out of reach `silent_since`.
+    fn break_off(&mut self, reason: String, silent_since: Option<Time>, events: &OwnedFd) {
         let Some(mut association) = self.association.take() else { return };
         let mut requests: Vec<Request> = Vec::new();
         for queue in association.queues.iter_mut().chain([&mut association.admin]) {
@@ -183,10 +201,14 @@ impl State {
             requests.extend(queue.take_all().filter(|request| request.token.is_some()));
         }
         requests.sort_by_key(|request| request.serial);
-        for request in requests.into_iter().rev() {
+        let (since, patience) = (silent_since.unwrap_or(self.now), self.target.patience);
+        for mut request in requests.into_iter().rev() {
+            let waits_since = *request.waits_since.get_or_insert(since);
+            // Each connection to the target is made, and then falls silent.
+            let has_waited = silent_since.is_some() && waits_since + patience <= self.now;
             if request.cancelled {
                 self.done.push(Done { request, completion: Completion::of(Status::ABORT_REQUESTED) });
-            } else if request.replays < REPLAYS && is_idempotent(&request.entry) {
+            } else if !has_waited && request.replays < REPLAYS && is_idempotent(&request.entry) {
                 let mut request = request.again();
                 request.replays += 1;
                 self.backlog.push_front(request);
@@ -194,14 +216,14 @@ impl State {
                 self.done.push(Done { request, completion: Completion::of(Status::HOST_PATHING_ERROR) });
             }
         }
-        self.broken = Some((self.now, reason));
+        self.broken = Some((since, reason));
         (self.retry_at, self.pause) = (self.now, FIRST_PAUSE);
     }
 
     /// When there is something to do although nothing has come.
     fn next_due(&self) -> Option<Time> {
         match &self.association {
-            Some(association) => Some(association.keep_alive_at),
+            Some(association) => Some(association.keep_alive_at.min(association.look_at)),
             None if self.attempt.is_some() => self.gives_up_at(),
             None => Some(self.gives_up_at().map_or(self.retry_at, |at| at.min(self.retry_at))),
         }

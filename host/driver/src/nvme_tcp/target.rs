@@ -34,7 +34,7 @@ pub struct Target {
     pub keep_alive: Span,
     /// Whether its user gives and takes data. If not, reads discard what comes, and writes send zeros.
     pub keeps_data: bool,
-    /// How long a target may stay away before commands fail.
+    /// How long a target may be out of reach, or silent while commands wait, before commands fail.
     pub patience: Span,
 }
 
@@ -54,6 +54,12 @@ impl Target {
             keeps_data: true,
             patience: Span::from_s(600),
         }
+    }
+
+    /// How long a connection may answer nothing, a probe included, while commands wait: half of the patience, which leaves the other half for
+    /// another connection, but a second at least and six Keep Alive Timeouts at most.
+    pub(super) fn silence(&self) -> Span {
+        (self.patience / 2).max(Span::from_s(1)).min(self.patience).min(self.keep_alive * 6)
     }
 
     /// Whether a text means a target.
@@ -142,6 +148,14 @@ mod tests {
         assert_eq!((second.namespace, second.to_string().as_str()), (Some(2), "nvme-tcp://a:1/nqn.x?namespace=2"));
         assert_eq!((target.namespace, target.patience), (None, Span::from_s(9)));
         assert_eq!((target.patience, target.to_string().as_str()), (Span::from_s(9), "nvme-tcp://[::1]:4420/nqn.a:b"));
+    }
+
+    #[test]
+    fn silence_is_half_of_the_patience_within_bounds() {
+        let silence = |patience| Target { patience, ..Target::new("a:1", "nqn.x") }.silence();
+        let patience = [Span::from_ms(300), Span::from_s(1), Span::from_s(5), Span::from_s(600)];
+        let right = [Span::from_ms(300), Span::from_s(1), Span::from_ms(2_500), Span::from_s(30)];
+        assert_eq!(patience.map(silence), right);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use rustix::net::{
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use super::FunctionError;
-use crate::stream::{connect_unix, in_words};
+use crate::stream::{Limit, Limited, connect_unix, in_words};
 
 /// The longest wait for an answer.
 pub(super) const ANSWER: Duration = Duration::from_secs(10);
@@ -96,8 +96,9 @@ impl Messages {
 
     fn receive(&self) -> Result<(Header, Vec<u8>), FunctionError> {
         let (mut header, mut received) = (Header::new_zeroed(), Vec::new());
-        let mut done = 0;
+        let (mut done, limit) = (0, Limit::new(ANSWER));
         while done < Header::BYTES {
+            limit.set(&self.stream)?;
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let mut into = [IoSliceMut::new(&mut header.as_mut_bytes()[done..])];
@@ -116,7 +117,7 @@ impl Messages {
         let size = (header.size.get() as usize).checked_sub(Header::BYTES).filter(|size| *size <= MAX_ANSWER);
         let size = size.ok_or_else(|| FunctionError::unusable("the server's answer has no valid length"))?;
         let mut payload = vec![0; size];
-        (&self.stream).read_exact(&mut payload)?;
+        Limited { socket: &self.stream, limit: &limit }.read_exact(&mut payload)?;
         self.received.replace(received);
         Ok((header, payload))
     }

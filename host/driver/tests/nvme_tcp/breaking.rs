@@ -17,8 +17,8 @@ use crate::server::Server;
 
 /// Completions by tag.
 #[derive(Default)]
-struct Ended {
-    statuses: RefCell<Vec<(u64, Status)>>,
+pub(crate) struct Ended {
+    pub(crate) statuses: RefCell<Vec<(u64, Status)>>,
     count: Cell<usize>,
 }
 
@@ -30,6 +30,17 @@ impl Sink for Ended {
 
     fn is_stopped(&self) -> bool {
         false
+    }
+}
+
+impl Ended {
+    pub(crate) fn count(&self) -> usize {
+        self.count.get()
+    }
+
+    /// The status of the command that has ended last.
+    pub(crate) fn last(&self) -> Status {
+        self.statuses.borrow().last().expect("one has ended").1
     }
 }
 

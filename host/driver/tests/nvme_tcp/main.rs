@@ -8,4 +8,5 @@ mod proxy;
 #[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
 #[allow(dead_code, reason = "the target's own tests use more of it")]
 mod server;
+mod silent;
 mod wire;

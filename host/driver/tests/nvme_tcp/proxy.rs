@@ -1,4 +1,4 @@
-//! A network that breaks: forwards connections to a server, until it is told to cut them.
+//! A network that breaks: forwards connections to a server, until it is told to cut them, or to lose or hold what they carry.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,11 +6,35 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+/// Bytes on their way: those that the proxy has read at a time.
+pub(crate) struct Passing {
+    /// The number of the connection, counted from 0 in the order in which they were made.
+    pub(crate) connection: usize,
+    /// Whether they go to the server.
+    pub(crate) is_up: bool,
+    /// Bytes that have passed in this direction before.
+    pub(crate) before: usize,
+}
+
+/// What becomes of them.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// They are forwarded.
+    Arrives,
+    /// They are lost; the connection stays.
+    Lost,
+    /// They are lost, and nothing more is read in this direction.
+    Stuck,
+}
+
+type Rule = fn(&Passing) -> Fate;
+
 /// See the module.
 pub(crate) struct Proxy {
     pub(crate) address: String,
     streams: Arc<Mutex<Vec<TcpStream>>>,
     closed: Arc<AtomicBool>,
+    rule: Arc<Mutex<Rule>>,
 }
 
 impl Proxy {
@@ -18,21 +42,28 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let (streams, closed) = (Arc::<Mutex<Vec<TcpStream>>>::default(), Arc::<AtomicBool>::default());
-        let (kept, shut, server) = (streams.clone(), closed.clone(), server.to_owned());
+        let rule: Rule = |_| Fate::Arrives;
+        let rule = Arc::new(Mutex::new(rule));
+        let (kept, shut, rules, server) = (streams.clone(), closed.clone(), rule.clone(), server.to_owned());
         thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
+            for (connection, client) in listener.incoming().map_while(Result::ok).enumerate() {
                 if shut.load(Ordering::SeqCst) {
                     return;
                 }
                 let target = TcpStream::connect(&server).unwrap();
-                for (from, to) in [(&client, &target), (&target, &client)] {
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    thread::spawn(move || forward(from, to));
+                for (from, to, is_up) in [(&client, &target, true), (&target, &client, false)] {
+                    let (from, to, rule) = (from.try_clone().unwrap(), to.try_clone().unwrap(), rules.clone());
+                    thread::spawn(move || forward(from, to, Passing { connection, is_up, before: 0 }, &rule));
                 }
                 kept.lock().unwrap().extend([client, target]);
             }
         });
-        Proxy { address, streams, closed }
+        Proxy { address, streams, closed, rule }
+    }
+
+    /// From now on, what passes has the fate that `rule` gives it.
+    pub(crate) fn set(&self, rule: Rule) {
+        *self.rule.lock().unwrap() = rule;
     }
 
     /// Breaks all connections there are.
@@ -51,12 +82,19 @@ impl Proxy {
     }
 }
 
-fn forward(mut from: TcpStream, mut to: TcpStream) {
+fn forward(mut from: TcpStream, mut to: TcpStream, mut passing: Passing, rule: &Mutex<Rule>) {
     let mut bytes = vec![0; 64 << 10];
     while let Ok(count) = from.read(&mut bytes)
         && count > 0
-        && to.write_all(&bytes[..count]).is_ok()
-    {}
+    {
+        let rule = *rule.lock().unwrap();
+        match rule(&passing) {
+            Fate::Arrives if to.write_all(&bytes[..count]).is_err() => break,
+            Fate::Arrives | Fate::Lost => passing.before += count,
+            // The sockets stay open: the proxy has them.
+            Fate::Stuck => return,
+        }
+    }
     let _ = to.shutdown(Shutdown::Both);
     let _ = from.shutdown(Shutdown::Both);
 }

@@ -5,7 +5,7 @@ use nandscape_host_driver::nvme_tcp::Target;
 use nandscape_sim::{Seed, Span};
 use nandscape_wire_nvme::{IoOpcode, Status};
 
-use crate::proxy::Proxy;
+use crate::proxy::{Fate, Proxy};
 use crate::served::{Rig, served_again};
 use crate::server::Server;
 
@@ -77,6 +77,25 @@ fn a_drive_out_of_reach_is_told_and_does_not_hold_up_the_end() {
     rig.until(9);
     let statuses: Vec<Status> = rig.ended.statuses.borrow()[1..].iter().map(|(_, status)| status.meaning()).collect();
     assert_eq!(statuses, [Status::CONTROLLER_PATHING_ERROR; 8]);
+    let figures = second.stop();
+    assert_eq!(figures.exports[0].counters["remote_connected"], 0.0);
+    let problem = figures.flush_problem.expect("it could not be flushed");
+    assert!(problem.contains("was not flushed at the end: Controller Pathing Error"), "{problem}");
+}
+
+/// The connection of its I/O queue stays, and nothing passes: a server that is told to end does not wait for its patience of ten minutes.
+#[test]
+fn a_silent_drive_does_not_hold_up_the_end() {
+    let first = Server::start();
+    let proxy = Proxy::start(&first.address);
+    let second = served_again(Target::new(&proxy.address, &first.nqn));
+    let rig = Rig::new(Target::new(&second.address, &second.nqn));
+    rig.submit(0, IoOpcode::WRITE, 0, HostMem::from_bytes(&[1; 4_096]));
+    rig.until(1);
+    proxy.set(|at| if at.connection % 2 == 1 { Fate::Lost } else { Fate::Arrives });
+    rig.submit(1, IoOpcode::READ, 0, HostMem::zeroed(4_096));
+    let _ = nandscape_host_driver::Remote::poll(&rig.drive);
+    second.until(|figures| figures.outstanding == 1);
     let figures = second.stop();
     assert_eq!(figures.exports[0].counters["remote_connected"], 0.0);
     let problem = figures.flush_problem.expect("it could not be flushed");

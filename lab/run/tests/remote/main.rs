@@ -16,6 +16,7 @@ mod busy;
 mod host;
 mod identity;
 #[path = "../../../../host/driver/tests/nvme_tcp/proxy.rs"]
+#[allow(dead_code, reason = "the initiator's own tests use more of it")]
 mod proxy;
 mod served;
 #[path = "../../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]
