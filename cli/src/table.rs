@@ -164,11 +164,19 @@ fn drive(report: &Report) -> String {
     let busy: Vec<String> = report
         .busy
         .iter()
+        .filter(|(kind, _)| **kind != "register")
         .map(|(kind, busy)| {
             format!("{} {:.1}% (busiest {:.1}%)", kind.replace('_', " "), busy.mean * 100.0, busy.max * 100.0)
         })
         .collect();
     text.push_str(&format!("busy: {}\n", busy.join(", ")));
+    if let Some(registers) = report.busy.get("register").filter(|_| report.limited_by == Some("register")) {
+        text.push_str(&format!(
+            "limited by registers: each plane has one, taken {:.1}% of the time (busiest {:.1}%), also while its page waits for a channel\n",
+            registers.mean * 100.0,
+            registers.max * 100.0
+        ));
+    }
     let reserve = match collects(report) {
         true => format!(", and {} spare blocks for GC to work in", count(report.reserve_blocks)),
         false => "; the host collects garbage, the drive does not".to_owned(),
@@ -229,7 +237,11 @@ fn placement(placement: Option<&PlacementFigures>) -> String {
         0 => String::new(),
         moved => format!("moved out of blocks with data of several: {}\n", bytes(moved as f64)),
     };
-    table.trim_fmt() + "\n" + &mixed
+    let planted = match placement.planted_moved_bytes {
+        0 => String::new(),
+        moved => format!("moved of what preconditioning wrote, which no handle counts: {}\n", bytes(moved as f64)),
+    };
+    table.trim_fmt() + "\n" + &mixed + &planted
 }
 
 /// Tables in flash, and recoveries.

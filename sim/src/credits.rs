@@ -1,4 +1,5 @@
-//! Credits, granted strictly in the order of requests: the slots of a write buffer, of a command table.
+//! Credits: the slots of a write buffer, of a command table. They are granted strictly in the order of requests, or shared among
+//! holders: what is free goes to the request whose holder has the least. Requests of one holder keep their order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,13 +19,26 @@ pub struct Credits {
 
 struct Inner {
     free: usize,
+    /// Requests that were not granted, in the order in which they were made.
     queue: VecDeque<Key>,
     claims: Slots<Claim>,
+    /// What each holder has; empty where nobody asks as a holder.
+    held: Vec<usize>,
     blame: Blame,
+}
+
+/// Who asks for credits that are shared.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// The number of the holder. Memory grows with the largest.
+    pub number: u32,
+    /// Credits that the holder may keep for as long as it likes. They do not count as its share.
+    pub keeps: usize,
 }
 
 struct Claim {
     task: TaskId,
+    holder: Option<Holder>,
     count: usize,
     begun: Totals,
     granted: Option<Wait>,
@@ -35,15 +49,31 @@ impl Credits {
     pub fn new(sim: &Sim, count: usize, scarcity: Cause) -> Credits {
         let blame = Blame::new();
         blame.switch(sim.now(), Some(scarcity));
-        let inner = Inner { free: count, queue: VecDeque::new(), claims: Slots::new(), blame };
+        let inner = Inner { free: count, queue: VecDeque::new(), claims: Slots::new(), held: Vec::new(), blame };
         Credits { sim: sim.clone(), inner: RefCell::new(inner) }
     }
 
     /// Waits for `count` credits; the time is added to `waited`. They come back through [`Credits::give`].
     pub async fn take(&self, count: usize, waited: &mut Wait) {
         if !self.try_take(count) {
-            *waited += Take { credits: self, count, claim: None }.await;
+            *waited += Take { credits: self, holder: None, count, claim: None }.await;
         }
+    }
+
+    /// Waits for `count` credits of a holder; the time is added to `waited`. They come back through [`Credits::give_back`].
+    pub async fn take_for(&self, holder: Holder, count: usize, waited: &mut Wait) {
+        if !self.try_take_for(holder.number, count) {
+            *waited += Take { credits: self, holder: Some(holder), count, claim: None }.await;
+        }
+    }
+
+    /// Takes `count` credits of a holder if they are free and there is no waiter.
+    pub fn try_take_for(&self, holder: u32, count: usize) -> bool {
+        let granted = self.try_take(count);
+        if granted {
+            self.inner.borrow_mut().hold(holder, count);
+        }
+        granted
     }
 
     /// Takes `count` credits if they are free and there is no waiter.
@@ -61,6 +91,24 @@ impl Credits {
         let mut inner = self.inner.borrow_mut();
         inner.free += count;
         inner.pass_on(&self.sim);
+    }
+
+    /// Gives back `count` credits of a holder.
+    pub fn give_back(&self, holder: u32, count: usize) {
+        self.inner.borrow_mut().held[holder as usize] -= count;
+        self.give(count);
+    }
+
+    /// Credits of one holder are another's from now on.
+    pub fn pass(&self, from: u32, to: u32, count: usize) {
+        let mut inner = self.inner.borrow_mut();
+        inner.held[from as usize] -= count;
+        inner.hold(to, count);
+    }
+
+    /// What each holder has, by number; the last ones may be missing, and have nothing.
+    pub fn held(&self) -> Vec<usize> {
+        self.inner.borrow().held.clone()
     }
 
     /// Ends the scarcity: every request, waiting or later, is granted at once.
@@ -101,23 +149,49 @@ impl Credits {
 
 impl Inner {
     fn pass_on(&mut self, sim: &Sim) {
-        while let Some(&key) = self.queue.front() {
-            if let Some(claim) = self.claims.get_mut(key) {
-                if claim.count > self.free {
-                    return;
-                }
-                self.free -= claim.count;
-                claim.granted = Some(self.blame.since(&claim.begun, sim.now()));
-                sim.wake(claim.task);
+        while let Some(index) = self.next() {
+            let claim = self.claims.get_mut(self.queue[index]).expect("a request that waits");
+            if claim.count > self.free {
+                return;
             }
-            self.queue.pop_front();
+            self.free -= claim.count;
+            claim.granted = Some(self.blame.since(&claim.begun, sim.now()));
+            sim.wake(claim.task);
+            let (holder, count) = (claim.holder, claim.count);
+            if let Some(holder) = holder {
+                self.hold(holder.number, count);
+            }
+            self.queue.remove(index);
         }
+    }
+
+    /// The request to be granted next: nobody takes past it.
+    fn next(&self) -> Option<usize> {
+        if self.held.is_empty() {
+            return (!self.queue.is_empty()).then_some(0);
+        }
+        let has =
+            |key: &Key| self.claims.get(*key).and_then(|claim| claim.holder).map_or(0, |holder| self.share(holder));
+        self.queue.iter().map(has).enumerate().min_by_key(|(_, has)| *has).map(|(index, _)| index)
+    }
+
+    fn share(&self, holder: Holder) -> usize {
+        self.held.get(holder.number as usize).map_or(0, |held| held.saturating_sub(holder.keeps))
+    }
+
+    fn hold(&mut self, holder: u32, count: usize) {
+        let index = holder as usize;
+        if self.held.len() <= index {
+            self.held.resize(index + 1, 0);
+        }
+        self.held[index] += count;
     }
 }
 
 /// Waits for credits; returns how long that was.
 struct Take<'a> {
     credits: &'a Credits,
+    holder: Option<Holder>,
     count: usize,
     claim: Option<Key>,
 }
@@ -131,9 +205,13 @@ impl Future for Take<'_> {
             let mut inner = credits.inner.borrow_mut();
             let begun = inner.blame.totals(credits.sim.now());
             let task = credits.sim.current_task();
-            let key = inner.claims.insert(Claim { task, count: self.count, begun, granted: None });
+            let key = inner.claims.insert(Claim { task, holder: self.holder, count: self.count, begun, granted: None });
             inner.queue.push_back(key);
             self.claim = Some(key);
+            if self.holder.is_some() {
+                // It may be the one that is next, and fit where the one before did not.
+                inner.pass_on(&credits.sim);
+            }
             return Poll::Pending;
         };
         let mut inner = credits.inner.borrow_mut();
@@ -152,8 +230,12 @@ impl Drop for Take<'_> {
         let Some(key) = self.claim else { return };
         let mut inner = self.credits.inner.borrow_mut();
         let claim = inner.claims.remove(key).expect("the claim of a live future");
-        if claim.granted.is_some() {
-            inner.free += claim.count;
+        match (claim.granted, claim.holder) {
+            (None, _) => inner.queue.retain(|waiting| *waiting != key),
+            (Some(_), holder) => {
+                inner.free += claim.count;
+                holder.into_iter().for_each(|holder| inner.held[holder.number as usize] -= claim.count);
+            }
         }
         inner.pass_on(&self.credits.sim);
     }
@@ -171,9 +253,12 @@ mod tests {
 
     const SCARCE: Cause = Cause::new(1);
 
+    const HOLDERS: u32 = 3;
+
     /// Takes `count` credits at its arrival and gives them back `held` later; gives up waiting after `patience`.
     #[derive(Clone, Debug)]
     struct Customer {
+        holder: Option<Holder>,
         count: usize,
         held: u64,
         patience: Option<u64>,
@@ -205,7 +290,10 @@ mod tests {
             executor.sim().spawn(async move {
                 sim.sleep_until(Time::from_ns(arrival(index))).await;
                 let mut waited = Wait::ZERO;
-                let mut take = Box::pin(credits.take(customer.count, &mut waited));
+                let mut take: Pin<Box<dyn Future<Output = ()>>> = match customer.holder {
+                    Some(holder) => Box::pin(credits.take_for(holder, customer.count, &mut waited)),
+                    None => Box::pin(credits.take(customer.count, &mut waited)),
+                };
                 let patience = patience(index, &customer).map_or(Time::MAX, |span| sim.now() + Span::from_ns(span));
                 let mut patience = pin!(sim.sleep_until(patience));
                 let served = std::future::poll_fn(|context| match take.as_mut().poll(context) {
@@ -217,33 +305,51 @@ mod tests {
                 if served {
                     outcome.borrow_mut()[index] = Some((sim.now().ns(), waited.by(SCARCE).ns()));
                     sim.sleep(Span::from_ns(held(index, &customer))).await;
-                    credits.give(customer.count);
+                    match customer.holder {
+                        Some(holder) => credits.give_back(holder.number, customer.count),
+                        None => credits.give(customer.count),
+                    }
                 }
             });
         }
         executor.block_on(sim.sleep(Span::from_s(1))).unwrap();
         assert_eq!((credits.free(), credits.contended()), (total, false));
+        assert!(credits.held().iter().all(|held| *held == 0));
         outcome.take()
+    }
+
+    /// What a customer's holder has of its share. A customer without one is always first, in the order of arrival.
+    fn share(held: &[usize], customer: &Customer) -> usize {
+        customer.holder.map_or(0, |holder| held[holder.number as usize].saturating_sub(holder.keeps))
     }
 
     /// The same line, worked out one happening after the other.
     fn oracle(total: usize, customers: &[Customer]) -> Outcome {
         let mut outcome = vec![None; customers.len()];
-        let (mut free, mut line) = (total, VecDeque::new());
+        let (mut free, mut line, mut has) = (total, Vec::new(), [0; HOLDERS as usize]);
+        let held_by = |customer: &Customer| customer.holder.map_or(0, |holder| holder.number as usize);
         let mut happenings: std::collections::BTreeSet<(u64, usize, &str)> =
             (0..customers.len()).map(|index| (arrival(index), index, "arrives")).collect();
         while let Some((now, index, what)) = happenings.pop_first() {
             match what {
                 "arrives" => {
-                    line.push_back(index);
+                    line.push(index);
                     happenings.extend(patience(index, &customers[index]).map(|span| (now + span, index, "gives up")));
                 }
                 "gives up" => line.retain(|waiting| *waiting != index),
-                _ => free += customers[index].count,
+                _ => {
+                    free += customers[index].count;
+                    has[held_by(&customers[index])] -= customers[index].count;
+                }
             }
-            while let Some(&first) = line.front().filter(|first: &&usize| customers[**first].count <= free) {
-                line.pop_front();
-                free -= customers[first].count;
+            while let Some(first) = line.iter().copied().min_by_key(|index| (share(&has, &customers[*index]), *index)) {
+                let count = customers[first].count;
+                if count > free {
+                    break;
+                }
+                line.retain(|waiting| *waiting != first);
+                free -= count;
+                has[held_by(&customers[first])] += count;
                 outcome[first] = Some((now, now - arrival(first)));
                 happenings.insert((now + held(first, &customers[first]), first, "leaves"));
             }
@@ -253,12 +359,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn are_handed_out_in_the_order_of_asking(
+        fn are_handed_out_in_the_order_of_asking_or_to_the_holder_that_has_the_least(
             total in 1usize..6,
-            customers in prop::collection::vec((1usize..6, 0u64..12, prop::option::of(0u64..6)), 1..30),
+            keeps in 0usize..3,
+            shared in any::<bool>(),
+            customers in prop::collection::vec((0..HOLDERS, 1usize..6, 0u64..12, prop::option::of(0u64..6)), 1..30),
             spurious in any::<bool>(),
         ) {
-            let customer = |(count, held, patience)| Customer { count: usize::min(count, total), held, patience };
+            // The first holder may keep some; all of its requests say so.
+            let holder = |number: u32| Holder { number, keeps: if number == 0 { keeps } else { 0 } };
+            let customer = |(number, count, held, patience)| Customer {
+                holder: shared.then(|| holder(number)),
+                count: usize::min(count, total),
+                held,
+                patience,
+            };
             let customers: Vec<Customer> = customers.into_iter().map(customer).collect();
             let executor = if spurious { Executor::with_spurious_polls() } else { Executor::new() };
             prop_assert_eq!(run(executor, total, &customers), oracle(total, &customers));

@@ -622,6 +622,8 @@ pub struct Stats {
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
     pub buffer_merges: u64,
+    /// Units that were read where nothing was written, or nothing any more.
+    pub unwritten_units: u64,
     /// Blocks that have gone bad in use, in a life before the run too.
     pub retired_blocks: u64,
     /// Planes that are used no more: they do not answer, or have no page left for their collector.
@@ -669,6 +671,7 @@ impl Stats {
             wear_blocks: self.wear_blocks - earlier.wear_blocks,
             read_modify_writes: self.read_modify_writes - earlier.read_modify_writes,
             buffer_merges: self.buffer_merges - earlier.buffer_merges,
+            unwritten_units: self.unwritten_units - earlier.unwritten_units,
             retired_blocks: self.retired_blocks - earlier.retired_blocks,
             lost_units: self.lost_units - earlier.lost_units,
             dropped_units: self.dropped_units - earlier.dropped_units,
@@ -705,6 +708,7 @@ impl Stats {
             wear_blocks: self.wear_blocks + other.wear_blocks,
             read_modify_writes: self.read_modify_writes + other.read_modify_writes,
             buffer_merges: self.buffer_merges + other.buffer_merges,
+            unwritten_units: self.unwritten_units + other.unwritten_units,
             retired_blocks: self.retired_blocks + other.retired_blocks,
             planes_out_of_use: self.planes_out_of_use + other.planes_out_of_use,
             lost_units: self.lost_units + other.lost_units,

@@ -91,6 +91,8 @@ pub struct PlacementReport {
     pub media_erased: u64,
     /// Bytes that were moved out of blocks with data of several handles.
     pub mixed_moved: u64,
+    /// Bytes that were moved out of blocks of one handle, and that preconditioning has written: no handle counts them.
+    pub planted_moved: u64,
     /// By handle.
     pub handles: Vec<HandleReport>,
 }

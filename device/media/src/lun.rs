@@ -159,6 +159,12 @@ impl Lun {
         self.admit(Kind::Seize, who, &mut Wait::default()).await
     }
 
+    /// The time so far in which a register was taken, by the cause of the operation: from its start until its page has left, also
+    /// while it waits for its channel.
+    pub(crate) fn register_usage(&self) -> Totals {
+        self.state.borrow().blame.totals(self.sim.now())
+    }
+
     #[inline]
     fn admit<'a, 'w>(&'a self, kind: Kind, who: Who, waited: &'w mut Wait) -> Admit<'a, 'w> {
         Admit { lun: self, kind, who, shares: None, waited, waiter: None }

@@ -487,6 +487,11 @@ impl Media {
         self.luns.iter().map(|lun| lun.array.usage()).collect()
     }
 
+    /// The time in which a register of each LUN was taken, by cause.
+    pub fn register_usage(&self) -> Vec<Totals> {
+        self.luns.iter().map(Lun::register_usage).collect()
+    }
+
     /// The numbers in the drive of the channels that this flash tells of. A channel with dies of several owners is told of by the
     /// first of them.
     pub fn told_channels(&self) -> Vec<u32> {

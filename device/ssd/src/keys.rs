@@ -587,9 +587,9 @@ section! {
         /// written. Without it, the next power of two after what a zone holds.
         size: Text<Bytes>,
         /// Zones that may be active (open or closed) at a time: `14`. Each may keep an incomplete program in the write buffer, which
-        /// must be large enough.
+        /// must be large enough. `0`: no limit, which Identify Namespace reports as FFFFFFFFh.
         max_active: u32,
-        /// Zones that may be open at a time: `14`. Without it, as many as may be active.
+        /// Zones that may be open at a time: `14`. Without it, or with `0`, as many as may be active.
         max_open: u32,
         /// Firmware work of a Write or Copy into a zone, besides `controller.firmware_time`: `"4.7us"`. One processor does this and
         /// `append_time` for all zones, a command at a time.

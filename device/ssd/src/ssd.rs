@@ -277,6 +277,7 @@ impl Ssd {
     pub fn usage(&self) -> Usage {
         Usage {
             planes: self.parts.iter().flat_map(|part| part.media.array_usage()).collect(),
+            registers: self.parts.iter().flat_map(|part| part.media.register_usage()).collect(),
             channels: self.parts.iter().flat_map(|part| part.media.channel_usage()).collect(),
             link: self.front.link_usage(),
             processors: self.front.processors().map(|processors| (processors.count() as u32, processors.usage())),
@@ -302,6 +303,8 @@ fn open_media(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Medi
 pub struct Usage {
     /// Of each array: of a plane, or of a die whose planes do not work independently.
     pub planes: Vec<Totals>,
+    /// Of the registers of each: one of them was taken.
+    pub registers: Vec<Totals>,
     /// Of each channel.
     pub channels: Vec<Totals>,
     /// Of the link, to the host and from it.

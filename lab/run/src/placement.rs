@@ -25,6 +25,8 @@ pub struct PlacementFigures {
     pub media_erased_bytes: u64,
     /// Bytes moved out of blocks with data of several handles, which no handle counts.
     pub mixed_moved_bytes: u64,
+    /// Bytes of preconditioning moved out of blocks of one handle, which no handle counts.
+    pub planted_moved_bytes: u64,
     /// Each handle. Of streams, the first is for data of no stream.
     pub handles: Vec<HandleFigures>,
 }
@@ -73,6 +75,7 @@ impl PlacementFigures {
             media_written_bytes: after.media_written - before.media_written,
             media_erased_bytes: after.media_erased - before.media_erased,
             mixed_moved_bytes: after.mixed_moved - before.mixed_moved,
+            planted_moved_bytes: after.planted_moved - before.planted_moved,
             handles,
         }
     }

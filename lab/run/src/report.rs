@@ -104,6 +104,9 @@ pub struct Report {
     pub upkeep: Option<Upkeep>,
     /// Share of the time that resources were busy: the mean over all of a kind, and the busiest.
     pub busy: BTreeMap<&'static str, Busy>,
+    /// The kind of `busy` that has no room for more, so that it bounds the rate; left out where each has some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<&'static str>,
     /// Erases of the blocks in use since the drive was made.
     pub erases: Erases,
     /// Planned faults and their counts; left out without a plan.
@@ -188,6 +191,9 @@ pub struct Flash {
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
     pub buffer_merges: u64,
+    /// Units that were read where nothing was written, which take no flash; left out if there were none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unwritten_units_read: u64,
     /// Counters of stripes with parity; left out where all are zero.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stripes: BTreeMap<&'static str, u64>,
@@ -257,6 +263,7 @@ pub(crate) struct Parts {
     pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
     pub(crate) busy: BTreeMap<&'static str, Busy>,
+    pub(crate) limited_by: Option<&'static str>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) damage: Damage,
     pub(crate) aging: Option<AgingReport>,
@@ -337,12 +344,14 @@ impl Report {
                 units_metadata: parts.upkeep.is_some().then_some(ftl.metadata_units),
                 read_modify_writes: ftl.read_modify_writes,
                 buffer_merges: ftl.buffer_merges,
+                unwritten_units_read: ftl.unwritten_units,
                 stripes: if ftl.rain == RainStats::default() { BTreeMap::new() } else { ftl.rain.by_name().into() },
             },
             parts: parts.parts,
             placement: parts.placement,
             upkeep: parts.upkeep,
             busy: parts.busy,
+            limited_by: parts.limited_by,
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
             damage: has_damage.then_some(parts.damage),
             block: None,

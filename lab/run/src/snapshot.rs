@@ -1,10 +1,13 @@
 //! A drive's counters at one time, and the report of what happened between two of them.
 
+use std::collections::BTreeMap;
+
 use nandscape_device_ftl::{PlacementReport, Stats};
 use nandscape_device_media::OpCounts;
+use nandscape_device_media::timing::Registers;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_workload::{Outcome, Workload};
+use nandscape_lab_workload::{Direction, Outcome, Workload};
 use nandscape_sim::Time;
 use nandscape_sim::account::{Cause, Totals};
 
@@ -32,6 +35,9 @@ pub(crate) struct Snapshot {
     ops: OpCounts,
     parts: Vec<PartCounters>,
     planes: Vec<Totals>,
+    registers: Vec<Totals>,
+    /// A plane with one register does nothing else while the register is taken.
+    has_single_registers: bool,
     channels: Vec<Totals>,
     link: [Totals; 2],
     processors: Option<(u32, Totals)>,
@@ -54,6 +60,8 @@ impl Snapshot {
             ops: ssd.op_counts(),
             parts: PartCounters::of(ssd),
             planes: usage.planes,
+            registers: usage.registers,
+            has_single_registers: ssd.media().timing().registers == Registers::Single,
             channels: usage.channels,
             link: usage.link,
             processors: usage.processors,
@@ -99,10 +107,26 @@ impl About<'_> {
         let planted = self.workload.filter(|_| self.history.is_none_or(|history| history.runs == 0));
         let own_state = planted.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
         let standstill = pressure::standstill_note(outcome, &profile.keys);
+        let unwritten = state::unwritten_note(
+            self.history.is_none() && self.precondition == Precondition::None,
+            ended.unit_bytes,
+            ended.ftl.since(&begun.ftl).unwritten_units,
+            outcome.tally(Direction::Read),
+        );
         let gaps = self.workload.and_then(|workload| workload.note_on_zones(zone_limits(profile)?));
         let ftl = ended.ftl.since(&begun.ftl);
         // A drive that keeps tables in flash has written some when it was made.
         let has_tables = ended.ftl.metadata_units > 0;
+        let busy: BTreeMap<&'static str, Busy> = [
+            ("die", busy(&begun.planes, &ended.planes)),
+            ("register", busy(&begun.registers, &ended.registers)),
+            ("channel", busy(&begun.channels, &ended.channels)),
+            ("link_to_host", busy(&begun.link[..1], &ended.link[..1])),
+            ("link_to_device", busy(&begun.link[1..], &ended.link[1..])),
+        ]
+        .into_iter()
+        .chain(processors_busy(begun, ended, elapsed).map(|busy| ("processors", busy)))
+        .collect();
         let parts = Parts {
             profile: profile.name.clone(),
             workload: self.name.clone(),
@@ -127,19 +151,20 @@ impl About<'_> {
                 .map(|(before, after)| PlacementFigures::between(before, after)),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
-            busy: [
-                ("die", busy(&begun.planes, &ended.planes)),
-                ("channel", busy(&begun.channels, &ended.channels)),
-                ("link_to_host", busy(&begun.link[..1], &ended.link[..1])),
-                ("link_to_device", busy(&begun.link[1..], &ended.link[1..])),
-            ]
-            .into_iter()
-            .chain(processors_busy(begun, ended, elapsed).map(|busy| ("processors", busy)))
-            .collect(),
+            limited_by: limit(&busy, ended.has_single_registers),
+            busy,
             faults: ended.faults.clone(),
             damage: ended.damage.clone(),
             aging: ended.aging.clone(),
-            notes: profile.notes.iter().cloned().chain(own_state).chain(gaps).chain(standstill).collect(),
+            notes: profile
+                .notes
+                .iter()
+                .cloned()
+                .chain(own_state)
+                .chain(unwritten)
+                .chain(gaps)
+                .chain(standstill)
+                .collect(),
             host: Host {
                 wall_s: ended.moment.wall_s_since(begun.moment),
                 cpu_s: ended.moment.cpu_s_since(begun.moment),
@@ -157,6 +182,18 @@ impl About<'_> {
 /// The over-provisioning that the profile asks for; resolving fills the key in.
 fn asked_over_provisioning(profile: &Resolved) -> f64 {
     profile.keys.ftl.over_provisioning.map_or(0.0, |share| share.0.0)
+}
+
+/// The share of the time from which a resource has no room for more.
+const FULL: f64 = 0.9;
+
+/// What has no room for more: the busiest kind, or else the registers, of which a plane has one for all that it does.
+fn limit(busy: &BTreeMap<&'static str, Busy>, has_single_registers: bool) -> Option<&'static str> {
+    let full = busy.iter().filter(|(_, busy)| busy.mean >= FULL);
+    let works = full.clone().filter(|(kind, _)| **kind != "register");
+    let most = works.max_by(|(_, one), (_, other)| one.mean.total_cmp(&other.mean));
+    let registers = full.filter(|(kind, _)| **kind == "register" && has_single_registers).last();
+    most.or(registers).map(|(kind, _)| *kind)
 }
 
 /// The busy share of the controller's processors, which have one line: none of them is the busiest.

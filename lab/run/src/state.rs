@@ -1,6 +1,6 @@
 //! The state of a drive at the start, in words, and whether the workload keeps it.
 
-use nandscape_lab_workload::{Action, Distribution, JobSpec, Share, Workload};
+use nandscape_lab_workload::{Action, Distribution, JobSpec, Share, Tally, Workload};
 use nandscape_sim::units::Bytes;
 
 use crate::build::Precondition;
@@ -29,6 +29,28 @@ pub(crate) fn note(precondition: Precondition, unit_bytes: u64, workload: &Workl
         "the drive starts in the {}; the steady state of {name} may differ ({why}), so that write amplification drifts \
          towards it during the run",
         in_words(precondition, unit_bytes)
+    ))
+}
+
+/// The share of what is read from which reads of unwritten units are worth a note.
+const NOTICED: f64 = 0.1;
+
+/// The note where reads met much that was never written: such reads take no flash, and their latency is not that of the drive.
+pub(crate) fn unwritten_note(is_new: bool, unit_bytes: u64, units: u64, reads: &Tally) -> Option<String> {
+    // A read of a part of a unit counts a unit, too.
+    let all = reads.bytes.div_ceil(unit_bytes).max(reads.latency.count());
+    let share = units as f64 / all.max(1) as f64;
+    if share < NOTICED {
+        return None;
+    }
+    let percent = (share * 100.0).min(100.0);
+    let cure = match is_new {
+        true => "; --precondition full writes all of the drive before the run",
+        false => "",
+    };
+    Some(format!(
+        "{percent:.0}% of what was read was never written, or was deallocated: such reads take no flash, and their latency is that of \
+         firmware and link{cure}"
     ))
 }
 

@@ -4,6 +4,7 @@
 //! `NANDSCAPE_TEST_SEED` sets the first seed of the random commands; failures print theirs.
 
 use crate::common::{BLOCKS, Drive, host, placing_drive, read, write};
+use nandscape_device_ftl::page::Plant;
 use nandscape_device_ftl::{Ftl, Isolation, PlacementConfig, PlacementReport};
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostMem, QueueId};
@@ -322,5 +323,37 @@ fn placement_lowers_write_amplification_of_mixed_tenants() {
         assert!(apart < mixed, "{isolation:?}: {apart} with placement, {mixed} without");
         let [ordered, random] = [0, 1].map(|handle| report.handles[handle].write_amplification());
         assert!(ordered < random, "{isolation:?}: {ordered} for what is written in order, {random} at random");
+    }
+}
+
+/// Two tenants that write alike on a full drive, each its half by its handle.
+fn alike(isolation: Isolation) -> PlacementReport {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drive = placing_drive(&sim, PlacementConfig { handles: 2, isolation, ..PlacementConfig::default() }, &[]);
+    drive.subsystem().ftl().plant(Plant::Full, Seed::new(1), &mut |_| ());
+    let io = host(&sim, &drive, QueueId(1));
+    let ran = async {
+        let mut rng = Seed::new(9).rng();
+        for number in 0..BLOCKS / 2 {
+            let handle = number % 2;
+            let slba = handle * BLOCKS / 2 + rng.below(BLOCKS / 16) * 8;
+            let (entry, mem) = placed(slba, 8, fdp::DTYPE_PLACEMENT, handle as u16);
+            run(&io, entry, mem).await.unwrap();
+        }
+        program_all(&drive).await;
+        report(&drive)
+    };
+    executor.block_on(ran).unwrap()
+}
+
+#[test]
+fn what_a_drive_was_full_of_counts_for_no_handle() {
+    for isolation in [Isolation::Initial, Isolation::Persistent] {
+        let report = alike(isolation);
+        let [first, second] = [0, 1].map(|handle| report.handles[handle].write_amplification());
+        assert!((first / second - 1.0).abs() < 0.1, "{isolation:?}: {first} and {second} of tenants that are alike");
+        assert!(first > 1.05, "{isolation:?}: {first} is hardly anything moved");
+        assert!(report.planted_moved > 0, "{isolation:?}: {report:?}");
     }
 }

@@ -118,8 +118,13 @@ impl LsmFtl {
 
     /// Whether the zone that a run goes on in is active, or can become so now.
     fn has_turn(&self, run: u32) -> Result<bool, RunError> {
-        let zone = self.table.borrow().run(run)?.zones.iter().copied().find(|zone| self.left(*zone) > 0);
-        Ok(zone.is_none_or(|zone| self.zones.zone(zone).state.is_active()) || self.frees_a_zone())
+        self.table.borrow().run(run)?;
+        Ok(self.zone_of(run).is_none_or(|zone| self.zones.zone(zone).state.is_active()) || self.frees_a_zone())
+    }
+
+    /// The zone that a run goes on in.
+    fn zone_of(&self, run: u32) -> Option<u32> {
+        self.table.borrow().run(run).ok()?.zones.iter().copied().find(|zone| self.left(*zone) > 0)
     }
 
     /// Sees to it that one more zone can be active. Whether one can.
@@ -153,9 +158,10 @@ impl LsmFtl {
         }
     }
 
-    /// Room in the write buffer for an append.
-    pub async fn append_room(&self, units: u32, waited: &mut Wait) -> Reservation<'_> {
-        self.zones.reserve_units(units, waited).await
+    /// Room in the write buffer for an append, in the share of the zone that it goes on in.
+    pub async fn append_room(&self, append: &Append, waited: &mut Wait) -> Reservation<'_> {
+        let zone = self.zone_of(append.run).unwrap_or(0);
+        self.zones.reserve_units(zone, append.units, waited).await
     }
 
     /// Puts the data of an append into the write buffer: from now on it is there.

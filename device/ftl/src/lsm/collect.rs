@@ -253,7 +253,7 @@ impl LsmFtl {
 
     async fn write_moved(&self, run: u32, part: Piece, zone: u32, mem: &HostMem) -> bool {
         let mut waited = Wait::ZERO;
-        let mut room = self.zones.reserve_units(part.units, &mut waited).await;
+        let mut room = self.zones.reserve_units(zone, part.units, &mut waited).await;
         if self.left(zone) < part.units {
             return false;
         }

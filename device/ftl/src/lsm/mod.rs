@@ -202,7 +202,7 @@ impl Ftl for LsmFtl {
     }
 
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        self.zones.reserve(extent, waited).await
+        self.zones.reserve_units(0, extent.units(self.unit()), waited).await
     }
 
     fn accept(&self, _: Extent, _: Option<&HostMem>, _: Reservation<'_>, _: Option<Milestone>) -> Option<Rc<Settling>> {

@@ -74,6 +74,7 @@ impl State {
             }
             None => {
                 if !is_held {
+                    self.counters.unwritten_units += 1;
                     to.mem().clear(piece.at, piece.bytes());
                 }
                 if let Some(newer) = &overlay {

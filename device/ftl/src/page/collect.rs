@@ -165,6 +165,9 @@ impl State {
     /// skipped. `lpn` tells which logical unit the data at a unit belongs to.
     pub(super) fn commit(&mut self, moves: &Moves, cause: Cause, lpn: impl Fn(UnitId) -> Lpn) {
         self.count_moves(moves, cause);
+        if self.placed.is_some() {
+            self.count_placed(moves, &lpn);
+        }
         if self.rain.is_some() {
             self.has_copied(moves);
         }
@@ -194,9 +197,6 @@ impl State {
         let per_page = u64::from(self.geometry.units_per_page());
         let moved = u64::from(moves.count(self.geometry.units_per_page()));
         self.counters.padding_units += moves.targets.len() as u64 * per_page - moves.units.len() as u64;
-        if self.placed.is_some() {
-            self.count_placed(moves, moved);
-        }
         match cause {
             cause::WEAR => self.counters.wear_units += moved,
             _ => self.counters.gc_units += moved,

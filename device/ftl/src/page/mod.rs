@@ -568,7 +568,8 @@ impl Ftl for PageFtl {
 
     fn memory(&self) -> Vec<(&'static str, u64)> {
         let state = self.state.borrow();
-        state.tables.memory().into_iter().chain([("write_cache", state.buffer.memory())]).collect()
+        let placed = state.placed.as_ref().map(|placed| ("placement", placed.memory()));
+        state.tables.memory().into_iter().chain([("write_cache", state.buffer.memory())]).chain(placed).collect()
     }
 
     fn buffer_waits(&self) -> Totals {

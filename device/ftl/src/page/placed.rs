@@ -3,13 +3,16 @@
 //! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so what is left of a
 //! unit is counted as data is programmed, and not looked up.
 //!
-//! Whose data a block holds is in saved states.
+//! Units that a drive was brought into its state with, before it was used, were written by no host: what collections move of them
+//! counts for no handle until a host writes them.
+//!
+//! Whose data a block holds, and which units no host has written, is in saved states.
 //!
 //! Left out: whose data a full block held before the drive was started from a file: the first handle is taken. There persistent
 //! isolation holds for what is written since.
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
-use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
+use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId, UnitId};
 
 use super::moves::Moves;
 use super::state::State;
@@ -27,7 +30,10 @@ pub(super) struct Placed {
     /// The handle whose data a block holds, by block.
     owners: Vec<u8>,
     handles: Vec<HandleReport>,
+    /// A bit for each logical unit that was planted, and that no host has written since; empty where nothing was planted.
+    planted: Vec<u64>,
     mixed_moved: u64,
+    planted_moved: u64,
     unit_bytes: u64,
     /// Called with what the drive itself does.
     pub(super) told: Box<dyn Fn(PlacementEvent)>,
@@ -43,16 +49,44 @@ impl Placed {
             config,
             owners: vec![0; geometry.blocks() as usize],
             handles: vec![fresh; usize::from(config.handles)],
+            planted: Vec::new(),
             mixed_moved: 0,
+            planted_moved: 0,
             unit_bytes,
             told: Box::new(|_| ()),
         })
     }
 
-    /// The number of handles, and whose data each block holds.
+    /// The number of handles, whose data each block holds, and which units are of no host.
     pub(super) fn save(&self, to: &mut Writer) {
         to.byte(self.config.handles);
         to.bytes(&self.owners);
+        to.longs(&self.planted);
+    }
+
+    /// What was written so far, of `units` logical units, was written by no host. Ranges have what lies in them, whoever wrote it.
+    pub(super) fn plant(&mut self, units: u32) {
+        if self.config.interface == Interface::Ranges {
+            return;
+        }
+        self.planted = vec![u64::MAX; (units as usize).div_ceil(64)];
+    }
+
+    /// Whether a unit was planted and not written by a host since.
+    fn is_planted(&self, lpn: Lpn) -> bool {
+        self.planted.get(lpn.0 as usize / 64).is_some_and(|word| word >> (lpn.0 % 64) & 1 != 0)
+    }
+
+    /// A host writes a unit.
+    pub(super) fn written(&mut self, lpn: Lpn) {
+        if let Some(word) = self.planted.get_mut(lpn.0 as usize / 64) {
+            *word &= !(1 << (lpn.0 % 64));
+        }
+    }
+
+    /// Bytes for memory figures.
+    pub(super) fn memory(&self) -> u64 {
+        (self.owners.len() + self.planted.len() * 8) as u64
     }
 
     /// A block has been opened for a stream.
@@ -85,11 +119,14 @@ impl Placed {
         of.left = if of.left > used { of.left - used } else { of.left + unit - used };
     }
 
-    /// Data was moved out of a block.
-    pub(super) fn moved(&mut self, from: BlockId, bytes: u64) {
+    /// Data was moved out of a block, `planted` bytes of which no host has written.
+    pub(super) fn moved(&mut self, from: BlockId, bytes: u64, planted: u64) {
         let handle = self.owners[from.0 as usize];
         match self.handles.get_mut(usize::from(handle)) {
-            Some(of) => of.moved += bytes,
+            Some(of) => {
+                of.moved += bytes - planted;
+                self.planted_moved += planted;
+            }
             None => return self.mixed_moved += bytes,
         }
         if self.config.isolation == Isolation::Initial {
@@ -104,14 +141,24 @@ impl Placed {
 }
 
 /// Reads what was saved, for a drive that may have other handles, or none. Data of a handle that it lacks is of nobody in particular.
-pub(super) fn restore(placed: Option<&mut Placed>, blocks: u32, from: &mut Reader<'_>) -> Result<(), Malformed> {
+pub(super) fn restore(
+    placed: Option<&mut Placed>,
+    (blocks, units): (u32, u32),
+    from: &mut Reader<'_>,
+) -> Result<(), Malformed> {
     let (handles, owners) = (from.byte()?, from.bytes()?);
+    let count = if from.is_at_end() { 0 } else { from.count(8)? };
+    let planted = (0..count).map(|_| from.long()).collect::<Result<Vec<u64>, Malformed>>()?;
+    if planted.len() != units.div_ceil(64) as usize && !planted.is_empty() {
+        return Err(from.malformed(format!("{} words tell which of {units} units no host has written", planted.len())));
+    }
     let is_owner = |owner: &u8| *owner < handles || *owner == MIXED;
     if owners.len() != blocks as usize || !owners.iter().all(is_owner) {
         return Err(from.malformed(format!("blocks belong to others than {handles} handles")));
     }
     if let Some(placed) = placed {
         let handles = placed.config.handles;
+        placed.planted = planted;
         placed.owners = owners.iter().map(|owner| if *owner < handles { *owner } else { MIXED }).collect();
     }
     Ok(())
@@ -132,6 +179,7 @@ impl State {
             media_written: (counters.host_units + counters.moved() + counters.padding_units) * unit,
             media_erased: self.tables.all_erases() * block,
             mixed_moved: placed.mixed_moved,
+            planted_moved: placed.planted_moved,
             handles: placed.handles.clone(),
         })
     }
@@ -185,13 +233,22 @@ impl State {
         }
     }
 
-    /// Counts units that were moved out of a block.
+    /// Counts units that were moved out of a block. `lpn` tells which logical unit the data at a unit belongs to.
     #[cold]
-    pub(super) fn count_placed(&mut self, moves: &Moves, units: u64) {
+    pub(super) fn count_placed(&mut self, moves: &Moves, lpn: impl Fn(UnitId) -> Lpn) {
+        let per_page = self.geometry.units_per_page();
+        let copied_units =
+            moves.copybacks.iter().flat_map(|(from, _)| (0..per_page).map(|unit| self.geometry.unit_at(*from, unit)));
+        let (mut units, mut planted) = (0, 0);
+        for unit in copied_units.chain(moves.units.iter().copied()) {
+            units += 1;
+            planted += u64::from(self.placed.as_ref().is_some_and(|placed| placed.is_planted(lpn(unit))));
+        }
         let copied = moves.copybacks.first().map(|(from, _)| *from);
         let from = copied.or_else(|| moves.units.first().map(|unit| self.geometry.page_of(*unit)));
         if let (Some(placed), Some(from)) = (&mut self.placed, from) {
-            placed.moved(self.geometry.block_of(from), units * u64::from(self.geometry.unit_size()));
+            let bytes = u64::from(self.geometry.unit_size());
+            placed.moved(self.geometry.block_of(from), units * bytes, planted * bytes);
         }
     }
 

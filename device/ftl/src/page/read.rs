@@ -49,6 +49,7 @@ impl State {
                     return Ok(Err(ReadError { sector: piece.sector(self.unit), why: Unreadable::Unmapped }));
                 }
                 Location::Unmapped => {
+                    self.counters.unwritten_units += 1;
                     to.mem().clear(piece.at, piece.bytes());
                     if let Some(metadata) = to.metadata() {
                         metadata.clear(metadata_of(piece.at), metadata_of(piece.bytes()));

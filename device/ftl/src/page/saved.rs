@@ -155,7 +155,7 @@ impl State {
         self.judge_blocks();
         // A drive without handles has saved nothing of them.
         if !from.is_at_end() {
-            placed::restore(self.placed.as_mut(), self.geometry.blocks(), from)?;
+            placed::restore(self.placed.as_mut(), (self.geometry.blocks(), self.tables.map.units()), from)?;
         }
         match self.damage.lost().all(|(lpn, _)| lpn < Lpn(self.tables.map.units())) {
             true => Ok(()),

@@ -231,6 +231,7 @@ pub(super) fn accept(
         if state.placed.is_some() {
             let handle = state.handle_of(piece.lpn, reservation.handle);
             state.buffer.place(slot, handle);
+            state.placed.as_mut().expect("it is there").written(piece.lpn);
         }
         let found = state.find_again(&piece);
         state.buffer.slot_mut(slot).was_lost |= found;

@@ -53,7 +53,7 @@ impl ZoneFtl {
             ZoneAction::Reset | ZoneAction::Offline if has_changed => {
                 let (blocks, room) = self.state.borrow_mut().empty(zone);
                 if room > 0 {
-                    self.room.give(room);
+                    self.room.give_back(zone, room);
                 }
                 let units = if action == ZoneAction::Reset { before.written } else { 0 };
                 self.resets.start(Reset { blocks, units, done: work.done.clone() });
@@ -191,7 +191,7 @@ impl ZoneFtl {
         let (mut at, mut waited) = (job.from.next_multiple_of(strip), Wait::ZERO);
         let mut is_wanted = at == job.from || self.put_padding(zone, job.from, at - job.from, false);
         while is_wanted && self.config.finish_pads && at < end {
-            let mut reservation = self.reserve_units(strip, &mut waited).await;
+            let mut reservation = self.reserve_units(job.zone, strip, &mut waited).await;
             is_wanted = self.put_padding(zone, at, strip, true);
             if is_wanted {
                 reservation.keep();

@@ -278,7 +278,8 @@ impl Ftl for ZoneFtl {
     }
 
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        self.reserve_units(extent.units(self.unit), waited).await
+        let zone = extent.start / u64::from(self.unit.sectors()) / u64::from(self.config.size);
+        self.reserve_units(zone as u32, extent.units(self.unit), waited).await
     }
 
     fn accept(&self, _: Extent, _: Option<&HostMem>, _: Reservation<'_>, _: Option<Milestone>) -> Option<Rc<Settling>> {

@@ -41,6 +41,7 @@ impl ZoneFtl {
                     return Err(ReadError { sector: piece.sector(self.unit), why: Unreadable::Unmapped });
                 }
                 Found::Nowhere => {
+                    state.counters.unwritten_units += 1;
                     to.mem().clear(piece.at, piece.bytes());
                     continue;
                 }

@@ -57,10 +57,12 @@ impl ZoneFtl {
         let restored = restored.and_then(|()| from.finish());
         restored.map_err(|problem: Malformed| format!("tables: {problem}"))?;
         state.check(&self.config, &self.media)?;
-        let room = state.bodies.iter().flat_map(Body::waiting).filter(|slot| slot.takes_room).count();
-        match self.room.try_take(room) {
+        let of_zone = |body: &Body| body.waiting().filter(|slot| slot.takes_room).count();
+        let rooms: Vec<usize> = state.bodies.iter().map(of_zone).collect();
+        let (all, free) = (rooms.iter().sum::<usize>(), self.room.free());
+        match rooms.into_iter().zip(0..).all(|(room, zone)| self.room.try_take_for(zone, room)) {
             true => Ok(()),
-            false => Err(format!("{room} units are in its write buffer, and this one has {}", self.room.free())),
+            false => Err(format!("{all} units are in its write buffer, and this one has {free}")),
         }
     }
 }

@@ -9,6 +9,7 @@ use nandscape_device_media::{Broken, MediaError, PageId, PageImage};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::Wait;
+use nandscape_sim::credits::Holder;
 use smallvec::SmallVec;
 
 use super::ZoneFtl;
@@ -22,7 +23,8 @@ pub(super) const NO_LPN: u32 = u32::MAX;
 #[derive(Debug)]
 #[must_use = "the zone waits for the data"]
 pub struct Ticket {
-    zone: u32,
+    /// The zone.
+    pub zone: u32,
     generation: u32,
     /// The first unit, counted from the start of the zone.
     pub first: u32,
@@ -31,16 +33,17 @@ pub struct Ticket {
     is_random: bool,
 }
 
-/// Room in the write buffer, given back when dropped.
+/// Room in the write buffer for a zone, given back when dropped.
 pub struct Reservation<'a> {
     ftl: &'a ZoneFtl,
+    zone: u32,
     units: u32,
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         if self.units > 0 {
-            self.ftl.room.give(self.units as usize);
+            self.ftl.room.give_back(self.zone, self.units as usize);
         }
     }
 }
@@ -81,9 +84,13 @@ impl ZoneFtl {
     }
 
     /// Waits for room in the write buffer; the time is added to `waited`. Who has a ticket must ask in the order of tickets.
-    pub async fn reserve_units(&self, units: u32, waited: &mut Wait) -> Reservation<'_> {
-        self.room.take(units as usize, waited).await;
-        Reservation { ftl: self, units }
+    ///
+    /// Room that becomes free goes to the zone that has the least. In the order of commands it would go to zones whose next strips wait
+    /// for a die, while zones with idle dies wait behind them: zones that are written side by side would gather on a few dies.
+    pub async fn reserve_units(&self, zone: u32, units: u32, waited: &mut Wait) -> Reservation<'_> {
+        let keeps = if self.zone(zone).has_zrwa { self.config.zrwa.size as usize } else { 0 };
+        self.room.take_for(Holder { number: zone, keeps }, units as usize, waited).await;
+        Reservation { ftl: self, zone, units }
     }
 
     /// Takes the data of a write; `None` is zeros. Whether the zone still wants it: it may have been reset.
@@ -99,6 +106,7 @@ impl ZoneFtl {
             Slot { data, takes_room: true, is_padding: false }
         });
         if let Some(replaced) = put {
+            reservation.pass_to(ticket.zone);
             // What was there before gives its room back.
             reservation.units = replaced;
             self.state.borrow_mut().counters.host_bytes += u64::from(ticket.units) * unit_bytes as u64;
@@ -156,7 +164,7 @@ impl ZoneFtl {
                 (self.on_change.borrow())(zone);
             }
             if room > 0 {
-                self.room.give(room);
+                self.room.give_back(zone, room);
             }
             let Some(program) = program else {
                 // What waits for the zone may have ended: it is out of blocks.
@@ -216,7 +224,7 @@ impl ZoneFtl {
         drop(state);
         let room = slots.iter().filter(|slot| slot.takes_room).count();
         if room > 0 {
-            self.room.give(room);
+            self.room.give_back(job.zone, room);
         }
     }
 
@@ -246,7 +254,15 @@ impl<'a> Reservation<'a> {
     /// Takes a part of the room out.
     pub(crate) fn split(&mut self, units: u32) -> Reservation<'a> {
         self.units -= units;
-        Reservation { ftl: self.ftl, units }
+        Reservation { units, ..*self }
+    }
+
+    /// The room is for another zone than it was asked for.
+    fn pass_to(&mut self, zone: u32) {
+        if self.zone != zone {
+            self.ftl.room.pass(self.zone, zone, self.units as usize);
+            self.zone = zone;
+        }
     }
 
     /// The room is taken by what was put into the buffer.

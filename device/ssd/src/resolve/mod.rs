@@ -161,6 +161,7 @@ impl Profile {
         identity::check(&keys.identity)?;
         features::check(&resolved.timing, &resolved.geometry, &resolved.ftl, &resolved.keys.ftl.gc)?;
         rain::check(keys, &resolved.timing, &resolved.geometry, &resolved.ftl)?;
+        resolved.notes.extend(zone::notes(&resolved, &given));
         resolved.notes.extend(rain::notes(&resolved.ftl));
         resolved.check_faults()?;
         resolved.fill_in();
@@ -470,15 +471,14 @@ mod tests {
         for (kind, changes, told) in [
             (
                 zone,
-                &["ftl.zone.max_active=0"][..],
-                "ftl.zone.max_active: 0 is out of range: no zone could be written; from 1 to ",
+                &["ftl.zone.max_active=2", "ftl.zone.max_open=3"][..],
+                "ftl.zone.max_open: 3 is out of range; from 1 to 2, as ftl.zone.max_active is, or 0 for as many, is valid",
             ),
             (
                 zone,
-                &["ftl.zone.max_active=2", "ftl.zone.max_open=3"],
-                "ftl.zone.max_open: 3 is out of range; from 1 to 2, as ftl.zone.max_active is, is valid",
+                &["ftl.zone.max_active=0", "buffer.size=4MiB"],
+                "buffer.size: 4MiB is too small for ftl.zone.max_active = ",
             ),
-            (zone, &["ftl.zone.max_open=0"], "ftl.zone.max_open: 0 is out of range; from 1 to "),
             (
                 chunks,
                 &["ftl.open_channel.wear_threshold=256"],
@@ -488,11 +488,28 @@ mod tests {
             let text = error(&[&kind[..], changes].concat());
             assert!(text.starts_with(told), "{changes:?}: {text}");
         }
-        let mut most = Profile::load("default").unwrap();
-        most.set_all(zone).unwrap();
-        most.set("ftl.zone.max_active=4294967295").unwrap();
-        let keys = most.resolve().expect("more than there are is all").keys.ftl.zone;
-        assert!(keys.max_active.is_some_and(|active| active < 1_000) && keys.max_open == keys.max_active, "{keys:?}");
+        for no_limit in ["ftl.zone.max_active=4294967295", "ftl.zone.max_active=0"] {
+            let mut most = Profile::load("default").unwrap();
+            most.set_all(zone).unwrap();
+            most.set_all([no_limit, "ftl.zone.max_open=0"]).unwrap();
+            let resolved = most.resolve().expect("more than there are is all");
+            let (zones, keys) = (resolved.zone().unwrap().zones, &resolved.keys.ftl.zone);
+            assert!(zones > 14 && keys.max_active == Some(zones) && keys.max_open == keys.max_active, "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn what_becomes_of_the_zones_of_a_smaller_drive_is_a_note() {
+        let notes = |capacity: &str| {
+            let mut profile = Profile::load("wd-zn540").unwrap();
+            profile.set(&format!("capacity={capacity}")).unwrap();
+            profile.resolve().unwrap().notes
+        };
+        let small = notes("1GiB").join("\n");
+        for told in ["a zone holds 68928KiB instead of 1077MiB", "has 15 of them; ftl.zone.size is 2GiB"] {
+            assert!(small.contains(told), "{told}: {small}");
+        }
+        assert_eq!(notes("20GiB"), [""; 0]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl::PageFtlConfig;
 use nandscape_device_ftl::zone::{Layout, ZoneConfig, Zrwa};
+use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -74,7 +75,10 @@ pub(super) fn zones(
         zones,
         size: size(given, &layout, unit, zones)?,
         depth,
-        max_active: max_active(given, zones)?,
+        max_active: match given.max_active.unwrap_or(DEFAULT_ACTIVE) {
+            0 => zones,
+            active => active.min(zones),
+        },
         max_open: 0,
         zrwa: Zrwa::default(),
         extension: extension(given)?,
@@ -95,27 +99,15 @@ pub(super) fn zones(
     Ok(config)
 }
 
-/// How many zones may be active. More than there are is all.
-fn max_active(given: &ZoneKeys, zones: u32) -> Result<u32> {
-    match given.max_active.unwrap_or(DEFAULT_ACTIVE) {
-        0 => {
-            let problem = format!(
-                "0 is out of range: no zone could be written; from 1 to {zones}, the zones of the drive, is valid"
-            );
-            wrong("ftl.zone.max_active", problem)
-        }
-        active => Ok(active.min(zones)),
-    }
-}
-
 /// How many zones may be open: at most as many as may be active.
 fn max_open(given: &ZoneKeys, zones: u32, max_active: u32) -> Result<u32> {
-    let open = given.max_open.unwrap_or(max_active).min(zones);
-    match (1..=max_active).contains(&open) {
-        true => Ok(open),
-        false => {
-            let problem =
-                format!("{open} is out of range; from 1 to {max_active}, as ftl.zone.max_active is, is valid");
+    match given.max_open.unwrap_or(0).min(zones) {
+        0 => Ok(max_active),
+        open if open <= max_active => Ok(open),
+        open => {
+            let problem = format!(
+                "{open} is out of range; from 1 to {max_active}, as ftl.zone.max_active is, or 0 for as many, is valid"
+            );
             wrong("ftl.zone.max_open", problem)
         }
     }
@@ -257,6 +249,30 @@ fn check_buffer(config: &ZoneConfig, layout: &Layout, (unit, max_transfer): (u64
             ),
         ),
     }
+}
+
+/// What a capacity below the profile's own makes of its zones.
+pub(super) fn notes(resolved: &Resolved, profile: &Counts) -> Vec<String> {
+    let own = resolved.zone.zip(resolved.zone_capacity());
+    let Some((config, holds)) = own else { return Vec::new() };
+    // How many blocks the profile has is of no account.
+    let counts = Counts { blocks_per_plane: resolved.geometry.blocks_per_plane, ..*profile };
+    let Ok(whole) = Geometry::new(counts) else { return Vec::new() };
+    let mapping = policies::zone_mapping(&resolved.keys.ftl.zone);
+    let units = Layout::new(&whole, &resolved.timing, &*mapping, config.depth).zone_units();
+    let unit = u64::from(resolved.geometry.unit_size);
+    if units * unit == holds {
+        return Vec::new();
+    }
+    vec![format!(
+        "a zone holds {} instead of {}, as it has fewer dies or smaller blocks, and the drive has {} of them; ftl.zone.size is {}, \
+         which the rest of each zone leaves unwritable. Bandwidth of a zone and times of resets and finishes are those of a zone \
+         of this size: give a larger capacity for the profile's",
+        Bytes(holds),
+        Bytes(units * unit),
+        config.zones,
+        Bytes(u64::from(config.size) * unit),
+    )]
 }
 
 impl Resolved {

@@ -1,4 +1,8 @@
-//! Resets, finishes, writes and reads of the ZN540, as measured by Doekemeijer et al., CLUSTER 2023.
+//! Resets, finishes, writes and reads of the ZN540, as measured by Doekemeijer et al., CLUSTER 2023; writes of several zones, as
+//! measured in pull request 205 of FEMU.
+
+use std::cell::Cell;
+use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
@@ -57,4 +61,48 @@ fn finishes_take_what_was_measured() {
     }
     // All but one block: the last strip is programmed, 2.57 ms of the 2.6 measured.
     assert_within("finish of all but one block", time_of(action::FINISH, CAPACITY - 1), 2_600, 10);
+}
+
+/// MB/s of writes of 128 KiB, one at a time in each of `zones` zones that are all begun together.
+fn rate_of(zones: u64) -> u64 {
+    const WRITE: u32 = 32;
+    /// Writes until the write buffer has been full for long, and writes that are measured.
+    const WARM_UP: u64 = 400;
+    const MEASURED: u64 = 600;
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let profile = Profile::load("wd-zn540").unwrap().resolve().unwrap();
+    let ssd = Ssd::new(&sim, &profile, StoreKind::None, Seed::new(1)).unwrap();
+    let host = Rc::new(Queue::new(&sim, &ssd, QueueId(1), 64));
+    let ended = Rc::new(Cell::new(0));
+    for zone in 0..zones {
+        let (host, ended) = (host.clone(), ended.clone());
+        sim.spawn(async move {
+            for at in (0..CAPACITY - u64::from(WRITE)).step_by(WRITE as usize) {
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, zone * SIZE + at, WRITE);
+                assert!(host.execute(entry, HostMem::none()).await.status.is_success());
+                ended.set(ended.get() + 1);
+            }
+        });
+    }
+    let reached = async |count: u64| {
+        while ended.get() < count {
+            sim.sleep(Span::from_us(100)).await;
+        }
+        sim.now()
+    };
+    let ran = async {
+        let begun = reached(WARM_UP).await;
+        reached(WARM_UP + MEASURED).await - begun
+    };
+    let took = executor.block_on_within(ran, 100_000_000).expect("it ends").ns();
+    MEASURED * u64::from(WRITE) * 4_096 * 1_000 / took
+}
+
+#[test]
+fn the_rate_of_writes_is_the_same_in_one_zone_and_in_many() {
+    for zones in [1, 2, 4, 8, 14] {
+        let rate = rate_of(zones);
+        assert!(rate.abs_diff(1_200) <= 120, "{zones} zones: {rate} MB/s, measured 1200 MB/s");
+    }
 }

@@ -4,7 +4,7 @@ use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::Executor;
 use nandscape_wire_nvme::identify::{Controller, Namespace, cns};
 use nandscape_wire_nvme::register::CC;
-use nandscape_wire_nvme::{Status, SubmissionEntry, zns};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, zns};
 use zerocopy::FromBytes;
 
 use crate::rig::{ACTIVE, AREA, AREAS, GRANULARITY, OPEN, Queue, Rig, SIZE, ZONES};
@@ -52,6 +52,23 @@ fn identify_tells_the_command_set_and_its_limits() {
         // CSI in the descriptors of the namespace.
         let described = page(&admin, cns::NAMESPACE_DESCRIPTORS, 0).await.unwrap();
         assert!(described.windows(5).any(|bytes| bytes == [4, 1, 0, 0, zns::CSI]));
+    };
+    executor.block_on_within(ran, 1_000_000).expect("it ends");
+}
+
+#[test]
+fn without_a_limit_all_zones_may_be_active_and_open() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let rig = Rig::new(&sim, &["ftl.zone.max_active=0", "ftl.zone.max_open=0", "buffer.size=4MiB"]);
+    let admin = Queue::new(&sim, &rig.ssd, QueueId::ADMIN, 17);
+    let ran = async {
+        let data = page(&admin, cns::COMMAND_SET_NAMESPACE, zns::CSI).await.unwrap();
+        let data = zns::IdentifyNamespace::read_from_bytes(&data).unwrap();
+        assert_eq!((data.mar_z.get(), data.mor_z.get()), (u32::MAX, u32::MAX), "no limit");
+        for zone in 0..ZONES {
+            rig.put(IoOpcode::WRITE, zone * SIZE, &[zone]).await.expect("no zone is one too many");
+        }
     };
     executor.block_on_within(ran, 1_000_000).expect("it ends");
 }

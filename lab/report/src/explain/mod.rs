@@ -6,6 +6,7 @@
 //! | `cite` | sentences, and the figures that they rest on |
 //! | `words` | stages and causes in words |
 //! | `tail` | where the tail comes from |
+//! | `limit` | what bounds the rate |
 //! | `array` | what an array adds |
 //! | `windows` | work outside of the windows of its drives |
 //! | `advice` | what to change |
@@ -16,6 +17,7 @@
 mod advice;
 mod array;
 mod cite;
+mod limit;
 mod load;
 mod tail;
 #[cfg(test)]
@@ -56,7 +58,7 @@ impl Explanation {
     /// Of a report as JSON, with or without the details of `--out`.
     pub fn of(report: &Value) -> Explanation {
         let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
-        let found = tail::sentences(report).into_iter().chain(array::found(report));
+        let found = tail::sentences(report).into_iter().chain(limit::sentence(report)).chain(array::found(report));
         let sentences = found.chain(advice::sentences(report)).chain(array::advice(report));
         Explanation {
             path: String::new(),

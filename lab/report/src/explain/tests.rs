@@ -57,6 +57,23 @@ fn reads_behind_programs_are_told_and_suspension_is_advised_once() {
 }
 
 #[test]
+fn what_bounds_the_rate_is_a_finding() {
+    let mut report = report(json!({"host_write": 850.0}), keys(Value::Null));
+    assert!(!told(&report, Kind::Finding).contains("bounded"));
+    report["busy"] = json!({"register": {"mean": 0.98}, "die": {"mean": 0.4}, "channel": {"mean": 0.61}});
+    report["limited_by"] = "register".into();
+    let found = told(&report, Kind::Finding);
+    assert!(
+        found.contains("bounded by the registers of planes: taken 98.0% of the time, while arrays work 40.0%"),
+        "{found}"
+    );
+    report["busy"]["channel"] = json!({"mean": 0.995});
+    report["limited_by"] = "channel".into();
+    let found = told(&report, Kind::Finding);
+    assert!(found.contains("bounded by channels: busy 99.5% of the time"), "{found}");
+}
+
+#[test]
 fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
     let of = |technique: &str, busy: [u64; 4], missing: Value| {
         let mut report = report(json!({}), keys(Value::Null));

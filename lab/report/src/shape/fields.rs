@@ -27,7 +27,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 147] = [
+pub(super) const REPORT: [Field; 149] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -82,6 +82,7 @@ pub(super) const REPORT: [Field; 147] = [
     may("busy.*.max", AmountOrNull),
     may("busy.*.by", Object),
     may("busy.*.by.*", AmountOrNull),
+    may("limited_by", Text),
     may("reserve_blocks", CountOrNull),
     may("memory_bytes", Object),
     may("memory_bytes.*", Count),
@@ -98,6 +99,7 @@ pub(super) const REPORT: [Field; 147] = [
     may("flash.units_wear", Count),
     may("flash.read_modify_writes", Count),
     may("flash.buffer_merges", Count),
+    may("flash.unwritten_units_read", Count),
     may("damage", Object),
     must("damage.retired_blocks", Count),
     must("damage.planes_out_of_use", Count),

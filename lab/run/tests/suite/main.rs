@@ -10,6 +10,7 @@ mod full_drive;
 mod host;
 mod host_ftl;
 mod keeps_going;
+mod limits;
 mod md1;
 mod placed_jobs;
 mod stack;

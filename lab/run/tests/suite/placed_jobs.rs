@@ -58,12 +58,20 @@ fn figures_of_handles_agree_with_those_of_the_drive() {
     ] {
         let report = run(drive(&changes), tenants(how, ids), 60_000).expect(how);
         assert_eq!((report.requests, report.errors.len()), (60_000, 0), "{changes:?}");
-        let PlacementFigures { interface, host_written_bytes, media_written_bytes, handles, mixed_moved_bytes, .. } =
-            report.placement.clone().unwrap();
+        let PlacementFigures {
+            interface,
+            host_written_bytes,
+            media_written_bytes,
+            handles,
+            mixed_moved_bytes,
+            planted_moved_bytes,
+            ..
+        } = report.placement.clone().unwrap();
         assert_eq!((interface, host_written_bytes), (how, report.bytes), "{changes:?}");
         let flash = &report.flash;
         assert_eq!(media_written_bytes, flash.units_programmed * 4_096, "{changes:?}");
-        let moved = handles.iter().map(|handle| handle.moved_bytes).sum::<u64>() + mixed_moved_bytes;
+        let moved =
+            handles.iter().map(|handle| handle.moved_bytes).sum::<u64>() + mixed_moved_bytes + planted_moved_bytes;
         let programmed = handles.iter().map(|handle| handle.programmed_bytes).sum::<u64>();
         assert_eq!(programmed + moved, (flash.units_programmed - flash.units_padding) * 4_096, "{changes:?}");
         assert!(handles.iter().skip(1).all(|handle| handle.host_written_bytes > 0), "{changes:?}: {handles:?}");

@@ -23,7 +23,7 @@ impl Runs {
         // What it waited for is the drive's own work, whatever came of it.
         breakdown.waits(Stage::Queue).add(cause::GC, self.sim.now() - begun);
         let append = append?.map_err(status_of)?;
-        let room = self.room(command, blocks, breakdown).await?;
+        let room = self.room(command, &append, breakdown).await?;
         let bytes = u64::from(blocks) * u64::from(command.namespace.lba_bytes);
         command.link.receive(bytes, breakdown).await;
         // A guest may have unmapped its memory meanwhile.
@@ -39,11 +39,11 @@ impl Runs {
     async fn room(
         &self,
         command: &Command<'_>,
-        blocks: u32,
+        append: &Append,
         breakdown: &mut Breakdown,
     ) -> Result<Reservation<'_>, Failure> {
         let begun = self.sim.now();
-        let room = self.ftl().append_room(blocks, breakdown.waits(Stage::Queue));
+        let room = self.ftl().append_room(append, breakdown.waits(Stage::Queue));
         let room = command.stop.or_stopped(room).await;
         if room.is_err() {
             breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
@@ -60,7 +60,6 @@ impl Runs {
         mut room: Reservation<'_>,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let blocks = (data.len() / command.namespace.lba_bytes as usize) as u32;
         loop {
             match self.ftl().append(append, Some(data), room) {
                 Err(RunError::Busy) => {}
@@ -70,7 +69,7 @@ impl Runs {
             let turn = command.stop.or_stopped(self.ftl().append_turn(append)).await;
             breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
             turn?.map_err(status_of)?;
-            room = self.room(command, blocks, breakdown).await?;
+            room = self.room(command, append, breakdown).await?;
         }
     }
 }

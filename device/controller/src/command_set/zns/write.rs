@@ -96,7 +96,7 @@ impl Zns {
         breakdown: &mut Breakdown,
     ) -> Result<(Ticket, Reservation<'_>), Status> {
         let begun = self.sim.now();
-        let room = self.ftl().reserve_units(blocks, breakdown.waits(Stage::Queue));
+        let room = self.ftl().reserve_units(ticket.zone, blocks, breakdown.waits(Stage::Queue));
         match command.stop.or_stopped(room).await {
             Ok(reservation) => Ok((ticket, reservation)),
             Err(status) => {

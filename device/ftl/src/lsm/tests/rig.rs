@@ -147,7 +147,7 @@ impl Rig {
             let append = self.ftl.begin_append(run, at, units).await?;
             let (mem, mut waited) = (HostMem::from_bytes(bytes), Wait::default());
             loop {
-                let room = self.ftl.append_room(units, &mut waited).await;
+                let room = self.ftl.append_room(&append, &mut waited).await;
                 // The data comes over the link meanwhile.
                 self.sim.sleep(Span::from_us(3)).await;
                 match self.ftl.append(&append, Some(&mem), room) {

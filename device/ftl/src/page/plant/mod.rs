@@ -63,7 +63,13 @@ impl PageFtl {
         };
         self.hand_over();
         self.forget_planted_writes();
-        self.state.borrow_mut().counters = Stats::default();
+        {
+            let state = &mut *self.state.borrow_mut();
+            state.counters = Stats::default();
+            if let Some(placed) = &mut state.placed {
+                placed.plant(self.config.logical_units);
+            }
+        }
         // What was planted has no numbers; the snapshot tells which copies count.
         let _ = self.save();
         report
