@@ -6,7 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
+use nandscape_lab_report::format::{bytes, count, percent, plural, rounded, row_name, seconds, us, us_or_dash};
 use nandscape_lab_run::{AgingReport, Arrivals, Damage, Fault, Host, Latency, PlacementFigures, Report, Upkeep};
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ type Latencies = BTreeMap<&'static str, Latency>;
 
 /// Latencies as measured and as corrected, and those of operations.
 pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations: &Latencies) -> String {
-    let rows = measured.iter().map(|(way, latency)| ((*way).to_owned(), latency));
+    let rows = measured.iter().map(|(way, latency)| (row_name(way).to_owned(), latency));
     let mut text = latency_table("latency, us", rows.chain(doubled(measured, corrected)));
     if !operations.is_empty() {
         let named = operations.iter().map(|(name, latency)| ((*name).to_owned(), latency));
@@ -79,8 +79,9 @@ pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations:
     }
     for (way, few) in measured.iter().filter(|(_, latency)| latency.count > 0 && latency.p99_9.is_none()) {
         text.push_str(&format!(
-            "{} {way}s are too few for p99.9, which needs 1,000: a longer run shows it\n",
-            count(few.count)
+            "{} {} are too few for p99.9, which needs 1,000: a longer run shows it\n",
+            count(few.count),
+            plural(way)
         ));
     }
     text
@@ -91,7 +92,7 @@ fn doubled<'a>(measured: &'a Latencies, corrected: &'a Latencies) -> impl Iterat
     corrected.iter().filter_map(|(way, latency)| {
         let pairs = latency.figures().into_iter().zip(measured[way].figures());
         let doubled = pairs.skip(1).any(|((_, all), (_, seen))| all > seen.map(|seen| 2.0 * seen));
-        doubled.then(|| (format!("{way}, corrected"), latency))
+        doubled.then(|| (format!("{}, corrected", row_name(way)), latency))
     })
 }
 
@@ -138,7 +139,7 @@ fn flows(report: &Report) -> String {
 /// The mean by stage (rows) and direction (columns), with the cause of each wait.
 fn breakdowns(report: &Report) -> String {
     let ways: Vec<_> = report.breakdown_us.iter().filter(|(way, _)| report.latency_us[*way].count > 0).collect();
-    let header: Vec<&str> = ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| **way)).collect();
+    let header: Vec<&str> = ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| row_name(way))).collect();
     let mut rows = table(&header);
     let figure = |value: &Value| us(value.as_f64().unwrap_or(0.0));
     for stage in Stage::ALL {

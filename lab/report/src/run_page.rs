@@ -9,7 +9,7 @@ use serde_json::{json, to_value};
 use crate::bars::{self, Bar};
 use crate::document::{Document, PartOf};
 use crate::explain::Explanation;
-use crate::format::{bytes, count, percent, rounded, seconds, us_or_dash};
+use crate::format::{bytes, count, percent, rounded, row_name, seconds, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = include_str!("../templates/run.js");
@@ -97,9 +97,9 @@ fn seen(report: &Report) -> impl Iterator<Item = (&'static str, &Latency)> {
 }
 
 fn latencies(report: &Report) -> Value {
-    let requests = seen(report).map(|(way, latency)| (way.to_owned(), latency));
+    let requests = seen(report).map(|(way, latency)| (row_name(way).to_owned(), latency));
     let corrected = report.latency_corrected_us.iter().filter(|(_, latency)| latency.count > 0);
-    let corrected = corrected.map(|(way, latency)| (format!("{way}, corrected"), latency));
+    let corrected = corrected.map(|(way, latency)| (format!("{}, corrected", row_name(way)), latency));
     let operations = report.operations_us.iter().filter(|(_, latency)| latency.count > 0);
     let named = operations.map(|(name, latency)| (format!("operation {name}"), latency));
     page::latencies(requests.chain(corrected).chain(named))
@@ -111,9 +111,9 @@ fn breakdown(report: &Report) -> Value {
         .collect();
     let bars: Vec<Bar<'_>> = stages
         .iter()
-        .map(|(way, mean_us, stages)| Bar { name: format!("{way}, mean"), mean_us: *mean_us, stages })
+        .map(|(way, mean_us, stages)| Bar { name: format!("{}, mean", row_name(way)), mean_us: *mean_us, stages })
         .collect();
-    let ways: Vec<&str> = stages.iter().map(|(way, _, _)| *way).collect();
+    let ways: Vec<&str> = stages.iter().map(|(way, _, _)| row_name(way)).collect();
     context! { ways, bars => bars::bars(&bars, false), key => bars::key(&bars), rows => bars::rows(&bars) }
 }
 

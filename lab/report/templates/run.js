@@ -4,7 +4,8 @@
 (() => {
   const report = JSON.parse(document.getElementById("report").textContent);
   const { histogram, series, drive } = report.details;
-  const ways = ["read", "write", "trim", "flush"].filter((way) => way in histogram);
+  const ways = ["read", "write", "trim", "flush", "fua"].filter((way) => way in histogram);
+  const names = { fua: "write, FUA" };
 
   // Latencies: by percentile, and as a distribution.
   const most = Math.max(10, ...ways.map((way) => report.latency_us[way].count));
@@ -15,7 +16,7 @@
     x: { kind: "percentile", label: "percentile", range: [1, ends * 1.3] },
     y: { kind: "latency", label: "latency" },
     xs: grid,
-    series: ways.map((way) => ({ label: way, color: "--" + way, values: charts.quantiles(histogram[way], grid) })),
+    series: ways.map((way) => ({ label: names[way] ?? way, color: "--" + way, values: charts.quantiles(histogram[way], grid) })),
   });
   const [least, longest] = charts.extent(ways.map((way) => histogram[way].latency_us));
   const latencies = charts.logSpaced(...(least < Infinity ? charts.logRange(Math.max(least, 1e-3), Math.max(longest, 1e-3)) : [1, 10]), 420);
@@ -23,7 +24,7 @@
     x: { kind: "latency", label: "latency", range: [latencies[0], latencies[latencies.length - 1]] },
     y: { kind: "share", label: "share of requests" },
     xs: latencies,
-    series: ways.map((way) => ({ label: way, color: "--" + way, step: true, values: charts.atMost(histogram[way], latencies) })),
+    series: ways.map((way) => ({ label: names[way] ?? way, color: "--" + way, step: true, values: charts.atMost(histogram[way], latencies) })),
   });
 
   // Without drive time there are no charts over time.
@@ -45,7 +46,7 @@
       })),
     });
   }
-  const rates = (key) => ways.filter((way) => series.by[way]).map((way) => ({ label: way, color: "--" + way, values: series.by[way][key], fill: "18" }));
+  const rates = (key) => ways.filter((way) => series.by[way]).map((way) => ({ label: names[way] ?? way, color: "--" + way, values: series.by[way][key], fill: "18" }));
   charts.add("iops", { x, y: { kind: "count", label: "requests a second" }, xs: middle, series: rates("iops") });
   charts.add("bytes", { x, y: { kind: "bytes", label: "bytes a second" }, xs: middle, series: rates("bytes_per_s") });
 

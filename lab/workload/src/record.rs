@@ -20,11 +20,16 @@ pub enum Direction {
     Trim,
     /// Flushes of the drive's write cache.
     Flush,
+    /// Writes with Force Unit Access, which complete on flash. Each counts as a write, too.
+    Fua,
 }
 
 impl Direction {
     /// All directions.
-    pub const ALL: [Direction; 4] = [Direction::Read, Direction::Write, Direction::Trim, Direction::Flush];
+    pub const ALL: [Direction; 5] =
+        [Direction::Read, Direction::Write, Direction::Trim, Direction::Flush, Direction::Fua];
+    /// Those that have each request once: without [`Direction::Fua`].
+    pub const DISTINCT: [Direction; 4] = [Direction::Read, Direction::Write, Direction::Trim, Direction::Flush];
 
     /// The name in tables and JSON.
     pub const fn name(self) -> &'static str {
@@ -33,7 +38,51 @@ impl Direction {
             Direction::Write => "write",
             Direction::Trim => "trim",
             Direction::Flush => "flush",
+            Direction::Fua => "fua",
         }
+    }
+
+    /// The name in tables for people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Direction::Fua => "write, FUA",
+            other => other.name(),
+        }
+    }
+
+    /// Several requests, in words.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Direction::Read => "reads",
+            Direction::Write => "writes",
+            Direction::Trim => "trims",
+            Direction::Flush => "flushes",
+            Direction::Fua => "FUA writes",
+        }
+    }
+
+    /// The direction of a name in JSON.
+    pub fn of(name: &str) -> Option<Direction> {
+        Direction::ALL.into_iter().find(|direction| direction.name() == name)
+    }
+
+    /// Whether it writes data.
+    pub const fn is_write(self) -> bool {
+        matches!(self, Direction::Write | Direction::Fua)
+    }
+
+    /// The directions whose figures have a request of this one.
+    pub fn counted_as(self) -> impl Iterator<Item = Direction> {
+        std::iter::once(self).chain((self == Direction::Fua).then_some(Direction::Write))
+    }
+}
+
+/// Adds a request that has succeeded.
+#[inline(always)]
+fn add(tallies: &mut [Tally; Direction::ALL.len()], direction: Direction, bytes: u64, latency: Span, done: &Completion) {
+    tallies[direction as usize].add(latency, bytes, &done.breakdown);
+    if direction == Direction::Fua {
+        tallies[Direction::Write as usize].add(latency, bytes, &done.breakdown);
     }
 }
 
@@ -67,7 +116,12 @@ impl Flow {
 
     /// Adds a request that has succeeded.
     pub(crate) fn record(&mut self, direction: Direction, bytes: u64, latency: Span, done: &Completion) {
-        self.tallies[direction as usize].add(latency, bytes, &done.breakdown);
+        add(&mut self.tallies, direction, bytes, latency, done);
+    }
+
+    /// The tallies that have each request once.
+    pub fn distinct(&self) -> impl Iterator<Item = &Tally> {
+        Direction::DISTINCT.into_iter().map(|direction| self.tally(direction))
     }
 }
 
@@ -125,14 +179,19 @@ impl Outcome {
         &self.tallies[direction as usize]
     }
 
+    /// The tallies that have each request once.
+    pub fn distinct(&self) -> impl Iterator<Item = &Tally> {
+        Direction::DISTINCT.into_iter().map(|direction| self.tally(direction))
+    }
+
     /// Requests that succeeded.
     pub fn requests(&self) -> u64 {
-        self.tallies.iter().map(|tally| tally.latency.count()).sum()
+        self.distinct().map(|tally| tally.latency.count()).sum()
     }
 
     /// Bytes of those.
     pub fn bytes(&self) -> u64 {
-        self.tallies.iter().map(|tally| tally.bytes).sum()
+        self.distinct().map(|tally| tally.bytes).sum()
     }
 
     /// Drive time that passed.
@@ -153,6 +212,26 @@ impl Outcome {
             *self.errors.entry(done.status.meaning().bits()).or_default() += 1;
             return;
         }
-        self.tallies[direction as usize].add(now - submitted, bytes, &done.breakdown);
+        add(&mut self.tallies, direction, bytes, now - submitted, done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_with_fua_is_a_write_too_and_one_request() {
+        let mut outcome = Outcome::default();
+        let mut flow = Flow::default();
+        for direction in Direction::ALL {
+            let done = Completion::of(Status::SUCCESS);
+            outcome.record(direction, 4_096, Time::ZERO, Time::from_ns(7), &done);
+            flow.record(direction, 4_096, Span::from_ns(7), &done);
+        }
+        let counts = |tallies: &[Tally; Direction::ALL.len()]| tallies.each_ref().map(|tally| tally.latency.count());
+        assert_eq!((counts(&outcome.tallies), counts(&flow.tallies)), ([1, 2, 1, 1, 1], [1, 2, 1, 1, 1]));
+        assert_eq!((outcome.requests(), outcome.bytes()), (5, 5 * 4_096));
+        assert_eq!(flow.distinct().map(|tally| tally.latency.count()).sum::<u64>(), 5);
     }
 }

@@ -157,6 +157,7 @@ impl SubmissionMemory for Counted {
             queue: Some(self.id),
             opcode: entry.opcode,
             is_admin: false,
+            is_forced_write: entry.is_forced_write(),
             bytes: bytes_of(entry, &self.sizes),
             arrived: *submitted,
         };

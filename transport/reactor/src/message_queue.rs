@@ -119,6 +119,7 @@ impl MessageQueue {
             queue: None,
             opcode: entry.opcode,
             is_admin: self.id == QueueId::ADMIN,
+            is_forced_write: self.id != QueueId::ADMIN && entry.is_forced_write(),
             bytes: bytes_of(&entry, &self.sizes),
             arrived: now,
         };

@@ -28,6 +28,8 @@ pub struct Released {
     pub opcode: u8,
     /// It is an admin command.
     pub is_admin: bool,
+    /// It writes with Force Unit Access.
+    pub is_forced_write: bool,
     /// Bytes of the logical blocks that it moved or was to move; 0 where their number does not stand in the command.
     pub bytes: u64,
     /// When it arrived.
@@ -64,6 +66,7 @@ pub(crate) struct Outstanding {
     pub(crate) queue: Option<QueueId>,
     pub(crate) opcode: u8,
     pub(crate) is_admin: bool,
+    pub(crate) is_forced_write: bool,
     pub(crate) bytes: u64,
     pub(crate) arrived: Time,
 }
@@ -88,9 +91,21 @@ impl Outbox {
     }
 
     pub(crate) fn release(&self, command: Outstanding, completion: Completion) {
-        let Outstanding { connection, export, tag, queue, opcode, is_admin, bytes, arrived } = command;
+        let Outstanding { connection, export, tag, queue, opcode, is_admin, is_forced_write, bytes, arrived } = command;
         let at = self.sim.now();
-        let released = Released { connection, export, tag, queue, opcode, is_admin, bytes, arrived, at, completion };
+        let released = Released {
+            connection,
+            export,
+            tag,
+            queue,
+            opcode,
+            is_admin,
+            is_forced_write,
+            bytes,
+            arrived,
+            at,
+            completion,
+        };
         self.released.borrow_mut().push(released);
     }
 }

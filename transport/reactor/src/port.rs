@@ -168,9 +168,10 @@ impl Port {
             Way::Controller { .. } => panic!("{connection:?} has queues of its own"),
         };
         let (bytes, arrived) = (bytes_of(&command, sizes), self.outbox.sim.now());
-        let opcode = command.opcode;
-        let (queue, is_admin) = (None, false);
-        let outstanding = Outstanding { connection, export: *export, tag, queue, opcode, is_admin, bytes, arrived };
+        let (opcode, is_forced_write) = (command.opcode, command.is_forced_write());
+        let (export, queue, is_admin) = (*export, None, false);
+        let outstanding =
+            Outstanding { connection, export, tag, queue, opcode, is_admin, is_forced_write, bytes, arrived };
         let key = self.outbox.outstanding.borrow_mut().insert(outstanding);
         drive.submit(Io { command, mem, token: Token::new(self.outbox.clone(), key.to_bits()) });
     }

@@ -166,7 +166,7 @@ impl Watched {
         if !self.is_begun.replace(true) || *submitted < outcome.started {
             outcome.started = *submitted;
         }
-        let Some(direction) = direction(released.opcode) else { return };
+        let Some(direction) = direction(released.opcode, released.is_forced_write) else { return };
         outcome.record(direction, *bytes, *submitted, *completed, completion);
         let served =
             Served { direction, bytes: *bytes, offset, submitted: *submitted, completed: *completed, completion };
