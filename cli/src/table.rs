@@ -7,7 +7,9 @@ use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, percent, plural, rounded, row_name, seconds, us, us_or_dash};
-use nandscape_lab_run::{AgingReport, Arrivals, Damage, Fault, Host, Latency, PlacementFigures, Report, Upkeep};
+use nandscape_lab_run::{
+    AgingReport, Arrivals, Damage, Fault, FaultCost, Host, Latency, Outages, PlacementFigures, Report, Upkeep,
+};
 use serde_json::Value;
 
 /// The report as text.
@@ -294,8 +296,23 @@ fn aging(aging: Option<&AgingReport>) -> String {
 fn damage(report: &Report) -> String {
     let Some(damage) = &report.damage else { return String::new() };
     let mut text = String::new();
-    for Fault { rule, matched, struck } in &report.faults {
-        text.push_str(&format!("fault \"{rule}\": struck {} of {} operations\n", count(*struck), count(*matched)));
+    for Fault { rule, matched, struck, cost, .. } in &report.faults {
+        let met = cost.as_ref().map_or(String::new(), |FaultCost { requests, failed, mean_us, max_us }| {
+            let failed = if *failed > 0 { format!(", {} failed", count(*failed)) } else { String::new() };
+            let (mean, longest) = (us(*mean_us), us(*max_us));
+            format!("; {} requests met it: mean {mean} us, max {longest} us{failed}", count(*requests))
+        });
+        let (struck, matched) = (count(*struck), count(*matched));
+        text.push_str(&format!("fault \"{rule}\": struck {struck} of {matched} operations{met}\n"));
+    }
+    if let Some(Outages { outages, out_s, requests, mean_us, max_us }) = &report.power {
+        text.push_str(&format!(
+            "outages after power cuts {outages}, {} in all; {} requests waited for power: mean {} us, max {} us\n",
+            seconds(*out_s),
+            count(*requests),
+            us_or_dash(*mean_us),
+            us_or_dash(*max_us)
+        ));
     }
     let Damage { retired_blocks, planes_out_of_use, lost_units, dropped_units, .. } = damage;
     let Damage { spare_blocks, spare_blocks_new, power_cuts, read_only_because, .. } = damage;

@@ -36,7 +36,13 @@
   // Over time. Each value is drawn at the middle of its interval.
   const middle = series.t_s.map((t) => t + Math.min(series.interval_s, Math.max(report.virtual_s - t, 0)) / 2);
   const span = [0, Math.max(report.virtual_s, 1e-9)];
-  const x = { kind: "time", label: "drive time", short: "time", range: span };
+  // Outages and struck faults stand on every time axis.
+  const { faults = [], outages = [] } = report.details.marks ?? {};
+  const marks = [
+    ...outages.map(({ from_s, until_s }) => ({ from: from_s, until: until_s, color: "--power" })),
+    ...faults.flatMap(({ at_s }) => at_s.map((at) => ({ from: at, until: at, color: "--retry" }))),
+  ];
+  const x = { kind: "time", label: "drive time", short: "time", range: span, marks };
   for (const way of ["read", "write"]) {
     const of = series.by[way];
     charts.add("latency-" + way, {
@@ -51,8 +57,8 @@
   charts.add("bytes", { x, y: { kind: "bytes", label: "bytes a second" }, xs: middle, series: rates("bytes_per_s") });
 
   // The drive.
-  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"], ["read_modify_write", "read-modify-writes", "--fill"]];
-  const there = causes.filter(([cause]) => drive.busy_die[cause].some((share) => share > 0));
+  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"], ["read_modify_write", "read-modify-writes", "--fill"], ["retry", "retries", "--retry"]];
+  const there = causes.filter(([cause]) => drive.busy_die[cause]?.some((share) => share > 0));
   // Drawn from the top down, so that each covers what is below it: its own share and those under it.
   const stacked = there.map((_, upto) => drive.t_s.map((_, i) => drive.busy_die[there[0][0]][i] === null ? null : there.slice(0, upto + 1).reduce((sum, [cause]) => sum + drive.busy_die[cause][i], 0)));
   charts.add("busy", {
@@ -70,7 +76,7 @@
 
   // Activity of dies.
   const { dies, planes_per_die: planesPerDie, shares, slowest, operations } = report.details.timeline;
-  if (report.virtual_s > 0) timeline.add("dies", { dies, planesPerDie, from: 0, to: span[1], shares });
+  if (report.virtual_s > 0) timeline.add("dies", { dies, planesPerDie, from: 0, to: span[1], shares, marks });
   else timeline.none("dies");
   if (!(slowest && operations.plane.length > 0)) timeline.none("around");
   if (slowest && operations.plane.length > 0) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_drive::breakdown::cause;
+use nandscape_drive::breakdown::{POWER_CUT, cause};
 use nandscape_drive::{Breakdown, Completion, Stage};
 use nandscape_sim::{Cause, Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
@@ -163,6 +163,21 @@ pub struct Outcome {
     pub broken: Option<String>,
     /// Whether the user ended the run before its limit.
     pub interrupted: bool,
+    /// The requests that met trouble, by its number ([`Breakdown::met`]).
+    pub met: BTreeMap<u32, Met>,
+}
+
+/// Requests that met a rule of the fault plan or a power cut.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Met {
+    /// How many.
+    pub requests: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// The sum of their latencies; of a power cut, of their waits for power.
+    pub sum: Span,
+    /// The longest of them.
+    pub longest: Span,
 }
 
 impl Outcome {
@@ -208,17 +223,52 @@ impl Outcome {
     #[inline(always)]
     pub fn record(&mut self, direction: Direction, bytes: u64, submitted: Time, now: Time, done: &Completion) {
         self.ended = now;
+        if done.breakdown.met() != 0 {
+            self.meet(now - submitted, done);
+        }
         if !done.status.is_success() {
             *self.errors.entry(done.status.meaning().bits()).or_default() += 1;
             return;
         }
         add(&mut self.tallies, direction, bytes, now - submitted, done);
     }
+
+    #[cold]
+    fn meet(&mut self, latency: Span, done: &Completion) {
+        let met = done.breakdown.met();
+        for number in (0..u64::BITS).filter(|number| met >> number & 1 == 1) {
+            let took = if number == POWER_CUT { done.breakdown.waited(Stage::Queue, cause::POWER) } else { latency };
+            let of = self.met.entry(number).or_default();
+            of.requests += 1;
+            of.failed += u64::from(!done.status.is_success());
+            of.sum += took;
+            of.longest = of.longest.max(took);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_that_met_trouble_count_by_rule_and_power_cuts_by_their_wait() {
+        let mut outcome = Outcome::default();
+        let mut done = Completion::of(Status::SUCCESS);
+        done.breakdown.meet(3);
+        outcome.record(Direction::Read, 1, Time::ZERO, Time::from_ns(9), &done);
+        done.breakdown.waits(Stage::Queue).add(cause::POWER, Span::from_ns(4));
+        done.breakdown.meet(POWER_CUT);
+        done.status = Status::UNRECOVERED_READ_ERROR;
+        outcome.record(Direction::Read, 1, Time::ZERO, Time::from_ns(11), &done);
+        let met = |requests, failed, sum, longest| Met {
+            requests,
+            failed,
+            sum: Span::from_ns(sum),
+            longest: Span::from_ns(longest),
+        };
+        assert_eq!((outcome.met[&3], outcome.met[&POWER_CUT]), (met(2, 1, 20, 11), met(1, 1, 4, 4)));
+    }
 
     #[test]
     fn a_write_with_fua_is_a_write_too_and_one_request() {
