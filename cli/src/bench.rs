@@ -1,5 +1,7 @@
 //! `nandscape bench`: a workload on a drive behind a socket or a ring, at the wall clock.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use nandscape_device_media::StoreKind;
 use nandscape_host_block::{Config, PredictorKind};
@@ -10,13 +12,14 @@ use nandscape_sim::Span;
 use nandscape_transport_reactor::PollMode;
 
 use crate::failure::Failure;
+use crate::pages::{self, Page};
 use crate::numbers::whole;
 use crate::serve::PollArg;
 use crate::sim::{StoreArg, if_unseen, resolve};
 use crate::state_words::live_state;
 use crate::trace::TraceWords;
 use crate::workload_words::WorkloadWords;
-use crate::{block_words, output, progress, table};
+use crate::{block_words, output, progress, sim, table};
 
 /// Run a workload on a drive behind a socket or a ring, at the wall clock.
 ///
@@ -77,6 +80,10 @@ pub(crate) struct BenchArgs {
     /// says, else 600]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..))]
     patience: Option<u16>,
+    /// Write the report of a ring:// drive into this folder, as `nandscape sim --out`, and the figures of this program to
+    /// bench.json there. The report of another drive is its server's: `nandscape serve --out`
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Print the report as one JSON object
     #[arg(long)]
     json: bool,
@@ -90,6 +97,9 @@ pub(crate) struct BenchArgs {
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let workload = args.words.workload(&args.trace_words)?;
     let (block, of_drive) = block_and_drive(args)?;
+    if let Some(folder) = &args.out {
+        prepare_out(args, folder)?;
+    }
     let in_process = in_process(args, &of_drive)?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
@@ -105,6 +115,9 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     report.inputs.set.clone_from(&args.set);
     report.host.command = Some(output::command());
     report.notes.iter().for_each(|note| output::note(note));
+    if let (Some(folder), Some(drive)) = (&args.out, in_process) {
+        write_out(folder, drive, &report).map_err(Failure::Run)?;
+    }
     match args.json {
         true => output::result(&report.to_json()),
         false => output::result(&render(&report)),
@@ -113,6 +126,28 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         0u64 => Ok(()),
         _ => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
     }
+}
+
+/// Checks `--out` before the run.
+fn prepare_out(args: &BenchArgs, folder: &Path) -> Result<(), Failure> {
+    match &args.to {
+        Endpoint::Ring(_) => pages::prepare(folder),
+        other => Err(Failure::Input(anyhow::anyhow!(
+            "--out {}: the report shows the inside of a drive, and that of {other} is in its server: give --out to `nandscape serve` \
+             there; here it is for --to ring://PROFILE",
+            folder.display()
+        ))),
+    }
+}
+
+/// Writes the report of the drive, and the figures of this program.
+fn write_out(folder: &Path, drive: InProcess, report: &WallReport) -> anyhow::Result<()> {
+    if let Some(mut live) = drive.finish().map_err(anyhow::Error::msg)? {
+        live.report.host.command.clone_from(&report.host.command);
+        live.report.inputs.workload_lines.clone_from(&report.inputs.workload_lines);
+        pages::write(folder, &[Page::of(&live)])?;
+    }
+    sim::write(&folder.join("bench.json"), &(report.to_json() + "\n"))
 }
 
 fn failure(error: WallError) -> Failure {
@@ -160,7 +195,7 @@ fn in_process(args: &BenchArgs, set: &[String]) -> Result<Option<InProcess>, Fai
         is_shared: false,
     };
     let drives = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: args.seed, drives: vec![drive] };
-    let started = InProcess::start(drives, args.poll.into());
+    let started = InProcess::start(drives, args.poll.into(), args.out.is_some());
     started.map(Some).map_err(|problem| Failure::Input(anyhow::anyhow!("--to {}: {problem}", args.to)))
 }
 

@@ -28,6 +28,7 @@ mod lsm;
 mod mitt;
 mod numbers;
 mod output;
+mod pages;
 mod progress;
 mod replay;
 #[cfg(target_os = "linux")]

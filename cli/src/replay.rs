@@ -1,14 +1,14 @@
 //! `nandscape sim --replay`: a recorded run of live drives, again in virtual time, or its requests on changed drives.
 
-use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::anyhow;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_report::{Document, RequestLog};
-use nandscape_lab_run::{Observer, Replay, ReplayError, Replayed, Report, WhatIf};
+use nandscape_lab_report::RequestLog;
+use nandscape_lab_run::{Observer, Replay, ReplayError, Replayed, ReplayedDrive, Report, WhatIf};
 
 use crate::failure::Failure;
+use crate::pages::{self, Page};
 use crate::sim::{SimArgs, StoreArg, prepare_files, write};
 use crate::{output, progress, table};
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     tell(&replayed);
     if let Some(folder) = &args.out {
-        write_reports(folder, &replayed).map_err(Failure::Run)?;
+        pages::write(folder, &replayed.drives.iter().map(page_of).collect::<Vec<_>>()).map_err(Failure::Run)?;
     }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &replayed.trace) {
         write(file, trace).map_err(Failure::Run)?;
@@ -91,6 +91,11 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
     }))
 }
 
+fn page_of(drive: &ReplayedDrive) -> Page<'_> {
+    let ReplayedDrive { name, report, details, profile_toml, .. } = drive;
+    Page { name, report, details: details.as_ref(), profile_toml }
+}
+
 /// Tells the notes of all drives, each once.
 fn tell(replayed: &Replayed) {
     let ours = env!("CARGO_PKG_VERSION");
@@ -107,21 +112,4 @@ fn tell(replayed: &Replayed) {
             told.push(note);
         }
     }
-}
-
-/// Writes the report of the drive into the folder, or that of each of several into one of its own.
-fn write_reports(folder: &Path, replayed: &Replayed) -> anyhow::Result<()> {
-    for drive in &replayed.drives {
-        let folder = match &replayed.drives[..] {
-            [_] => folder.to_owned(),
-            // A name may have characters that no file has, and may lead elsewhere.
-            _ => folder.join(drive.name.replace(['/', '\\', '\0'], "_").replace("..", "_")),
-        };
-        output::create_folder(&folder)?;
-        if let Some(details) = &drive.details {
-            Document { report: &drive.report, details, profile_toml: &drive.profile_toml, part_of: None }
-                .write(&folder)?;
-        }
-    }
-    Ok(())
 }

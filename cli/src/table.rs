@@ -6,8 +6,10 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::{AgingReport, Arrivals, Damage, Fault, Host, Latency, PlacementFigures, Report, Upkeep};
+use nandscape_lab_report::format::{bytes, count, percent, plural, rounded, row_name, seconds, us, us_or_dash};
+use nandscape_lab_run::{
+    AgingReport, Arrivals, Damage, Fault, FaultCost, Host, Latency, Outages, PlacementFigures, Report, Upkeep,
+};
 use serde_json::Value;
 
 /// The report as text.
@@ -71,7 +73,7 @@ type Latencies = BTreeMap<&'static str, Latency>;
 
 /// Latencies as measured and as corrected, and those of operations.
 pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations: &Latencies) -> String {
-    let rows = measured.iter().map(|(way, latency)| ((*way).to_owned(), latency));
+    let rows = measured.iter().map(|(way, latency)| (row_name(way).to_owned(), latency));
     let mut text = latency_table("latency, us", rows.chain(doubled(measured, corrected)));
     if !operations.is_empty() {
         let named = operations.iter().map(|(name, latency)| ((*name).to_owned(), latency));
@@ -79,8 +81,9 @@ pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations:
     }
     for (way, few) in measured.iter().filter(|(_, latency)| latency.count > 0 && latency.p99_9.is_none()) {
         text.push_str(&format!(
-            "{} {way}s are too few for p99.9, which needs 1,000: a longer run shows it\n",
-            count(few.count)
+            "{} {} are too few for p99.9, which needs 1,000: a longer run shows it\n",
+            count(few.count),
+            plural(way)
         ));
     }
     text
@@ -91,7 +94,7 @@ fn doubled<'a>(measured: &'a Latencies, corrected: &'a Latencies) -> impl Iterat
     corrected.iter().filter_map(|(way, latency)| {
         let pairs = latency.figures().into_iter().zip(measured[way].figures());
         let doubled = pairs.skip(1).any(|((_, all), (_, seen))| all > seen.map(|seen| 2.0 * seen));
-        doubled.then(|| (format!("{way}, corrected"), latency))
+        doubled.then(|| (format!("{}, corrected", row_name(way)), latency))
     })
 }
 
@@ -138,7 +141,7 @@ fn flows(report: &Report) -> String {
 /// The mean by stage (rows) and direction (columns), with the cause of each wait.
 fn breakdowns(report: &Report) -> String {
     let ways: Vec<_> = report.breakdown_us.iter().filter(|(way, _)| report.latency_us[*way].count > 0).collect();
-    let header: Vec<&str> = ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| **way)).collect();
+    let header: Vec<&str> = ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| row_name(way))).collect();
     let mut rows = table(&header);
     let figure = |value: &Value| us(value.as_f64().unwrap_or(0.0));
     for stage in Stage::ALL {
@@ -305,8 +308,23 @@ fn aging(aging: Option<&AgingReport>) -> String {
 fn damage(report: &Report) -> String {
     let Some(damage) = &report.damage else { return String::new() };
     let mut text = String::new();
-    for Fault { rule, matched, struck } in &report.faults {
-        text.push_str(&format!("fault \"{rule}\": struck {} of {} operations\n", count(*struck), count(*matched)));
+    for Fault { rule, matched, struck, cost, .. } in &report.faults {
+        let met = cost.as_ref().map_or(String::new(), |FaultCost { requests, failed, mean_us, max_us }| {
+            let failed = if *failed > 0 { format!(", {} failed", count(*failed)) } else { String::new() };
+            let (mean, longest) = (us(*mean_us), us(*max_us));
+            format!("; {} requests met it: mean {mean} us, max {longest} us{failed}", count(*requests))
+        });
+        let (struck, matched) = (count(*struck), count(*matched));
+        text.push_str(&format!("fault \"{rule}\": struck {struck} of {matched} operations{met}\n"));
+    }
+    if let Some(Outages { outages, out_s, requests, mean_us, max_us }) = &report.power {
+        text.push_str(&format!(
+            "outages after power cuts {outages}, {} in all; {} requests waited for power: mean {} us, max {} us\n",
+            seconds(*out_s),
+            count(*requests),
+            us_or_dash(*mean_us),
+            us_or_dash(*max_us)
+        ));
     }
     let Damage { retired_blocks, planes_out_of_use, lost_units, dropped_units, .. } = damage;
     let Damage { spare_blocks, spare_blocks_new, power_cuts, read_only_because, .. } = damage;

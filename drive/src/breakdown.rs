@@ -74,16 +74,31 @@ pub mod cause {
     /// Reads of flash that complete writes of a part of a mapping unit.
     pub const READ_MODIFY_WRITE: Cause = Cause::new(5);
 
+    /// Power that was cut: until it is back, and the drive has started again and found its tables.
+    pub const POWER: Cause = Cause::new(6);
+    /// Reading a page again that could not be corrected, and dies that do not answer until they are reset.
+    pub const RETRY: Cause = Cause::new(7);
+
     /// All, with their names in tables and JSON.
-    pub const ALL: [(Cause, &str); 6] = [
+    pub const ALL: [(Cause, &str); 8] = [
         (HOST_READ, "host_read"),
         (HOST_WRITE, "host_write"),
         (GC, "gc"),
         (WEAR, "wear"),
         (METADATA, "metadata"),
         (READ_MODIFY_WRITE, "read_modify_write"),
+        (POWER, "power"),
+        (RETRY, "retry"),
     ];
+
+    /// Whether it is one of trouble, which tables and JSON leave out where nothing waited for it.
+    pub const fn is_of_trouble(cause: Cause) -> bool {
+        cause.index() >= POWER.index()
+    }
 }
+
+/// The trouble that is a power cut, among those that [`Breakdown::met`] tells.
+pub const POWER_CUT: u32 = 63;
 
 /// Time by stage; for the stages that are waits, by cause.
 ///
@@ -102,6 +117,8 @@ struct Times {
     ecc: Span,
     link: Span,
     above: Option<Box<Above>>,
+    /// See [`Breakdown::met`].
+    met: u64,
     /// The next of the spare boxes.
     next: Option<Box<Times>>,
 }
@@ -166,6 +183,7 @@ impl Times {
         (self.firmware, self.array, self.transfer) = (Span::ZERO, Span::ZERO, Span::ZERO);
         (self.ecc, self.link) = (Span::ZERO, Span::ZERO);
         self.above = None;
+        self.met = 0;
     }
 }
 
@@ -257,6 +275,36 @@ impl Breakdown {
         [&times.queue, &times.die_wait, &times.channel_wait].into_iter().any(|wait| !wait.by(cause).is_zero())
     }
 
+    /// Adds the times of an attempt after the first: waits as they are, and its own time as waits behind [`cause::RETRY`], that of
+    /// the array and of correction for the die, that of the transfer for the channel.
+    pub fn add_retry(&mut self, again: &Breakdown) {
+        let Some(theirs) = &again.0 else { return };
+        let mine = self.times();
+        mine.die_wait += &theirs.die_wait;
+        mine.channel_wait += &theirs.channel_wait;
+        mine.die_wait.add(cause::RETRY, theirs.array + theirs.ecc);
+        mine.channel_wait.add(cause::RETRY, theirs.transfer);
+    }
+
+    /// The command has met trouble number `number`: a rule of the fault plan, by its number, or [`POWER_CUT`]. Rules beyond
+    /// the first 63 count as the last of these.
+    #[cold]
+    pub fn meet(&mut self, number: u32) {
+        self.times().met |= 1 << number.min(if number == POWER_CUT { POWER_CUT } else { POWER_CUT - 1 });
+    }
+
+    /// The same, for each bit of a set.
+    #[cold]
+    pub fn meet_all(&mut self, numbers: u64) {
+        self.times().met |= numbers;
+    }
+
+    /// The trouble that the command has met: a bit for each number.
+    #[inline]
+    pub fn met(&self) -> u64 {
+        self.0.as_deref().map_or(0, |times| times.met)
+    }
+
     /// Charges to a layer of the host the part of `latency` that is not accounted for: its own time, above what the drive
     /// or the layer below took. Afterwards the total is `latency`. A layer that took no time is not listed.
     ///
@@ -310,6 +358,7 @@ impl AddAssign<&Breakdown> for Breakdown {
         mine.transfer += theirs.transfer;
         mine.ecc += theirs.ecc;
         mine.link += theirs.link;
+        mine.met |= theirs.met;
         if let Some(above) = &theirs.above {
             let sums = mine.above.get_or_insert_default();
             above.0.iter().for_each(|(layer, span)| sums.add(layer, *span));
@@ -337,6 +386,31 @@ mod tests {
         let mut next = Breakdown::new();
         next.spend(Stage::Link, Span::from_us(1));
         assert_eq!(next.layers().count(), 0);
+    }
+
+    #[test]
+    fn a_retry_is_a_wait_as_long_as_it_takes() {
+        let (mut one, mut again) = (Breakdown::new(), Breakdown::new());
+        one.spend(Stage::Array, Span::from_us(40));
+        again.spend(Stage::Array, Span::from_us(45));
+        again.spend(Stage::Ecc, Span::from_us(3));
+        again.spend(Stage::Transfer, Span::from_us(20));
+        again.waits(Stage::DieWait).add(cause::GC, Span::from_us(7));
+        one.add_retry(&again);
+        one.meet(2);
+        one.meet(200);
+        assert_eq!((one.total(), one.stage(Stage::Array)), (Span::from_us(115), Span::from_us(40)));
+        assert_eq!(one.waited(Stage::DieWait, cause::RETRY), Span::from_us(48));
+        assert_eq!(one.waited(Stage::DieWait, cause::GC), Span::from_us(7));
+        assert_eq!(one.waited(Stage::ChannelWait, cause::RETRY), Span::from_us(20));
+        let mut sum = Breakdown::new();
+        sum.meet(POWER_CUT);
+        sum += &one;
+        assert_eq!(sum.met(), 1 << 2 | 1 << 62 | 1 << 63);
+        drop((one, again, sum));
+        let mut next = Breakdown::new();
+        next.spend(Stage::Link, Span::from_us(1));
+        assert_eq!(next.met(), 0, "memory that is used again has met nothing");
     }
 
     #[test]

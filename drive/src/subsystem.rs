@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use nandscape_sim::Time;
 use nandscape_wire_nvme::Status;
 
 use crate::block_sizes::BlockSizes;
@@ -75,4 +76,8 @@ pub trait Subsystem {
 
     /// The identifiers of the controllers that exist, in ascending order.
     fn controllers(&self) -> Vec<u16>;
+
+    /// Outages after power cuts, the newest 1,024: from the cut until commands are fetched again; of one that has not ended,
+    /// until now.
+    fn outages(&self) -> Vec<(Time, Time)>;
 }

@@ -59,8 +59,8 @@ impl Finished {
 
     /// A figure of a direction's latencies, in microseconds: mean, max or p99.9; none with too few requests.
     fn latency_us(&self, py: Python<'_>, direction: &str, figure: &str) -> PyResult<Option<f64>> {
-        let found = Direction::ALL.into_iter().find(|known| known.name() == direction);
-        let valid = "direction: read, write, trim and flush are valid";
+        let found = Direction::of(direction);
+        let valid = "direction: read, write, trim, flush and fua are valid";
         let direction = found.ok_or_else(|| error::input(py, valid))?;
         let quantity = figure.parse::<Quantity>();
         let quantity = quantity.map_err(|problem| error::input(py, &format!("{problem}; or mean, or max")))?;

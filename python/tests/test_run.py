@@ -59,7 +59,7 @@ def test_figures_beyond_the_report_can_be_asked_for() -> None:
     result = nandscape.run(set=SMALL, percentiles=[95])
     assert result.latency_us("read", "p95") == result.report["latency_us"]["read"]["p95"]
     assert result.latency_us("trim", "p99") is None
-    with pytest.raises(nandscape.InputError, match="read, write, trim and flush are valid"):
+    with pytest.raises(nandscape.InputError, match="read, write, trim, flush and fua are valid"):
         result.latency_us("reads", "p99")
 
 

@@ -10,7 +10,7 @@ use std::ops::AddAssign;
 use crate::time::{Span, Time};
 
 /// How many causes can be told apart.
-pub const CAUSES: usize = 6;
+pub const CAUSES: usize = 8;
 /// How many priorities there are.
 pub const CLASSES: usize = 4;
 

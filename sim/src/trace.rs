@@ -53,6 +53,8 @@ pub struct Trace {
     /// Whether they are kept.
     kept: Cell<bool>,
     listener: RefCell<Option<Rc<dyn Listener>>>,
+    /// Is told of every event as well, for good.
+    attendant: RefCell<Option<Rc<dyn Listener>>>,
     tracks: RefCell<Vec<String>>,
     /// Stands before the names of tracks that are added.
     prefix: RefCell<String>,
@@ -79,7 +81,23 @@ impl Trace {
     /// Drops the listener.
     pub fn listen_no_more(&self) {
         *self.listener.borrow_mut() = None;
-        self.wanted.set(self.kept.get());
+        self.update_wanted(false);
+    }
+
+    /// From now on `attendant` is told of every event, in addition to a listener that comes and goes.
+    pub fn attend(&self, attendant: Rc<dyn Listener>) {
+        *self.attendant.borrow_mut() = Some(attendant);
+        self.wanted.set(true);
+    }
+
+    /// Drops the attendant.
+    pub fn attend_no_more(&self) {
+        *self.attendant.borrow_mut() = None;
+        self.update_wanted(self.listener.borrow().is_some());
+    }
+
+    fn update_wanted(&self, listens: bool) {
+        self.wanted.set(listens || self.kept.get() || self.attendant.borrow().is_some());
     }
 
     /// Whether events are kept or listened to.
@@ -109,8 +127,11 @@ impl Trace {
         if let Some(listener) = &*self.listener.borrow() {
             listener.ended(&event);
             if !listener.wants_more() {
-                self.wanted.set(self.kept.get());
+                self.update_wanted(false);
             }
+        }
+        if let Some(attendant) = &*self.attendant.borrow() {
+            attendant.ended(&event);
         }
         if self.kept.get() {
             self.events.borrow_mut().push(event);
@@ -184,6 +205,29 @@ mod tests {
         let end = Time::from_ns(9);
         sim.trace_event(|start| Event { track, name: "read", start, end, detail: 0 });
         assert_eq!((&*ends.0.borrow(), sim.trace().len()), (&vec![9], 0));
+    }
+
+    #[test]
+    fn an_attendant_stays_when_listeners_come_and_go() {
+        struct Count(Cell<u32>);
+        impl Listener for Count {
+            fn ended(&self, _: &Event) {
+                self.0.set(self.0.get() + 1);
+            }
+        }
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let track = sim.trace().track("die 0".to_owned());
+        let tell = || sim.trace_event(|end| Event { track, name: "read", start: end, end, detail: 0 });
+        let [one, other] = [(); 2].map(|()| Rc::new(Count(Cell::new(0))));
+        sim.trace().attend(one.clone());
+        sim.trace().listen(other.clone());
+        tell();
+        sim.trace().listen_no_more();
+        tell();
+        sim.trace().attend_no_more();
+        tell();
+        assert_eq!((one.0.get(), other.0.get(), sim.trace().is_on()), (2, 1, false));
     }
 
     #[test]

@@ -36,7 +36,10 @@ Examples:
   nandscape guest --drive wd-zn540-block --set capacity=8GiB \\
       --transport nvme-tcp
   nandscape guest --run 'nvme list'
-        one command; exit status 0 if it ended with 0, else 1
+        one command; exit status 0 if it ended with 0, else 1; the
+        figures of the drive follow on standard error
+  nandscape guest --file job.fio --run 'fio job.fio' --out run
+        with the report of the drive, run/report.html
   nandscape guest --file job.fio --run 'fio job.fio'
   nandscape guest --null-drive 1GiB --run 'nvme list'
         beside QEMU's own NVMe drive without data
@@ -72,8 +75,11 @@ pub(crate) struct GuestArgs {
     /// The guest's processors
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     processors: u32,
+    /// Write the report of the drive into this folder at the end: a page, JSON and CSV, as `nandscape sim --out`
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Only fetch what is missing, and print the packages with their versions
-    #[arg(long, conflicts_with_all = ["run", "file", "set", "null_drive", "serve"])]
+    #[arg(long, conflicts_with_all = ["run", "file", "set", "null_drive", "out", "serve"])]
     prepare: bool,
     /// More options of `nandscape serve`
     #[arg(last = true, value_name = "SERVE OPTIONS")]
@@ -136,7 +142,11 @@ pub(crate) fn run(args: &GuestArgs) -> Result<(), Failure> {
         return output::result(&kit.versions().map_err(failure)?);
     }
     end_on_signals().map_err(Failure::Run)?;
-    let server = Server::start(args.transport, &args.drive, &args.set, &args.serve)?;
+    let mut serve = args.serve.clone();
+    if let Some(folder) = &args.out {
+        serve.extend(["--out".to_owned(), folder.display().to_string()]);
+    }
+    let server = Server::start(args.transport, &args.drive, &args.set, &serve)?;
     let arrival = arrival::of(args.transport, &server)?;
     let machine = Machine {
         memory_mib: (args.memory.0 >> 20) as u32,
@@ -178,7 +188,7 @@ fn run_command(machine: &Machine, kit: &Kit, command: &str, server: Server) -> R
     };
     let Output { status, .. } = guest.attempt_with(command, &mut print).map_err(failure)?;
     guest.power_off().map_err(failure)?;
-    server.stop()?;
+    tell_figures(server)?;
     match status {
         0 => Ok(()),
         status => Err(Failure::Run(anyhow::anyhow!("in the guest, `{command}` failed with status {status}"))),
@@ -188,12 +198,18 @@ fn run_command(machine: &Machine, kit: &Kit, command: &str, server: Server) -> R
 fn run_shell(machine: &Machine, kit: &Kit, server: Server) -> Result<(), Failure> {
     output::note("the guest starts within some seconds; Ctrl-A x ends it, Ctrl-A c is QEMU's monitor, exit powers off");
     let status = machine.shell(kit).map_err(failure)?;
-    let figures = server.stop()?;
-    output::note(&format!("the drive:\n{}", figures.trim_end()));
+    tell_figures(server)?;
     match status.success() {
         true => Ok(()),
         false => Err(Failure::Run(anyhow::anyhow!("QEMU ended with {status}"))),
     }
+}
+
+/// Ends the server, and tells the figures of its drive: on standard error, as the output is the command's.
+fn tell_figures(server: Server) -> Result<(), Failure> {
+    let figures = server.stop()?;
+    output::note(&format!("the drive:\n{}", figures.trim_end()));
+    Ok(())
 }
 
 fn failure(error: GuestError) -> Failure {

@@ -67,6 +67,10 @@ Examples:
       --record run.rec --record-data none
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
+      --out run
+        at the end the report of the drive, as of `nandscape sim --out`
+
+  nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --dashboard 127.0.0.1:8090
   xdg-open http://127.0.0.1:8090
         the drives at work, live
@@ -193,6 +197,10 @@ pub(crate) struct ServeArgs {
     /// is kept in memory until then
     #[arg(long, value_name = "FILE")]
     pub(super) chrome_trace: Option<PathBuf>,
+    /// Write the report of `sim --out` into this folder at the end: a page, JSON and CSV, of each drive whose flash is in this
+    /// server; of several, each into its own folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
     /// Check the drives' tables against each other at the end
     #[arg(long)]
     pub(super) check: bool,

@@ -22,7 +22,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use nandscape_lab_report::dashboard_page;
+use nandscape_lab_report::{Document, dashboard_page};
 use nandscape_transport_control::{ControlServer, DashboardServer, MetricsServer, NONCE_MARK, TOKEN_MARK};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
@@ -33,7 +33,7 @@ pub(crate) use args::{PollArg, ServeArgs};
 
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::output;
+use crate::{output, pages};
 use functions::FunctionArg;
 use notes::Notes;
 use plan::PlannedDrive;
@@ -59,6 +59,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let in_files = args.stores()?.iter().any(|store| store.path().is_some());
     watch_signals(tell.clone(), serving.clone(), in_files).map_err(Failure::run)?;
     prepare_files(args)?;
+    tell_of_pages(args, &plan);
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
     let broken = tell.clone();
     let mut stores = args.stores()?.into_iter();
@@ -138,10 +139,23 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let files = stores().fold(files, |files, (option, path)| files.reads(option, path));
     let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
     let files = args.saves()?.iter().flatten().fold(files, |files, path| files.writes("--save-state", path));
+    let files =
+        args.out.iter().fold(files, |files, folder| files.writes_into("--out", folder, Document::file_names()));
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
     stores().fold(of_profiles(), |files, (option, path)| files.goes_on_in(option, path)).check()?;
+    args.out.as_deref().map_or(Ok(()), pages::prepare)?;
     let Some(trace) = &args.chrome_trace else { return Ok(()) };
     crate::sim::can_write(trace).map_err(|error| Failure::Input(error.context("--chrome-trace")))
+}
+
+/// Drives without a page.
+fn tell_of_pages(args: &ServeArgs, plan: &[plan::Part]) {
+    let without = |drive: &&PlannedDrive| !matches!(drive, PlannedDrive::Model(_));
+    let all = plan.iter().flat_map(|part| &part.drives);
+    for drive in all.filter(without).filter(|_| args.out.is_some()) {
+        let name = drive.name();
+        output::note(&format!("--out: drive {name} has no report; drives whose flash is served here, without a layer above, have"));
+    }
 }
 
 /// Checks that all addresses can be used, before the drives are built, which may take a while.

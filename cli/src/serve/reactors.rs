@@ -1,12 +1,14 @@
 //! The threads that own the drives: starting them, and ending them in order.
 
+use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::DriveInfo;
-use nandscape_sim::Executor;
+use nandscape_lab_run::{LiveReport, LiveWatch};
+use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::recording::{Kept, Recorder};
 use nandscape_transport_reactor::{Handle, Port, Reactor, Setup};
@@ -15,6 +17,7 @@ use super::ServeArgs;
 use super::notes::Notes;
 use super::plan::{Part, PlannedDrive, Served};
 use crate::failure::Failure;
+use crate::pages::{self, Page};
 use crate::progress;
 
 /// A drive that is served.
@@ -47,6 +50,7 @@ pub(super) struct Running {
 struct Ended {
     figures: Figures,
     trace: Option<String>,
+    reports: Vec<LiveReport>,
     /// The inconsistency of its drives, if any.
     inconsistency: Option<String>,
     /// Files that could not be written.
@@ -57,11 +61,12 @@ struct Ended {
 #[derive(Default)]
 pub(super) struct Ends {
     traces: Vec<String>,
+    reports: Vec<LiveReport>,
     problems: Vec<anyhow::Error>,
 }
 
 impl Ends {
-    /// Writes the event trace.
+    /// Writes the event trace, and the reports.
     ///
     /// # Errors
     /// The first thing that went wrong, once everything is written that can be.
@@ -69,6 +74,15 @@ impl Ends {
         if let Some(path) = &args.chrome_trace {
             let written = self.traces.iter().map(|trace| crate::sim::write(path, trace).context("--chrome-trace"));
             self.problems.extend(written.filter_map(Result::err));
+        }
+        if let Some(folder) = &args.out {
+            let command = crate::output::command();
+            self.reports.iter_mut().for_each(|live| live.report.host.command = Some(command.clone()));
+            let pages: Vec<Page<'_>> = self.reports.iter().map(Page::of).collect();
+            match pages.is_empty() {
+                true => crate::output::note("--out: no report, as no command of a client has completed"),
+                false => self.problems.extend(pages::write(folder, &pages).err()),
+            }
         }
         self.problems.into_iter().next().map_or(Ok(()), |problem| Err(Failure::Run(problem)))
     }
@@ -82,6 +96,7 @@ struct Wishes {
     record: Option<std::path::PathBuf>,
     record_data: Kept,
     trace: bool,
+    reports: bool,
     check: bool,
     /// Where the state of each drive is saved at the end.
     saves: Vec<Option<std::path::PathBuf>>,
@@ -104,6 +119,7 @@ pub(super) fn start_all(
             record: args.record.clone(),
             record_data: args.record_data.into(),
             trace: args.chrome_trace.is_some(),
+            reports: args.out.is_some(),
             check: args.check,
             saves: saves.by_ref().take(part.drives.len()).collect(),
             notes: notes.clone(),
@@ -142,7 +158,8 @@ impl Running {
         let (mut figures, mut ends) = (Vec::new(), Ends::default());
         for thread in self.threads {
             match thread.join() {
-                Ok(Ok(Ended { figures: last, trace, inconsistency, closed })) => {
+                Ok(Ok(Ended { figures: last, trace, reports, inconsistency, closed })) => {
+                    ends.reports.extend(reports);
                     let problems = inconsistency.into_iter().chain(last.recording_problem.clone());
                     let problems = problems.chain(last.flush_problem.clone());
                     ends.problems.extend(problems.map(anyhow::Error::msg));
@@ -192,6 +209,10 @@ fn serve(
         let recorder = Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?;
         port.record(recorder.keeping(wishes.record_data));
     }
+    let watch = wishes.reports.then(|| watch(&sim, part, &drives));
+    if let Some(watch) = watch.clone() {
+        port.observe(move |released| watch.released(released));
+    }
     let names = part.names();
     let notes = wishes.notes.clone();
     names.iter().zip(&drives).filter_map(|(name, drive)| drive.note(name)).for_each(|note| notes.say(&note));
@@ -203,6 +224,7 @@ fn serve(
     let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
     tell((handle.clone(), described(part, &drives, &handle)));
     let (mut executor, figures) = reactor.run()?;
+    let reports = watch.map_or(Vec::new(), LiveWatch::finish);
     let checked = if wishes.check { drives.iter().try_for_each(Served::check) } else { Ok(()) };
     // Before the drives shut down: a recording ends here too, and its replay has the same events.
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
@@ -210,7 +232,16 @@ fn serve(
         drive.end(planned, part.seed, &mut executor, save.as_deref())
     };
     let closed = part.drives.iter().zip(&drives).zip(&wishes.saves).filter_map(close).collect();
-    Ok(Ended { figures, trace, inconsistency: checked.err(), closed })
+    Ok(Ended { figures, trace, reports, inconsistency: checked.err(), closed })
+}
+
+/// Watches the drives whose flash is here, for their reports.
+fn watch(sim: &Sim, part: &Part, drives: &[Served]) -> Rc<LiveWatch> {
+    let of_drive = |(planned, drive): (&PlannedDrive, &Served)| match (planned, drive) {
+        (PlannedDrive::Model(spec), Served::Model(export, _)) => Some((export.clone(), spec.clone())),
+        _ => None,
+    };
+    LiveWatch::start(sim, part.seed, part.drives.iter().zip(drives).map(of_drive).collect())
 }
 
 fn described(part: &Part, drives: &[Served], handle: &Handle) -> Vec<LiveDrive> {

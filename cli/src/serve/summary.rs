@@ -24,12 +24,19 @@ impl ServeArgs {
 fn as_text(figures: &[Figures]) -> String {
     let mut text = String::new();
     for export in all_exports(figures) {
-        for (name, tally) in [("reads", &export.reads), ("writes", &export.writes), ("others", &export.others)] {
+        for (name, tally) in export.kinds() {
+            let name = match name {
+                // Rows of kinds that are counted among those before, too, are shown where there were any.
+                "flushes" | "fua_writes" if tally.is_empty() => continue,
+                "flushes" => "flushes, among the others",
+                "fua_writes" => "FUA writes, among the writes",
+                name if tally.is_empty() => {
+                    text.push_str(&format!("{} {name}: none\n", export.name));
+                    continue;
+                }
+                name => name,
+            };
             let latency = &tally.latency;
-            if latency.count() == 0 && tally.errors == 0 {
-                text.push_str(&format!("{} {name}: none\n", export.name));
-                continue;
-            }
             text.push_str(&format!(
                 "{} {name}: {} done, {} failed, {:.1} MB; latency mean {:.1} us, p50 {:.1}, p99 {:.1}, max {:.1}\n",
                 export.name,

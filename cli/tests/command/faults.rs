@@ -109,6 +109,52 @@ fn a_power_cut_takes_a_volatile_buffer_along_and_leaves_one_with_capacitors() {
     assert!(number(&volatile, "/damage/dropped_units") > 0.0 && number(&capacitor, "/damage/dropped_units") == 0.0);
 }
 
+/// An outage is no fault of the host: it has a cause of its own, sentences, and marks on the page.
+#[test]
+fn what_waits_for_power_is_told_apart_and_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let load = ["--rw", "randread", "--iodepth", "8", "--io-count", "2000", "--out", out];
+    let faults = ["--fault", "power_cut nth=500 off=500ms", "--fault", "slow read by=2ms every=400"];
+    let report = sim(&[&load[..], &faults].concat());
+    let (mean, parts) = (number(&report, "/latency_us/read/mean"), &report["breakdown_us"]["read"]);
+    let stages = ["queue", "firmware", "die_wait", "array", "channel_wait", "transfer", "ecc", "link"];
+    let sum: f64 = stages.iter().map(|stage| parts[stage].as_f64().unwrap()).sum();
+    assert!((sum - mean).abs() < 1e-6 * mean, "{sum} and {mean}");
+    let by_power = number(&report, "/breakdown_us/read/queue_by/power");
+    assert!(by_power > 0.9 * number(&report, "/breakdown_us/read/queue"), "{parts:#}");
+    // Eight were outstanding at the cut: they failed, and eight others waited until it ended.
+    assert_eq!((number(&report, "/power/outages"), failed(&report)), (1.0, 8.0));
+    let waited = number(&report, "/power/requests");
+    assert!((1.0..=8.0).contains(&waited) && number(&report, "/power/max_us") > 490_000.0, "{}", report["power"]);
+    let total = waited * number(&report, "/power/mean_us");
+    assert!((total - by_power * number(&report, "/latency_us/read/count")).abs() < 1.0, "{total}");
+    let slow = &report["faults"][1];
+    assert_eq!(slow["requests"], slow["struck"], "each read met it itself: {slow}");
+    assert!(slow["mean_us"].as_f64() > Some(2_000.0) && slow["max_us"].as_f64() >= slow["mean_us"].as_f64());
+
+    let text = succeed(&["explain", out]);
+    for part in [
+        "The fault rule \"slow read by=2ms every=400\" struck ",
+        " met it and took ",
+        "Power was cut once, and the drive served nothing for 500",
+        "waited for it, ",
+        "Requests failed, and are in no latency: 8 with ",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    let details: Value = serde_json::from_slice(&std::fs::read(folder.path().join("report.json")).unwrap()).unwrap();
+    let marks = &details["details"]["marks"];
+    assert_eq!((marks["outages"].as_array().unwrap().len(), marks["faults"].as_array().unwrap().len()), (1, 2));
+    let long = number(marks, "/outages/0/until_s") - number(marks, "/outages/0/from_s");
+    assert!((0.5..0.51).contains(&long), "{long}");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.contains("on time axes: an outage after a power cut"), "the key of the marks");
+    // A drive without trouble has none of it.
+    let plain = sim(&["--rw", "randread", "--io-count", "200"]);
+    assert!(plain.get("power").is_none() && plain.pointer("/breakdown_us/read/queue_by/power").is_none());
+}
+
 #[test]
 fn a_drive_without_spare_blocks_is_read_only_and_says_so() {
     let args = [&SMALL[..], &["--rw", "randwrite", "--io-count", "20000", "--fault", "fail program every=20"]].concat();

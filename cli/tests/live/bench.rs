@@ -111,6 +111,18 @@ fn a_drive_of_the_same_process_needs_no_server() {
         assert_eq!((number(&report, "/requests"), &report["profile"]), (2_000.0, &Value::from("default")));
         assert!(number(&report, "/latency_us/read/p50") > 0.0, "{report:#}");
     }
+    // With the report of the drive, and the figures as this program saw them.
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let words = ["--rw", "randread", "--io-count", "500", "--precondition", "full", "--out", out.to_str().unwrap()];
+    let seen = report(&[&drive[..], &words].concat());
+    let file = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    let of_drive: Value = serde_json::from_str(&file("report.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&file("bench.json")).unwrap()["requests"], seen["requests"]);
+    assert_eq!((number(&of_drive, "/requests"), number(&of_drive, "/flash/page_reads")), (500.0, 500.0));
+    assert!(file("report.html").contains("clock on the wall"));
+    let refused = bench(&["--to", "nbd://127.0.0.1:1/x", "--rw", "randread", "--out", out.to_str().unwrap()]);
+    assert!(refused.code == Some(2) && refused.err.contains("give --out to `nandscape serve`"), "{refused:?}");
     let text = bench(&[&drive[..], &["--rw", "randread", "--io-count", "1000"]].concat());
     assert!(text.out.contains("at the wall clock") && text.out.contains(" read "), "{text:?}");
 }

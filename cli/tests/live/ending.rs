@@ -103,6 +103,7 @@ fn a_server_that_is_told_to_end_drains_and_leaves_no_socket() {
         let figures = serde_json::from_str(&ended.out).unwrap();
         assert_eq!(number(&figures, "/drives/0/writes/errors") + number(&figures, "/drives/0/reads/errors"), 0.0);
         assert!(number(&figures, "/drives/0/others/count") >= 1.0, "it was flushed");
+        assert!(number(&figures, "/drives/0/flushes/count") >= 1.0, "it was flushed");
         assert!(!server.path("n.sock").exists());
     }
 }

@@ -8,7 +8,7 @@ const WORK: [&str; 6] =
 
 /// A recorded run of fio: its folder, with the recording and the trace in it, and its figures.
 fn recorded() -> (tempfile::TempDir, serde_json::Value) {
-    let mut server = Server::small(&["--record", "run.rec", "--chrome-trace", "live.json"]);
+    let mut server = Server::small(&["--record", "run.rec", "--chrome-trace", "live.json", "--out", "page"]);
     fio(&server, &WORK);
     fio(&server, &["--rw=randtrim", "--bs=64k", "--size=8m"]);
     server.signal(rustix::process::Signal::TERM);
@@ -31,10 +31,21 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
         ("/drives/0/reads/latency_us/max", "/latency_us/read/max"),
         ("/drives/0/writes/latency_us/mean", "/latency_us/write/mean"),
         ("/drives/0/writes/count", "/latency_us/write/count"),
+        ("/drives/0/flushes/count", "/latency_us/flush/count"),
+        ("/drives/0/flushes/latency_us/max", "/latency_us/flush/max"),
         ("/drives/0/counters/gc_blocks_total", "/gc/blocks"),
     ] {
         assert_eq!(number(&figures, live), number(&report, replayed), "{live}");
     }
+    assert!(number(&report, "/latency_us/flush/count") > 0.0);
+    // The report of the server itself, which is told to be one of the clock on the wall.
+    let page: serde_json::Value = serde_json::from_slice(&file("page/report.json")).unwrap();
+    for figure in ["/requests", "/latency_us/read/p99", "/latency_us/flush/max", "/breakdown_us/write/queue", "/gc/blocks"] {
+        assert_eq!(number(&page, figure), number(&report, figure), "{figure}");
+    }
+    assert!(page["notes"][0].as_str().unwrap().contains("clock on the wall"), "{}", page["notes"]);
+    assert!(String::from_utf8(file("page/report.html")).unwrap().contains("clock on the wall"));
+    assert!(!page["details"]["series"]["t_s"].as_array().unwrap().is_empty());
     assert!(number(&report, "/gc/blocks") > 0.0);
 
     let whole = file("run.rec");

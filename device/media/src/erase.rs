@@ -23,6 +23,7 @@ impl Media {
     /// When the erase failed.
     pub async fn erase(&self, block: BlockId, who: Who, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         let under_way = self.begin_erase(block, who)?;
+        under_way.tell(breakdown);
         if self.remote.is_some() {
             let _register = self.lun(self.geometry.plane_of(block)).erase(who, breakdown).await;
             return Box::pin(self.erase_elsewhere(&under_way, block)).await;

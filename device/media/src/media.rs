@@ -7,6 +7,7 @@ use std::cell::{OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::flash::FlashWatch;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::account::Totals;
@@ -301,6 +302,7 @@ impl Media {
             self.geometry.block_of(page),
             For::new(who.cause, bytes),
         )?;
+        under_way.tell(breakdown);
         if let Some(time) = under_way.hang() {
             if self.remote.is_some() {
                 return Box::pin(self.read_elsewhere(&under_way, page, breakdown)).await;
@@ -310,36 +312,55 @@ impl Media {
         }
         let (plane, channel, _) = self.locate(page);
         let retries = self.retries_of(page, &under_way);
-        let mut attempt = 0;
-        loop {
-            if attempt == 0 && self.planes_together {
-                Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, breakdown)).await;
-            } else {
-                // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
-                // register.
-                let mut register = self.lun(plane).sense(who, breakdown).await;
-                if self.has_command_cycles() {
-                    self.command(channel, who, breakdown).await;
-                }
-                let time = self.sensing(page, attempt, under_way.slow());
-                register.array(time, breakdown).await;
-                self.trace_array(plane, "read", time, page.0);
-                register.move_out(breakdown).await;
+        if self.planes_together {
+            Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, breakdown)).await;
+        } else {
+            // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
+            // register.
+            let mut register = self.lun(plane).sense(who, breakdown).await;
+            if self.has_command_cycles() {
+                self.command(channel, who, breakdown).await;
+            }
+            let time = self.sensing(page, 0, under_way.slow());
+            register.array(time, breakdown).await;
+            self.trace_array(plane, "read", time, page.0);
+            register.move_out(breakdown).await;
 
-                // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
-                let time = self.read_transfer(bytes);
-                self.channels[channel].occupy(time, who, breakdown.waits(Stage::ChannelWait)).await;
-                self.transferred(channel, time, who, breakdown);
-                drop(register);
-            }
-            if self.corrects() {
-                self.decode(channel, bytes, who, breakdown).await;
-            }
-            if attempt == retries {
-                return self.end_read(&under_way, page);
-            }
-            attempt += 1;
+            // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
+            let time = self.read_transfer(bytes);
+            self.channels[channel].occupy(time, who, breakdown.waits(Stage::ChannelWait)).await;
+            self.transferred(channel, time, who, breakdown);
+            drop(register);
         }
+        if self.corrects() {
+            self.decode(channel, bytes, who, breakdown).await;
+        }
+        if retries > 0 {
+            Box::pin(self.retry(page, bytes, retries, who, breakdown)).await;
+        }
+        self.end_read(&under_way, page)
+    }
+
+    /// The attempts of a read after the first, each the whole way again. Others wait for the die behind a retry then.
+    async fn retry(&self, page: PageId, bytes: u32, retries: u32, who: Who, breakdown: &mut Breakdown) {
+        let (who, mut again) = (Who { cause: cause::RETRY, ..who }, Breakdown::new());
+        let (plane, channel, _) = self.locate(page);
+        for attempt in 1..=retries {
+            let mut register = self.lun(plane).sense(who, &mut again).await;
+            if self.has_command_cycles() {
+                self.command(channel, who, &mut again).await;
+            }
+            let time = self.sensing(page, attempt, Span::ZERO);
+            register.array(time, &mut again).await;
+            self.trace_array(plane, "read", time, page.0);
+            register.move_out(&mut again).await;
+            self.transfer(channel, self.read_transfer(bytes), who, &mut again).await;
+            drop(register);
+            if self.corrects() {
+                self.decode(channel, bytes, who, &mut again).await;
+            }
+        }
+        breakdown.add_retry(&again);
     }
 
     /// Reads the out-of-band areas of a page into the controller, one a unit: a read that moves [`Oob::SIZE`] bytes a unit.
@@ -407,6 +428,7 @@ impl Media {
         loaded: impl FnOnce(&Breakdown),
     ) -> Result<(), Broken> {
         let under_way = self.begin_program(pages, For::new(who.cause, 0))?;
+        under_way.tell(breakdown);
         let (plane, channel, _) = self.locate(pages[0]);
         if let Some(time) = under_way.hang() {
             if self.remote.is_some() {

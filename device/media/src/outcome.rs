@@ -1,6 +1,7 @@
 //! How operations end, and their effect on the cells: the fault model applied.
 
 use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Span, Who};
 use smallvec::SmallVec;
 
@@ -137,11 +138,13 @@ impl Media {
     /// Keeps the LUN busy for `time` without an effect, as one that hangs until it is reset (FFh).
     pub(crate) async fn hang(&self, page: PageId, time: Span, who: Who, breakdown: &mut Breakdown) {
         let (plane, channel, _) = self.locate(page);
+        let (who, mut hanging) = (Who { cause: cause::RETRY, ..who }, Breakdown::new());
         let mut register = self.lun(plane).erase(who, breakdown).await;
         if self.has_command_cycles() {
             self.command(channel, who, breakdown).await;
         }
-        register.array(time, breakdown).await;
+        register.array(time, &mut hanging).await;
+        breakdown.add_retry(&hanging);
         self.trace_array(plane, "no answer", time, page.0);
     }
 

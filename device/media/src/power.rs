@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use nandscape_drive::Breakdown;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span, Time};
 
@@ -168,6 +169,16 @@ impl Media {
 }
 
 impl Underway<'_> {
+    /// Notes the rules of the fault plan that have struck it.
+    #[inline]
+    pub(crate) fn tell(&self, breakdown: &mut Breakdown) {
+        if let Some(struck) = &self.struck
+            && struck.rules != 0
+        {
+            breakdown.meet_all(struck.rules);
+        }
+    }
+
     /// Time that a fault adds to the array's.
     #[inline]
     pub(crate) fn slow(&self) -> Span {

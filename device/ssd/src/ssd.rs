@@ -268,6 +268,11 @@ impl Ssd {
         &self.first().media
     }
 
+    /// Outages after power cuts, as [`Subsystem::outages`] tells them.
+    pub fn outages(&self) -> Vec<(Time, Time)> {
+        self.front.subsystem().outages()
+    }
+
     /// The time of its clock.
     pub fn now(&self) -> Time {
         self.media().now()

@@ -55,6 +55,8 @@ fn cause_color(name: &str) -> &'static str {
         "gc" => "--gc",
         "wear" => "--wear",
         "read_modify_write" => "--fill",
+        "power" => "--power",
+        "retry" => "--retry",
         _ => "--metadata",
     }
 }
@@ -66,6 +68,8 @@ fn cause_words(name: &str) -> &str {
         "gc" => "GC",
         "wear" => "wear levelling",
         "read_modify_write" => "read-modify-writes",
+        "power" => "power outages",
+        "retry" => "retries",
         other => other,
     }
 }

@@ -1,5 +1,6 @@
 //! Figures for people: in tables on the screen and in pages.
 
+use nandscape_lab_workload::Direction;
 use nandscape_sim::units::Bytes;
 
 /// With thousands separators.
@@ -28,6 +29,22 @@ pub fn us(figure: f64) -> String {
 /// Microseconds, or a dash if there is no figure.
 pub fn us_or_dash(figure: Option<f64>) -> String {
     figure.map_or("-".to_owned(), us)
+}
+
+/// The name of a direction in tables, by its name in JSON.
+pub fn row_name(way: &str) -> &str {
+    match Direction::of(way) {
+        Some(direction) => direction.label(),
+        None => way,
+    }
+}
+
+/// Requests of a direction in words, by its name in JSON.
+pub fn plural(way: &str) -> &str {
+    match Direction::of(way) {
+        Some(direction) => direction.plural(),
+        None => way,
+    }
 }
 
 /// Bytes, in powers of 1000.

@@ -51,9 +51,14 @@ enum Out {
 /// The times of a request: the name of the column, the stage, and the cause if it is of waits behind one.
 pub fn request_times() -> Vec<(String, Stage, Option<Cause>)> {
     let mut times: Vec<_> = Stage::ALL.iter().map(|stage| (format!("{}_ns", stage.name()), *stage, None)).collect();
-    for stage in Stage::WAITS {
-        let of = |(cause, name): &(Cause, &str)| (format!("{}_behind_{name}_ns", stage.name()), stage, Some(*cause));
-        times.extend(cause::ALL.iter().map(of));
+    // Causes of trouble come last: columns keep their places.
+    for of_trouble in [false, true] {
+        for stage in Stage::WAITS {
+            let of = |(cause, name): &(Cause, &str)| {
+                (format!("{}_behind_{name}_ns", stage.name()), stage, Some(*cause))
+            };
+            times.extend(cause::ALL.iter().filter(|(cause, _)| cause::is_of_trouble(*cause) == of_trouble).map(of));
+        }
     }
     times
 }

@@ -2,14 +2,15 @@
 
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_run::{AgingReport, Damage, Details, Fault, FlowReport, Host, Latency, PartReport, Report};
+use nandscape_lab_run::record::{Marks, RuleMarks};
+use nandscape_lab_run::{AgingReport, Damage, Details, Fault, FaultCost, FlowReport, Host, Latency, Outages, PartReport, Report};
 use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
 
 use crate::bars::{self, Bar};
 use crate::document::{Document, PartOf};
 use crate::explain::Explanation;
-use crate::format::{bytes, count, percent, rounded, seconds, us_or_dash};
+use crate::format::{bytes, count, percent, rounded, row_name, seconds, us, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = include_str!("../templates/run.js");
@@ -28,11 +29,13 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         part_of => part_of.map(|PartOf { drive, whole }| context! { drive, whole }),
         state => capital(&report.initial_state),
         done => done(report),
+        clock => report.clock,
         headline => headline(report),
         errors => report.failed().map(|(status, failed)| format!("{failed} commands with {status}")).collect::<Vec<_>>(),
         rejected => Some(report.rejected()).filter(|rejected| *rejected > 0).map(count),
         latency => latencies(report),
         explained => explained(document),
+        marks => marks(details),
         flows => flows(report),
         ways,
         interval => seconds(details.series.interval_s),
@@ -57,6 +60,22 @@ fn explained(document: &Document<'_>) -> Value {
     let Details { tail, timeline, .. } = document.details;
     report["details"] = json!({ "tail": tail, "timeline": { "dies": timeline.dies } });
     page::explained(&Explanation::of(&report))
+}
+
+/// The marks on the axes of time, in words.
+fn marks(details: &Details) -> Vec<Value> {
+    let Marks { faults, outages } = &details.marks;
+    let out = match outages.len() {
+        0 => None,
+        1 => Some("on time axes: an outage after a power cut".to_owned()),
+        several => Some(format!("on time axes: {several} outages after power cuts")),
+    };
+    let out = out.map(|text| context! { color => "--power", text });
+    let fault = |of: &RuleMarks| {
+        let struck = count(of.struck.iter().sum());
+        context! { color => "--retry", text => format!("on time axes: the fault \"{}\" struck, {struck} times", of.rule) }
+    };
+    out.into_iter().chain(faults.iter().map(fault)).collect()
 }
 
 fn capital(text: &str) -> String {
@@ -97,9 +116,9 @@ fn seen(report: &Report) -> impl Iterator<Item = (&'static str, &Latency)> {
 }
 
 fn latencies(report: &Report) -> Value {
-    let requests = seen(report).map(|(way, latency)| (way.to_owned(), latency));
+    let requests = seen(report).map(|(way, latency)| (row_name(way).to_owned(), latency));
     let corrected = report.latency_corrected_us.iter().filter(|(_, latency)| latency.count > 0);
-    let corrected = corrected.map(|(way, latency)| (format!("{way}, corrected"), latency));
+    let corrected = corrected.map(|(way, latency)| (format!("{}, corrected", row_name(way)), latency));
     let operations = report.operations_us.iter().filter(|(_, latency)| latency.count > 0);
     let named = operations.map(|(name, latency)| (format!("operation {name}"), latency));
     page::latencies(requests.chain(corrected).chain(named))
@@ -111,9 +130,9 @@ fn breakdown(report: &Report) -> Value {
         .collect();
     let bars: Vec<Bar<'_>> = stages
         .iter()
-        .map(|(way, mean_us, stages)| Bar { name: format!("{way}, mean"), mean_us: *mean_us, stages })
+        .map(|(way, mean_us, stages)| Bar { name: format!("{}, mean", row_name(way)), mean_us: *mean_us, stages })
         .collect();
-    let ways: Vec<&str> = stages.iter().map(|(way, _, _)| *way).collect();
+    let ways: Vec<&str> = stages.iter().map(|(way, _, _)| row_name(way)).collect();
     context! { ways, bars => bars::bars(&bars, false), key => bars::key(&bars), rows => bars::rows(&bars) }
 }
 
@@ -178,6 +197,7 @@ fn drive(report: &Report) -> Vec<Value> {
     rows.extend(report.memory_bytes.iter().map(|(component, bytes)| {
         row(&format!("memory: {}", component.replace('_', " ")), format!("{} B", count(*bytes)), "of the FTL")
     }));
+    rows.extend(report.power.iter().map(out_of_service));
     rows.extend(report.damage.iter().flat_map(|damage| went_wrong(&report.faults, damage)));
     rows.extend(report.aging.iter().flat_map(aged));
     for (kind, busy) in &report.busy {
@@ -239,12 +259,29 @@ fn numbers(numbers: &[u32]) -> String {
     runs.collect::<Vec<_>>().join(",")
 }
 
+/// Outages, and the requests that waited for power.
+fn out_of_service(power: &Outages) -> Value {
+    let Outages { outages, out_s, requests, mean_us, max_us } = power;
+    let meaning = format!(
+        "after power cuts ({outages}); {} requests waited for it: {} µs on average, {} µs at most",
+        count(*requests),
+        us_or_dash(*mean_us),
+        us_or_dash(*max_us)
+    );
+    context! { name => "served nothing for", value => seconds(*out_s), meaning }
+}
+
 /// The faults ordered, and their effects.
 fn went_wrong(faults: &[Fault], damage: &Damage) -> Vec<Value> {
     let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
-    let fault = |Fault { rule, matched, struck }: &Fault| {
+    let fault = |Fault { rule, matched, struck, cost, .. }: &Fault| {
         let value = format!("{} of {}", count(*struck), count(*matched));
-        row(&format!("fault: {rule}"), value, "operations of the flash that it affected, of those that match its rule")
+        let mut meaning = "operations of the flash that it affected, of those that match its rule".to_owned();
+        if let Some(FaultCost { requests, mean_us, max_us, .. }) = cost {
+            let (requests, mean, longest) = (count(*requests), us(*mean_us), us(*max_us));
+            meaning.push_str(&format!("; {requests} requests met it: {mean} µs on average, {longest} µs at most"));
+        }
+        row(&format!("fault: {rule}"), value, &meaning)
     };
     let spare = format!("{} of {}", count(damage.spare_blocks), count(damage.spare_blocks_new));
     let mut rows: Vec<Value> = faults.iter().map(fault).collect();

@@ -127,7 +127,7 @@ const charts = (() => {
       }))],
       bands: spec.bands,
       hooks: {
-        drawAxes: [(u) => spec.series.forEach((one) => { if (one.low) band(u, spec.xs, one); })],
+        drawAxes: [(u) => (spec.x.marks ?? []).forEach((one) => mark(u, one)), (u) => spec.series.forEach((one) => { if (one.low) band(u, spec.xs, one); })],
         setSelect: [(u) => { if (u.select.width > 0) u.chosen = true; }],
         draw: [(u) => { if (spec.namesAt) names(u, spec); figure.dataset.drawn = "yes"; }],
       },
@@ -163,6 +163,17 @@ const charts = (() => {
     };
     xs.forEach((_, i) => { if (one.low[i] === null) fill(); else run.push(i); });
     fill();
+    g.restore();
+  }
+
+  // A mark on the x axis: a line, or a band if it lasts.
+  function mark(u, one) {
+    const g = u.ctx, { left, top, width, height } = u.bbox;
+    const at = (x) => Math.min(left + width, Math.max(left, u.valToPos(x, "x", true)));
+    if (one.until < u.scales.x.min || one.from > u.scales.x.max) return;
+    g.save();
+    g.fillStyle = css(one.color) + (one.until > one.from ? "55" : "90");
+    g.fillRect(at(one.from), top, Math.max(at(one.until) - at(one.from), devicePixelRatio), height);
     g.restore();
   }
 

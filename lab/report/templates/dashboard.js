@@ -45,7 +45,7 @@
 
   // What changes once a second, so that it can be read.
   function rarely(frame, drive, layout) {
-    second = drive.last_second ?? [drive.reads, drive.writes, drive.others];
+    second = drive.last_second ?? ["reads", "writes", "others"].map((kind) => ({ kind, ...drive[kind] }));
     figures.headline(frame, drive, second);
     figures.latency(second);
     figures.counters(drive);

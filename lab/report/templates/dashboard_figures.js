@@ -57,7 +57,8 @@ const figures = (() => {
   function latency(second) {
     const head = ["µs", "a second", "failed", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     const row = (name, { iops, errors, latency_us: l }) => [name, count(iops), String(errors), ...[l.mean, l.p50, l.p90, l.p99, l.p99_9, l.p99_99, l.max].map(plainUs)];
-    table("latency-table", head, ["reads", "writes", "others"].map((name, at) => row(name, second[at])));
+    const names = { flushes: "flushes, among the others", fua_writes: "FUA writes, among the writes" };
+    table("latency-table", head, second.map((flow) => row(names[flow.kind] ?? flow.kind, flow)));
   }
 
   function counters(drive) {

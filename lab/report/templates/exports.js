@@ -77,6 +77,12 @@ const exports = (() => {
       g.beginPath();
       g.rect(left, top, wide, high);
       g.clip();
+      for (const one of spec.x.marks ?? []) {
+        g.globalAlpha = one.until > one.from ? 0.33 : 0.6;
+        g.fillStyle = charts.css(one.color);
+        g.fillRect(x(one.from), top, Math.max(x(one.until) - x(one.from), 1), high);
+      }
+      g.globalAlpha = 1;
       for (const one of seen) line(g, plot.data[0], one, { x, y, floor: top + high });
       g.restore();
       g.textAlign = "left";

@@ -4,7 +4,8 @@
 (() => {
   const report = JSON.parse(document.getElementById("report").textContent);
   const { histogram, series, drive } = report.details;
-  const ways = ["read", "write", "trim", "flush"].filter((way) => way in histogram);
+  const ways = ["read", "write", "trim", "flush", "fua"].filter((way) => way in histogram);
+  const names = { fua: "write, FUA" };
 
   // Latencies: by percentile, and as a distribution.
   const most = Math.max(10, ...ways.map((way) => report.latency_us[way].count));
@@ -15,7 +16,7 @@
     x: { kind: "percentile", label: "percentile", range: [1, ends * 1.3] },
     y: { kind: "latency", label: "latency" },
     xs: grid,
-    series: ways.map((way) => ({ label: way, color: "--" + way, values: charts.quantiles(histogram[way], grid) })),
+    series: ways.map((way) => ({ label: names[way] ?? way, color: "--" + way, values: charts.quantiles(histogram[way], grid) })),
   });
   const [least, longest] = charts.extent(ways.map((way) => histogram[way].latency_us));
   const latencies = charts.logSpaced(...(least < Infinity ? charts.logRange(Math.max(least, 1e-3), Math.max(longest, 1e-3)) : [1, 10]), 420);
@@ -23,7 +24,7 @@
     x: { kind: "latency", label: "latency", range: [latencies[0], latencies[latencies.length - 1]] },
     y: { kind: "share", label: "share of requests" },
     xs: latencies,
-    series: ways.map((way) => ({ label: way, color: "--" + way, step: true, values: charts.atMost(histogram[way], latencies) })),
+    series: ways.map((way) => ({ label: names[way] ?? way, color: "--" + way, step: true, values: charts.atMost(histogram[way], latencies) })),
   });
 
   // Without drive time there are no charts over time.
@@ -35,7 +36,13 @@
   // Over time. Each value is drawn at the middle of its interval.
   const middle = series.t_s.map((t) => t + Math.min(series.interval_s, Math.max(report.virtual_s - t, 0)) / 2);
   const span = [0, Math.max(report.virtual_s, 1e-9)];
-  const x = { kind: "time", label: "drive time", short: "time", range: span };
+  // Outages and struck faults stand on every time axis.
+  const { faults = [], outages = [] } = report.details.marks ?? {};
+  const marks = [
+    ...outages.map(({ from_s, until_s }) => ({ from: from_s, until: until_s, color: "--power" })),
+    ...faults.flatMap(({ at_s }) => at_s.map((at) => ({ from: at, until: at, color: "--retry" }))),
+  ];
+  const x = { kind: "time", label: "drive time", short: "time", range: span, marks };
   for (const way of ["read", "write"]) {
     const of = series.by[way];
     charts.add("latency-" + way, {
@@ -45,13 +52,13 @@
       })),
     });
   }
-  const rates = (key) => ways.filter((way) => series.by[way]).map((way) => ({ label: way, color: "--" + way, values: series.by[way][key], fill: "18" }));
+  const rates = (key) => ways.filter((way) => series.by[way]).map((way) => ({ label: names[way] ?? way, color: "--" + way, values: series.by[way][key], fill: "18" }));
   charts.add("iops", { x, y: { kind: "count", label: "requests a second" }, xs: middle, series: rates("iops") });
   charts.add("bytes", { x, y: { kind: "bytes", label: "bytes a second" }, xs: middle, series: rates("bytes_per_s") });
 
   // The drive.
-  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"], ["read_modify_write", "read-modify-writes", "--fill"]];
-  const there = causes.filter(([cause]) => drive.busy_die[cause].some((share) => share > 0));
+  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"], ["read_modify_write", "read-modify-writes", "--fill"], ["retry", "retries", "--retry"]];
+  const there = causes.filter(([cause]) => drive.busy_die[cause]?.some((share) => share > 0));
   // Drawn from the top down, so that each covers what is below it: its own share and those under it.
   const stacked = there.map((_, upto) => drive.t_s.map((_, i) => drive.busy_die[there[0][0]][i] === null ? null : there.slice(0, upto + 1).reduce((sum, [cause]) => sum + drive.busy_die[cause][i], 0)));
   charts.add("busy", {
@@ -69,7 +76,7 @@
 
   // Activity of dies.
   const { dies, planes_per_die: planesPerDie, shares, slowest, operations } = report.details.timeline;
-  if (report.virtual_s > 0) timeline.add("dies", { dies, planesPerDie, from: 0, to: span[1], shares });
+  if (report.virtual_s > 0) timeline.add("dies", { dies, planesPerDie, from: 0, to: span[1], shares, marks });
   else timeline.none("dies");
   if (!(slowest && operations.plane.length > 0)) timeline.none("around");
   if (slowest && operations.plane.length > 0) {

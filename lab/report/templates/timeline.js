@@ -21,7 +21,7 @@ const timeline = (() => {
     return (s / size).toFixed(Math.min(3, digits)) + " " + unit;
   };
 
-  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; windows (by line, [from, to]); mark {from, to, text}.
+  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; windows (by line, [from, to]); mark {from, to, text}; marks of {from, until, color}.
   function add(id, model) {
     const figure = document.getElementById(id);
     if (!figure) return;
@@ -64,6 +64,12 @@ const timeline = (() => {
       g.clip();
       if (model.windows) windows(g, width, colors);
       const drawn = model.shares ? shares(g, width, colors) : operations(g, width, colors);
+      for (const one of model.marks ?? []) {
+        g.globalAlpha = one.until > one.from ? 0.4 : 0.7;
+        g.fillStyle = charts.css(one.color);
+        g.fillRect(x(one.from, width), top - 2, Math.max(x(one.until, width) - x(one.from, width), 1), height - BOTTOM - top + 2);
+      }
+      g.globalAlpha = 1;
       if (model.mark) mark(g, width, height, colors);
       g.restore();
       return drawn;

@@ -1,12 +1,15 @@
 //! The faults planned for a drive's flash, and the damage they have done: counted since the drive was built, including the
 //! warm-up. Preconditioning performs no flash operation and triggers no rule.
 
+use nandscape_device_media::fault::RuleCount;
 use nandscape_device_ssd::Ssd;
 use nandscape_wire_nvme::Status;
 use serde::Serialize;
 
+use crate::outages::FaultCost;
+
 /// A rule of the fault plan, and how often it applied.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Fault {
     /// The rule, with defaults filled in.
     pub rule: String,
@@ -14,6 +17,12 @@ pub struct Fault {
     pub matched: u64,
     /// Operations that it struck.
     pub struck: u64,
+    /// Its number among all rules that the drive has had.
+    #[serde(skip)]
+    pub number: u32,
+    /// The requests of the measured phase that met it; left out without any.
+    #[serde(flatten)]
+    pub cost: Option<FaultCost>,
 }
 
 /// The damage that faults have done to a drive.
@@ -60,7 +69,10 @@ impl Fault {
     pub(crate) fn all_of(ssd: &Ssd) -> Vec<Fault> {
         let counts = ssd.media().faults().counts().into_iter();
         counts
-            .map(|count| Fault { rule: count.rule.to_string(), matched: count.matched, struck: count.struck })
+            .map(|count| {
+                let RuleCount { rule, number, matched, struck } = count;
+                Fault { rule: rule.to_string(), matched, struck, number, cost: None }
+            })
             .collect()
     }
 }

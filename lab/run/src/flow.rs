@@ -41,7 +41,7 @@ impl FlowReport {
     pub(crate) fn of(flow: &Flow, outcome: &Outcome) -> FlowReport {
         let ways: Vec<Direction> =
             Direction::ALL.into_iter().filter(|way| flow.tally(*way).latency.count() > 0).collect();
-        let sum = |of: fn(&nandscape_lab_workload::Tally) -> u64| flow.tallies.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&nandscape_lab_workload::Tally) -> u64| flow.distinct().map(of).sum::<u64>();
         let seconds = outcome.elapsed().as_s();
         let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
         let requests = sum(|tally| tally.latency.count());
@@ -52,7 +52,7 @@ impl FlowReport {
             bytes_per_s: per_s(sum(|tally| tally.bytes)),
             latency_us: ways.iter().map(|way| (way.name(), Latency::of(&flow.tally(*way).latency))).collect(),
             breakdown_us: ways.iter().map(|way| (way.name(), breakdown(flow.tally(*way)))).collect(),
-            mean_us: mean_us(flow.tallies.iter().map(|tally| &tally.latency)),
+            mean_us: mean_us(flow.distinct().map(|tally| &tally.latency)),
             alone_mean_us: None,
             slowdown: None,
         }

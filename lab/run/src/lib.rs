@@ -61,6 +61,7 @@ mod inputs;
 mod inside;
 mod latency;
 mod live;
+mod outages;
 mod part;
 mod percentile;
 mod placement;
@@ -85,6 +86,7 @@ mod stack;
 mod state;
 mod tap;
 mod upkeep;
+mod watched;
 #[cfg(target_os = "linux")]
 pub mod wall;
 mod whole;
@@ -104,6 +106,7 @@ pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;
+pub use outages::{FaultCost, Outages};
 pub use part::PartReport;
 pub use percentile::{Percentile, PercentileError, Quantity};
 pub use placement::{HandleFigures, PlacementFigures};
@@ -122,3 +125,4 @@ pub use served_block::{BlockExport, BlockSpec};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Connect, Layer, Shared, Stack, StackFinished, notes_of_each};
 pub use upkeep::{Recoveries, Upkeep};
+pub use watched::{LiveReport, LiveWatch};

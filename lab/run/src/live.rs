@@ -361,7 +361,7 @@ impl Export for SsdExport {
 
     fn faults(&self) -> Vec<FaultCount> {
         let all = Fault::all_of(&self.ssd).into_iter();
-        all.map(|Fault { rule, matched, struck }| FaultCount { rule, matched, struck }).collect()
+        all.map(|Fault { rule, matched, struck, .. }| FaultCount { rule, matched, struck }).collect()
     }
 
     fn settings(&self) -> Vec<(String, String)> {

@@ -59,7 +59,7 @@ impl Arrivals {
 
 /// Latencies of a closed load, corrected for coordinated omission.
 pub(crate) fn corrected(outcome: &Outcome, directions: &[Direction]) -> BTreeMap<&'static str, Latency> {
-    let interval = mean(outcome.tallies.iter().map(|tally| &tally.latency));
+    let interval = mean(outcome.distinct().map(|tally| &tally.latency));
     let of = |way: &Direction| {
         let measured = &outcome.tally(*way).latency;
         (way.name(), Latency::resting_on(&measured.corrected(interval), measured.count()))
@@ -102,6 +102,7 @@ pub(crate) fn note(
     let (way, seen, all) = measured.iter().find_map(hidden)?;
     Some(format!(
         "a closed load issues nothing while it waits, which hides pauses of up to {standstill_us:.0} us: at the mean rate of \
-         this run, the p99.9 of {way}s would be {all:.0} us instead of {seen:.0} us (latency_corrected_us)"
+         this run, the p99.9 of {} would be {all:.0} us instead of {seen:.0} us (latency_corrected_us)",
+        Direction::of(way).map_or(way, Direction::plural)
     ))
 }

@@ -17,6 +17,7 @@ use crate::damage::{Damage, Fault, is_for_faults};
 use crate::flow::{FlowReport, fairness};
 use crate::inputs::Inputs;
 use crate::latency::Latency;
+use crate::outages::Outages;
 use crate::part::PartReport;
 use crate::placement::PlacementFigures;
 use crate::pressure::{self, Arrivals};
@@ -48,6 +49,9 @@ pub struct Report {
     /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// `wall`: the drive was served, and its time is that of the clock on the wall. Left out of simulations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<&'static str>,
     /// Host requests that succeeded, as issued by the workload: a split request counts once.
     pub requests: u64,
     /// Bytes of those.
@@ -112,6 +116,9 @@ pub struct Report {
     /// Planned faults and their counts; left out without a plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<Fault>,
+    /// Outages after power cuts in the measured phase; left out without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power: Option<Outages>,
     /// Damage by faults and wear since the drive was built; left out where none was planned, none occurred and the flash does not
     /// age.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -265,6 +272,7 @@ pub(crate) struct Parts {
     pub(crate) busy: BTreeMap<&'static str, Busy>,
     pub(crate) limited_by: Option<&'static str>,
     pub(crate) faults: Vec<Fault>,
+    pub(crate) outages: Option<Outages>,
     pub(crate) damage: Damage,
     pub(crate) aging: Option<AgingReport>,
     pub(crate) notes: Vec<String>,
@@ -303,6 +311,7 @@ impl Report {
             initial_state: parts.initial_state,
             settled: parts.settled,
             interrupted: outcome.interrupted,
+            clock: None,
             requests: outcome.requests(),
             bytes: outcome.bytes(),
             virtual_s,
@@ -357,6 +366,7 @@ impl Report {
             block: None,
             aging: parts.aging,
             faults: parts.faults,
+            power: parts.outages,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             replay: None,
             inputs: parts.inputs,
@@ -425,7 +435,9 @@ pub(crate) fn breakdown(tally: &Tally) -> BTreeMap<String, serde_json::Value> {
     for stage in Stage::WAITS {
         let by: serde_json::Map<String, serde_json::Value> = cause::ALL
             .iter()
-            .map(|(cause, name)| ((*name).to_owned(), mean(tally.breakdown.waited(stage, *cause))))
+            .map(|(cause, name)| (*cause, *name, tally.breakdown.waited(stage, *cause)))
+            .filter(|(cause, _, waited)| !cause::is_of_trouble(*cause) || !waited.is_zero())
+            .map(|(_, name, waited)| (name.to_owned(), mean(waited)))
             .collect();
         stages.insert(format!("{}_by", stage.name()), by.into());
     }

@@ -41,9 +41,9 @@ impl FromStr for Bound {
         let wrong = |why: Option<String>| BoundError { text: text.to_owned(), why };
         let (figure, below) = text.split_once('<').ok_or_else(|| wrong(None))?;
         let (way, quantity) = figure.trim().split_once('.').ok_or_else(|| wrong(None))?;
-        let direction = Direction::ALL.into_iter().find(|direction| direction.name() == way);
+        let direction = Direction::of(way);
         Ok(Bound {
-            direction: direction.ok_or_else(|| wrong(Some("read, write, trim and flush are valid".to_owned())))?,
+            direction: direction.ok_or_else(|| wrong(Some("read, write, trim, flush and fua are valid".to_owned())))?,
             quantity: quantity.parse().map_err(|error| wrong(Some(format!("{error}; or mean, or max"))))?,
             below: below.trim().parse().map_err(|error| wrong(Some(format!("{error}"))))?,
         })
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!("write.mean<200us".parse::<Bound>().unwrap().quantity, Quantity::Mean);
         let wrong = |text: &str| text.parse::<Bound>().unwrap_err().to_string();
         assert!(wrong("read.p99").contains("is not a bound such as"));
-        assert!(wrong("reads.p99 < 1ms").contains("read, write, trim and flush"));
+        assert!(wrong("reads.p99 < 1ms").contains("read, write, trim, flush and fua"));
         assert!(wrong("read.p100 < 1ms").contains("below 100"));
         assert!(wrong("read.p99 < 5").contains("a time such as"));
     }

@@ -16,6 +16,7 @@ use crate::build::Precondition;
 use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{Inputs, is_closed};
+use crate::outages::{FaultCost, Outages};
 use crate::part::PartCounters;
 use crate::placement::PlacementFigures;
 use crate::report::{Busy, Host, Parts, Report};
@@ -42,6 +43,7 @@ pub(crate) struct Snapshot {
     link: [Totals; 2],
     processors: Option<(u32, Totals)>,
     faults: Vec<Fault>,
+    outages: Vec<(Time, Time)>,
     damage: Damage,
     aging: Option<AgingReport>,
     placement: Option<PlacementReport>,
@@ -66,6 +68,7 @@ impl Snapshot {
             link: usage.link,
             processors: usage.processors,
             faults: Fault::all_of(ssd),
+            outages: ssd.outages(),
             damage: Damage::of(ssd),
             aging: AgingReport::of(ssd),
             placement: placement::counts(ssd),
@@ -153,7 +156,8 @@ impl About<'_> {
             ops: ended.ops.since(&begun.ops),
             limited_by: limit(&busy, ended.has_single_registers),
             busy,
-            faults: ended.faults.clone(),
+            faults: costs(&ended.faults, outcome),
+            outages: Outages::of(&ended.outages, begun.at, outcome),
             damage: ended.damage.clone(),
             aging: ended.aging.clone(),
             notes: profile
@@ -177,6 +181,12 @@ impl About<'_> {
         };
         Report::new(outcome, parts)
     }
+}
+
+/// Rules with what they cost the requests that met them.
+fn costs(faults: &[Fault], outcome: &Outcome) -> Vec<Fault> {
+    let cost = |fault: &Fault| Fault { cost: FaultCost::of(fault.number, outcome), ..fault.clone() };
+    faults.iter().map(cost).collect()
 }
 
 /// The over-provisioning that the profile asks for; resolving fills the key in.
@@ -212,6 +222,11 @@ fn busy(before: &[Totals], after: &[Totals], elapsed_ns: f64) -> Busy {
     Busy {
         mean: share(each.iter().map(|wait| wait.total().ns()).sum()) / count,
         max: each.iter().map(|wait| share(wait.total().ns())).fold(0.0, f64::max),
-        by: cause::ALL.iter().map(|(cause, name)| (*name, by(*cause))).collect(),
+        by: cause::ALL
+            .iter()
+            .map(|(cause, name)| (*name, by(*cause), cause::is_of_trouble(*cause)))
+            .filter(|(_, share, of_trouble)| !of_trouble || *share > 0.0)
+            .map(|(name, share, _)| (name, share))
+            .collect(),
     }
 }

@@ -21,7 +21,7 @@ use crate::rig::Placed;
 
 /// Hears of the commands that have passed.
 pub(crate) trait Listener {
-    /// A read, write or deallocation has ended.
+    /// A read, write, deallocation or flush has ended.
     fn passed(&self, served: &Served<'_>);
 }
 
@@ -110,13 +110,16 @@ impl Tap {
     }
 }
 
-/// The direction of a command; `None` of those that neither read, write nor deallocate.
-pub(crate) fn direction(opcode: u8) -> Option<Direction> {
-    IoOpcode(opcode).block_work().map(|work| match work {
-        BlockWork::Read => Direction::Read,
-        BlockWork::Write => Direction::Write,
-        BlockWork::Deallocate => Direction::Trim,
-    })
+/// The direction of a command, which is a write with Force Unit Access or is not; `None` of those that neither read, write,
+/// deallocate nor flush.
+pub(crate) fn direction(opcode: u8, is_forced: bool) -> Option<Direction> {
+    match IoOpcode(opcode).block_work() {
+        Some(BlockWork::Read) => Some(Direction::Read),
+        Some(BlockWork::Write) if is_forced => Some(Direction::Fua),
+        Some(BlockWork::Write) => Some(Direction::Write),
+        Some(BlockWork::Deallocate) => Some(Direction::Trim),
+        None => (IoOpcode(opcode) == IoOpcode::FLUSH).then_some(Direction::Flush),
+    }
 }
 
 /// Bytes that a command reads or writes. Ranges to deallocate lie in its data and are not looked at.
@@ -139,7 +142,7 @@ impl Drive for Tap {
 
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
-        let (direction, bytes) = (direction(command.opcode), bytes(&command, self.lba_bytes));
+        let (direction, bytes) = (direction(command.opcode, command.is_forced_write()), bytes(&command, self.lba_bytes));
         let offset = offset(&command, self.lba_bytes);
         let passing = Passing { token, direction, bytes, offset, submitted: self.sim.now() };
         let tag = self.passing.borrow_mut().insert(passing).to_bits();

@@ -170,7 +170,11 @@ fn figures_agree(live: &ExportFigures, again: &nandscape_lab_run::Report, what: 
     }
     assert_eq!(again.gc.blocks as f64, live.counters["gc_blocks_total"], "{what}: blocks that were collected");
     let failed: u64 = again.errors.values().sum();
-    // Flushes are in no figure of a replay.
+    let of = |way: &str| again.latency_us.get(way).map(|latency| (latency.count, latency.mean));
+    for (way, live) in [("flush", &live.flushes), ("fua", &live.forced_writes)] {
+        let seen = (live.latency.count() > 0).then(|| (live.latency.count(), Some(live.latency.mean_ns() / 1e3)));
+        assert_eq!(of(way), seen, "{what}: {way}");
+    }
     let data = live.reads.errors + live.writes.errors;
     assert!((data..=data + live.others.errors).contains(&failed), "{what}: {failed} requests failed");
     let struck = |rule: &str, matched: u64, struck: u64| (rule.to_owned(), matched, struck);
@@ -196,6 +200,7 @@ fn the_clocks_agree(mode: &str, poll: PollMode) {
     assert!(figures.exports[1].writes.latency.count() > 50, "{what}: the other drive was at work");
     assert!(live.counters["gc_blocks_total"] > 10.0, "{what}: collectors ran: {:?}", live.counters);
     assert!(live.reads.latency.count() > 100 && live.others.latency.count() > 20, "{what}");
+    assert!(live.flushes.latency.count() > 0 && live.forced_writes.latency.count() > 0, "{what}");
 
     replays(record, &trace, &figures, &what);
 }

@@ -2,7 +2,7 @@
 
 use nandscape_drive::{Completion, DriveInfo, HostMem};
 use nandscape_sim::Time;
-use nandscape_wire_nvme::io::DsmRange;
+use nandscape_wire_nvme::io::{DsmRange, FUA};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::IntoBytes;
 
@@ -77,6 +77,10 @@ impl<'a> Commands<'a> {
         match self.direction {
             Direction::Read => (SubmissionEntry::blocks(IoOpcode::READ, nsid, first, blocks), mem()),
             Direction::Write => (SubmissionEntry::blocks(IoOpcode::WRITE, nsid, first, blocks), mem()),
+            Direction::Fua => {
+                let entry = SubmissionEntry::blocks(IoOpcode::WRITE, nsid, first, blocks);
+                (SubmissionEntry { cdw12: (entry.cdw12.get() | FUA).into(), ..entry }, mem())
+            }
             Direction::Trim => {
                 let range = DsmRange { slba: first.into(), blocks: blocks.into(), ..DsmRange::default() };
                 (SubmissionEntry::deallocate(nsid, 1), HostMem::from_bytes(range.as_bytes()))

@@ -12,7 +12,6 @@ use nandscape_sim::{Seed, Span, Time};
 use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
 use crate::placement::Placer;
-use crate::record::Direction;
 use crate::request::{Request, SourceError, TimedRequest};
 use crate::requests::Feed;
 use crate::run::Runner;
@@ -101,7 +100,7 @@ impl Job {
         let commands = Commands::of(&request, &self.info);
         let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
-        let place = self.placer.as_ref().filter(|_| request.direction == Direction::Write).map(Placer::next);
+        let place = self.placer.as_ref().filter(|_| request.direction.is_write()).map(Placer::next);
         for (mut command, mem) in commands {
             if let Some(place) = &place {
                 place(&mut command);

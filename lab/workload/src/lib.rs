@@ -73,7 +73,7 @@ pub use fio::{FioJobs, load_fio, parse_fio};
 pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};
 pub use placement::{PlacedBy, PlacementWords, Placing};
-pub use record::{Direction, Flow, Outcome, Tally};
+pub use record::{Direction, Flow, Met, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_drive::breakdown::cause;
+use nandscape_drive::breakdown::{POWER_CUT, cause};
 use nandscape_drive::{Breakdown, Completion, Stage};
 use nandscape_sim::{Cause, Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
@@ -20,11 +20,16 @@ pub enum Direction {
     Trim,
     /// Flushes of the drive's write cache.
     Flush,
+    /// Writes with Force Unit Access, which complete on flash. Each counts as a write, too.
+    Fua,
 }
 
 impl Direction {
     /// All directions.
-    pub const ALL: [Direction; 4] = [Direction::Read, Direction::Write, Direction::Trim, Direction::Flush];
+    pub const ALL: [Direction; 5] =
+        [Direction::Read, Direction::Write, Direction::Trim, Direction::Flush, Direction::Fua];
+    /// Those that have each request once: without [`Direction::Fua`].
+    pub const DISTINCT: [Direction; 4] = [Direction::Read, Direction::Write, Direction::Trim, Direction::Flush];
 
     /// The name in tables and JSON.
     pub const fn name(self) -> &'static str {
@@ -33,7 +38,51 @@ impl Direction {
             Direction::Write => "write",
             Direction::Trim => "trim",
             Direction::Flush => "flush",
+            Direction::Fua => "fua",
         }
+    }
+
+    /// The name in tables for people.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Direction::Fua => "write, FUA",
+            other => other.name(),
+        }
+    }
+
+    /// Several requests, in words.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Direction::Read => "reads",
+            Direction::Write => "writes",
+            Direction::Trim => "trims",
+            Direction::Flush => "flushes",
+            Direction::Fua => "FUA writes",
+        }
+    }
+
+    /// The direction of a name in JSON.
+    pub fn of(name: &str) -> Option<Direction> {
+        Direction::ALL.into_iter().find(|direction| direction.name() == name)
+    }
+
+    /// Whether it writes data.
+    pub const fn is_write(self) -> bool {
+        matches!(self, Direction::Write | Direction::Fua)
+    }
+
+    /// The directions whose figures have a request of this one.
+    pub fn counted_as(self) -> impl Iterator<Item = Direction> {
+        std::iter::once(self).chain((self == Direction::Fua).then_some(Direction::Write))
+    }
+}
+
+/// Adds a request that has succeeded.
+#[inline(always)]
+fn add(tallies: &mut [Tally; Direction::ALL.len()], direction: Direction, bytes: u64, latency: Span, done: &Completion) {
+    tallies[direction as usize].add(latency, bytes, &done.breakdown);
+    if direction == Direction::Fua {
+        tallies[Direction::Write as usize].add(latency, bytes, &done.breakdown);
     }
 }
 
@@ -67,7 +116,12 @@ impl Flow {
 
     /// Adds a request that has succeeded.
     pub(crate) fn record(&mut self, direction: Direction, bytes: u64, latency: Span, done: &Completion) {
-        self.tallies[direction as usize].add(latency, bytes, &done.breakdown);
+        add(&mut self.tallies, direction, bytes, latency, done);
+    }
+
+    /// The tallies that have each request once.
+    pub fn distinct(&self) -> impl Iterator<Item = &Tally> {
+        Direction::DISTINCT.into_iter().map(|direction| self.tally(direction))
     }
 }
 
@@ -109,6 +163,21 @@ pub struct Outcome {
     pub broken: Option<String>,
     /// Whether the user ended the run before its limit.
     pub interrupted: bool,
+    /// The requests that met trouble, by its number ([`Breakdown::met`]).
+    pub met: BTreeMap<u32, Met>,
+}
+
+/// Requests that met a rule of the fault plan or a power cut.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Met {
+    /// How many.
+    pub requests: u64,
+    /// Those of them that failed.
+    pub failed: u64,
+    /// The sum of their latencies; of a power cut, of their waits for power.
+    pub sum: Span,
+    /// The longest of them.
+    pub longest: Span,
 }
 
 impl Outcome {
@@ -125,14 +194,19 @@ impl Outcome {
         &self.tallies[direction as usize]
     }
 
+    /// The tallies that have each request once.
+    pub fn distinct(&self) -> impl Iterator<Item = &Tally> {
+        Direction::DISTINCT.into_iter().map(|direction| self.tally(direction))
+    }
+
     /// Requests that succeeded.
     pub fn requests(&self) -> u64 {
-        self.tallies.iter().map(|tally| tally.latency.count()).sum()
+        self.distinct().map(|tally| tally.latency.count()).sum()
     }
 
     /// Bytes of those.
     pub fn bytes(&self) -> u64 {
-        self.tallies.iter().map(|tally| tally.bytes).sum()
+        self.distinct().map(|tally| tally.bytes).sum()
     }
 
     /// Drive time that passed.
@@ -149,10 +223,65 @@ impl Outcome {
     #[inline(always)]
     pub fn record(&mut self, direction: Direction, bytes: u64, submitted: Time, now: Time, done: &Completion) {
         self.ended = now;
+        if done.breakdown.met() != 0 {
+            self.meet(now - submitted, done);
+        }
         if !done.status.is_success() {
             *self.errors.entry(done.status.meaning().bits()).or_default() += 1;
             return;
         }
-        self.tallies[direction as usize].add(now - submitted, bytes, &done.breakdown);
+        add(&mut self.tallies, direction, bytes, now - submitted, done);
+    }
+
+    #[cold]
+    fn meet(&mut self, latency: Span, done: &Completion) {
+        let met = done.breakdown.met();
+        for number in (0..u64::BITS).filter(|number| met >> number & 1 == 1) {
+            let took = if number == POWER_CUT { done.breakdown.waited(Stage::Queue, cause::POWER) } else { latency };
+            let of = self.met.entry(number).or_default();
+            of.requests += 1;
+            of.failed += u64::from(!done.status.is_success());
+            of.sum += took;
+            of.longest = of.longest.max(took);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_met_trouble_count_by_rule_and_power_cuts_by_their_wait() {
+        let mut outcome = Outcome::default();
+        let mut done = Completion::of(Status::SUCCESS);
+        done.breakdown.meet(3);
+        outcome.record(Direction::Read, 1, Time::ZERO, Time::from_ns(9), &done);
+        done.breakdown.waits(Stage::Queue).add(cause::POWER, Span::from_ns(4));
+        done.breakdown.meet(POWER_CUT);
+        done.status = Status::UNRECOVERED_READ_ERROR;
+        outcome.record(Direction::Read, 1, Time::ZERO, Time::from_ns(11), &done);
+        let met = |requests, failed, sum, longest| Met {
+            requests,
+            failed,
+            sum: Span::from_ns(sum),
+            longest: Span::from_ns(longest),
+        };
+        assert_eq!((outcome.met[&3], outcome.met[&POWER_CUT]), (met(2, 1, 20, 11), met(1, 1, 4, 4)));
+    }
+
+    #[test]
+    fn a_write_with_fua_is_a_write_too_and_one_request() {
+        let mut outcome = Outcome::default();
+        let mut flow = Flow::default();
+        for direction in Direction::ALL {
+            let done = Completion::of(Status::SUCCESS);
+            outcome.record(direction, 4_096, Time::ZERO, Time::from_ns(7), &done);
+            flow.record(direction, 4_096, Span::from_ns(7), &done);
+        }
+        let counts = |tallies: &[Tally; Direction::ALL.len()]| tallies.each_ref().map(|tally| tally.latency.count());
+        assert_eq!((counts(&outcome.tallies), counts(&flow.tallies)), ([1, 2, 1, 1, 1], [1, 2, 1, 1, 1]));
+        assert_eq!((outcome.requests(), outcome.bytes()), (5, 5 * 4_096));
+        assert_eq!(flow.distinct().map(|tally| tally.latency.count()).sum::<u64>(), 5);
     }
 }

@@ -75,7 +75,34 @@ fn requests(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
     let quantiles = tallies().flat_map(|(labels, tally)| quantiles(&labels, &tally.latency));
     let help =
         "Latencies since the drive began, in drive time, of the commands that succeeded; quantile 1 is the maximum";
-    page.gauge("nandscape_latency", help, Some(&Unit::Seconds), quantiles)
+    page.gauge("nandscape_latency", help, Some(&Unit::Seconds), quantiles)?;
+    among_them(page, drives, ("nandscape_flush", "Flushes, which are among the others,"), |drive| &drive.flushes)?;
+    let name = ("nandscape_fua_write", "Writes with Force Unit Access, which are among the writes,");
+    among_them(page, drives, name, |drive| &drive.forced_writes)
+}
+
+/// Commands of one kind that are counted among others, too: in families of their own, so that sums over `op` have each command
+/// once. Of a drive that has had none there is no sample.
+fn among_them(
+    page: &mut Page<'_>,
+    drives: &[&ExportFigures],
+    (name, words): (&str, &str),
+    of: fn(&ExportFigures) -> &Tally,
+) -> fmt::Result {
+    let tallies = || {
+        let all = drives.iter().map(|drive| (vec![("drive", &*drive.name)], of(drive)));
+        all.filter(|(_, tally)| !tally.is_empty())
+    };
+    let count = |value: fn(&Tally) -> u64| tallies().map(move |(labels, tally)| (labels, value(tally)));
+    let help = format!("{words} that succeeded");
+    page.counter(&format!("{name}_requests"), &help, None, count(|tally| tally.latency.count()))?;
+    page.counter(&format!("{name}_errors"), &format!("{words} that failed"), None, count(|tally| tally.errors))?;
+    let sums = tallies().map(|(labels, tally)| (labels, tally.latency.sum_ns() as f64 / 1e9));
+    let help = format!("{words} that succeeded: sum of their latencies in drive time");
+    page.counter(&format!("{name}_latency_sum"), &help, Some(&Unit::Seconds), sums)?;
+    let quantiles = tallies().flat_map(|(labels, tally)| quantiles(&labels, &tally.latency));
+    let help = format!("{words} that succeeded: latencies since the drive began, in drive time; quantile 1 is the maximum");
+    page.gauge(&format!("{name}_latency"), &help, Some(&Unit::Seconds), quantiles)
 }
 
 /// The drives' own counters. Names of monotonic ones end in `_total`.

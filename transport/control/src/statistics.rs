@@ -43,6 +43,12 @@ pub struct DriveStatistics {
     pub writes: Requests,
     /// Everything without data: flushes, deallocations.
     pub others: Requests,
+    /// Flushes, which are among the others; left out without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<Requests>,
+    /// Writes with Force Unit Access, which are among the writes; left out without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fua_writes: Option<Requests>,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
     /// Why the drive takes no writes; left out if it takes them.
@@ -165,6 +171,8 @@ impl DriveStatistics {
             reads: Requests::of(&export.reads),
             writes: Requests::of(&export.writes),
             others: Requests::of(&export.others),
+            flushes: Requests::any_of(&export.flushes),
+            fua_writes: Requests::any_of(&export.forced_writes),
             media_errors: export.media_errors,
             read_only: export.read_only.clone(),
             faults: FaultStatistics::all_of(export),
@@ -182,6 +190,11 @@ impl FaultStatistics {
 }
 
 impl Requests {
+    /// `None` without commands.
+    fn any_of(tally: &Tally) -> Option<Requests> {
+        (!tally.is_empty()).then(|| Requests::of(tally))
+    }
+
     fn of(tally: &Tally) -> Requests {
         Requests {
             count: tally.latency.count(),

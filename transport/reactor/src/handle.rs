@@ -119,6 +119,10 @@ pub struct ExportFigures {
     pub writes: Tally,
     /// Everything without data: flushes, deallocations.
     pub others: Tally,
+    /// Flushes, which are among the others.
+    pub flushes: Tally,
+    /// Writes with Force Unit Access, which are among the writes.
+    pub forced_writes: Tally,
     /// The drive's own counters, by name.
     pub counters: BTreeMap<&'static str, f64>,
     /// Those of each of its parts, by the part's name.
@@ -142,6 +146,37 @@ pub struct Tally {
     pub errors: u64,
     /// Latencies in drive time of those that succeeded.
     pub latency: Histogram,
+}
+
+impl ExportFigures {
+    /// All kinds with their names: those that have each command once, then flushes and writes with FUA, which are among them.
+    pub fn kinds(&self) -> [(&'static str, &Tally); 5] {
+        [
+            ("reads", &self.reads),
+            ("writes", &self.writes),
+            ("others", &self.others),
+            ("flushes", &self.flushes),
+            ("fua_writes", &self.forced_writes),
+        ]
+    }
+}
+
+impl Tally {
+    /// Whether any command has completed.
+    pub fn is_empty(&self) -> bool {
+        self.latency.count() == 0 && self.errors == 0
+    }
+
+    /// Adds a command that has succeeded, or none.
+    pub(crate) fn add(&mut self, bytes: u64, latency: Option<Span>) {
+        match latency {
+            Some(latency) => {
+                self.bytes += bytes;
+                self.latency.record(latency);
+            }
+            None => self.errors += 1,
+        }
+    }
 }
 
 /// The age up to which figures are recent.

@@ -16,7 +16,7 @@ use crate::access::Tape;
 use crate::asks::Asks;
 use crate::doorbells::{Doorbells, QueueKind};
 use crate::in_flight::InFlight;
-use crate::outbox::{Outbox, Outstanding, ToHost, What, bytes_of};
+use crate::outbox::{Outbox, Outstanding, ToHost, What, bytes_of, offset_of};
 use crate::port::ConnectionId;
 
 /// Bytes of a memory page: the only size that controllers here support (CAP.MPSMAX).
@@ -157,7 +157,9 @@ impl SubmissionMemory for Counted {
             queue: Some(self.id),
             opcode: entry.opcode,
             is_admin: false,
+            is_forced_write: entry.is_forced_write(),
             bytes: bytes_of(entry, &self.sizes),
+            offset: offset_of(entry, &self.sizes),
             arrived: *submitted,
         };
         // A host may use an identifier twice at a time: the latter counts.

@@ -18,7 +18,7 @@ use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST};
 use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
 use crate::in_flight::InFlight;
-use crate::outbox::{Outbox, Outstanding, bytes_of};
+use crate::outbox::{Outbox, Outstanding, bytes_of, offset_of};
 use crate::port::ConnectionId;
 
 /// See the module.
@@ -119,7 +119,9 @@ impl MessageQueue {
             queue: None,
             opcode: entry.opcode,
             is_admin: self.id == QueueId::ADMIN,
+            is_forced_write: self.id != QueueId::ADMIN && entry.is_forced_write(),
             bytes: bytes_of(&entry, &self.sizes),
+            offset: offset_of(&entry, &self.sizes),
             arrived: now,
         };
         let refusal = match self.state.get() {

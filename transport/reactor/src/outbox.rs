@@ -28,8 +28,12 @@ pub struct Released {
     pub opcode: u8,
     /// It is an admin command.
     pub is_admin: bool,
+    /// It writes with Force Unit Access.
+    pub is_forced_write: bool,
     /// Bytes of the logical blocks that it moved or was to move; 0 where their number does not stand in the command.
     pub bytes: u64,
+    /// Where it begins, in bytes; 0 where that does not stand in the command.
+    pub offset: u64,
     /// When it arrived.
     pub arrived: Time,
     /// When the model completed it.
@@ -64,7 +68,9 @@ pub(crate) struct Outstanding {
     pub(crate) queue: Option<QueueId>,
     pub(crate) opcode: u8,
     pub(crate) is_admin: bool,
+    pub(crate) is_forced_write: bool,
     pub(crate) bytes: u64,
+    pub(crate) offset: u64,
     pub(crate) arrived: Time,
 }
 
@@ -88,9 +94,23 @@ impl Outbox {
     }
 
     pub(crate) fn release(&self, command: Outstanding, completion: Completion) {
-        let Outstanding { connection, export, tag, queue, opcode, is_admin, bytes, arrived } = command;
+        let Outstanding { connection, export, tag, queue, opcode, is_admin, is_forced_write, .. } = command;
+        let Outstanding { bytes, offset, arrived, .. } = command;
         let at = self.sim.now();
-        let released = Released { connection, export, tag, queue, opcode, is_admin, bytes, arrived, at, completion };
+        let released = Released {
+            connection,
+            export,
+            tag,
+            queue,
+            opcode,
+            is_admin,
+            is_forced_write,
+            bytes,
+            offset,
+            arrived,
+            at,
+            completion,
+        };
         self.released.borrow_mut().push(released);
     }
 }
@@ -105,6 +125,15 @@ impl Sink for Outbox {
 
     fn is_stopped(&self) -> bool {
         self.sim.is_stopped()
+    }
+}
+
+/// Where an I/O command begins, in bytes; 0 of one that is in several places.
+#[inline]
+pub(crate) fn offset_of(command: &SubmissionEntry, sizes: &BlockSizes) -> u64 {
+    match command.blocks_in_a_row() {
+        0 => 0,
+        _ => command.slba().saturating_mul(u64::from(sizes.get(command.nsid.get()))),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::export::Export;
 use crate::host::Host;
 use crate::message_queue::MessageQueue;
 use crate::order::Order;
-use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of};
+use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of, offset_of};
 use crate::recording::Recorder;
 use crate::timing::Timing;
 
@@ -74,7 +74,11 @@ pub struct Port {
     tape: Tape,
     turn_recorded: bool,
     arrivals: u64,
+    observer: Option<Observer>,
 }
+
+/// Is given every completion.
+type Observer = Box<dyn FnMut(&Released)>;
 
 impl Port {
     /// A port to `exports`, which connections name by their place.
@@ -87,6 +91,7 @@ impl Port {
             tape: Tape::default(),
             turn_recorded: false,
             arrivals: 0,
+            observer: None,
         }
     }
 
@@ -167,10 +172,12 @@ impl Port {
             }
             Way::Controller { .. } => panic!("{connection:?} has queues of its own"),
         };
-        let (bytes, arrived) = (bytes_of(&command, sizes), self.outbox.sim.now());
-        let opcode = command.opcode;
-        let (queue, is_admin) = (None, false);
-        let outstanding = Outstanding { connection, export: *export, tag, queue, opcode, is_admin, bytes, arrived };
+        let (bytes, offset) = (bytes_of(&command, sizes), offset_of(&command, sizes));
+        let arrived = self.outbox.sim.now();
+        let (opcode, is_forced_write) = (command.opcode, command.is_forced_write());
+        let (export, queue, is_admin) = (*export, None, false);
+        let outstanding =
+            Outstanding { connection, export, tag, queue, opcode, is_admin, is_forced_write, bytes, offset, arrived };
         let key = self.outbox.outstanding.borrow_mut().insert(outstanding);
         drive.submit(Io { command, mem, token: Token::new(self.outbox.clone(), key.to_bits()) });
     }
@@ -299,7 +306,16 @@ impl Port {
 
     /// Takes the completions since the last call, in order, into `into`.
     pub fn take_released(&mut self, into: &mut Vec<Released>) {
-        into.append(&mut self.outbox.released.borrow_mut());
+        let mut released = self.outbox.released.borrow_mut();
+        if let Some(observe) = &mut self.observer {
+            released.iter().for_each(observe);
+        }
+        into.append(&mut released);
+    }
+
+    /// Has `observe` called with every completion that is taken from now on.
+    pub fn observe(&mut self, observe: impl FnMut(&Released) + 'static) {
+        self.observer = Some(Box::new(observe));
     }
 
     /// Takes what hosts are to be told since the last call, in order, into `into`.

@@ -48,6 +48,13 @@ impl SubmissionEntry {
         }
     }
 
+    /// Whether it is an I/O command that writes with Force Unit Access (NVM 3.2, ZNS 3.4.1): it completes on flash.
+    #[inline]
+    pub fn is_forced_write(&self) -> bool {
+        let writes = [IoOpcode::WRITE, IoOpcode::WRITE_ZEROES, IoOpcode::ZONE_APPEND].contains(&IoOpcode(self.opcode));
+        writes && Cdw12::of(self).fua()
+    }
+
     /// The logical blocks that an I/O command reads or writes, wherever they are; 0 of one that does not tell in its entry.
     #[inline]
     pub fn blocks_named(&self) -> u32 {
@@ -63,6 +70,15 @@ impl SubmissionEntry {
 mod tests {
     use super::*;
     use crate::open_channel::VECTOR_COPY;
+
+    #[test]
+    fn writes_with_fua_are_forced_and_reads_are_not() {
+        for (opcode, forced) in [(IoOpcode::WRITE, true), (IoOpcode::ZONE_APPEND, true), (IoOpcode::READ, false)] {
+            let plain = SubmissionEntry::blocks(opcode, 1, 0, 8);
+            let entry = SubmissionEntry { cdw12: (plain.cdw12.get() | crate::io::FUA).into(), ..plain };
+            assert_eq!((plain.is_forced_write(), entry.is_forced_write()), (false, forced), "{opcode:?}");
+        }
+    }
 
     #[test]
     fn blocks_are_those_of_commands_that_name_a_number() {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::ring::Submission;
-use nandscape_drive::{Breakdown, QueueId, Stage};
+use nandscape_drive::{Breakdown, QueueId};
 use nandscape_sim::{Cause, Time};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND};
@@ -84,7 +84,8 @@ impl<C: DirectSet + ?Sized> FusedJob<C> {
         for (submission, reply) in [Some(first), second.as_ref()].into_iter().flatten().zip(replies) {
             let (entry, submitted) = (&submission.entry, submission.submitted);
             let mut breakdown = shared.clone();
-            breakdown.waits(Stage::Queue).add(*behind, at - submitted);
+            let power = &controller.subsystem.power;
+            power.add_wait((submitted, at - submitted), *behind, &mut breakdown);
             controller.finish(queue, entry, (reply, power_cuts), submitted, breakdown);
             controller.trace_command(queue.id, entry, submitted);
         }

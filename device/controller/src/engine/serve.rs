@@ -60,7 +60,7 @@ impl<C: DirectSet + ?Sized> CommandJob<C> {
             breakdown.spend(stage, time);
             waited -= time;
         }
-        breakdown.waits(Stage::Queue).add(behind, waited);
+        subsystem.power.add_wait((submitted, waited), behind, &mut breakdown);
         // In a box: few drives have processors.
         if subsystem.work.processors().is_some() && queue.id != QueueId::ADMIN {
             Box::pin(subsystem.work.on_command(entry, self.namespace.as_deref(), &mut breakdown)).await;

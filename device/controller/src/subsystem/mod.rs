@@ -29,7 +29,7 @@ use nandscape_drive::{BlockSizes, Controller, DriveInfo, HostIdentity, Names, Su
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Processors, Sim};
+use nandscape_sim::{Processors, Sim, Time};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::{DriveLog, Windows};
 
@@ -257,5 +257,9 @@ impl<C: DirectSet + ?Sized> Subsystem for NvmSubsystem<C> {
 
     fn controllers(&self) -> Vec<u16> {
         self.controllers.ids()
+    }
+
+    fn outages(&self) -> Vec<(Time, Time)> {
+        self.power.outages(self.sim.now())
     }
 }

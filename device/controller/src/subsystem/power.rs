@@ -1,9 +1,12 @@
 //! Power cuts reach all controllers: they stop their commands, the command set starts again once, and all of them fetch
 //! again. What is in the queues waits until then.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 
-use nandscape_sim::Sim;
+use nandscape_drive::breakdown::{POWER_CUT, cause};
+use nandscape_drive::{Breakdown, Stage};
+use nandscape_sim::{Cause, Sim, Span, Time};
 use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::Status;
 
@@ -18,11 +21,58 @@ pub(crate) struct Power {
     restarting: Cell<bool>,
     /// Notified when a restart has ended.
     restarted: Signal,
+    /// When the outage began that has not ended.
+    since: Cell<Time>,
+    /// Outages that have ended, the newest: from when no command was fetched, and until when.
+    outages: RefCell<VecDeque<(Time, Time)>>,
 }
+
+/// Outages that are kept.
+const MOST: usize = 1_024;
 
 impl Power {
     pub(super) fn new(sim: &Sim) -> Power {
-        Power { cuts: Cell::new(0), restarting: Cell::new(false), restarted: Signal::new(sim) }
+        Power {
+            cuts: Cell::new(0),
+            restarting: Cell::new(false),
+            restarted: Signal::new(sim),
+            since: Cell::new(Time::ZERO),
+            outages: RefCell::default(),
+        }
+    }
+
+    /// From when to when no command was fetched for want of power, oldest first; of one that has not ended, until `now`.
+    pub(super) fn outages(&self, now: Time) -> Vec<(Time, Time)> {
+        let open = self.restarting.get().then(|| (self.since.get(), now));
+        self.outages.borrow().iter().copied().chain(open).collect()
+    }
+
+    /// Adds the time that a command has waited in its queue until it was fetched: behind outages as far as there were any, and
+    /// else behind `cause`.
+    #[inline]
+    pub(crate) fn add_wait(&self, (from, waited): (Time, Span), cause: Cause, breakdown: &mut Breakdown) {
+        let out = if self.cuts.get() == 0 { Span::ZERO } else { self.out_between(from, from + waited) };
+        if !out.is_zero() {
+            breakdown.waits(Stage::Queue).add(cause::POWER, out);
+            breakdown.meet(POWER_CUT);
+        }
+        breakdown.waits(Stage::Queue).add(cause, waited - out);
+    }
+
+    #[cold]
+    fn out_between(&self, from: Time, to: Time) -> Span {
+        let outages = self.outages.borrow();
+        let recent = outages.iter().rev().take_while(|(_, until)| *until > from);
+        recent.map(|(since, until)| Span::from_ns((*until).min(to).ns().saturating_sub((*since).max(from).ns()))).sum()
+    }
+
+    /// The outage has ended.
+    fn ended(&self, now: Time) {
+        let mut outages = self.outages.borrow_mut();
+        if outages.len() == MOST {
+            outages.pop_front();
+        }
+        outages.push_back((self.since.get(), now));
     }
 
     /// Waits until no restart is under way.
@@ -50,6 +100,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     pub(super) fn power_cut(&self) {
         self.power.cuts.set(self.power.cuts.get() + 1);
         if !self.power.restarting.replace(true) {
+            self.power.since.set(self.sim.now());
             self.controllers.all().iter().for_each(|controller| controller.update_fetching());
             self.chores.start(Chore::Restart(self.handle()));
         }
@@ -74,6 +125,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             }
         }
         self.power.restarting.set(false);
+        self.power.ended(self.sim.now());
         self.power.restarted.notify();
         let controllers = self.controllers.all();
         if self.telemetry.take_for_drive(self.drive_log()) {

@@ -44,7 +44,7 @@ mod rule;
 mod torn;
 
 pub use parse::RuleError;
-pub use plan::{FaultPlan, RuleCount};
+pub use plan::{FaultPlan, Mark, RuleCount};
 pub use rule::{Operation, Rule, Scope, Strike, When};
 pub use torn::Torn;
 

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
 
+use nandscape_drive::breakdown::POWER_CUT;
 use nandscape_sim::{Rng, Seed, Span, Time};
 
 use super::MediaError;
@@ -29,18 +30,34 @@ pub struct FaultPlan {
 /// A rule at work.
 struct Active {
     rule: Rule,
+    number: u32,
     rng: Rng,
     matched: u64,
     struck: u64,
     /// Whether the scope of a `dead` rule has died.
     dead: bool,
+    marks: Vec<Mark>,
 }
+
+/// Operations that a rule has struck at about one time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// When the first of them began.
+    pub at: Time,
+    /// How many.
+    pub struck: u64,
+}
+
+/// Marks of a rule at the most: then each two become one.
+const MARKS: usize = 1_000;
 
 /// A rule, and how many operations it matched and struck.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RuleCount {
     /// The rule.
     pub rule: Rule,
+    /// Its number: rules are numbered from 0 in the order in which they were added since the drive was made.
+    pub number: u32,
     /// Operations of its kind in its scope, while it was in force.
     pub matched: u64,
     /// Operations that it struck.
@@ -64,6 +81,8 @@ pub(crate) struct Struck {
     pub(crate) cut: Option<(Span, Torn)>,
     /// The page that causes the failure, counted in the operation.
     pub(crate) page: usize,
+    /// The rules that have struck: a bit for each, by its number, the last of all for those beyond.
+    pub(crate) rules: u64,
 }
 
 impl FaultPlan {
@@ -84,8 +103,9 @@ impl FaultPlan {
 
     /// Adds a rule, which counts from now on.
     pub fn add(&self, rule: Rule) {
-        let rng = self.seed.nth(self.made.replace(self.made.get() + 1)).rng();
-        self.rules.borrow_mut().push(Active { rule, rng, matched: 0, struck: 0, dead: false });
+        let made = self.made.replace(self.made.get() + 1);
+        let (rng, number) = (self.seed.nth(made).rng(), u32::try_from(made).unwrap_or(u32::MAX));
+        self.rules.borrow_mut().push(Active { rule, number, rng, matched: 0, struck: 0, dead: false, marks: Vec::new() });
         self.armed.set(true);
     }
 
@@ -106,12 +126,19 @@ impl FaultPlan {
         let rules = self.rules.borrow();
         rules
             .iter()
-            .map(|Active { rule, matched, struck, .. }| RuleCount {
+            .map(|Active { rule, number, matched, struck, .. }| RuleCount {
                 rule: rule.clone(),
+                number: *number,
                 matched: *matched,
                 struck: *struck,
             })
             .collect()
+    }
+
+    /// When each rule has struck, in the order of [`FaultPlan::counts`]. Of one that strikes often, strikes that are near each
+    /// other are one mark.
+    pub fn marks(&self) -> Vec<Vec<Mark>> {
+        self.rules.borrow().iter().map(|active| active.marks.clone()).collect()
     }
 
     /// What a power cut leaves of one operation.
@@ -174,6 +201,8 @@ impl Active {
             return;
         }
         self.struck += 1;
+        self.mark(now);
+        all.rules |= 1 << self.number.min(POWER_CUT - 1);
         let error = match operation {
             Operation::Read => MediaError::Uncorrectable,
             Operation::Program | Operation::Erase => MediaError::Failed,
@@ -192,6 +221,17 @@ impl Active {
                 all.hangs(timeout);
             }
             Strike::PowerCut { off, torn } => all.cuts(off, torn),
+        }
+    }
+
+    fn mark(&mut self, now: Time) {
+        match self.marks.last_mut() {
+            Some(last) if last.at == now => last.struck += 1,
+            _ => self.marks.push(Mark { at: now, struck: 1 }),
+        }
+        if self.marks.len() > MARKS {
+            let both = |pair: &[Mark]| Mark { at: pair[0].at, struck: pair.iter().map(|mark| mark.struck).sum() };
+            self.marks = self.marks.chunks(2).map(both).collect();
         }
     }
 
@@ -345,5 +385,24 @@ mod tests {
         assert_eq!(plan.counts().iter().map(|count| (count.matched, count.struck)).collect::<Vec<_>>(), [(1, 1); 6]);
         plan.clear();
         assert!(strike(0).is_none() && !plan.is_armed());
+    }
+
+    #[test]
+    fn marks_tell_when_a_rule_has_struck_and_stay_few() {
+        let plan = FaultPlan::new(&["slow by=1us".parse().unwrap()], 512, Seed::new(7));
+        let geometry = geometry();
+        let place = Place { geometry: &geometry, channels: &[0, 1], dies: &[0, 1, 2, 3], bytes: 0..u64::MAX };
+        let strike = |ns: u64| {
+            let (page, block) = ([PageId(0)], geometry.block_of(PageId(0)));
+            plan.strike(&place, Time::from_ns(ns), Operation::Read, &page, block, |_, _, _| false)
+        };
+        (0..3).for_each(|_| assert_eq!(strike(5).unwrap().rules, 1));
+        strike(9);
+        let mark = |ns, struck| Mark { at: Time::from_ns(ns), struck };
+        assert_eq!(plan.marks(), [[mark(5, 3), mark(9, 1)]]);
+        (10..5_010).for_each(|ns| drop(strike(ns)));
+        let marks = plan.marks().remove(0);
+        assert!(marks.len() <= MARKS && marks.windows(2).all(|pair| pair[0].at < pair[1].at));
+        assert_eq!((marks[0].at, marks.iter().map(|mark| mark.struck).sum::<u64>()), (Time::from_ns(5), 5_004));
     }
 }

@@ -2,6 +2,7 @@
 
 use nandscape_device_media::{Cell, Ecc, Features, ReadRetry, Registers};
 use nandscape_drive::Stage;
+use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Executor, Span};
 
 use crate::rig::{Flash, Op, READ, Step, WRITE, us};
@@ -74,8 +75,11 @@ fn a_retry_is_the_whole_way_again() {
     assert_eq!(second, 973);
     let moved = 2_000 + 88 + 2 * 93 + 820;
     assert_eq!(flash.run(&mut executor), [(880, "program"), (third, "read"), (moved, "move")]);
-    assert_eq!(flash.spent("read", Stage::Array), 40 + 2 * 45);
+    assert_eq!(flash.spent("read", Stage::Array), 40);
     assert_eq!(flash.waited("read", Stage::DieWait, WRITE), 880 - 88);
+    // What they take is a wait behind retries, for the die and for the channel.
+    let retry = |stage| flash.waited("read", stage, cause::RETRY);
+    assert_eq!((retry(Stage::DieWait), retry(Stage::ChannelWait)), (2 * (45 + 28), 2 * 20));
 }
 
 /// A copy inside the plane does not touch the channel; a checked one crosses it once, and is decoded.

@@ -71,6 +71,8 @@ pub(crate) struct Customer {
     /// Whether reads were let in before its next step.
     pub(crate) has_made_way: bool,
     pub(crate) stages: Stages,
+    /// Its own time is that of a retry from here on.
+    pub(crate) retries: bool,
     waits: Option<(Stage, u64)>,
 }
 
@@ -240,7 +242,12 @@ impl Simulator<'_> {
             Stage::Transfer if !holds_channel => self.outcome.channels[channel] += time,
             _ => {}
         }
-        let stages = &mut self.customers[customer].stages;
+        let Customer { stages, retries, .. } = &mut self.customers[customer];
+        let stage = match stage {
+            Stage::Array | Stage::Ecc if *retries => Stage::DieWait,
+            Stage::Transfer if *retries => Stage::ChannelWait,
+            stage => stage,
+        };
         *match stage {
             Stage::Queue => &mut stages.queue,
             Stage::DieWait => &mut stages.die_wait,
@@ -306,6 +313,10 @@ impl Simulator<'_> {
             Step::MoveToData => self.ask_to_move(customer, step, Stage::DieWait),
             Step::LeaveLun => self.leave_lun(customer),
             Step::Decode(time) => self.ask_decoder(customer, time),
+            Step::Retry => {
+                self.customers[customer].retries = true;
+                true
+            }
             Step::GiveBackChannel => {
                 let Customer { channel, held_since, .. } = self.customers[customer];
                 self.outcome.channels[channel] += self.now - held_since;

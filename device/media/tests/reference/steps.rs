@@ -43,6 +43,8 @@ pub(crate) enum Step {
     MoveToData,
     LeaveLun,
     Decode(u64),
+    /// What follows is a retry: its own time is a wait.
+    Retry,
     GiveBackChannel,
     GiveBackController,
 }
@@ -122,6 +124,9 @@ impl Steps<'_> {
     fn read(&self, steps: &mut Vec<Step>, page: Page, bytes: u32, erases: u32) {
         for attempt in 0..=self.retries_of(page, erases) {
             let in_group = self.reads_in_group(attempt);
+            if attempt == 1 {
+                steps.push(Step::Retry);
+            }
             let time = self.sense(page, attempt);
             steps.push(Step::Enter(Kind::Sense));
             if in_group && !self.is_broken(Rule::WhatIsAskedAtOnceCanJoin) {

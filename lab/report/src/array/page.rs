@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::ArrayDocument;
 use crate::explain::Explanation;
-use crate::format::{bytes, count, percent, rounded, seconds, us_or_dash};
+use crate::format::{bytes, count, percent, rounded, row_name, seconds, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/array.js"));
@@ -126,8 +126,8 @@ fn headline(document: &ArrayDocument<'_>) -> Vec<Value> {
 fn latencies(document: &ArrayDocument<'_>) -> Value {
     let host = &document.finished.host;
     let seen = Direction::ALL.iter().filter_map(|way| host.latency_us.get_key_value(way.name()));
-    let requests = seen.map(|(way, latency)| ((*way).to_owned(), latency));
-    let corrected = host.latency_corrected_us.iter().map(|(way, latency)| (format!("{way}, corrected"), latency));
+    let requests = seen.map(|(way, latency)| (row_name(way).to_owned(), latency));
+    let corrected = host.latency_corrected_us.iter().map(|(way, latency)| (format!("{}, corrected", row_name(way)), latency));
     page::latencies(requests.chain(corrected))
 }
 

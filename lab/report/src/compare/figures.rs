@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::group::Column;
 use super::interval::mean_and_half_width;
+use crate::format::row_name;
 
 /// A figure of all experiments.
 #[derive(Serialize)]
@@ -85,9 +86,9 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
         ("requests a second".to_owned(), "", "/iops".to_owned()),
         ("bytes a second".to_owned(), "B/s", "/bytes_per_s".to_owned()),
     ];
-    for way in ["read", "write", "trim", "flush"] {
+    for way in ["read", "write", "trim", "flush", "fua"] {
         names.extend(
-            PERCENTILES.map(|(name, field)| (format!("{way} {name}"), "us", format!("/latency_us/{way}/{field}"))),
+            PERCENTILES.map(|(name, field)| (format!("{} {name}", row_name(way)), "us", format!("/latency_us/{way}/{field}"))),
         );
     }
     names.push(("longest standstill".to_owned(), "us", "/standstill_us".to_owned()));

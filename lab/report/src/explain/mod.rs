@@ -9,6 +9,7 @@
 //! | `limit` | what bounds the rate |
 //! | `array` | what an array adds |
 //! | `windows` | work outside of the windows of its drives |
+//! | `faults` | rules of the fault plan that struck, outages, and requests that failed |
 //! | `advice` | what to change |
 //! | `load` | reports from files |
 //!
@@ -17,6 +18,7 @@
 mod advice;
 mod array;
 mod cite;
+mod faults;
 mod limit;
 mod load;
 mod tail;
@@ -58,7 +60,8 @@ impl Explanation {
     /// Of a report as JSON, with or without the details of `--out`.
     pub fn of(report: &Value) -> Explanation {
         let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
-        let found = tail::sentences(report).into_iter().chain(limit::sentence(report)).chain(array::found(report));
+        let found = tail::sentences(report).into_iter().chain(limit::sentence(report));
+        let found = found.chain(faults::sentences(report)).chain(array::found(report));
         let sentences = found.chain(advice::sentences(report)).chain(array::advice(report));
         Explanation {
             path: String::new(),

@@ -74,6 +74,30 @@ fn what_bounds_the_rate_is_a_finding() {
 }
 
 #[test]
+fn waits_for_retries_are_no_work_of_the_host_and_trouble_without_requests_is_told() {
+    let mut report = report(json!({"retry": 850.0, "host_read": 50.0}), keys("20us".into()));
+    report["faults"] = json!([
+        {"rule": "fail program every=9", "matched": 90, "struck": 10},
+        {"rule": "slow by=1ms", "matched": 70, "struck": 0},
+        {"rule": "stuck read nth=3", "matched": 7_000, "struck": 1, "requests": 1, "failed": 1, "mean_us": 10_052.5, "max_us": 10_052.5},
+    ]);
+    report["power"] = json!({"outages": 2, "out_s": 0.75, "requests": 0, "mean_us": null, "max_us": null});
+    report["errors"] = json!({"Unrecovered Read Error (2:81h)": 1});
+    let found = told(&report, Kind::Finding);
+    for part in [
+        "850.0 µs (85.0%) is waiting for the die behind retries",
+        "\"fail program every=9\" struck 10 of 90 operations: no request of the measured phase met it",
+        "struck 1 of 7,000 operations: 1 request met it and took 10,052 µs on average, 10,052 µs at most, and 1 of them failed.",
+        "Power was cut 2 times, and the drive served nothing for 750",
+        "no request waited for it",
+        "1 with Unrecovered Read Error (2:81h)",
+    ] {
+        assert!(found.contains(part), "no {part:?} in {found}");
+    }
+    assert!(!found.contains("slow by=1ms"), "{found}");
+}
+
+#[test]
 fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
     let of = |technique: &str, busy: [u64; 4], missing: Value| {
         let mut report = report(json!({}), keys(Value::Null));

@@ -49,6 +49,8 @@ fn behind(cause: &str) -> String {
         "wear" => "wear levelling".to_owned(),
         "metadata" => "tables and logs".to_owned(),
         "read_modify_write" => "reads that complete partial writes".to_owned(),
+        "power" => "power that was cut, until the drive had started again".to_owned(),
+        "retry" => "retries: pages that are read again, dies that do not answer".to_owned(),
         other => other.replace('_', " "),
     }
 }

@@ -27,7 +27,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 149] = [
+pub(super) const REPORT: [Field; 164] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -106,6 +106,21 @@ pub(super) const REPORT: [Field; 149] = [
     must("damage.spare_blocks", Count),
     must("damage.lost_units", Count),
     must("damage.dropped_units", Count),
+    may("faults", List),
+    may("faults.*", Object),
+    must("faults.*.rule", Text),
+    must("faults.*.matched", Count),
+    must("faults.*.struck", Count),
+    may("faults.*.requests", Count),
+    may("faults.*.failed", Count),
+    may("faults.*.mean_us", Amount),
+    may("faults.*.max_us", Amount),
+    may("power", Object),
+    must("power.outages", Count),
+    must("power.out_s", Amount),
+    must("power.requests", Count),
+    must("power.mean_us", AmountOrNull),
+    must("power.max_us", AmountOrNull),
     may("errors", Object),
     may("errors.*", Count),
     may("array", Object),

@@ -141,7 +141,7 @@ fn kind(name: &str) -> &'static str {
 
 /// The direction of requests that a figure is of, for its colour.
 fn way(name: &str) -> Option<&str> {
-    name.split('.').find(|part| ["read", "write", "trim", "flush"].contains(part))
+    name.split('.').find(|part| ["read", "write", "trim", "flush", "fua"].contains(part))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! | `series` | latency and throughput over time |
 //! | `samples` | the drive's state over time: free blocks, wear, busy shares of dies |
 //! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
+//! | `marks` | when faults struck, and outages |
 //! | `tail` | the slowest requests: parts of their time, windows, dies |
 //! | `slowest` | the slowest read |
 //! | `work` | the kinds of work, and how long it took |
@@ -23,6 +24,7 @@ mod cycle;
 mod describe;
 mod drives;
 mod intervals;
+mod marks;
 mod rows;
 mod samples;
 mod series;
@@ -47,6 +49,7 @@ pub(crate) use above::HostRecorder;
 pub use cycle::Cycle;
 pub(crate) use describe::workload_lines;
 pub use drives::{DriveTimeline, RowShares};
+pub use marks::{Marks, OutageMark, RuleMarks};
 pub use rows::Row;
 pub use samples::Samples;
 pub use series::{Series, SeriesOf};
@@ -68,6 +71,9 @@ pub struct Details {
     pub timeline: Timeline,
     /// The slowest requests by direction.
     pub tail: BTreeMap<&'static str, Tail>,
+    /// When faults struck, and outages; left out without any.
+    #[serde(skip_serializing_if = "Marks::is_empty")]
+    pub marks: Marks,
 }
 
 /// The count of each latency.
@@ -89,6 +95,7 @@ pub(crate) struct Recorder {
 }
 
 struct Parts {
+    begun: Time,
     series: series::Recorder,
     samples: samples::Recorder,
     tail: tail::Recorder,
@@ -106,7 +113,7 @@ impl Recorder {
         self.timeline.begin(now);
         let samples = samples::Recorder::new(now, &self.ssd);
         let tail = tail::Recorder::new(now, &self.ssd, self.timeline.dies(), self.namespaces);
-        *self.parts.borrow_mut() = Some(Parts { series: series::Recorder::new(now), samples, tail });
+        *self.parts.borrow_mut() = Some(Parts { begun: now, series: series::Recorder::new(now), samples, tail });
     }
 
     /// A measured request has completed.
@@ -131,6 +138,7 @@ impl Recorder {
             drive: parts.samples.finish(outcome.ended, &self.ssd),
             timeline: self.timeline.finish(outcome.ended),
             tail: parts.tail.finish(outcome.ended),
+            marks: Marks::of(&self.ssd, parts.begun, outcome.ended),
         }
     }
 }

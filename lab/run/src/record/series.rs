@@ -77,12 +77,13 @@ impl Recorder {
         if !request.completion.status.is_success() {
             return;
         }
-        let tally = &mut self.0.at(request.completed).0[request.direction as usize];
-        tally.bytes += request.bytes;
-        tally
-            .latency
-            .get_or_insert_with(|| Box::new(Histogram::coarse()))
-            .record(request.completed - request.submitted);
+        let interval = self.0.at(request.completed);
+        for direction in request.direction.counted_as() {
+            let tally = &mut interval.0[direction as usize];
+            tally.bytes += request.bytes;
+            let latency = tally.latency.get_or_insert_with(|| Box::new(Histogram::coarse()));
+            latency.record(request.completed - request.submitted);
+        }
     }
 
     pub(super) fn finish(&self, ended: Time) -> Series {

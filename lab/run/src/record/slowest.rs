@@ -57,7 +57,7 @@ impl Candidate {
     /// In a run whose measured phase began then.
     pub(super) fn told(&self, begun: Time) -> Slowest {
         Slowest {
-            direction: self.direction.name(),
+            direction: if self.direction.is_write() { Direction::Write.name() } else { self.direction.name() },
             submitted_s: self.submitted.max(begun).since(begun).as_s(),
             latency_us: self.latency.as_us(),
             parts: tail::parts(&self.breakdown),

@@ -137,7 +137,12 @@ impl Recorder {
         if !request.completion.status.is_success() {
             return;
         }
-        let Served { direction, offset, submitted, completed, completion, .. } = *request;
+        request.direction.counted_as().for_each(|direction| self.keep(request, direction, ssd));
+    }
+
+    /// Keeps a request among those of a direction, if it is one of the slowest.
+    fn keep(&mut self, request: &Served<'_>, direction: Direction, ssd: &Ssd) {
+        let Served { offset, submitted, completed, completion, .. } = *request;
         let rank = (completed - submitted, submitted, offset);
         let (count, slowest) = &mut self.slowest[direction as usize];
         *count += 1;

@@ -11,12 +11,11 @@ mod open_loop;
 mod report;
 mod what_if;
 
-use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nandscape_device_ssd::ProfileError;
-use nandscape_lab_workload::{Direction, Outcome, Served};
+use nandscape_lab_workload::{Direction, Outcome};
 use nandscape_sim::Executor;
 use nandscape_sim::trace::Listener;
 use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
@@ -33,8 +32,7 @@ use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::rig::FanOut;
 use crate::simulation::{Observer, Phase, Progress};
-use crate::snapshot::{About, Snapshot};
-use crate::tap::direction;
+use crate::watched::Watched;
 
 /// A recording to replay.
 #[derive(Clone, Default, Debug)]
@@ -137,41 +135,6 @@ impl ReplayedDrive {
                 latency.choose(&self.outcome.tally(direction).latency, chosen);
             }
         }
-    }
-}
-
-/// One drive while it is replayed.
-struct Watched {
-    outcome: RefCell<Outcome>,
-    is_begun: Cell<bool>,
-    recorder: Option<Rc<Recorder>>,
-    observer: Option<Rc<dyn Observer>>,
-    begun: Snapshot,
-}
-
-impl Watched {
-    fn new(drive: &SsdExport, details: bool, observer: Option<&Rc<dyn Observer>>) -> Watched {
-        let recorder = details.then(|| Rc::new(Recorder::new(drive.ssd(), drive.profile().namespaces().len())));
-        let (outcome, observer) = (RefCell::default(), observer.cloned());
-        Watched { outcome, is_begun: Cell::new(false), recorder, observer, begun: Snapshot::of(drive.ssd()) }
-    }
-
-    fn released(&self, released: &Released, offset: u64) {
-        if released.is_admin {
-            return;
-        }
-        let Released { bytes, arrived: submitted, at: completed, completion, .. } = released;
-        let mut outcome = self.outcome.borrow_mut();
-        // That of a command that no figure counts, too: resets of zones keep flash busy.
-        if !self.is_begun.replace(true) || *submitted < outcome.started {
-            outcome.started = *submitted;
-        }
-        let Some(direction) = direction(released.opcode) else { return };
-        outcome.record(direction, *bytes, *submitted, *completed, completion);
-        let served =
-            Served { direction, bytes: *bytes, offset, submitted: *submitted, completed: *completed, completion };
-        self.recorder.iter().for_each(|recorder| recorder.served(&served));
-        self.observer.iter().for_each(|observer| observer.served(&served));
     }
 }
 
@@ -311,15 +274,12 @@ impl Replay {
         (live, created): (&LiveDrives, Moment),
         (ended, notes): (&Ended, Vec<String>),
     ) -> ReplayedDrive {
-        let outcome = watched.outcome.into_inner();
         let recording = file_name(&self.recording);
         let name = match &self.what_if {
             None => format!("{} of {recording}", spec.name),
             Some(_) => format!("{} of {recording}, what if", spec.name),
         };
-        let (profile, precondition) = (drive.profile(), spec.precondition);
-        let about = About { profile, name, workload: None, seed: live.seed, precondition, history: None };
-        let mut report = about.report(&outcome, created, &watched.begun, &Snapshot::of(drive.ssd()));
+        let (mut report, details, outcome) = watched.finish((drive, spec, live.seed), (name, created));
         let replay = ReplayReport {
             recording,
             drive: spec.name.clone(),
@@ -334,8 +294,8 @@ impl Replay {
         report.notes.extend(replay.notes().into_iter().chain(notes));
         report.inputs.set = self.what_if.iter().flat_map(|what_if| what_if.set.clone()).collect();
         report.replay = Some(replay);
-        let details = watched.recorder.as_ref().map(|recorder| recorder.finish(&outcome));
-        ReplayedDrive { name: spec.name.clone(), report, details, profile_toml: profile.to_toml(), outcome }
+        let profile_toml = drive.profile().to_toml();
+        ReplayedDrive { name: spec.name.clone(), report, details, profile_toml, outcome }
     }
 }
 

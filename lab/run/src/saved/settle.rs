@@ -172,7 +172,7 @@ impl Windows {
         if self.is_over.get() {
             return;
         }
-        if direction == Direction::Write {
+        if direction.is_write() {
             self.written.set(self.written.get() + bytes);
         }
         if self.written.get() >= self.settled.borrow().window_bytes {

@@ -10,33 +10,43 @@ use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup
 
 use super::ring::RingDrive;
 use crate::live::LiveDrives;
+use crate::watched::{LiveReport, LiveWatch};
 
 /// See the module. Dropping it ends the drive.
 pub struct InProcess {
     name: String,
     handle: Handle,
-    thread: Option<JoinHandle<Result<(), String>>>,
+    thread: Option<JoinHandle<Result<Option<LiveReport>, String>>>,
 }
 
 impl InProcess {
-    /// Makes the first of `drives` and starts its thread. Blocks until the drive is ready.
+    /// Makes the first of `drives` and starts its thread; `with_report` if [`InProcess::finish`] is to have one. Blocks until the
+    /// drive is ready.
     ///
     /// # Errors
     /// Why the drive cannot be made.
-    pub fn start(drives: LiveDrives, poll: PollMode) -> Result<InProcess, String> {
+    pub fn start(drives: LiveDrives, poll: PollMode, with_report: bool) -> Result<InProcess, String> {
         let name = drives.drives.first().map_or_else(String::new, |drive| drive.name.clone());
         let (tell, ready) = channel();
         let own_name = name.clone();
-        let life = move || -> Result<(), String> {
+        let life = move || -> Result<Option<LiveReport>, String> {
             let executor = Executor::new();
             let sim = executor.sim();
             let exports = drives.build(&sim, &()).map_err(|error| error.to_string())?;
-            let port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+            let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+            let watch = with_report.then(|| {
+                let watched = exports.iter().cloned().zip(drives.drives.iter().cloned()).map(Some).collect();
+                LiveWatch::start(&sim, drives.seed, watched)
+            });
+            if let Some(watch) = watch.clone() {
+                port.observe(move |released| watch.released(released));
+            }
             let setup = Setup { executor, port, names: vec![own_name], poll, log: Box::new(|_| ()) };
             let (reactor, handle) = Reactor::new(setup).map_err(|error| error.to_string())?;
             // The thread that started this one waits for it.
             let _ = tell.send(handle);
-            reactor.run().map(drop).map_err(|error| error.to_string())
+            reactor.run().map(drop).map_err(|error| error.to_string())?;
+            Ok(watch.and_then(|watch| watch.finish().pop()))
         };
         let thread =
             std::thread::Builder::new().name("drive".to_owned()).spawn(life).map_err(|error| error.to_string())?;
@@ -64,6 +74,16 @@ impl InProcess {
 }
 
 impl InProcess {
+    /// Ends the drive: its report, if one was wanted and a command has completed.
+    ///
+    /// # Errors
+    /// Why the drive has ended by itself.
+    pub fn finish(mut self) -> Result<Option<LiveReport>, String> {
+        self.handle.stop();
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.map_or(Ok(None), |ended| ended.unwrap_or_else(|_| Err("its thread has panicked".to_owned())))
+    }
+
     /// Ends the drive, and does not wait for the commands that it has in work: they may take long, and are of no use.
     pub fn abandon(mut self) {
         self.thread = None;

@@ -91,7 +91,7 @@ pub(crate) fn writer(action: Action) -> Writer {
         let (s, ns) = (row.at / 1_000_000_000, row.at % 1_000_000_000);
         let kind = match row.direction {
             Direction::Read => "R",
-            Direction::Write => "W",
+            Direction::Write | Direction::Fua => "W",
             Direction::Trim => "D",
             Direction::Flush => "FN",
         };

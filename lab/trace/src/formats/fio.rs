@@ -51,7 +51,7 @@ pub(crate) fn action<'a>(
 pub(crate) fn word(direction: Direction) -> &'static str {
     match direction {
         Direction::Read => "read",
-        Direction::Write => "write",
+        Direction::Write | Direction::Fua => "write",
         Direction::Trim => "trim",
         Direction::Flush => "sync",
     }

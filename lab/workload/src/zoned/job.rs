@@ -108,7 +108,7 @@ impl ZonedJob {
         match direction {
             Direction::Read => self.read(blocks).await,
             Direction::Trim => self.reset().await,
-            Direction::Write | Direction::Flush => self.write(blocks).await,
+            Direction::Write | Direction::Flush | Direction::Fua => self.write(blocks).await,
         }
     }
 

@@ -64,9 +64,10 @@ struct DriveFrame {
     reads: Flow,
     writes: Flow,
     others: Flow,
-    /// Reads, writes and others of the last second, once a second.
+    /// Of the last second, once a second: reads, writes, others; then, of a drive that has had any, flushes and writes with
+    /// FUA, which are among them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_second: Option<[Flow; 3]>,
+    last_second: Option<Vec<FlowTold>>,
     /// As they are now.
     counters: BTreeMap<&'static str, f64>,
     /// Those that only grow, a second.
@@ -90,6 +91,14 @@ struct Flow {
     errors: u64,
     count: u64,
     latency_us: Latency,
+}
+
+/// Commands of one kind, with its name.
+#[derive(Serialize)]
+struct FlowTold {
+    kind: &'static str,
+    #[serde(flatten)]
+    flow: Flow,
 }
 
 /// Where the time of commands went.
@@ -186,11 +195,13 @@ impl Sampler {
         let exports = figures.iter().flat_map(|one| &one.exports);
         let before = before.iter().flat_map(|one| &one.exports);
         for ((drive, now), before) in frame.drives.iter_mut().zip(exports).zip(before) {
-            drive.last_second = Some([
-                Flow::of(&now.reads, &before.reads, passed_s),
-                Flow::of(&now.writes, &before.writes, passed_s),
-                Flow::of(&now.others, &before.others, passed_s),
-            ]);
+            let each = now.kinds().into_iter().zip(before.kinds()).zip(0..);
+            // The first three are always shown.
+            let shown = each.filter(|(((_, now), _), at)| *at < 3 || !now.is_empty());
+            let told = shown.map(|(((kind, now), (_, before)), _)| {
+                FlowTold { kind, flow: Flow::of(now, before, passed_s) }
+            });
+            drive.last_second = Some(told.collect());
         }
     }
 

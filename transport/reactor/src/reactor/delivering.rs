@@ -76,17 +76,17 @@ impl Reactor {
             Some(BlockWork::Write) => &mut figures.writes,
             Some(BlockWork::Deallocate) | None => &mut figures.others,
         };
-        match one.completion.status.is_success() {
-            true => {
-                tally.bytes += one.bytes;
-                tally.latency.record(one.at - one.arrived);
-            }
-            false => {
-                tally.errors += 1;
-                let of_media = [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT];
-                figures.media_errors += u64::from(of_media.contains(&one.completion.status.meaning()));
-                self.tell_of_read_only(usize::from(one.export));
-            }
+        let latency = one.completion.status.is_success().then(|| one.at - one.arrived);
+        tally.add(one.bytes, latency);
+        if one.is_forced_write {
+            figures.forced_writes.add(one.bytes, latency);
+        } else if IoOpcode(one.opcode) == IoOpcode::FLUSH {
+            figures.flushes.add(one.bytes, latency);
+        }
+        if latency.is_none() {
+            let of_media = [Status::UNRECOVERED_READ_ERROR, Status::WRITE_FAULT];
+            figures.media_errors += u64::from(of_media.contains(&one.completion.status.meaning()));
+            self.tell_of_read_only(usize::from(one.export));
         }
     }
 

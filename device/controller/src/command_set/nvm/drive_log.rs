@@ -9,7 +9,7 @@ use zerocopy::little_endian::U64;
 
 use super::Nvm;
 
-const _: () = assert!(cause::ALL.len() == CAUSES, "the log tells all causes apart");
+const _: () = assert!(cause::POWER.index() == CAUSES, "the log tells all causes apart but those of trouble");
 
 /// Counters of flash and FTL, of one or of several.
 #[derive(Clone, Debug)]
@@ -87,10 +87,12 @@ fn upkeep(counted: &Upkeep) -> UpkeepLog {
     }
 }
 
-/// The sums of several totals.
+/// The sums of several totals. Retries count as reads of hosts: the log has no place for them.
 pub(crate) fn by_cause(totals: &[Totals]) -> [U64; CAUSES] {
+    let sum = |cause| totals.iter().map(|totals| totals.by(cause).ns()).sum::<u64>();
     std::array::from_fn(|index| {
-        let of = |totals: &Totals| totals.by(cause::ALL[index].0).ns();
-        totals.iter().map(of).sum::<u64>().into()
+        let cause = cause::ALL[index].0;
+        let retries = if cause == cause::HOST_READ { sum(cause::RETRY) } else { 0 };
+        (sum(cause) + retries).into()
     })
 }

@@ -1,0 +1,142 @@
+//! A live drive, or one that is replayed, under the eyes of a report: the commands that complete, and what the drive does meanwhile.
+//!
+//! Left out: drives whose flash is elsewhere, which have no report.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_lab_workload::{Outcome, Served};
+use nandscape_sim::trace::{Event, Listener};
+use nandscape_sim::Sim;
+use nandscape_transport_reactor::Released;
+
+use crate::host::Moment;
+use crate::live::{DriveSpec, SsdExport};
+use crate::record::{Details, Recorder};
+use crate::report::Report;
+use crate::simulation::Observer;
+use crate::snapshot::{About, Snapshot};
+use crate::tap::direction;
+
+/// One drive while it is watched.
+pub(crate) struct Watched {
+    pub(crate) outcome: RefCell<Outcome>,
+    is_begun: Cell<bool>,
+    pub(crate) recorder: Option<Rc<Recorder>>,
+    observer: Option<Rc<dyn Observer>>,
+    begun: Snapshot,
+}
+
+impl Watched {
+    pub(crate) fn new(drive: &SsdExport, details: bool, observer: Option<&Rc<dyn Observer>>) -> Watched {
+        let recorder = details.then(|| Rc::new(Recorder::new(drive.ssd(), drive.profile().namespaces().len())));
+        let (outcome, observer) = (RefCell::default(), observer.cloned());
+        Watched { outcome, is_begun: Cell::new(false), recorder, observer, begun: Snapshot::of(drive.ssd()) }
+    }
+
+    pub(crate) fn released(&self, released: &Released, offset: u64) {
+        if released.is_admin {
+            return;
+        }
+        let Released { bytes, arrived: submitted, at: completed, completion, .. } = released;
+        let mut outcome = self.outcome.borrow_mut();
+        // That of a command that no figure counts, too: resets of zones keep flash busy.
+        if !self.is_begun.replace(true) || *submitted < outcome.started {
+            outcome.started = *submitted;
+        }
+        let Some(direction) = direction(released.opcode, released.is_forced_write) else { return };
+        outcome.record(direction, *bytes, *submitted, *completed, completion);
+        let served =
+            Served { direction, bytes: *bytes, offset, submitted: *submitted, completed: *completed, completion };
+        self.recorder.iter().for_each(|recorder| recorder.served(&served));
+        self.observer.iter().for_each(|observer| observer.served(&served));
+    }
+
+    /// The report of a drive that was watched under a name since set-up began at `created`, its recording, and what was measured.
+    pub(crate) fn finish(
+        self,
+        (drive, spec, seed): (&SsdExport, &DriveSpec, u64),
+        (name, created): (String, Moment),
+    ) -> (Report, Option<Details>, Outcome) {
+        let outcome = self.outcome.into_inner();
+        let (profile, precondition) = (drive.profile(), spec.precondition);
+        let about = About { profile, name, workload: None, seed, precondition, history: None };
+        let report = about.report(&outcome, created, &self.begun, &Snapshot::of(drive.ssd()));
+        let details = self.recorder.as_ref().map(|recorder| recorder.finish(&outcome));
+        (report, details, outcome)
+    }
+}
+
+/// The drives of a reactor whose reports are wanted, until they end.
+pub struct LiveWatch {
+    /// By the number of the drive there; `None` of one that has no flash here.
+    drives: Vec<Option<(Rc<SsdExport>, DriveSpec, Watched)>>,
+    seed: u64,
+    created: Moment,
+    sim: Sim,
+}
+
+/// The report of a live drive.
+pub struct LiveReport {
+    /// The drive.
+    pub name: String,
+    /// Its figures.
+    pub report: Report,
+    /// Its recording.
+    pub details: Details,
+    /// Its profile with all keys.
+    pub profile_toml: String,
+}
+
+/// The note of a report whose clock is the one on the wall.
+const CLOCK: &str = "this drive was served: its time is that of the clock on the wall, and its load came from clients. Latencies are those of the \
+    drive; clients saw them later by the release lag of the server and by the time of their transport";
+
+impl LiveWatch {
+    /// Watches drives from now on: with what each was made from, those that have their flash here.
+    pub fn start(sim: &Sim, seed: u64, drives: Vec<Option<(Rc<SsdExport>, DriveSpec)>>) -> Rc<LiveWatch> {
+        let watched = |(drive, spec): (Rc<SsdExport>, DriveSpec)| {
+            let watched = Watched::new(&drive, true, None);
+            (drive, spec, watched)
+        };
+        let drives = drives.into_iter().map(|drive| drive.map(watched)).collect();
+        let watch = Rc::new(LiveWatch { drives, seed, created: Moment::now(), sim: sim.clone() });
+        sim.trace().attend(watch.clone());
+        watch
+    }
+
+    /// A command has completed.
+    pub fn released(&self, released: &Released) {
+        let Some(Some((_, _, watched))) = self.drives.get(usize::from(released.export)) else { return };
+        // A server may wait long for its first client.
+        if !released.is_admin && !watched.is_begun.get() {
+            watched.recorder.iter().for_each(|recorder| recorder.begin(released.arrived));
+        }
+        watched.released(released, released.offset);
+    }
+
+    /// The reports, once nothing completes any more. Drives that served no command have none.
+    pub fn finish(self: Rc<LiveWatch>) -> Vec<LiveReport> {
+        self.sim.trace().attend_no_more();
+        let Ok(LiveWatch { drives, seed, created, .. }) = Rc::try_unwrap(self) else { return Vec::new() };
+        let report = |(drive, spec, watched): (Rc<SsdExport>, DriveSpec, Watched)| {
+            if !watched.is_begun.get() {
+                return None;
+            }
+            let name = format!("{}, served", spec.name);
+            let (mut report, details, _) = watched.finish((&drive, &spec, seed), (name, created));
+            report.clock = Some("wall");
+            report.notes.insert(0, CLOCK.to_owned());
+            let profile_toml = drive.profile().to_toml();
+            Some(LiveReport { name: spec.name, report, details: details?, profile_toml })
+        };
+        drives.into_iter().flatten().filter_map(report).collect()
+    }
+}
+
+impl Listener for LiveWatch {
+    fn ended(&self, event: &Event) {
+        let recorders = self.drives.iter().flatten().filter_map(|(_, _, watched)| watched.recorder.as_ref());
+        recorders.for_each(|recorder| recorder.ended(event));
+    }
+}
