@@ -16,7 +16,7 @@ use crate::failure::Failure;
 pub(crate) struct TraceWords {
     /// A trace, compressed or not, or - for standard input. Requests arrive at its times however many are outstanding, unless
     /// --replay-no-stall is given. --rate-iops scales its times to this mean rate
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "bs", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "bs", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select", "fsync", "fdatasync", "sync", "thinktime", "thinktime_blocks", "thinktime_blocks_type", "thinktime_spin", "stonewall"])]
     trace: Option<PathBuf>,
     /// Replay the trace X times as fast: 2 halves all times [default: 1]
     #[arg(long, value_name = "X", conflicts_with_all = ["rate_iops", "replay_no_stall"], allow_negative_numbers = true)]
