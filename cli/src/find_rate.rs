@@ -3,6 +3,7 @@
 use nandscape_lab_report::format::{count, rounded, us_or_dash};
 use nandscape_lab_run::search::{self, Bound, Found, Search};
 use nandscape_lab_run::{Begin, Simulation};
+use nandscape_lab_workload::plural;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -72,10 +73,10 @@ fn text(search: &Search, bound: Bound) -> String {
         }
         (None, Some(lowest)) => format!("no rate holds: {bound} is exceeded at {} a second, too", rounded(lowest)),
         (Some(probe), Some(higher)) => format!(
-            "{bound} holds up to {} arrivals a second (of {} {}s), and not at {}",
+            "{bound} holds up to {} arrivals a second (of {} {}), and not at {}",
             rounded(probe.rate_iops),
             count(probe.samples),
-            bound.direction.name(),
+            plural(bound.direction.name()),
             rounded(higher)
         ),
         (_, None) => format!("{bound} holds at every rate that was tried"),

@@ -8,6 +8,7 @@ use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
 use nandscape_lab_run::{AgingReport, Arrivals, Damage, Fault, Host, Latency, PlacementFigures, Report, Upkeep};
+use nandscape_lab_workload::plural;
 use serde_json::Value;
 
 /// The report as text.
@@ -79,8 +80,9 @@ pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations:
     }
     for (way, few) in measured.iter().filter(|(_, latency)| latency.count > 0 && latency.p99_9.is_none()) {
         text.push_str(&format!(
-            "{} {way}s are too few for p99.9, which needs 1,000: a longer run shows it\n",
-            count(few.count)
+            "{} {} are too few for p99.9, which needs 1,000: a longer run shows it\n",
+            count(few.count),
+            plural(way)
         ));
     }
     text

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use nandscape_device_ssd::ProfileKeys;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_workload::{Backlog, Direction, Outcome};
+use nandscape_lab_workload::{Backlog, Direction, Outcome, plural};
 use nandscape_sim::{Histogram, Span};
 use serde::Serialize;
 
@@ -102,6 +102,7 @@ pub(crate) fn note(
     let (way, seen, all) = measured.iter().find_map(hidden)?;
     Some(format!(
         "a closed load issues nothing while it waits, which hides pauses of up to {standstill_us:.0} us: at the mean rate of \
-         this run, the p99.9 of {way}s would be {all:.0} us instead of {seen:.0} us (latency_corrected_us)"
+         this run, the p99.9 of {} would be {all:.0} us instead of {seen:.0} us (latency_corrected_us)",
+        plural(way)
     ))
 }

@@ -93,9 +93,13 @@ impl Sweep {
     /// When it is not a sweep.
     pub fn parse(origin: &str, text: &str) -> Result<Sweep, SweepError> {
         let file: File = toml::from_str(text).map_err(|error| {
+            let message = error.message().trim().replace('\n', "; ");
+            if let Some((line, hint)) = misplaced(text, &message) {
+                return SweepError::new(format!("{origin}:{line}"), format!("{message}; {hint}"));
+            }
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let place = line.map_or(origin.to_owned(), |line| format!("{origin}:{line}"));
-            SweepError::new(place, error.message().trim().replace('\n', "; "))
+            SweepError::new(place, message)
         })?;
         let source = Source { origin, text };
         if *file.version.get_ref() != 1 {
@@ -134,6 +138,21 @@ impl Sweep {
             figures: file.figure.into_iter().map(|keys| figure(keys, &source)).collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// Where a key of the points stands before the first section, and where it belongs.
+fn misplaced(text: &str, message: &str) -> Option<(usize, String)> {
+    let field = message.strip_prefix("unknown field `")?.split('`').next()?;
+    let top = text.lines().zip(1..).take_while(|(line, _)| !line.trim_start().starts_with('['));
+    let is_of_field = |line: &str| {
+        let quotes = ['"', '\''];
+        let rest = line.trim_start().trim_start_matches(quotes).strip_prefix(field);
+        rest.is_some_and(|rest| rest.trim_start_matches(quotes).trim_start().starts_with(['=', '.']))
+    };
+    let (given, line) = top.into_iter().find(|(line, _)| is_of_field(line))?;
+    let hint =
+        format!("a key of the workload or of the drive belongs below [set]: \"[set]\", and then \"{}\"", given.trim());
+    Some((line, hint))
 }
 
 /// The text of a file, for the places of mistakes and of the files that it names.
@@ -300,6 +319,12 @@ kind = "heat"
     fn mistakes_are_named_with_their_place() {
         let error = |text: &str| Sweep::parse("s.toml", text).unwrap_err().to_string();
         assert!(error("version = 1\ndrives = 3\n").starts_with("s.toml:2: unknown field `drives`"));
+        for key in ["rw = \"randread\"", "ftl.gc.victim = \"greedy\"", "\"timing.erase\" = \"5ms\""] {
+            let told =
+                error(&format!("version = 1\n\n{key}\nseeds = 3\n[[vary]]\nkey = \"iodepth\"\nvalues = [1, 2]\n"));
+            assert!(told.starts_with("s.toml:3: unknown field `"), "{told}");
+            assert!(told.ends_with(&format!("belongs below [set]: \"[set]\", and then \"{key}\"")), "{told}");
+        }
         assert!(error("\nversion = 2\n").starts_with("s.toml:2: version = 2 is not known; this is version 1"));
         let seeds = error("version = 1\nseeds = 0\n");
         assert!(seeds.starts_with("s.toml:2: ") && seeds.contains("from 1 to 10000"), "{seeds}");

@@ -78,7 +78,7 @@ pub use flushes::{FlushWords, Flushes};
 pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};
 pub use placement::{PlacedBy, PlacementWords, Placing};
-pub use record::{Direction, Flow, Outcome, Tally};
+pub use record::{Direction, Flow, Outcome, Tally, plural};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};

@@ -37,6 +37,11 @@ impl Direction {
     }
 }
 
+/// Several requests of a direction, by its name in tables: reads, flushes.
+pub fn plural(way: &str) -> String {
+    format!("{way}{}", if way.ends_with("sh") { "es" } else { "s" })
+}
+
 /// The requests of one direction that succeeded.
 #[derive(Clone, Default)]
 pub struct Tally {
