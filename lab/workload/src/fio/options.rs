@@ -92,7 +92,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         read.spec.flushes = Flushes::default();
     }
     read.spec.think = read.think.think().map_err(|problem| (section.line, problem))?;
-    read.repeats(last(&["randrepeat", "allrandrepeat"]));
+    read.repeats(last(&["randrepeat"]));
     read.one_at_a_time(last(&["ioengine"]));
     if read.spec.rw.random && read.spec.distribution == Distribution::Uniform.into() && last(&["norandommap"]).is_none()
     {
