@@ -285,7 +285,7 @@ size=50%
         assert!(error("end_fsync=1\n").starts_with("x.fio:3: end_fsync"));
         assert!(error("fill_device=1\n").starts_with("x.fio:3: fill_device"));
         assert!(error("filesize=1m\n").starts_with("x.fio:3: filesize"));
-        assert!(error("size=50%\n").starts_with("x.fio:3: size: a share of the drive"));
+        assert!(error("size=50%\n").starts_with("x.fio:3: a share of the drive: its size"));
         assert!(error("size=1m\nexitall\n[b]\nrw=read\nsize=9m\n").starts_with("x.fio:4: exitall"));
         assert!(error("numjobs=2000\n").contains("up to 1024"));
         assert!(parse_fio("x.fio", "[a]\nrw=read\nexitall\ntime_based\nruntime=1\n", None).is_ok());
