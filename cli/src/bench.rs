@@ -18,7 +18,7 @@ use crate::serve::PollArg;
 use crate::sim::{StoreArg, if_unseen, resolve};
 use crate::state_words::live_state;
 use crate::trace::TraceWords;
-use crate::workload_words::WorkloadWords;
+use crate::workload_words::{JOB_WORDS, WorkloadWords};
 use crate::{block_words, output, progress, sim, table};
 
 /// Run a workload on a drive behind a socket or a ring, at the wall clock.
@@ -53,6 +53,9 @@ Drives:
 
 Exit status: 0 when done, 1 when requests failed or the connection was lost, 2 for bad usage, or a drive that cannot be reached.")]
 pub(crate) struct BenchArgs {
+    /// A job file of fio as the workload, as in `nandscape sim`
+    #[arg(value_name = "JOBS.fio", conflicts_with_all = ["workload", "trace"], conflicts_with_all = JOB_WORDS)]
+    jobs: Option<String>,
     /// The drive, see the end of this help
     #[arg(long, value_name = "URL")]
     to: Endpoint,
@@ -95,7 +98,7 @@ pub(crate) struct BenchArgs {
 
 /// Runs it and prints the report.
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
-    let workload = args.words.workload(&args.trace_words)?;
+    let workload = args.words.workload_of(args.jobs.as_deref(), &args.trace_words, None)?;
     let (block, of_drive) = block_and_drive(args)?;
     if let Some(folder) = &args.out {
         prepare_out(args, folder)?;

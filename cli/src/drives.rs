@@ -42,8 +42,12 @@ enum DrivesCommand {
         set: Vec<String>,
     },
     /// List every key of a profile with its value in the default drive and its meaning
-    #[command(after_help = SHOWN)]
-    Keys,
+    #[command(after_help = "Exit status: 0 when shown, 2 where no key begins like that.")]
+    Keys {
+        /// Only keys of this section or that begin like this: ftl.gc, ftl.gc.victim
+        #[arg(value_name = "PREFIX")]
+        prefix: Option<String>,
+    },
     /// List the components that an OX-Block is assembled from, for the keys of [ftl.ox]
     #[command(after_help = SHOWN)]
     Components,
@@ -57,7 +61,7 @@ pub(crate) fn run(args: &DrivesArgs) -> Result<(), Failure> {
     match &args.command {
         None | Some(DrivesCommand::List) => list(),
         Some(DrivesCommand::Show { drive, resolved, set }) => show(drive, *resolved, set),
-        Some(DrivesCommand::Keys) => output::result(&keys()?),
+        Some(DrivesCommand::Keys { prefix }) => output::result(&keys(prefix.as_deref().unwrap_or(""))?),
         Some(DrivesCommand::Components) => output::result(&components()),
     }
 }
@@ -98,12 +102,13 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
     }
 }
 
-/// All keys, section by section, with their values in the default drive.
-fn keys() -> Result<String, Failure> {
+/// The keys that begin with a prefix, section by section, with their values in the default drive.
+fn keys(prefix: &str) -> Result<String, Failure> {
     let default = serde_json::to_value(&sim::resolve("default", &[])?.keys).map_err(Failure::run)?;
     let mut text = String::new();
     let mut section = None;
-    for doc in key_docs() {
+    let full = |section: &str, key: &str| if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") };
+    for doc in key_docs().into_iter().filter(|doc| full(doc.section, doc.key).starts_with(prefix)) {
         if section != Some(doc.section) {
             let heading = if doc.section.is_empty() { "top".to_owned() } else { format!("[{}]", doc.section) };
             text.push_str(&format!("{}{heading}\n", if section.is_some() { "\n" } else { "" }));
@@ -115,7 +120,12 @@ fn keys() -> Result<String, Failure> {
         let value = if value.is_null() { String::new() } else { format!(" [default drive: {value}]") };
         text.push_str(&format!("  {:20} {}{value}\n", doc.key, without_links(meaning.join(" ").trim())));
     }
-    Ok(text)
+    match text.is_empty() {
+        true => Err(Failure::Input(anyhow::anyhow!(
+            "{prefix}: no key begins like that; `nandscape drives keys` lists all, and a section such as ftl.gc its keys"
+        ))),
+        false => Ok(text),
+    }
 }
 
 /// All components, the one of each set first that counts when none is named.

@@ -9,6 +9,10 @@ use crate::{progress, sim};
 
 /// Checks before the run that there are jobs to compare.
 pub(crate) fn check(workload: &Workload) -> Result<(), Failure> {
+    if workload.groups().len() > 1 {
+        let problem = "--fairness compares jobs that run at the same time; leave out stonewall";
+        return Err(Failure::Input(anyhow!(problem)));
+    }
     if workload.jobs.len() > 1 && workload.loads.is_empty() {
         return Ok(());
     }

@@ -72,10 +72,10 @@ fn text(search: &Search, bound: Bound) -> String {
         }
         (None, Some(lowest)) => format!("no rate holds: {bound} is exceeded at {} a second, too", rounded(lowest)),
         (Some(probe), Some(higher)) => format!(
-            "{bound} holds up to {} arrivals a second (of {} {}s), and not at {}",
+            "{bound} holds up to {} arrivals a second (of {} {}), and not at {}",
             rounded(probe.rate_iops),
             count(probe.samples),
-            bound.direction.name(),
+            bound.direction.plural(),
             rounded(higher)
         ),
         (_, None) => format!("{bound} holds at every rate that was tried"),

@@ -1,5 +1,7 @@
 //! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in virtual time or on a live drive.
 
+use std::io::IsTerminal as _;
+
 use clap::{Args, ValueEnum};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_host_lsm::{BlockConfig, Config, Error, LevelConfig, OpenError};
@@ -126,6 +128,9 @@ pub(crate) struct LsmArgs {
     json: bool,
 }
 
+/// Microseconds of processor time of an operation, simulated drive included: 80 s for 2.3 million.
+const PROCESSOR_US: f64 = 35.0;
+
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 enum BenchmarkArg {
     Fillrandom,
@@ -161,6 +166,19 @@ const DEFAULTS: [(&str, &str); 10] = [
 const RUNS: [(&str, &str); 2] = [("ftl.kind", "lsm"), ("ftl.zone.mapping", "dies")];
 
 impl LsmArgs {
+    /// In a pipe, where no bar moves, a line tells what runs and about how long. The times are of a run with the default sizes.
+    fn announce(&self, runs: u64, keys: u64) {
+        let each = keys.saturating_mul(3).saturating_add(self.operations);
+        let operations = each.saturating_mul(runs);
+        let seconds = operations as f64 * PROCESSOR_US / 1e6;
+        if !std::io::stderr().is_terminal() && seconds > 5.0 {
+            output::note(&format!(
+                "{runs} runs of {} operations each follow, which take about {seconds:.0} s of processor time together",
+                count(each)
+            ));
+        }
+    }
+
     fn forms(&self) -> Vec<Form> {
         let block = Form::Block(BlockConfig::default());
         match self.form {
@@ -231,6 +249,7 @@ impl LsmArgs {
         let runs = forms.len() as u64 * self.experiment.len() as u64 * self.seeds;
         let warm_up = self.warm_up.is_none().then_some(2);
         let of = Experiment { forms, keys: self.experiment.clone(), warm_up, seeds: self.seeds };
+        self.announce(runs, self.experiment.iter().copied().max().unwrap_or(0));
         let progress = Runs::of(runs);
         let rows = experiment(&of, &mut |number| progress.next("", number)).map_err(|error| failure(error, "both"))?;
         drop(progress);
@@ -298,6 +317,7 @@ pub(crate) fn run(args: &LsmArgs) -> Result<(), Failure> {
         return args.experiment();
     }
     let forms = args.forms();
+    args.announce(forms.len() as u64, args.keys);
     let progress = Runs::of(forms.len() as u64);
     let mut runs = Vec::new();
     for (number, form) in forms.into_iter().enumerate() {

@@ -13,14 +13,14 @@ use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
 use nandscape_lab_run::search::Bound;
 use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation};
-use nandscape_lab_workload::{FioJobs, Workload, is_workload, load_fio};
+use nandscape_lab_workload::{Workload, is_workload};
 
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::numbers::whole;
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
-use crate::workload_words::WorkloadWords;
+use crate::workload_words::{JOB_WORDS, WorkloadWords};
 use crate::{block_words, output, progress, sim_array, table};
 
 /// Simulate a drive under a workload, in virtual time.
@@ -72,7 +72,7 @@ interrupted (the first Ctrl-C ends it with the figures so far, the second at onc
 pub(crate) struct SimArgs {
     /// A job file of fio as the workload. Options that only fio needs are left out with a note, others that are not understood
     /// are errors
-    #[arg(value_name = "JOBS.fio", conflicts_with_all = ["replay", "workload", "rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select", "trace"])]
+    #[arg(value_name = "JOBS.fio", conflicts_with_all = ["replay", "workload", "trace"], conflicts_with_all = JOB_WORDS)]
     jobs: Option<String>,
     /// A drive by name or profile file, see `nandscape drives`. With --replay, in place of the recorded drives, or of one of
     /// them: NAME=P
@@ -263,7 +263,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let (block, of_drive) = block_words::split(args.array.is_some(), &set)?;
     if let (Some((shape, (config, _))), Some(drive)) = (&array, &args.drive) {
         let profiles = sim_array::profiles(args, (*shape, config), |faults| resolve_with(drive, &of_drive, faults))?;
-        return sim_array::run(args, (*shape, config.clone()), profiles, workload(args)?, (args.seed, changes));
+        // What an array holds follows from its drives.
+        return sim_array::run(args, (*shape, config.clone()), profiles, workload(args, None)?, (args.seed, changes));
     }
     let profile = match (&args.drive, &file) {
         (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,
@@ -287,7 +288,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
             profile.name
         )));
     }
-    let workload = workload(args)?;
+    let workload = workload(args, profile.namespaces().first().copied())?;
     let begin = args.state.begin(file, &workload, &profile)?;
     let simulation = Simulation {
         store: args.store.into(),
@@ -339,11 +340,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
 }
 
 /// The workload meant.
-fn workload(args: &SimArgs) -> Result<Workload, Failure> {
-    let Some(jobs) = &args.jobs else { return args.words.workload(&args.trace_words) };
-    let FioJobs { workload, notes } = load_fio(jobs).map_err(Failure::input)?;
-    notes.iter().for_each(|note| output::note(note));
-    Ok(args.words.limited(workload))
+fn workload(args: &SimArgs, capacity: Option<u64>) -> Result<Workload, Failure> {
+    args.words.workload_of(args.jobs.as_deref(), &args.trace_words, capacity)
 }
 
 /// Why a run failed, as the failure of a command.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use nandscape_lab_workload::{
-    Action, BlockSizes, Burst, Distribution, Each, JobSpec, Limit, Pattern, PlacementWords, RateProcess, Share,
-    Workload, ZoneWords, count, load, rates, runtime,
+    Action, BlockSizes, Burst, Distribution, Each, FioJobs, FlushWords, JobSpec, Limit, Pattern, Pause, PlacementWords,
+    RateProcess, Share, ThinkWords, Workload, ZoneWords, count, load, load_fio, rates, runtime,
 };
 use nandscape_sim::Span;
 
@@ -14,12 +14,44 @@ use crate::numbers::whole_32;
 use crate::output;
 use crate::trace::TraceWords;
 
+/// The options that describe a job: a workload, a job file or a trace comes in their place.
+pub(crate) const JOB_WORDS: [&str; 28] = [
+    "rw",
+    "bs",
+    "iodepth",
+    "numjobs",
+    "rwmixread",
+    "size",
+    "namespace",
+    "random_distribution",
+    "rate_iops",
+    "rate_process",
+    "burst",
+    "zonemode",
+    "max_open_zones",
+    "zone_append",
+    "zone_fill",
+    "zone_finish",
+    "offset",
+    "fdp",
+    "dataplacement",
+    "plids",
+    "plid_select",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "thinktime",
+    "thinktime_blocks",
+    "thinktime_blocks_type",
+    "thinktime_spin",
+];
+
 /// fio's options. Each has a default, unless a workload file is given.
 #[derive(Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadWords {
     /// A workload by name or file, see `nandscape workloads`; its jobs replace the options below
-    #[arg(long, value_name = "W", conflicts_with_all = ["rw", "bs", "iodepth", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_iops", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select"])]
+    #[arg(long, value_name = "W", conflicts_with_all = JOB_WORDS)]
     workload: Option<String>,
     /// Pattern of requests: read, write, rw, trim (sequential), randread, randwrite, randrw or randtrim
     #[arg(long, value_name = "PATTERN")]
@@ -88,6 +120,30 @@ pub(crate) struct WorkloadWords {
     /// Which of them the next write has: roundrobin or random [default: roundrobin]
     #[arg(long, value_name = "HOW")]
     plid_select: Option<String>,
+    /// Flush the drive's write cache after every N writes of each job. A drive without a volatile cache gets no flush, as from Linux
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
+    fsync: Option<u32>,
+    /// The same: to a drive, fdatasync and fsync are one command
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
+    fdatasync: Option<u32>,
+    /// Write with Force Unit Access: none (or 0), sync (or 1), dsync [default: none]
+    #[arg(long, value_name = "HOW")]
+    sync: Option<String>,
+    /// Pause of each job, in which none of its requests is outstanding: 200us; a number alone is microseconds
+    #[arg(long, value_name = "TIME")]
+    thinktime: Option<Pause>,
+    /// Requests between two such pauses [default: 1]
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
+    thinktime_blocks: Option<u32>,
+    /// Which of them count: complete or issue [default: complete]
+    #[arg(long, value_name = "WHICH")]
+    thinktime_blocks_type: Option<String>,
+    /// The part of the pause in which fio keeps a processor busy; the host's processors are not modelled
+    #[arg(long, value_name = "TIME")]
+    thinktime_spin: Option<Pause>,
+    /// Accepted as in fio: a job waits for those before it, which only a file of jobs has
+    #[arg(long)]
+    stonewall: bool,
     /// Total requests of all jobs: 200000 or 200k [default: 1000000]
     #[arg(long, value_name = "N", conflicts_with = "runtime", value_parser = count, allow_negative_numbers = true)]
     io_count: Option<u64>,
@@ -97,12 +153,28 @@ pub(crate) struct WorkloadWords {
     /// Requests before the measured phase [default: 0]
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     warmup_count: Option<u64>,
+    /// Drive time before the measured phase: 20ms, 10s; a number alone is seconds [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = runtime)]
+    ramp_time: Option<Span>,
 }
 
 impl WorkloadWords {
     /// The workload's file, if it is in one; names of built-in workloads are none.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.workload.as_deref().map(Path::new).filter(|path| path.is_file())
+    }
+
+    /// The workload meant, of a job file of fio or of these words. Shares of the drive are of `capacity` bytes, if that is known.
+    pub(crate) fn workload_of(
+        &self,
+        jobs: Option<&str>,
+        trace: &TraceWords,
+        capacity: Option<u64>,
+    ) -> Result<Workload, Failure> {
+        let Some(jobs) = jobs else { return self.workload(trace) };
+        let FioJobs { workload, notes } = load_fio(jobs, capacity).map_err(Failure::input)?;
+        notes.iter().for_each(|note| output::note(note));
+        Ok(self.limited(workload))
     }
 
     /// The workload meant.
@@ -128,11 +200,15 @@ impl WorkloadWords {
 
     /// A workload with the limits of the command line.
     pub(crate) fn limited(&self, mut workload: Workload) -> Workload {
-        if let Some(count) = self.io_count {
-            workload.limit = Limit::Requests(count);
+        let given = self.io_count.map(Limit::Requests).or(self.runtime.map(Limit::Runtime));
+        if let Some(limit) = given {
+            (workload.limit, workload.later) = (limit, Vec::new());
         }
-        if let Some(runtime) = self.runtime {
-            workload.limit = Limit::Runtime(runtime);
+        if let Some(ramp) = self.ramp_time {
+            workload.ramp = ramp;
+        }
+        if self.stonewall && workload.groups().len() == 1 {
+            output::note("--stonewall has no effect: no job comes before another");
         }
         if let Some(warmup) = self.warmup_count {
             workload.warmup = warmup;
@@ -180,6 +256,13 @@ impl WorkloadWords {
             ids: self.plids.clone(),
             select: self.plid_select.clone(),
         };
+        let flushes = FlushWords { fsync: self.fsync, fdatasync: self.fdatasync, sync: self.sync.clone() };
+        let think = ThinkWords {
+            time: self.thinktime,
+            blocks: self.thinktime_blocks,
+            counts: self.thinktime_blocks_type.clone(),
+            spin: self.thinktime_spin,
+        };
         let process = self.rate_process.unwrap_or(RateProcess::Poisson);
         let job = JobSpec {
             name: rw.to_string(),
@@ -197,6 +280,9 @@ impl WorkloadWords {
             source: None,
             zoned: zones.zoned().map_err(refused)?,
             placing: placement.placing().map_err(refused)?,
+            flushes: flushes.flushes().map_err(refused)?,
+            think: think.think().map_err(refused)?,
+            stonewall: false,
         };
         let jobs = match &self.rate_iops {
             Some(iops) => job.at(iops.clone(), process).map_err(refused)?,

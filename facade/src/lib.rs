@@ -216,9 +216,9 @@ pub mod policy {
 pub mod workload {
     pub use nandscape_lab_workload::{
         BUILTIN, BlockSizes, Burst, Bursts, Characteristics, Choice, Client, Direction, Distribution, FileId,
-        FileSystem, FileSystemOptions, Filebench, JobSpec, Limit, LoadKind, LoadSpec, Meter, Mix, PageCache, Pattern,
-        Personality, Phase, Rate, RateProcess, RecordTable, Request, RequestSource, RequestStream, Share, SizeSpec,
-        Source, SourceError, TimedRequest, Unmetered, Workload, WorkloadError, Ycsb, load,
+        FileSystem, FileSystemOptions, Filebench, Flushes, JobSpec, Limit, LoadKind, LoadSpec, Meter, Mix, PageCache,
+        Pattern, Personality, Phase, Rate, RateProcess, RecordTable, Request, RequestSource, RequestStream, Share,
+        SizeSpec, Source, SourceError, Think, TimedRequest, Unmetered, Workload, WorkloadError, Ycsb, load,
     };
 }
 

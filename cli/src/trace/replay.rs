@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use nandscape_lab_trace::{Address, Pace, Replay};
-use nandscape_lab_workload::{JobSpec, Limit, Workload};
+use nandscape_lab_workload::{JobSpec, Limit, Workload, count};
 
 use super::select::SelectWords;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 pub(crate) struct TraceWords {
     /// A trace, compressed or not, or - for standard input. Requests arrive at its times however many are outstanding, unless
     /// --replay-no-stall is given. --rate-iops scales its times to this mean rate
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "bs", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "bs", "numjobs", "rwmixread", "size", "namespace", "random_distribution", "rate_process", "burst", "zonemode", "max_open_zones", "zone_append", "zone_fill", "zone_finish", "offset", "fdp", "dataplacement", "plids", "plid_select", "fsync", "fdatasync", "sync", "thinktime", "thinktime_blocks", "thinktime_blocks_type", "thinktime_spin", "stonewall"])]
     trace: Option<PathBuf>,
     /// Replay the trace X times as fast: 2 halves all times [default: 1]
     #[arg(long, value_name = "X", conflicts_with_all = ["rate_iops", "replay_no_stall"], allow_negative_numbers = true)]
@@ -27,6 +27,9 @@ pub(crate) struct TraceWords {
     /// Addresses: wrap those beyond the capacity, or scale all to fill the drive [default: wrap]
     #[arg(long, value_name = "wrap|scale")]
     address: Option<Address>,
+    /// Replay the trace N times in one run, each time a mean gap after the last request of the time before [default: 1]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
+    trace_repeat: Option<u64>,
     #[command(flatten)]
     select: SelectWords,
 }
@@ -44,6 +47,7 @@ impl TraceWords {
             ("--time-scale", self.time_scale.is_some()),
             ("--replay-no-stall", self.replay_no_stall),
             ("--address", self.address.is_some()),
+            ("--trace-repeat", self.trace_repeat.is_some()),
         ];
         own.into_iter().find(|(_, given)| *given).map(|(word, _)| word).or_else(|| self.select.given())
     }
@@ -73,7 +77,8 @@ impl TraceWords {
             (false, None, None) => Pace::Scaled(self.time_scale.unwrap_or(1.0)),
         };
         let trace = super::open(self.select.of(path))?;
-        let mut workload = Replay::workload(trace, pace, self.address.unwrap_or_default()).map_err(super::failed)?;
+        let (address, repeat) = (self.address.unwrap_or_default(), self.trace_repeat.unwrap_or(1));
+        let mut workload = Replay::repeated(trace, pace, address, repeat).map_err(super::failed)?;
         if let (Limit::Requests(all), Some(warmup)) = (workload.limit, warmup) {
             let left = all.checked_sub(warmup).filter(|left| *left > 0);
             let left =

@@ -66,6 +66,14 @@ fn keys_are_listed_with_their_meaning() {
     for key in ["[ftl.gc]", "scheme", "victim", "capacity", "blocks_per_plane", "mapping_unit"] {
         assert!(keys.contains(key), "{key}");
     }
+    let section = succeed(&["drives", "keys", "ftl.gc"]);
+    assert!(
+        section.starts_with("[ftl.gc]\n") && section.contains("  victim ") && !section.contains("[geometry]"),
+        "{section}"
+    );
+    assert!(keys.contains(section.lines().nth(1).expect("a key")), "{section}");
+    assert_eq!(succeed(&["drives", "keys", "ftl.gc.victim"]).lines().count(), 2);
+    refuse(&["drives", "keys", "xyzzy"], &["xyzzy: no key begins like that"]);
     assert!(keys.contains("See faults (docs/techniques/faults.md).") && !keys.contains("]("), "{keys}");
 }
 

@@ -72,6 +72,7 @@ fn the_list_has_every_claim_and_shows_one_in_full() {
     for claim in CLAIMS {
         let line = list.lines().find(|line| line.contains(&format!(" {claim} "))).expect(claim);
         assert!(line.contains("none") && line.contains("not measured"), "{line}");
+        assert!(line.chars().count() <= 100, "{line}");
         let entry = succeed(&["lab", "list", claim]);
         // What was designed was not published as a result.
         assert!(entry.contains("published: ") || entry.contains("described: "), "{entry}");
@@ -79,6 +80,8 @@ fn the_list_has_every_claim_and_shows_one_in_full() {
             assert!(entry.contains(part), "{part} is not in\n{entry}");
         }
     }
+    let registers = list.lines().find(|line| line.contains(" femu-registers ")).expect("a line");
+    assert!(registers.contains(" two reads of one plane") && registers.contains(" 3 virtual "), "{registers}");
     let list = json(&["lab", "list", "--json", "--out", &out]);
     assert_eq!((&list["schema"], list["claims"].as_array().map(Vec::len)), (&1.into(), Some(CLAIMS.len())));
     assert!(!fs::exists(&out).unwrap(), "looking makes no folder");

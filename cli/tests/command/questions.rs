@@ -99,10 +99,43 @@ fn job_files_of_fio_are_workloads() {
     let report: Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(report["workload"], "server");
     assert!(report["inputs"]["workload_lines"][0].as_str().expect("a line").contains("bs=8KiB iodepth=2"));
-    std::fs::write(&file, "[reads]\nrw=randread\nthinktime=3\n").expect("a file");
-    refuse(&words(&[path]), &["server.fio:3: thinktime is not understood"]);
+    std::fs::write(&file, "[reads]\nrw=randread\nverify=crc32c\n").expect("a file");
+    refuse(
+        &words(&[path]),
+        &["server.fio:3: verify is not understood. Understood: rw, ", "thinktime, ", "stonewall, "],
+    );
     refuse(&words(&[path, "--rw", "read"]), &["cannot be used with"]);
     refuse(&words(&["nowhere.fio"]), &["nowhere.fio: cannot be read"]);
+}
+
+/// fio's words on the command line and in job files, with the counts that follow from them.
+#[test]
+fn flushes_pauses_and_groups_have_fios_meaning() {
+    let volatile = ["--set", "buffer.mode=volatile", "--rw", "randwrite", "--iodepth", "1"];
+    let report = sim(&[&volatile[..], &["--fsync", "32", "--io-count", "200", "--ramp-time", "5ms"]].concat());
+    assert_eq!(number(&report, "/latency_us/write/count"), 200.0);
+    // What was written before the measured phase counts: 6 or 7 multiples of 32 lie within 200 writes.
+    assert!((6.0..=7.0).contains(&number(&report, "/latency_us/flush/count")), "{report}");
+    let lines = report["inputs"]["workload_lines"].to_string();
+    assert!(lines.contains(" fsync=32") && lines.contains(" ramp_time=5ms"), "{lines}");
+    let idle = sim(&["--rw", "randwrite", "--fsync", "1", "--io-count", "50"]);
+    assert!(idle["notes"].to_string().contains("fsync=1 of job randwrite has no effect"), "{}", idle["notes"]);
+    let paused = sim(&["--rw", "randread", "--iodepth", "1", "--thinktime", "1ms", "--io-count", "100"]);
+    let expected = 100.0 * number(&paused, "/latency_us/read/mean") / 1e6 + 99.0 * 1e-3;
+    assert!((number(&paused, "/virtual_s") - expected).abs() < 1e-6, "{paused}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("groups.fio");
+    let jobs = "[global]\nsize=1%\nbs=1m\nrandseed=3\n[writes]\nrw=write\n[reads]\nstonewall\nrw=read\nio_size=50%\n";
+    std::fs::write(&file, jobs).expect("a file");
+    let report = sim(&["--set", "capacity=1GiB", file.to_str().expect("UTF-8")]);
+    let counts = ["/latency_us/write/count", "/latency_us/read/count"].map(|path| number(&report, path));
+    assert_eq!(counts, [10.0, 5.0]);
+    assert!(number(&report, "/flows/0/iops") > number(&report, "/iops"), "of its own group's time: {report}");
+    refuse(&words(&["--rw", "randread", "--fsync", "4"]), &["--fsync is for jobs that write, which randread does not"]);
+    refuse(
+        &words(&["--rw", "write", "--sync", "maybe"]),
+        &["--sync = maybe is not known; none, sync and dsync are valid"],
+    );
 }
 
 #[test]

@@ -27,6 +27,28 @@ fn notes(report: &Value) -> String {
     report["notes"].to_string()
 }
 
+/// 300 requests over 299 ms, and a mean gap of 1 ms between repetitions.
+#[test]
+fn a_trace_is_repeated() {
+    let folder = folder();
+    let path = trace(folder.path());
+    let report = sim(&["--set", "capacity=2GiB", "--trace", &path, "--trace-repeat", "3"]);
+    assert_eq!((number(&report, "/requests"), number(&report, "/latency_us/read/count")), (900.0, 600.0));
+    let span = number(&report, "/virtual_s");
+    assert!((0.899..0.900).contains(&span), "{span}");
+    assert!(
+        notes(&report).contains("replayed 3 times, each 300ms of its time after the one before"),
+        "{}",
+        notes(&report)
+    );
+    let fast = sim(&["--set", "capacity=2GiB", "--trace", &path, "--trace-repeat", "2", "--time-scale", "10"]);
+    assert!((0.0599..0.0605).contains(&number(&fast, "/virtual_s")), "{fast}");
+    let no_stall = ["--set", "capacity=2GiB", "--trace", &path, "--trace-repeat", "2", "--replay-no-stall"];
+    assert_eq!(number(&sim(&no_stall), "/requests"), 600.0);
+    let refused = |repeat: &str| run(&["sim", "--drive", "default", "--trace", &path, "--trace-repeat", repeat]);
+    assert!(refused("0").err.contains("cannot be repeated 0 times; from 1 on is valid"), "{}", refused("0").err);
+}
+
 #[test]
 fn a_trace_is_replayed_at_its_times() {
     let folder = folder();

@@ -306,7 +306,11 @@ fn aged(aging: &AgingReport) -> Vec<Value> {
     rows.push(row("bit error rate", rate, &most));
     for (retries, reads) in (0..).zip(&aging.retries) {
         let retries: u32 = retries;
-        rows.push(row(&format!("{retries} retries"), count(*reads), "page reads that were corrected after so many"));
+        rows.push(row(
+            &format!("{retries} {}", if retries == 1 { "retry" } else { "retries" }),
+            count(*reads),
+            "page reads that were corrected after so many",
+        ));
     }
     rows.push(row("uncorrectable", count(aging.uncorrectable), "page reads that no retry could correct"));
     let worn = format!("{}, {}", count(aging.failed_programs), count(aging.failed_erases));

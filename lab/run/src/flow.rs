@@ -42,7 +42,7 @@ impl FlowReport {
         let ways: Vec<Direction> =
             Direction::ALL.into_iter().filter(|way| flow.tally(*way).latency.count() > 0).collect();
         let sum = |of: fn(&nandscape_lab_workload::Tally) -> u64| flow.distinct().map(of).sum::<u64>();
-        let seconds = outcome.elapsed().as_s();
+        let seconds = flow.elapsed.unwrap_or(outcome.elapsed()).as_s();
         let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
         let requests = sum(|tally| tally.latency.count());
         FlowReport {

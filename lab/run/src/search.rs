@@ -154,11 +154,11 @@ impl Bound {
         let figure_us = self.quantity.of(latencies).filter(|_| samples >= needed);
         let Some(figure) = figure_us else {
             return Trial::TooFew(format!(
-                "{}.{} is judged by {needed} {}s or more, and the run at {rate_iops:.0} a second has {samples}; raise \
+                "{}.{} is judged by {needed} {} or more, and the run at {rate_iops:.0} a second has {samples}; raise \
                  --io-count or --runtime",
                 self.direction.name(),
                 self.quantity,
-                self.direction.name(),
+                self.direction.plural(),
             ));
         };
         let holds = figure < self.below.as_us() && !overloaded;

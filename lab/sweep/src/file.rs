@@ -93,9 +93,13 @@ impl Sweep {
     /// When it is not a sweep.
     pub fn parse(origin: &str, text: &str) -> Result<Sweep, SweepError> {
         let file: File = toml::from_str(text).map_err(|error| {
+            let message = error.message().trim().replace('\n', "; ");
+            if let Some((line, problem)) = misplaced(text, &message) {
+                return SweepError::new(format!("{origin}:{line}"), problem);
+            }
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let place = line.map_or(origin.to_owned(), |line| format!("{origin}:{line}"));
-            SweepError::new(place, error.message().trim().replace('\n', "; "))
+            SweepError::new(place, message)
         })?;
         let source = Source { origin, text };
         if *file.version.get_ref() != 1 {
@@ -134,6 +138,23 @@ impl Sweep {
             figures: file.figure.into_iter().map(|keys| figure(keys, &source)).collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// The first key of the points that stands before the first section: its line, and what is wrong with it. The parser names the first
+/// one by the alphabet.
+fn misplaced(text: &str, message: &str) -> Option<(usize, String)> {
+    let (_, expected) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
+    let top = text.lines().zip(1..).take_while(|(line, _)| !line.trim_start().starts_with('['));
+    let keys = top.filter_map(|(line, number)| {
+        let (path, _) = line.trim_start().split_once('=').filter(|(path, _)| !path.starts_with('#'))?;
+        let whole = path.trim().trim_matches(['"', '\'']);
+        Some((whole.split('.').next().unwrap_or(whole), line, number))
+    });
+    let (field, line, number) = keys.into_iter().find(|(field, ..)| !known.contains(field))?;
+    let hint =
+        format!("a key of the workload or of the drive belongs below [set]: \"[set]\", and then \"{}\"", line.trim());
+    Some((number, format!("unknown field `{field}`, expected {expected}; {hint}")))
 }
 
 /// The text of a file, for the places of mistakes and of the files that it names.
@@ -300,6 +321,14 @@ kind = "heat"
     fn mistakes_are_named_with_their_place() {
         let error = |text: &str| Sweep::parse("s.toml", text).unwrap_err().to_string();
         assert!(error("version = 1\ndrives = 3\n").starts_with("s.toml:2: unknown field `drives`"));
+        let first = error("version = 1\nrw = \"read\"\nseeds = 3\nbs = \"4k\"\n");
+        assert!(first.starts_with("s.toml:2: unknown field `rw`, expected one of `version`, "), "{first}");
+        for key in ["rw = \"randread\"", "ftl.gc.victim = \"greedy\"", "\"timing.erase\" = \"5ms\""] {
+            let told =
+                error(&format!("version = 1\n\n{key}\nseeds = 3\n[[vary]]\nkey = \"iodepth\"\nvalues = [1, 2]\n"));
+            assert!(told.starts_with("s.toml:3: unknown field `"), "{told}");
+            assert!(told.ends_with(&format!("belongs below [set]: \"[set]\", and then \"{key}\"")), "{told}");
+        }
         assert!(error("\nversion = 2\n").starts_with("s.toml:2: version = 2 is not known; this is version 1"));
         let seeds = error("version = 1\nseeds = 0\n");
         assert!(seeds.starts_with("s.toml:2: ") && seeds.contains("from 1 to 10000"), "{seeds}");

@@ -10,8 +10,19 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value as Toml};
 
 /// Keys of a trace, after `trace.`.
-const KEYS: [&str; 10] =
-    ["format", "action", "disk", "host", "window", "limit", "skip_bad", "time_scale", "replay_no_stall", "address"];
+const KEYS: [&str; 11] = [
+    "format",
+    "action",
+    "disk",
+    "host",
+    "window",
+    "limit",
+    "skip_bad",
+    "time_scale",
+    "replay_no_stall",
+    "address",
+    "repeat",
+];
 /// Keys of a workload that apply to a trace.
 const WORDS: [&str; 5] = ["iodepth", "rate_iops", "io_count", "runtime", "warmup_count"];
 
@@ -165,7 +176,8 @@ impl TraceKeys {
         };
         let address = |given: &str| given.parse::<Address>().map_err(|error| error.to_string());
         let address = self.parsed("address", address)?.unwrap_or_default();
-        let workload = Replay::workload(trace, pace, address).map_err(|error| error.to_string())?;
+        let repeat = self.parsed("repeat", |given| count(given).map_err(|error| error.to_string()))?.unwrap_or(1);
+        let workload = Replay::repeated(trace, pace, address, repeat).map_err(|error| error.to_string())?;
         let workload = self.limited(workload)?;
         workload.jobs.iter().try_for_each(JobSpec::check)?;
         Ok(workload)

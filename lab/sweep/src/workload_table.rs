@@ -8,7 +8,7 @@ use crate::spec::WorkloadFrom;
 use crate::value::Value;
 
 /// Keys of a job. Without a job's name they apply to all jobs.
-const JOB_WORDS: [&str; 21] = [
+const JOB_WORDS: [&str; 29] = [
     "rw",
     "bs",
     "iodepth",
@@ -30,11 +30,19 @@ const JOB_WORDS: [&str; 21] = [
     "dataplacement",
     "plids",
     "plid_select",
+    "fsync",
+    "fdatasync",
+    "sync",
+    "thinktime",
+    "thinktime_blocks",
+    "thinktime_blocks_type",
+    "thinktime_spin",
+    "stonewall",
 ];
 /// Keys of the whole workload.
-const RUN_WORDS: [&str; 3] = ["io_count", "runtime", "warmup_count"];
+const RUN_WORDS: [&str; 4] = ["io_count", "runtime", "warmup_count", "ramp_time"];
 /// Keys whose values are text in a workload file, also where they look like numbers.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 13] = [
     "rw",
     "bs",
     "size",
@@ -47,6 +55,7 @@ const TEXTS: [&str; 12] = [
     "dataplacement",
     "plids",
     "plid_select",
+    "thinktime_blocks_type",
 ];
 /// Lists of a workload file, whose elements have names.
 const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];

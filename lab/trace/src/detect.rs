@@ -11,11 +11,13 @@
 //! - If all addresses and sizes are multiples of 512 and three or more sizes are not powers of two, they are bytes: as
 //!   sectors, all requests would be in steps of 256 KiB, with sizes that neither a benchmark nor a file system uses.
 //!
-//! If more than one format fits, an error asks for the format. A wrong guess would be worse.
+//! If more than one format fits, or the one that is left makes the requests come impossibly fast or slowly, an error asks for the
+//! format. A wrong guess would be worse.
 
 use std::collections::BTreeSet;
 
 use crate::devices::Devices;
+use crate::fast::Stretch;
 use crate::fields::{Words, whole};
 use crate::format::{Action, Format};
 use crate::reader::is_name;
@@ -78,11 +80,13 @@ fn unknown(first: &[u8]) -> String {
 /// Chooses among the formats with five numbers, or returns what the first line means in each.
 fn five_numbers(lines: &[&[u8]], fitting: Vec<Format>) -> Result<Format, String> {
     let (mut fractions, mut odd, mut large, mut count, mut uneven) = (false, 0, false, 0, BTreeSet::new());
+    let mut stretch = Stretch::default();
     for line in lines {
         let words: Vec<&[u8]> = Words(line).take(6).collect();
         let &[at, _, offset, size, _] = &words[..] else { continue };
         let (Ok(offset), Ok(size)) = (whole("", offset), whole("", size)) else { continue };
         count += 1;
+        stretch.add(at, size);
         fractions |= !at.iter().all(u8::is_ascii_digit);
         odd += usize::from(!offset.is_multiple_of(512) || !size.is_multiple_of(512));
         large |= size > MOST_SECTORS;
@@ -99,8 +103,8 @@ fn five_numbers(lines: &[&[u8]], fitting: Vec<Format>) -> Result<Format, String>
         Format::Disksim => may_be_sectors && fractions,
         _ => true,
     };
-    match fitting.into_iter().filter(may_be).collect::<Vec<Format>>()[..] {
-        [format] => Ok(format),
+    match fitting.iter().copied().filter(may_be).collect::<Vec<Format>>()[..] {
+        [format] => stretch.check(format, &fitting).map(|()| format),
         ref left => Err(ambiguous(left)),
     }
 }

@@ -9,6 +9,7 @@
 //! | `recorded` | recordings of live drives |
 //! | `fields` | numbers and fields of a line |
 //! | `detect` | detection of a trace's format |
+//! | `fast` | whether a guess of the format makes a trace impossibly fast or slow |
 //! | `input`, `lines`, `reader` | from a file, compressed or not, to lines and requests |
 //! | `look_ahead`, `runs` | sorting of requests, slightly or arbitrarily out of order |
 //! | `spread` | spreading requests over their second |
@@ -26,6 +27,7 @@ mod convert;
 mod detect;
 mod devices;
 mod error;
+mod fast;
 mod fields;
 mod fit;
 mod format;

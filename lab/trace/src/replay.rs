@@ -11,6 +11,7 @@ use nandscape_sim::{Seed, Span};
 
 use crate::error::TraceError;
 use crate::fit::{Address, Fit};
+use crate::totals::Totals;
 use crate::trace::{Records, Trace};
 
 /// The timing of requests.
@@ -30,6 +31,8 @@ pub struct Replay {
     trace: Arc<Trace>,
     pace: Pace,
     address: Address,
+    /// How often it is replayed, one after the other.
+    repeat: u64,
 }
 
 /// The greatest factor, either way, by which time may be scaled.
@@ -41,6 +44,14 @@ impl Replay {
     /// # Errors
     /// When the trace has no usable times, or the scale is out of range.
     pub fn workload(trace: Trace, pace: Pace, address: Address) -> Result<Workload, TraceError> {
+        Replay::repeated(trace, pace, address, 1)
+    }
+
+    /// A workload of the requests of a trace, `repeat` times. Each time begins a mean gap after the last request of the time before.
+    ///
+    /// # Errors
+    /// As [`Replay::workload`], and when it is repeated 0 times or more often than can be counted.
+    pub fn repeated(trace: Trace, pace: Pace, address: Address, repeat: u64) -> Result<Workload, TraceError> {
         let refuse = |problem: String| Err(TraceError::unusable(&trace.name(), problem));
         let totals = trace.totals();
         if pace_keeps_times(pace) && totals.requests() > 1 && totals.duration_ns() == 0 {
@@ -58,9 +69,14 @@ impl Replay {
             }
             _ => {}
         }
-        let (name, requests) = (trace.name(), totals.requests());
+        let Some(requests) = totals.requests().checked_mul(repeat).filter(|requests| *requests > 0) else {
+            return refuse(format!(
+                "it cannot be repeated {repeat} times; from 1 on is valid, as far as its requests can be counted"
+            ));
+        };
+        let name = trace.name();
         let iodepth = if let Pace::NoStall(iodepth) = pace { iodepth } else { 1 };
-        let replay = Replay { trace: Arc::new(trace), pace, address };
+        let replay = Replay { trace: Arc::new(trace), pace, address, repeat };
         let years = totals_years(&replay);
         if years > MOST_YEARS {
             let problem = format!("takes {years:.0} years at this pace; at most {MOST_YEARS} are valid");
@@ -84,7 +100,15 @@ impl Replay {
 const MOST_YEARS: f64 = 300.0;
 
 fn totals_years(replay: &Replay) -> f64 {
-    replay.trace.totals().last as f64 / 1e9 / replay.scale() / (365.25 * 86_400.0)
+    let totals = replay.trace.totals();
+    let ns = totals.last as f64 + period_ns(totals) as f64 * (replay.repeat - 1) as f64;
+    ns / 1e9 / replay.scale() / (365.25 * 86_400.0)
+}
+
+/// From the first request of a trace to the first of its next repetition: its length and a mean gap, so that the rate stays.
+fn period_ns(totals: &Totals) -> u64 {
+    let gaps = totals.requests().saturating_sub(1).max(1);
+    totals.duration_ns() + totals.duration_ns() / gaps
 }
 
 fn pace_keeps_times(pace: Pace) -> bool {
@@ -95,6 +119,9 @@ impl RequestStream for Replay {
     fn open(&self, drive: &DriveInfo, _clone: u32, _seed: Seed) -> Result<Box<dyn RequestSource>, SourceError> {
         Ok(Box::new(Replayed {
             records: self.trace.records()?,
+            trace: self.trace.clone(),
+            left: self.repeat - 1,
+            shift: 0,
             fit: Fit::new(self.trace.totals(), self.address, drive),
             scale: self.scale(),
             notes: self.notes(),
@@ -115,8 +142,9 @@ impl RequestStream for Replay {
             Address::Scale => "scaled",
         };
         let digest = totals.digest();
+        let repeat = if self.repeat == 1 { String::new() } else { format!(", {} times", self.repeat) };
         format!(
-            "the trace {}, {} requests of {} bytes in all, digest {digest:08x}, {pace}, addresses {address}",
+            "the trace {}, {} requests of {} bytes in all, digest {digest:08x}, {pace}, addresses {address}{repeat}",
             self.trace.name(),
             totals.requests(),
             totals.bytes()
@@ -131,6 +159,13 @@ impl RequestStream for Replay {
 impl Replay {
     fn notes(&self) -> Vec<String> {
         let mut notes = self.trace.notes();
+        if self.repeat > 1 {
+            let period = Span::from_ns(period_ns(self.trace.totals()));
+            notes.push(format!(
+                "the trace is replayed {} times, each {period} of its time after the one before",
+                self.repeat
+            ));
+        }
         match self.pace {
             Pace::Scaled(1.0) => {}
             Pace::Scaled(scale) => notes.push(format!("the trace is replayed {scale} times as fast as recorded")),
@@ -151,6 +186,10 @@ impl Replay {
 /// The requests of a replay, in order.
 struct Replayed {
     records: Records,
+    trace: Arc<Trace>,
+    /// Repetitions that follow, and nanoseconds of the trace's time that passed before this one.
+    left: u64,
+    shift: u64,
     fit: Fit,
     scale: f64,
     notes: Vec<String>,
@@ -158,8 +197,19 @@ struct Replayed {
 
 impl RequestSource for Replayed {
     fn next(&mut self) -> Result<Option<TimedRequest>, SourceError> {
-        let Some(record) = self.records.next().transpose()? else { return Ok(None) };
-        let ns = if self.scale == 1.0 { record.at } else { (record.at as f64 / self.scale + 0.5) as u64 };
+        let record = match self.records.next().transpose()? {
+            Some(record) => record,
+            None if self.left == 0 => return Ok(None),
+            None => {
+                self.left -= 1;
+                self.shift += period_ns(self.trace.totals());
+                self.records = self.trace.records()?;
+                let Some(record) = self.records.next().transpose()? else { return Ok(None) };
+                record
+            }
+        };
+        let at = record.at + self.shift;
+        let ns = if self.scale == 1.0 { at } else { (at as f64 / self.scale + 0.5) as u64 };
         Ok(Some(TimedRequest { at: Span::from_ns(ns), request: self.fit.request(&record) }))
     }
 

@@ -27,21 +27,21 @@ impl Workload {
     /// # Panics
     /// When there is no namespace.
     pub fn check_on_namespaces(&self, capacities: &[u64], lba_bytes: u32) -> Result<(), String> {
-        let measured = match self.limit {
-            Limit::Requests(0) | Limit::Either(0, _) => {
-                return Err("io_count = 0 is out of range; it must be 1 or more".to_owned());
-            }
-            Limit::Runtime(Span::ZERO) | Limit::Either(_, Span::ZERO) => {
-                return Err("runtime = 0ns is out of range; it must be above 0".to_owned());
-            }
-            Limit::Requests(count) | Limit::Either(count, _) => count,
-            Limit::Runtime(_) => 0,
-        };
-        let requests = self.warmup.checked_add(measured);
+        self.check_groups()?;
+        let limits = self.groups().len();
+        let limits: Vec<Limit> = (0..limits).map(|group| self.limit_of(group)).collect();
+        let measured = limits.iter().map(|limit| limited(*limit)).collect::<Result<Vec<u64>, _>>()?;
+        let warmups = self.warmup.checked_mul(limits.len() as u64);
+        let requests = measured.iter().try_fold(warmups, |sum, count| Some(sum?.checked_add(*count))).flatten();
         let requests = requests.ok_or_else(|| {
+            let [measured, ..] = measured[..] else { unreachable!("a workload has a limit") };
             format!("io_count = {measured} and warmup_count = {} are more than can be counted", self.warmup)
         })?;
-        let runtime_s = if let Limit::Runtime(span) | Limit::Either(_, span) = self.limit { span.as_s() } else { 0.0 };
+        let spans = limits.iter().map(|limit| match limit {
+            Limit::Runtime(span) | Limit::Either(_, span) => span.as_s(),
+            Limit::Requests(_) => 0.0,
+        });
+        let runtime_s = spans.sum::<f64>() + self.ramp.as_s() * limits.len() as f64;
         let reached = |longest_s: f64| {
             let years = (longest_s + runtime_s) / SECONDS_OF_A_YEAR;
             match years > MOST_YEARS {
@@ -64,7 +64,38 @@ impl Workload {
     }
 }
 
+/// The requests of a limit; 0 of a time.
+fn limited(limit: Limit) -> Result<u64, String> {
+    match limit {
+        Limit::Requests(0) | Limit::Either(0, _) => {
+            Err("io_count = 0 is out of range; it must be 1 or more".to_owned())
+        }
+        Limit::Runtime(Span::ZERO) | Limit::Either(_, Span::ZERO) => {
+            Err("runtime = 0ns is out of range; it must be above 0".to_owned())
+        }
+        Limit::Requests(count) | Limit::Either(count, _) => Ok(count),
+        Limit::Runtime(_) => Ok(0),
+    }
+}
+
 impl Workload {
+    /// Checks that its groups of jobs can run one after the other.
+    ///
+    /// # Errors
+    /// Why not, and what is valid.
+    pub(crate) fn check_groups(&self) -> Result<(), String> {
+        match self.groups().len() {
+            1 => Ok(()),
+            _ if !self.loads.is_empty() => {
+                Err("stonewall is for files of jobs; filebench and ycsb run with all of them".to_owned())
+            }
+            _ if self.jobs.iter().any(|job| job.zoned.is_some()) => {
+                Err("stonewall does not go with zonemode = zbd; put the jobs into files of their own".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Says why no workload runs on an open-channel drive: its addresses are places in the flash, with gaps between chunks.
     ///
     /// # Errors
@@ -123,12 +154,14 @@ impl JobSpec {
     /// An upper bound on the time to issue this number of requests, as far as the workload determines it.
     fn longest_s(&self, requests: u64) -> f64 {
         let period_s = self.burst.map_or(0.0, |burst| (burst.on + burst.off).as_s());
+        let thinking_s = self.think.map_or(0.0, |think| think.time.as_s() / f64::from(think.blocks));
+        let paused_s = requests as f64 * thinking_s;
         match (self.rate, self.burst) {
             _ if self.is_timed() => self.source.as_ref().map_or(0.0, |source| source.0.interval_s()) * requests as f64,
             (Some(rate), None) => requests as f64 / rate.iops,
             (Some(rate), Some(burst)) => requests as f64 / rate.iops * (period_s / burst.on.as_s()),
             // In the worst case, each burst has one request.
-            (None, _) => requests as f64 * period_s,
+            (None, _) => requests as f64 * period_s + paused_s,
         }
     }
 }

@@ -3,13 +3,16 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
+use nandscape_sim::Span;
 use serde::Deserialize;
 
+use crate::flushes::FlushWords;
 use crate::keys::shown;
 use crate::load::{LoadKind, LoadSpec};
 use crate::placement::PlacementWords;
 use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, RateProcess, Source, Workload, two_for};
-use crate::words::{self, Action, NumberOrText, Share};
+use crate::think::{Pause, ThinkWords};
+use crate::words::{self, Action, NumberOrText, Share, SwitchOrText};
 use crate::zoned::ZoneWords;
 use crate::{characteristics, filebench, ycsb};
 
@@ -94,6 +97,7 @@ struct File {
     io_count: Option<NumberOrText>,
     runtime: Option<NumberOrText>,
     warmup_count: Option<NumberOrText>,
+    ramp_time: Option<NumberOrText>,
     #[serde(default)]
     job: Vec<JobKeys>,
     #[serde(default)]
@@ -130,6 +134,14 @@ struct JobKeys {
     dataplacement: Option<String>,
     plids: Option<String>,
     plid_select: Option<String>,
+    fsync: Option<u32>,
+    fdatasync: Option<u32>,
+    sync: Option<SwitchOrText>,
+    thinktime: Option<NumberOrText>,
+    thinktime_blocks: Option<u32>,
+    thinktime_blocks_type: Option<String>,
+    thinktime_spin: Option<NumberOrText>,
+    stonewall: Option<bool>,
 }
 
 /// Reads a workload by name or path.
@@ -211,11 +223,13 @@ fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
         parsed.transpose().map_err(|wrong| error(format!("{key}: {wrong}")))
     };
     let warmup = count("warmup_count", file.warmup_count)?.unwrap_or(0);
+    let time = |key: &str, given: NumberOrText| {
+        words::runtime(&given.to_string()).map_err(|wrong| error(format!("{key}: {wrong}")))
+    };
+    let ramp = file.ramp_time.map_or(Ok(Span::ZERO), |given| time("ramp_time", given))?;
     let limit = match (file.io_count, file.runtime) {
         (Some(_), Some(_)) => return Err(error("give io_count or runtime, not both".to_owned())),
-        (None, Some(runtime)) => {
-            Limit::Runtime(words::runtime(&runtime.to_string()).map_err(|wrong| error(format!("runtime: {wrong}")))?)
-        }
+        (None, Some(runtime)) => Limit::Runtime(time("runtime", runtime)?),
         (given, None) => Limit::Requests(count("io_count", given)?.unwrap_or(DEFAULT_REQUESTS)),
     };
     let jobs: Vec<Vec<JobSpec>> =
@@ -229,7 +243,18 @@ fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
         return Err(error("has no [[job]], [[characteristics]], [[filebench]] or [[ycsb]]".to_owned()));
     }
     let name = std::path::Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
-    Ok(Workload { name: name.into_owned(), description: file.description, jobs, loads, limit, warmup, first_job: 0 })
+    let workload = Workload {
+        name: name.into_owned(),
+        description: file.description,
+        jobs,
+        loads,
+        limit,
+        warmup,
+        ramp,
+        ..Workload::of(JobSpec::default())
+    };
+    workload.check_groups().map_err(error)?;
+    Ok(workload)
 }
 
 /// A job whose requests have the given characteristics.
@@ -286,6 +311,19 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         finish: keys.zone_finish,
     };
     let placement = PlacementWords { fdp: keys.fdp, by: keys.dataplacement, ids: keys.plids, select: keys.plid_select };
+    let flushes =
+        FlushWords { fsync: keys.fsync, fdatasync: keys.fdatasync, sync: keys.sync.map(|sync| sync.to_string()) };
+    let pause = |key: &str, given: Option<NumberOrText>| {
+        let parsed = given.map(|given| given.to_string().parse::<Pause>());
+        parsed.transpose().map_err(|wrong| at(key, wrong.to_string()))
+    };
+    let think = ThinkWords {
+        time: pause("thinktime", keys.thinktime)?,
+        blocks: keys.thinktime_blocks,
+        counts: keys.thinktime_blocks_type,
+        spin: pause("thinktime_spin", keys.thinktime_spin)?,
+    };
+    let of_job = |problem: String| error(format!("job \"{name}\": {problem}"));
     let process = word(keys.rate_process, RateProcess::Poisson, |problem| at("rate_process", problem))?;
     let spec = JobSpec {
         rw: word(Some(keys.rw), base.rw, |problem| at("rw", problem))?,
@@ -303,19 +341,22 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
             None => None,
         },
         source: None,
-        zoned: zones.zoned().map_err(|problem| error(format!("job \"{name}\": {problem}")))?,
-        placing: placement.placing().map_err(|problem| error(format!("job \"{name}\": {problem}")))?,
+        zoned: zones.zoned().map_err(of_job)?,
+        placing: placement.placing().map_err(of_job)?,
+        flushes: flushes.flushes().map_err(of_job)?,
+        think: think.think().map_err(of_job)?,
+        stonewall: keys.stonewall.unwrap_or(false),
         name: name.clone(),
     };
     let jobs = match keys.rate_iops {
         Some(given) => {
             let iops = words::rates(&given.to_string()).map_err(|wrong| at("rate_iops", wrong.to_string()))?;
-            spec.at(iops, process).map_err(|problem| error(format!("job \"{name}\": {problem}")))?
+            spec.at(iops, process).map_err(of_job)?
         }
         None => vec![spec],
     };
     for job in &jobs {
-        job.check().map_err(|problem| error(format!("job \"{name}\": {problem}")))?;
+        job.check().map_err(of_job)?;
     }
     Ok(jobs)
 }
@@ -346,6 +387,8 @@ impl JobSpec {
         }
         self.zoned.map_or(Ok(()), |zoned| zoned.check(self))?;
         self.placing.as_ref().map_or(Ok(()), |placing| placing.check(self))?;
+        self.flushes.check(self)?;
+        self.think.map_or(Ok(()), |think| think.check(self))?;
         if self.offset != Share::Bytes(0) && self.zoned.is_some() {
             return Err(
                 "offset does not go with zonemode = zbd, whose jobs use the zones from the first one on; give size \

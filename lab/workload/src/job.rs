@@ -11,11 +11,13 @@ use nandscape_sim::{Seed, Span, Time};
 
 use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
+use crate::flushes::{FLUSH, Syncs};
 use crate::placement::Placer;
 use crate::request::{Request, SourceError, TimedRequest};
 use crate::requests::Feed;
 use crate::run::Runner;
 use crate::spec::JobSpec;
+use crate::think::{Counts, Thinking};
 use crate::words::Burst;
 
 pub(crate) struct Job {
@@ -30,6 +32,10 @@ pub(crate) struct Job {
     flow: Option<usize>,
     burst: Option<Burst>,
     placer: Option<Placer>,
+    syncs: Syncs,
+    thinking: Option<Thinking>,
+    /// The group of jobs that it is of: its slots end with the group.
+    group: usize,
     begun: Time,
     /// Slots with a request to issue, and whether a call is already issuing: a drive may complete a command during its
     /// submission.
@@ -57,13 +63,16 @@ impl Job {
             runner: runner.clone(),
             feed: RefCell::new(feed),
             drive,
-            info,
             in_flight: RefCell::default(),
             depth: (!spec.is_open()).then_some(spec.iodepth),
             flow,
             burst: spec.burst,
             placer,
+            syncs: Syncs::new(spec, &info),
+            thinking: spec.think.map(Thinking::new),
+            group: runner.group(),
             begun: runner.sim.now(),
+            info,
             owed: Cell::new(0),
             issuing: Cell::new(false),
             me: me.clone(),
@@ -97,9 +106,13 @@ impl Job {
     /// Issues a request, now.
     #[inline(always)]
     pub(crate) fn issue(&self, request: Request, measured: bool) {
+        let request = Request { direction: self.syncs.issued(request.direction), ..request };
         let commands = Commands::of(&request, &self.info);
         let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
+        if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
+            thinking.count(Counts::Issued);
+        }
         let place = self.placer.as_ref().filter(|_| request.direction.is_write()).map(Placer::next);
         for (mut command, mem) in commands {
             if let Some(place) = &place {
@@ -107,6 +120,21 @@ impl Job {
             }
             let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
             self.drive.submit(Io { command, mem, token: Token::new(sink, tag) });
+        }
+    }
+
+    /// Whether the group of the job has ended, and its slots with it.
+    #[inline(always)]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.group != self.runner.group()
+    }
+
+    /// Issues the flush that follows a write of an open loop, if it is due.
+    pub(crate) fn flush_if_due(&self) {
+        if self.syncs.take_due()
+            && let Some(measured) = self.runner.admit_flush()
+        {
+            self.issue(FLUSH, measured);
         }
     }
 
@@ -127,6 +155,12 @@ impl Job {
     /// Issues the next request of a closed loop, now or in the next on period.
     #[inline(always)]
     fn issue_next(&self) {
+        if self.has_ended() {
+            return;
+        }
+        if let Some(thinking) = self.thinking.as_ref().filter(|thinking| thinking.is_due()) {
+            return self.park(thinking);
+        }
         let now = self.runner.sim.now();
         let on = next_on(now, self.begun, self.burst);
         if on > now {
@@ -137,11 +171,31 @@ impl Job {
             });
             return;
         }
+        if self.syncs.take_due() {
+            return match self.runner.admit_flush() {
+                Some(measured) => self.issue(FLUSH, measured),
+                None => self.runner.slot_ended(),
+            };
+        }
         let next = self.next().and_then(|next| Some((next.request, self.runner.admit()?)));
         match next {
             Some((request, measured)) => self.issue(request, measured),
             None => self.runner.slot_ended(),
         }
+    }
+
+    /// A slot waits for the end of the pause, which begins when no request is in flight. The pause ends with the run.
+    fn park(&self, thinking: &Thinking) {
+        if !thinking.park(self.in_flight.borrow().len()) {
+            return;
+        }
+        let job = self.me.upgrade().expect("a job at work is alive");
+        let until = (self.runner.sim.now() + thinking.think.time).min(self.runner.ends());
+        self.runner.sim.spawn(async move {
+            job.runner.sim.sleep_until(until).await;
+            let slots = job.thinking.as_ref().map_or(0, Thinking::resume);
+            job.owe(slots);
+        });
     }
 }
 
@@ -157,6 +211,9 @@ impl Sink for Job {
         self.runner.completed(&request, submitted, measured, &done);
         if let Some(flow) = self.flow.filter(|_| measured && done.status.is_success()) {
             self.runner.flowed(flow, &request, submitted, &done);
+        }
+        if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
+            thinking.count(Counts::Completed);
         }
         if self.depth.is_some() {
             self.owe(1);

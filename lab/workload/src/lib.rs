@@ -22,6 +22,8 @@
 //! | `run`, `job` | the run of jobs and loads on drives |
 //! | `zoned` | jobs that know zones |
 //! | `placement` | jobs that say where their writes belong |
+//! | `flushes` | jobs that flush, or write with Force Unit Access |
+//! | `think` | jobs that pause |
 //! | `client` | requests of tasks to a drive: of a load, or of any other host |
 //! | `flight` | a request in flight and its commands |
 //! | `record` | the measurements |
@@ -43,6 +45,7 @@ mod filebench;
 mod filesystem;
 mod fio;
 mod flight;
+mod flushes;
 mod gamma;
 mod job;
 mod keys;
@@ -55,6 +58,7 @@ mod run;
 mod spec;
 #[cfg(test)]
 mod testing;
+mod think;
 mod values;
 mod words;
 mod ycsb;
@@ -70,6 +74,7 @@ pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, is_workload, load, parse
 pub use filebench::{Filebench, Personality};
 pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
 pub use fio::{FioJobs, load_fio, parse_fio};
+pub use flushes::{FlushWords, Flushes};
 pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};
 pub use placement::{PlacedBy, PlacementWords, Placing};
@@ -77,6 +82,7 @@ pub use record::{Direction, Flow, Met, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
+pub use think::{Counts, Pause, Think, ThinkWords};
 pub use values::{Reading, Values, Wrong};
 pub use words::{Action, BlockSizes, Burst, Pattern, Share, WordError, count, number, rates, runtime};
 pub use ycsb::{Choice, Chooser, Mix, Operation, Phase, Table as RecordTable, Ycsb};

@@ -106,6 +106,8 @@ pub struct Flow {
     pub name: String,
     /// By direction, in the order of [`Direction::ALL`].
     pub tallies: [Tally; Direction::ALL.len()],
+    /// The time of its group of jobs, where groups run one after the other; else it is that of the run.
+    pub elapsed: Option<Span>,
 }
 
 impl Flow {

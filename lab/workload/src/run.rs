@@ -1,6 +1,7 @@
 //! The run of jobs on drives: one budget of requests and one outcome for all.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 use std::rc::Rc;
 
 use nandscape_drive::{Completion, Drive};
@@ -10,6 +11,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::arrivals::Arrivals;
 use crate::client::{Client, Meter, Over};
+use crate::flushes::Syncs;
 use crate::job::Job;
 use crate::placement::{Placer, Placing};
 use crate::record::{Direction, Flow, Outcome};
@@ -65,19 +67,29 @@ impl Hooks for () {
 /// A running workload.
 pub struct Runner {
     pub(crate) sim: Sim,
-    limit: Limit,
+    limit: Cell<Limit>,
     warmup: u64,
-    /// The number of requests after which none is issued.
-    last: u64,
+    ramp: Span,
+    /// The group of jobs that runs, of how many, the requests issued before it, and when it began.
+    group: Cell<usize>,
+    groups: usize,
+    before: Cell<u64>,
+    begun: Cell<Time>,
+    /// The number of requests after which none is issued, known when the measured phase begins.
+    last: Cell<u64>,
     /// The time from which on none is issued, known when the measured phase begins.
     until: Cell<Time>,
     issued: Cell<u64>,
     outstanding: Cell<u64>,
     /// The number of job slots and threads of loads that may still issue requests.
     active: Cell<u32>,
-    /// No further request may be issued.
+    /// No further request of this group may be issued.
     over: Cell<bool>,
-    /// The start of the measured phase.
+    /// The run ends with this group.
+    is_last: Cell<bool>,
+    /// Whether the measured phase has begun, of the first group.
+    is_measuring: Cell<bool>,
+    /// The start of the measured phase of this group.
     measured_from: Cell<Option<Time>>,
     /// The time of the last completion, or of the first outstanding request's issue.
     moved: Cell<Time>,
@@ -88,6 +100,9 @@ pub struct Runner {
     hooks: Box<dyn Hooks>,
     watched: bool,
 }
+
+/// A job that cannot run.
+struct NotStarted;
 
 /// The interval of progress reports, in requests.
 const PROGRESS_EVERY: u64 = 1 << 14;
@@ -101,17 +116,21 @@ impl Runner {
     pub fn new(sim: &Sim, workload: &Workload, hooks: Box<dyn Hooks>) -> Rc<Runner> {
         Rc::new(Runner {
             sim: sim.clone(),
-            limit: workload.limit,
+            limit: Cell::new(workload.limit),
             warmup: workload.warmup,
-            last: match workload.limit {
-                Limit::Requests(count) | Limit::Either(count, _) => workload.warmup.saturating_add(count),
-                Limit::Runtime(_) => u64::MAX,
-            },
+            ramp: workload.ramp,
+            group: Cell::new(0),
+            groups: workload.groups().len(),
+            before: Cell::new(0),
+            begun: Cell::new(sim.now()),
+            last: Cell::new(u64::MAX),
             until: Cell::new(Time::MAX),
             issued: Cell::new(0),
             outstanding: Cell::new(0),
             active: Cell::new(0),
             over: Cell::new(false),
+            is_last: Cell::new(false),
+            is_measuring: Cell::new(false),
             measured_from: Cell::new(None),
             moved: Cell::new(Time::ZERO),
             standstill: Cell::new((Time::ZERO, 0)),
@@ -122,7 +141,8 @@ impl Runner {
         })
     }
 
-    /// Runs all jobs and loads to the end. `connect(name, clone)` gives each its drive, jobs first.
+    /// Runs all jobs and loads to the end. `connect(name, clone)` gives each its drive, jobs first. Groups of jobs run one after the
+    /// other, loads with the first.
     pub async fn run(
         self: &Rc<Runner>,
         workload: &Workload,
@@ -134,58 +154,34 @@ impl Runner {
             let flow = |spec: &JobSpec| Flow { name: spec.name.clone(), ..Flow::default() };
             self.outcome.borrow_mut().flows = workload.jobs.iter().map(flow).collect();
         }
+        let mut connect_all = |spec: &JobSpec| (0..spec.numjobs).map(|clone| connect(&spec.name, clone)).collect();
+        let mut drives: Vec<Vec<Rc<dyn Drive>>> = workload.jobs.iter().map(&mut connect_all).collect();
+        let of_loads: Vec<Rc<dyn Drive>> = workload.loads.iter().map(|load| connect(&load.name, 0)).collect();
         let (mut all, mut tables) = (Vec::new(), zoned::Tables::new());
-        for (spec, number) in workload.jobs.iter().zip(0..) {
-            let seed = seed.child("job").nth(workload.first_job + number);
-            let flow = several.then_some(number as usize);
-            if spec.zoned.is_some() {
-                let drives = (0..spec.numjobs).map(|clone| connect(&spec.name, clone)).collect();
-                if let Err(problem) = zoned::start(self, spec, (flow, seed), drives, &mut tables).await {
-                    self.give_up(problem);
-                    break;
+        for (group, number) in workload.groups().into_iter().zip(0..) {
+            self.begin_group(number, workload.limit_of(number));
+            for job in group.clone() {
+                let seed = seed.child("job").nth(workload.first_job + job as u64);
+                let flow = several.then_some(job);
+                let drives = std::mem::take(&mut drives[job]);
+                match self.start_job(&workload.jobs[job], (flow, seed), drives, &mut tables).await {
+                    Ok(jobs) => all.extend(jobs),
+                    Err(NotStarted) => break,
                 }
-                continue;
             }
-            let mut drives = Vec::new();
-            for clone in 0..spec.numjobs {
-                drives.push((connect(&spec.name, clone), None));
+            let loads = workload.loads.iter().filter(|_| number == 0);
+            for ((load, drive), number) in loads.zip(&of_loads).zip(0..) {
+                let client = Client::new(&self.sim, self.clone(), drive.clone());
+                let notes = load.start(self, &client, seed.child("load").nth(number));
+                self.outcome.borrow_mut().notes.extend(notes);
             }
-            if let Some(placing) = &spec.placing
-                && let Err(problem) = self.place(placing, &mut drives, seed.child("placement")).await
-            {
-                self.give_up(format!("job \"{}\": {problem}", spec.name));
+            while self.outstanding.get() > 0 || (self.active.get() > 0 && !self.over.get()) {
+                self.idle.changed().await;
+            }
+            self.end_group(group);
+            if self.is_last.get() || self.outcome.borrow().broken.is_some() {
                 break;
             }
-            let job = |(clone, drive): (u32, _)| {
-                Job::new(self, spec, clone, flow, drive, seed.child("requests").nth(clone.into()))
-            };
-            let jobs = match (0..).zip(drives).map(job).collect::<Result<Vec<Rc<Job>>, _>>() {
-                Ok(jobs) => jobs,
-                Err(error) => {
-                    self.broke_off(&*error);
-                    break;
-                }
-            };
-            all.extend(jobs.iter().cloned());
-            match spec.rate {
-                _ if spec.is_timed() => jobs.into_iter().for_each(|job| self.start_timed(job)),
-                Some(rate) => {
-                    let arrivals = Arrivals::new(rate, spec.burst, self.sim.now(), seed.child("arrivals").rng());
-                    self.start_open(jobs, arrivals);
-                }
-                None => {
-                    self.active.set(self.active.get() + spec.numjobs * spec.iodepth);
-                    jobs.iter().for_each(|job| job.start_closed());
-                }
-            }
-        }
-        for (load, number) in workload.loads.iter().zip(0..) {
-            let client = Client::new(&self.sim, self.clone(), connect(&load.name, 0));
-            let notes = load.start(self, &client, seed.child("load").nth(number));
-            self.outcome.borrow_mut().notes.extend(notes);
-        }
-        while self.outstanding.get() > 0 || (self.active.get() > 0 && !self.over.get()) {
-            self.idle.changed().await;
         }
         let mut outcome = self.outcome.take();
         for note in all.iter().flat_map(|job| job.notes()) {
@@ -194,6 +190,76 @@ impl Runner {
             }
         }
         outcome
+    }
+
+    /// Starts a job. Returns its clones, as far as they have notes.
+    ///
+    /// # Errors
+    /// When it cannot run: the run has ended, or goes on without it.
+    async fn start_job(
+        self: &Rc<Runner>,
+        spec: &JobSpec,
+        (flow, seed): (Option<usize>, Seed),
+        drives: Vec<Rc<dyn Drive>>,
+        tables: &mut zoned::Tables,
+    ) -> Result<Vec<Rc<Job>>, NotStarted> {
+        let gave_up = |problem: String| {
+            self.give_up(problem);
+            NotStarted
+        };
+        let note = drives.first().and_then(|drive| Syncs::note(spec, &drive.info()));
+        self.outcome.borrow_mut().notes.extend(note);
+        if spec.zoned.is_some() {
+            zoned::start(self, spec, (flow, seed), drives, tables).await.map_err(gave_up)?;
+            return Ok(Vec::new());
+        }
+        let mut drives: Vec<(Rc<dyn Drive>, Option<Placer>)> = drives.into_iter().map(|drive| (drive, None)).collect();
+        if let Some(placing) = &spec.placing {
+            let placed = self.place(placing, &mut drives, seed.child("placement")).await;
+            placed.map_err(|problem| gave_up(format!("job \"{}\": {problem}", spec.name)))?;
+        }
+        let job = |(clone, drive): (u32, _)| {
+            Job::new(self, spec, clone, flow, drive, seed.child("requests").nth(clone.into()))
+        };
+        let jobs = (0..).zip(drives).map(job).collect::<Result<Vec<Rc<Job>>, _>>();
+        let jobs = jobs.map_err(|error| {
+            self.broke_off(&*error);
+            NotStarted
+        })?;
+        match spec.rate {
+            _ if spec.is_timed() => jobs.iter().cloned().for_each(|job| self.start_timed(job)),
+            Some(rate) => {
+                let arrivals = Arrivals::new(rate, spec.burst, self.sim.now(), seed.child("arrivals").rng());
+                self.start_open(jobs.clone(), arrivals);
+            }
+            None => {
+                self.active.set(self.active.get() + spec.numjobs * spec.iodepth);
+                jobs.iter().for_each(|job| job.start_closed());
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// A group of jobs begins. Slots of the group before it that still wait for their time have ended.
+    fn begin_group(&self, group: usize, limit: Limit) {
+        self.group.set(group);
+        self.limit.set(limit);
+        self.before.set(self.issued.get());
+        self.begun.set(self.sim.now());
+        self.last.set(u64::MAX);
+        self.until.set(Time::MAX);
+        self.active.set(0);
+        self.over.set(self.is_last.get());
+        self.measured_from.set(None);
+    }
+
+    /// A group of jobs has ended: the time that it took is that of its jobs.
+    fn end_group(&self, jobs: Range<usize>) {
+        let mut outcome = self.outcome.borrow_mut();
+        let took = outcome.ended.since(self.measured_from.get().unwrap_or(outcome.ended));
+        if self.groups > 1 {
+            outcome.flows.iter_mut().take(jobs.end).skip(jobs.start).for_each(|flow| flow.elapsed = Some(took));
+        }
     }
 
     /// Gives each clone of a job what places its writes.
@@ -216,6 +282,9 @@ impl Runner {
         self.sim.spawn(async move {
             while let Some(next) = job.next() {
                 runner.sim.sleep_until(start + next.at).await;
+                if job.has_ended() {
+                    return;
+                }
                 let Some(measured) = runner.admit_arrival() else { break };
                 job.issue(next.request, measured);
             }
@@ -231,8 +300,12 @@ impl Runner {
             for job in jobs.iter().cycle() {
                 let Some(next) = job.next() else { break };
                 runner.sim.sleep_until(arrivals.next()).await;
+                if job.has_ended() {
+                    return;
+                }
                 let Some(measured) = runner.admit_arrival() else { break };
                 job.issue(next.request, measured);
+                job.flush_if_due();
             }
             runner.slot_ended();
         });
@@ -252,7 +325,7 @@ impl Runner {
     /// A load cannot go on, and the run ends.
     pub(crate) fn give_up(&self, problem: String) {
         self.outcome.borrow_mut().broken.get_or_insert(problem);
-        self.end();
+        self.stop();
     }
 
     /// A load cannot go on, for what the drive has become: the run ends with the figures until then, and a note. Where no request was
@@ -265,14 +338,14 @@ impl Runner {
             outcome.notes.push(note);
         }
         drop(outcome);
-        self.end();
+        self.stop();
     }
 
     /// Ends the run if the user wants it to end.
     pub(crate) fn look_for_stop(&self) {
         if self.hooks.is_stopped() {
             self.outcome.borrow_mut().interrupted = true;
-            self.end();
+            self.stop();
         }
     }
 
@@ -283,7 +356,19 @@ impl Runner {
 
     /// Ends the run: no further request is issued, and outstanding ones complete.
     pub fn stop(&self) {
+        self.is_last.set(true);
         self.end();
+    }
+
+    /// The group of jobs that runs.
+    #[inline(always)]
+    pub(crate) fn group(&self) -> usize {
+        self.group.get()
+    }
+
+    /// The time from which on no request is issued, as far as it is known.
+    pub(crate) fn ends(&self) -> Time {
+        self.until.get()
     }
 
     fn end(&self) {
@@ -295,8 +380,8 @@ impl Runner {
     #[inline(always)]
     pub(crate) fn admit(&self) -> Option<bool> {
         let (now, issued) = (self.sim.now(), self.issued.get());
-        let measured = issued >= self.warmup;
-        let left = issued < self.last && now < self.until.get();
+        let measured = self.is_warm(now);
+        let left = issued < self.last.get() && now < self.until.get();
         if issued.is_multiple_of(PROGRESS_EVERY) && self.stands_still(now) {
             self.give_up(
                 "no drive time passes, so --runtime would never be reached: limit the run by requests \
@@ -324,11 +409,29 @@ impl Runner {
         Some(measured)
     }
 
+    /// Whether requests issued now are measured.
+    #[inline(always)]
+    fn is_warm(&self, now: Time) -> bool {
+        self.issued.get() - self.before.get() >= self.warmup && now.since(self.begun.get()) >= self.ramp
+    }
+
+    /// Admits the flush that follows a write: whether it is measured, or `None` when nothing more is to be issued. It is no part of
+    /// the budget.
+    pub(crate) fn admit_flush(&self) -> Option<bool> {
+        let now = self.sim.now();
+        if self.issued.get() >= self.last.get() || now >= self.until.get() || self.over.get() {
+            self.end();
+            return None;
+        }
+        self.began(now);
+        Some(self.measured_from.get().is_some())
+    }
+
     /// Whether a run limited by time would never end, because requests take no time.
     fn stands_still(&self, now: Time) -> bool {
         let (since, looks) = self.standstill.get();
         self.standstill.set((now, if since == now { looks + 1 } else { 0 }));
-        looks >= STANDSTILL && since == now && matches!(self.limit, Limit::Runtime(_))
+        looks >= STANDSTILL && since == now && matches!(self.limit.get(), Limit::Runtime(_))
     }
 
     /// As [`Runner::admit`], for an open-loop request.
@@ -360,17 +463,22 @@ impl Runner {
             return;
         }
         self.measured_from.set(Some(now));
-        if let Limit::Runtime(span) | Limit::Either(_, span) = self.limit {
+        if let Limit::Runtime(span) | Limit::Either(_, span) = self.limit.get() {
             self.until.set(now + span);
         }
+        if let Limit::Requests(count) | Limit::Either(count, _) = self.limit.get() {
+            self.last.set(self.issued.get().saturating_add(count));
+        }
         self.moved.set(now);
-        self.outcome.borrow_mut().started = now;
-        self.hooks.measuring();
+        if !self.is_measuring.replace(true) {
+            self.outcome.borrow_mut().started = now;
+            self.hooks.measuring();
+        }
     }
 
     /// A load begins an operation that is no request. The measured phase begins with it, if all requests of the warm-up were issued.
     pub(crate) fn begins_operation(&self) {
-        if self.issued.get() >= self.warmup && !self.over.get() {
+        if self.is_warm(self.sim.now()) && !self.over.get() {
             self.measure_from(self.sim.now());
         }
     }
@@ -383,16 +491,18 @@ impl Runner {
     }
 
     fn share(&self, now: Time) -> f64 {
-        let of_requests = |count: u64| self.issued.get() as f64 / (self.warmup + count) as f64;
+        let issued = self.issued.get() - self.before.get();
+        let of_requests = |count: u64| (issued as f64 / (self.warmup + count) as f64).min(1.0);
         let of_time = |span: Span| {
             let passed = self.measured_from.get().map(|from| now.since(from).ns() as f64 / span.ns().max(1) as f64);
             passed.unwrap_or(0.0)
         };
-        match self.limit {
+        let share = match self.limit.get() {
             Limit::Requests(count) => of_requests(count),
             Limit::Runtime(span) => of_time(span),
             Limit::Either(count, span) => of_requests(count).max(of_time(span)),
-        }
+        };
+        (self.group.get() as f64 + share) / self.groups as f64
     }
 
     /// A source of requests has failed: the run still waits for outstanding requests.

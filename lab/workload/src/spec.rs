@@ -1,14 +1,17 @@
 //! The description of a workload.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use nandscape_sim::Span;
 
 use crate::distribution::Distribution;
 use crate::each::Each;
+use crate::flushes::Flushes;
 use crate::load::LoadSpec;
 use crate::placement::Placing;
 use crate::request::RequestStream;
+use crate::think::Think;
 use crate::words::{Action, BlockSizes, Burst, Pattern, Share};
 use crate::zoned::Zoned;
 
@@ -25,8 +28,13 @@ pub struct Workload {
     pub loads: Vec<LoadSpec>,
     /// The limit of the run.
     pub limit: Limit,
+    /// The limits of the groups of jobs after the first, where jobs wait for those before them ([`JobSpec::stonewall`]). A group
+    /// without an entry has `limit`.
+    pub later: Vec<Limit>,
     /// Requests that run first, unmeasured.
     pub warmup: u64,
+    /// Time that passes first, unmeasured; of each group of jobs.
+    pub ramp: Span,
     /// The number of the first job among those of the workload that this one is a part of: a job draws the same requests alone
     /// as beside others. 0 for a whole workload.
     pub first_job: u64,
@@ -77,6 +85,12 @@ pub struct JobSpec {
     pub zoned: Option<Zoned>,
     /// How it places its writes, if it does.
     pub placing: Option<Placing>,
+    /// How it makes its writes durable.
+    pub flushes: Flushes,
+    /// Its pauses.
+    pub think: Option<Think>,
+    /// Whether it waits until the jobs before it have ended, and the jobs after it with it.
+    pub stonewall: bool,
 }
 
 /// An external source of requests: a trace, a generator. Equal only to itself.
@@ -143,6 +157,9 @@ impl Default for JobSpec {
             source: None,
             zoned: None,
             placing: None,
+            flushes: Flushes::default(),
+            think: None,
+            stonewall: false,
         }
     }
 }
@@ -172,6 +189,8 @@ impl JobSpec {
             distribution: self.distribution.of(action).clone().into(),
             rate: Some(Rate { iops, process }),
             placing: self.placing.clone().filter(|_| action == Action::Write),
+            flushes: if action == Action::Write { self.flushes } else { Flushes::default() },
+            stonewall: self.stonewall && action == Action::Read,
             ..self.clone()
         };
         Ok(vec![one(Action::Read, "reads", iops.reads), one(Action::Write, "writes", of_writes)])
@@ -192,9 +211,24 @@ impl Workload {
             jobs: vec![job],
             loads: Vec::new(),
             limit: Limit::Requests(DEFAULT_REQUESTS),
+            later: Vec::new(),
             warmup: 0,
+            ramp: Span::ZERO,
             first_job: 0,
         }
+    }
+
+    /// The groups of jobs that run at the same time, one after the other: the numbers of their jobs.
+    pub fn groups(&self) -> Vec<Range<usize>> {
+        let walls = (1..self.jobs.len()).filter(|number| self.jobs[*number].stonewall);
+        let begins: Vec<usize> = [0].into_iter().chain(walls).collect();
+        let ends = begins.iter().copied().skip(1).chain([self.jobs.len()]);
+        begins.iter().copied().zip(ends).map(|(begin, end)| begin..end).collect()
+    }
+
+    /// The limit of a group of jobs.
+    pub fn limit_of(&self, group: usize) -> Limit {
+        group.checked_sub(1).and_then(|later| self.later.get(later)).copied().unwrap_or(self.limit)
     }
 
     /// One of its jobs alone, which draws the requests that it draws beside the others. It issued `requests[job]` measured
@@ -209,7 +243,13 @@ impl Workload {
             Limit::Either(_, span) => Limit::Either(own, span),
         };
         let first_job = self.first_job + job as u64;
-        Some(Workload { limit, warmup: part(self.warmup), first_job, ..Workload::of(self.jobs[job].clone()) })
+        Some(Workload {
+            limit,
+            warmup: part(self.warmup),
+            ramp: self.ramp,
+            first_job,
+            ..Workload::of(self.jobs[job].clone())
+        })
     }
 }
 

@@ -275,6 +275,28 @@ impl std::fmt::Display for NumberOrText {
     }
 }
 
+/// A value of a workload file that may be a switch, a number or text, as fio's `sync` is.
+#[derive(serde::Deserialize)]
+#[serde(untagged, expecting = "expected true or false, or text such as \"dsync\"")]
+pub(crate) enum SwitchOrText {
+    /// A switch.
+    Switch(bool),
+    /// A whole number.
+    Whole(u64),
+    /// Text.
+    Text(String),
+}
+
+impl std::fmt::Display for SwitchOrText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SwitchOrText::Switch(on) => u8::from(*on).fmt(f),
+            SwitchOrText::Whole(number) => number.fmt(f),
+            SwitchOrText::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,22 +8,44 @@ use crate::outcome::{Circumstances, Outcome};
 use crate::results::Inputs;
 use crate::verdict::{self, Criterion};
 
-/// All claims, one per line, with their results.
+/// The most columns of a line of the list.
+const COLUMNS: usize = 100;
+
+/// All claims, one per line of at most 100 columns: what each is about as far as there is room, and its points, by which the time of a run
+/// can be judged.
 pub fn list(outcomes: &[Outcome]) -> String {
+    let rows: Vec<[String; 5]> = outcomes
+        .iter()
+        .map(|outcome| {
+            let Experiment { claim, clock, points, .. } = outcome.experiment;
+            let points = format!("{} {}", points().len(), clock.name());
+            [claim.id.to_owned(), claim.says.to_owned(), points, results(outcome), outcome.verdict().to_owned()]
+        })
+        .collect();
+    let heads = ["claim", "subject", "points", "results", "verdict"];
+    let widest = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([heads[column].len()]).max().unwrap_or(0)
+    };
+    // A cell has a blank on either side.
+    let others: usize = [0, 2, 3, 4].into_iter().map(|column| widest(column) + 2).sum();
+    let room = COLUMNS.saturating_sub(others + 2);
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["claim", "source", "check", "clock", "results", "verdict"]);
-    for outcome in outcomes {
-        let Experiment { claim, clock, .. } = outcome.experiment;
-        table.add_row([
-            claim.id,
-            claim.source().as_str(),
-            claim.check.name(),
-            clock.name(),
-            results(outcome).as_str(),
-            outcome.verdict(),
-        ]);
+    table.load_style(NOTHING).set_header(heads);
+    for [id, subject, points, results, verdict] in &rows {
+        table.add_row([id, &beginning(subject, room), points, results, verdict]);
     }
     table.trim_fmt() + "\n"
+}
+
+/// As many whole words as there is room for.
+fn beginning(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(room.saturating_sub(3)).collect();
+    let words = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
+    format!("{}...", words.trim_end_matches([',', ':', ';']))
 }
 
 /// A summary of the results.

@@ -25,7 +25,7 @@ pub use group::Column;
 pub use load::LoadError;
 
 /// The method of the confidence intervals, to be shown beside them.
-pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over seeds: mean +- t(n-1) * s / sqrt(n), s the standard \
+pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over seeds: mean ± t(n-1) * s / sqrt(n), s the standard \
                           deviation of the figure over n runs";
 
 /// Experiments side by side.

@@ -1,5 +1,6 @@
 //! What to change, where the figures give a reason and the drive does not have it already.
 
+use crate::format::plural;
 use serde_json::Value;
 
 use super::cite::{Cite, Sentence, at, number};
@@ -77,8 +78,9 @@ fn few(report: &Value, way: &str) -> Option<Sentence> {
     let needed = 10_000.0;
     match missing || requests < needed {
         true => Some(cite.advice(format!(
-            "Run longer (--io-count or --runtime): {} {way}s are few for p99.9; with 10,000, ten lie above it.",
-            count(requests as u64)
+            "Run longer (--io-count or --runtime): {} {} are few for p99.9; with 10,000, ten lie above it.",
+            count(requests as u64),
+            plural(way)
         ))),
         false => None,
     }

@@ -1,5 +1,6 @@
 //! Where the tail comes from: how far it is from the rest, what it waits for, when, and at which dies.
 
+use crate::format::plural;
 use serde_json::Value;
 
 use super::cite::{Cite, Sentence, at, number};
@@ -58,7 +59,8 @@ fn distance(report: &Value, way: &str) -> Option<Sentence> {
         false => format!("{:.1} times as long", tail / half),
     };
     Some(cite.finding(format!(
-        "Half of the {way}s take up to {} µs, and one in a {one_in} takes more than {} µs: {distance}.",
+        "Half of the {} take up to {} µs, and one in a {one_in} takes more than {} µs: {distance}.",
+        plural(way),
         us(half),
         us(tail)
     )))
@@ -73,14 +75,15 @@ fn waits(report: &Value, way: &str) -> Option<Sentence> {
             let (requests, of) = (cite.number(&format!("{tail}.requests"))?, cite.number(&format!("{tail}.of"))?);
             let from = cite.number(&format!("{tail}.from_us"))?;
             let subject = format!(
-                "The slowest {way}s ({} of {}, from {} µs on)",
+                "The slowest {} ({} of {}, from {} µs on)",
+                plural(way),
                 count(requests as u64),
                 count(of as u64),
                 us(from)
             );
             (tail.clone(), subject)
         }
-        None => (String::new(), format!("The {way}s")),
+        None => (String::new(), format!("The {}", plural(way))),
     };
     let (mean, breakdown) = match place.is_empty() {
         true => (cite.number(&format!("latency_us.{way}.mean"))?, format!("breakdown_us.{way}")),
@@ -128,7 +131,11 @@ fn work(report: &Value, way: &str) -> Option<Sentence> {
         return None;
     }
     cite.value(&format!("{place}.located"));
-    Some(cite.finding(format!("While these {way}s were under way, their dies were {} on average.", told.join(", "))))
+    Some(cite.finding(format!(
+        "While these {} were under way, their dies were {} on average.",
+        plural(way),
+        told.join(", ")
+    )))
 }
 
 fn dies(report: &Value, way: &str) -> Option<Sentence> {
@@ -223,8 +230,9 @@ fn omission(report: &Value) -> Option<Sentence> {
     let corrected = cite.number(&format!("latency_corrected_us.{way}.p99_9"))?;
     cite.value(&format!("latency_us.{way}.p99_9"));
     Some(cite.finding(format!(
-        "The load was closed and issued nothing while it waited: with the requests that it left out, p99.9 of {way}s would be {} \
+        "The load was closed and issued nothing while it waited: with the requests that it left out, p99.9 of {} would be {} \
          µs, {times:.1} times as long.",
+        plural(way),
         us(corrected)
     )))
 }

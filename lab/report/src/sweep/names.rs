@@ -78,12 +78,23 @@ pub(super) fn number(name: &str, value: f64) -> String {
     }
 }
 
-/// A mean with half of its interval.
+/// What a percentile is exact to, as a share of it: percentiles are the ends of the bins of histograms.
+const RESOLUTION: f64 = 0.001;
+
+/// A mean with half of its interval. Percentiles of several runs may be of one bin: their interval is no shorter than the bin.
 pub(super) fn with_interval(name: &str, mean: f64, half: Option<f64>) -> String {
+    let bin = if is_percentile(name) { RESOLUTION * mean } else { 0.0 };
     match half {
+        Some(half) if half < bin => format!("{} ± <{}", number(name, mean), number(name, bin)),
         Some(half) => format!("{} ± {}", number(name, mean), number(name, half)),
         None => number(name, mean),
     }
+}
+
+/// Whether a figure is a percentile of latencies, `latency_us.read.p99_9`.
+fn is_percentile(name: &str) -> bool {
+    let last = name.rsplit('.').next().and_then(|last| last.strip_prefix('p'));
+    name.starts_with("latency") && last.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -101,5 +112,12 @@ mod tests {
         assert_eq!(number("bytes_per_s", 2.5e9), "2.50 GB/s");
         assert_eq!((number("over_provisioning", 0.07), number("waf", 2.5)), ("7.0%".into(), "2.5".into()));
         assert_eq!(with_interval("iops", 170_299.5, Some(12.25)), "170,300 ± 12.2");
+        assert_eq!(with_interval("iops", 312.6, Some(0.0)), "312.6 ± 0", "a mean is exact");
+        assert_eq!(
+            with_interval("latency_us.read.p99_9", 312.6, Some(0.0)),
+            "312.6 ± <0.3",
+            "one bin of the histogram"
+        );
+        assert_eq!(with_interval("latency_us.read.p50", 312.6, Some(4.0)), "312.6 ± 4.0");
     }
 }

@@ -24,9 +24,12 @@ fn job(job: &JobSpec) -> String {
     let offset = if *offset == Share::Bytes(0) { String::new() } else { format!(" offset={offset}") };
     let placing = job.placing.as_ref().map_or(String::new(), |placing| format!(" {}", placing.describe()));
     let zoned = job.zoned.map_or(String::new(), |zoned| format!(" {}", zoned.describe()));
+    let flushes = job.flushes.describe();
+    let think = job.think.map_or(String::new(), |think| think.describe());
+    let stonewall = if job.stonewall { " stonewall" } else { "" };
     format!(
         "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size}{offset}{namespace} \
-         random_distribution={distribution}{burst}{zoned}{placing}"
+         random_distribution={distribution}{burst}{zoned}{placing}{flushes}{think}{stonewall}"
     )
 }
 
@@ -35,10 +38,12 @@ fn process_name(process: RateProcess) -> &'static str {
 }
 
 fn limit(workload: &Workload) -> String {
-    let limit = match workload.limit {
+    let one = |limit: Limit| match limit {
         Limit::Requests(count) => format!("io_count={count}"),
         Limit::Runtime(span) => format!("runtime={span}"),
         Limit::Either(count, span) => format!("io_count={count} or runtime={span}, whichever ends first"),
     };
-    format!("{limit} warmup_count={}", workload.warmup)
+    let limits: Vec<String> = (0..workload.groups().len()).map(|group| one(workload.limit_of(group))).collect();
+    let ramp = if workload.ramp.is_zero() { String::new() } else { format!(" ramp_time={}", workload.ramp) };
+    format!("{} warmup_count={}{ramp}", limits.join("; then "), workload.warmup)
 }

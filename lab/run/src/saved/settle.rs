@@ -17,7 +17,7 @@ use nandscape_device_ftl::Stats;
 use nandscape_device_ssd::{Profile, Resolved, SavedDrive, Ssd};
 use nandscape_drive::Drive;
 use nandscape_lab_workload::{Direction, Hooks, Limit, PlacedBy, Runner, Served, Workload};
-use nandscape_sim::Seed;
+use nandscape_sim::{Seed, Span};
 
 use super::StateError;
 use super::history::{History, Settled};
@@ -64,7 +64,12 @@ pub(super) fn settle(
     };
     let mut rig = Rig::build(vec![drive], Wanted::default(), &Filling(progress))?;
     let ssd = rig.ssds().next().expect("one was given").clone();
-    let load = Workload { limit: Limit::Requests(u64::MAX / 4), warmup: 0, ..load.clone() };
+    if load.groups().len() > 1 {
+        let problem = "precondition load: jobs with stonewall never end before it settles; choose a load without with --precondition-workload";
+        return Err(RunError::Workload(problem.to_owned()));
+    }
+    let limit = Limit::Requests(u64::MAX / 4);
+    let load = Workload { limit, warmup: 0, ramp: Span::ZERO, ..load.clone() };
     let drives = connect_for(&load, &rig)?;
     if load.places_by(PlacedBy::Streams) {
         rig.enable_streams(0)?;

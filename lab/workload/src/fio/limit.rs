@@ -13,7 +13,7 @@ pub(super) type Wrong = (Option<usize>, String);
 ///
 /// # Errors
 /// The line if there is one, the problem, and what would be valid.
-pub(super) fn of(jobs: &[Read]) -> Result<(Limit, Option<String>), Wrong> {
+pub(super) fn of(jobs: &[Read], capacity: Option<u64>) -> Result<(Limit, Option<String>), Wrong> {
     let timed = jobs.iter().filter(|job| job.time_based && job.runtime.is_some()).count();
     if timed > 0 && timed < jobs.len() {
         let problem = "some jobs are time_based and others not; give all of them time_based and a runtime";
@@ -29,7 +29,7 @@ pub(super) fn of(jobs: &[Read]) -> Result<(Limit, Option<String>), Wrong> {
     if jobs.len() > 1 || jobs[0].spec.numjobs > 1 {
         refuse_exitall(jobs)?;
     }
-    let requests = jobs.iter().map(Read::requests);
+    let requests = jobs.iter().map(|job| job.requests(capacity));
     let requests = requests.reduce(|sum, own| Some(sum?.saturating_add(own?))).flatten().filter(|sum| *sum > 0);
     match (requests, longest) {
         (Some(requests), None) => Ok((Limit::Requests(requests), together(jobs, requests))),
@@ -68,8 +68,8 @@ fn together(jobs: &[Read], requests: u64) -> Option<String> {
 /// No job says how much it does.
 fn default(jobs: &[Read]) -> Result<(Limit, Option<String>), Wrong> {
     if let Some(line) = jobs.iter().find_map(|job| job.share) {
-        let problem = "size: a share of the drive does not say how many requests the job has; give io_size, \
-                       number_ios, or time_based with runtime besides";
+        let problem = "a share of the drive: its size is not known here; give a size in bytes, number_ios, or time_based \
+                       with runtime";
         return Err((Some(line), problem.to_owned()));
     }
     let note = format!(

@@ -4,14 +4,18 @@
 //! | file | what |
 //! |---|---|
 //! | `ini` | lines, sections and options |
+//! | `known` | the options that are understood, and those without effect |
 //! | `options` | options as keys of a job |
 //! | `limit` | the end of the run |
 //!
-//! Left out: jobs one after the other (`stonewall`), verification, think times, and `include`.
+//! Left out: verification, and `include`.
 
 mod ini;
+mod known;
 mod limit;
 mod options;
+
+use nandscape_sim::Span;
 
 use crate::file::WorkloadError;
 use crate::spec::Workload;
@@ -28,21 +32,21 @@ pub struct FioJobs {
     pub notes: Vec<String>,
 }
 
-/// Reads a job file.
+/// Reads a job file. Shares of a drive are of `capacity` bytes, if that is known.
 ///
 /// # Errors
 /// When it cannot be read, or an option is not understood: the line, the option, and what would be valid.
-pub fn load_fio(path: &str) -> Result<FioJobs, WorkloadError> {
+pub fn load_fio(path: &str, capacity: Option<u64>) -> Result<FioJobs, WorkloadError> {
     let text = crate::file::text_of(path)
         .map_err(|error| WorkloadError { origin: path.to_owned(), problem: format!("cannot be read: {error}") })?;
-    parse_fio(path, &text)
+    parse_fio(path, &text, capacity)
 }
 
 /// Reads the text of a job file; `origin` names it.
 ///
 /// # Errors
 /// As [`load_fio`].
-pub fn parse_fio(origin: &str, text: &str) -> Result<FioJobs, WorkloadError> {
+pub fn parse_fio(origin: &str, text: &str, capacity: Option<u64>) -> Result<FioJobs, WorkloadError> {
     let wrong = |problem: String| WorkloadError { origin: origin.to_owned(), problem };
     let at = |line: usize, problem: String| WorkloadError { origin: format!("{origin}:{line}"), problem };
     let sections = ini::sections(text).map_err(|(line, problem)| at(line, problem))?;
@@ -75,11 +79,19 @@ pub fn parse_fio(origin: &str, text: &str) -> Result<FioJobs, WorkloadError> {
             job.spec.name
         ));
     }
-    let (limit, note) = limit::of(&jobs).map_err(|(line, problem)| match line {
-        Some(line) => at(line, problem),
-        None => wrong(problem),
-    })?;
-    notes.extend(note.map(|note| format!("{origin}: {note}")));
+    let mut limits = Vec::new();
+    for group in groups(&jobs) {
+        let (limit, note) = limit::of(group, capacity).map_err(|(line, problem)| match line {
+            Some(line) => at(line, problem),
+            None => wrong(problem),
+        })?;
+        limits.push(limit);
+        notes.extend(note.map(|note| format!("{origin}: {note}")).filter(|note| !notes.contains(note)));
+    }
+    let ramp = jobs.iter().map(|job| job.ramp).max().unwrap_or(Span::ZERO);
+    if jobs.iter().any(|job| job.ramp != ramp) {
+        notes.push(format!("{origin}: measurements of all jobs begin after {ramp}, the longest ramp_time"));
+    }
     let clones: u64 = jobs.iter().map(|job| u64::from(job.spec.numjobs)).sum();
     if clones > MOST_CLONES {
         return Err(wrong(format!("has {clones} jobs with their clones; up to {MOST_CLONES} are valid")));
@@ -89,8 +101,22 @@ pub fn parse_fio(origin: &str, text: &str) -> Result<FioJobs, WorkloadError> {
         spec.check().map_err(|problem| wrong(format!("job \"{}\": {problem}", spec.name)))?;
     }
     let name = std::path::Path::new(origin).file_stem().map_or(origin.into(), |stem| stem.to_string_lossy());
-    let workload = Workload { name: name.into_owned(), jobs: specs, limit, ..Workload::of(Default::default()) };
+    let later = limits.split_off(1);
+    let workload = Workload {
+        name: name.into_owned(),
+        jobs: specs,
+        limit: limits[0],
+        later,
+        ramp,
+        ..Workload::of(Default::default())
+    };
+    workload.check_groups().map_err(wrong)?;
     Ok(FioJobs { workload, notes })
+}
+
+/// The jobs that run at the same time, group by group.
+fn groups(jobs: &[options::Read]) -> impl Iterator<Item = &[options::Read]> {
+    jobs.chunk_by(|_, next| !next.spec.stonewall)
 }
 
 #[cfg(test)]
@@ -125,7 +151,7 @@ size=50%
 
     #[test]
     fn a_job_file_is_a_workload() {
-        let FioJobs { workload, notes } = parse_fio("jobs/two.fio", TWO).unwrap();
+        let FioJobs { workload, notes } = parse_fio("jobs/two.fio", TWO, None).unwrap();
         assert_eq!((workload.name.as_str(), workload.limit), ("two", Limit::Runtime(Span::from_s(30))));
         let [reads, writes, clone] = &workload.jobs[..] else { panic!("three jobs") };
         assert_eq!((reads.name.as_str(), reads.iodepth, reads.bs.to_string().as_str()), ("reads", 4, "16KiB"));
@@ -140,7 +166,7 @@ size=50%
 
     #[test]
     fn amounts_end_the_run() {
-        let limit = |text: &str| parse_fio("x.fio", text).unwrap().workload.limit;
+        let limit = |text: &str| parse_fio("x.fio", text, None).unwrap().workload.limit;
         assert_eq!(limit("[a]\nrw=read\nsize=1m\n[b]\nrw=read\nnumber_ios=10\nnumjobs=2\n"), Limit::Requests(276));
         assert_eq!(limit("[a]\nrw=read\nsize=1g\nio_size=40k\nbs=8k\n"), Limit::Requests(5));
         // The smaller of the two, and sums that do not fit.
@@ -151,19 +177,22 @@ size=50%
         // A runtime without time_based ends a job that has not done its size by then.
         let span = Span::from_s(5);
         assert_eq!(limit("[a]\nrw=read\nsize=40k\nruntime=5\n"), Limit::Either(10, span));
-        let FioJobs { workload, notes } = parse_fio("x.fio", "[a]\nrw=read\nruntime=5\n").unwrap();
+        let FioJobs { workload, notes } = parse_fio("x.fio", "[a]\nrw=read\nruntime=5\n", None).unwrap();
         assert!(workload.limit == Limit::Runtime(span) && notes[0].contains("does not end earlier"), "{notes:?}");
-        let FioJobs { workload, notes } = parse_fio("x.fio", "[a]\nrw=read\n").unwrap();
+        let FioJobs { workload, notes } = parse_fio("x.fio", "[a]\nrw=read\n", None).unwrap();
         assert!(workload.limit == Limit::Requests(DEFAULT_REQUESTS) && notes[0].contains("no job says"), "{notes:?}");
     }
 
     #[test]
     fn what_is_not_understood_is_told_with_its_line() {
-        let error = |text: &str| parse_fio("x.fio", text).unwrap_err().to_string();
-        assert!(error("[a]\nrw=read\nthinktime=5\n").starts_with("x.fio:3: thinktime is not understood"));
+        let error = |text: &str| parse_fio("x.fio", text, None).unwrap_err().to_string();
+        let unknown = error("[a]\nrw=read\nverify=crc32c\n");
+        assert!(unknown.starts_with("x.fio:3: verify is not understood. Understood: rw, bs, "), "{unknown}");
+        for word in super::known::UNDERSTOOD.iter().chain(&super::known::LEFT_OUT) {
+            assert!(unknown.contains(word), "{word}");
+        }
         assert!(error("[a]\nrw=reed\n").starts_with("x.fio:2: rw: \"reed\" is not a pattern"));
         assert!(error("rw=read\n").starts_with("x.fio:1: rw stands before the first section"));
-        assert!(error("[a]\nrw=read\n[b]\nstonewall\nrw=read\n").starts_with("x.fio:4: stonewall"));
         assert!(error("[a\n").starts_with("x.fio:1: "));
         assert!(error("[global]\nbs=4k\n").contains("has no job"));
         assert!(error("[a]\nbs=4k\n").starts_with("x.fio:1: job a has no rw"));
@@ -173,10 +202,65 @@ size=50%
         assert!(error("[a]\nrw=read\ntime_based\nruntime=1\n[b]\nrw=read\n").contains("some jobs are time_based"));
     }
 
+    /// No option of the error's lists is refused as unknown.
+    #[test]
+    fn every_option_that_errors_list_is_understood() {
+        for word in super::known::UNDERSTOOD.iter().chain(&super::known::LEFT_OUT) {
+            let told = parse_fio("x.fio", &format!("[a]\nrw=randread\nsize=1m\n{word}=1\n"), None);
+            assert!(!told.is_err_and(|error| error.to_string().contains("is not understood")), "{word}");
+        }
+        let logs = "randseed=9\nwrite_lat_log=x\ngroup_reporting\nname=b\nfilename=/dev/nvme0n1\n";
+        let FioJobs { notes, .. } = parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{logs}"), None).unwrap();
+        assert!(notes[0].ends_with("do not depend on them: randseed, write_lat_log, group_reporting, name, filename"));
+    }
+
+    #[test]
+    fn durability_pauses_and_walls_have_fios_meaning() {
+        let text = "[global]\nsize=1m\nramp_time=2\n[a]\nrw=write\nfsync=32\nsync=dsync\nthinktime=200\nthinktime_blocks=4\n\
+                    [b]\nstonewall\nrw=randread\nfdatasync=1\nnumber_ios=7\nthinktime=5ms\nthinktime_spin=10\n\
+                    [c]\nrw=write\nwait_for_previous=0\n";
+        let FioJobs { workload, notes } = parse_fio("x.fio", text, None).unwrap();
+        let [a, b, c] = &workload.jobs[..] else { panic!("three jobs") };
+        assert_eq!(a.flushes.describe(), " fsync=32 sync=1");
+        assert_eq!(a.think.map(|think| think.describe()).unwrap(), " thinktime=200us thinktime_blocks=4");
+        assert_eq!(b.think.map(|think| think.describe()).unwrap(), " thinktime=5ms thinktime_blocks=1");
+        assert_eq!((a.stonewall, b.stonewall, c.stonewall, workload.ramp), (false, true, false, Span::from_s(2)));
+        assert_eq!((workload.limit, &workload.later[..]), (Limit::Requests(256), &[Limit::Requests(263)][..]));
+        assert!(notes.iter().any(|note| note.contains("fdatasync=1 has no effect in job b")), "{notes:?}");
+        assert!(notes.iter().any(|note| note.contains("thinktime_spin counts as a part of thinktime")), "{notes:?}");
+        // A wall is before the first clone.
+        let clones = parse_fio("x.fio", "[a]\nrw=read\nsize=1m\n[b]\nstonewall\nnumjobs=2\nrw=read\nsize=1m\n", None);
+        assert_eq!(clones.unwrap().workload.groups(), [0..1, 1..3]);
+    }
+
+    #[test]
+    fn shares_are_of_the_size_or_of_the_drive() {
+        let limit = |text: &str, capacity| {
+            parse_fio("x.fio", &format!("[a]\nrw=read\n{text}"), capacity).map(|it| it.workload.limit)
+        };
+        assert_eq!(limit("size=400m\nio_size=1%\n", None), Ok(Limit::Requests(1_024)));
+        assert_eq!(limit("io_size=1%\n", Some(400 << 20)), Ok(Limit::Requests(1_024)));
+        assert_eq!(limit("size=50%\nio_size=2%\n", Some(400 << 20)), Ok(Limit::Requests(1_024)));
+        assert_eq!(limit("size=50%\n", Some(8 << 20)), Ok(Limit::Requests(1_024)));
+        assert_eq!(limit("size=4m\nloops=3\n", None), Ok(Limit::Requests(3_072)));
+        assert!(limit("io_size=1%\n", None).unwrap_err().to_string().contains("a share of the drive"));
+        assert!(limit("size=1m\nio_size=101%\n", None).unwrap_err().to_string().contains("up to \"100%\""));
+    }
+
+    #[test]
+    fn loops_that_fio_seeds_anew_have_a_note() {
+        let notes = |text: &str| parse_fio("x.fio", &format!("[a]\nsize=1m\nnorandommap\n{text}"), None).unwrap().notes;
+        let note = notes("rw=randwrite\nloops=4\n").join("; ");
+        assert!(note.contains("each of its 4 loops") && note.contains("randrepeat=0"), "{note}");
+        for without in ["rw=randwrite\nloops=4\nrandrepeat=0\n", "rw=randwrite\nloops=1\n", "rw=write\nloops=4\n"] {
+            assert_eq!(notes(without), [""; 0], "{without}");
+        }
+    }
+
     #[test]
     fn options_that_change_requests_count_or_are_refused() {
         let job = |text: &str| {
-            let FioJobs { workload, notes } = parse_fio("x.fio", &format!("[a]\nsize=1m\n{text}")).unwrap();
+            let FioJobs { workload, notes } = parse_fio("x.fio", &format!("[a]\nsize=1m\n{text}"), None).unwrap();
             (workload.jobs[0].clone(), notes.join("; "))
         };
         let (sync, notes) = job("rw=read\niodepth=8\nioengine=sync\n");
@@ -192,18 +276,18 @@ size=50%
         assert_eq!([size("rw=write\nbs=8k,16k\n"), size("rw=trim\nbs=8k,16k,\n")], [16_384, 4_096]);
         let mix = job("rw=randrw\nbs=4k,12k\nrwmixread=75\n").0;
         assert_eq!((mix.bs.to_string().as_str(), mix.rwmixread), ("4KiB,12KiB", 75.0));
-        let mix = parse_fio("x.fio", "[a]\nrw=randrw\nbs=4k,12k\nrwmixread=75\nsize=600k\n").unwrap();
+        let mix = parse_fio("x.fio", "[a]\nrw=randrw\nbs=4k,12k\nrwmixread=75\nsize=600k\n", None).unwrap();
         assert_eq!(mix.workload.limit, Limit::Requests(100));
         assert_eq!([size("rw=read\nbs=,16k\n"), size("rw=trim\nbs=,16k\n")], [4_096, 16_384]);
-        let error = |text: &str| parse_fio("x.fio", &format!("[a]\nrw=read\n{text}")).unwrap_err().to_string();
+        let error = |text: &str| parse_fio("x.fio", &format!("[a]\nrw=read\n{text}"), None).unwrap_err().to_string();
         assert!(error("direct=0\n").starts_with("x.fio:3: direct: no page cache"));
         assert!(error("buffered=1\n").starts_with("x.fio:3: buffered: no page cache"));
         assert!(error("end_fsync=1\n").starts_with("x.fio:3: end_fsync"));
         assert!(error("fill_device=1\n").starts_with("x.fio:3: fill_device"));
         assert!(error("filesize=1m\n").starts_with("x.fio:3: filesize"));
-        assert!(error("size=50%\n").starts_with("x.fio:3: size: a share of the drive"));
+        assert!(error("size=50%\n").starts_with("x.fio:3: a share of the drive: its size"));
         assert!(error("size=1m\nexitall\n[b]\nrw=read\nsize=9m\n").starts_with("x.fio:4: exitall"));
         assert!(error("numjobs=2000\n").contains("up to 1024"));
-        assert!(parse_fio("x.fio", "[a]\nrw=read\nexitall\ntime_based\nruntime=1\n").is_ok());
+        assert!(parse_fio("x.fio", "[a]\nrw=read\nexitall\ntime_based\nruntime=1\n", None).is_ok());
     }
 }

@@ -7,40 +7,14 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use super::ini::{Given, Section};
+use super::known::{LEFT_OUT, not_understood};
 use crate::distribution::Distribution;
+use crate::flushes::{FlushWords, Flushes};
 use crate::placement::PlacementWords;
 use crate::spec::{JobSpec, Rate, RateProcess};
+use crate::think::{Pause, ThinkWords};
 use crate::words::{Action, Share};
 use crate::zoned::ZoneWords;
-
-/// Options that say how fio reaches a device, prints and prepares data: requests are the same without them.
-const LEFT_OUT: [&str; 25] = [
-    "allow_file_create",
-    "buffer_compress_percentage",
-    "clat_percentiles",
-    "cpus_allowed",
-    "cpus_allowed_policy",
-    "description",
-    "directory",
-    "disable_lat",
-    "file_service_type",
-    "filename",
-    "group_reporting",
-    "gtod_reduce",
-    "hipri",
-    "invalidate",
-    "lat_percentiles",
-    "log_avg_msec",
-    "name",
-    "percentile_list",
-    "randrepeat",
-    "refill_buffers",
-    "registerfiles",
-    "fixedbufs",
-    "sqthread_poll",
-    "thread",
-    "zero_buffers",
-];
 
 /// Engines of fio that have one request outstanding, whatever `iodepth` says. The first is fio's own default.
 const SYNCHRONOUS: [&str; 7] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
@@ -49,15 +23,21 @@ const SYNCHRONOUS: [&str; 7] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "
 pub(super) struct Read {
     pub(super) spec: JobSpec,
     pub(super) runtime: Option<Span>,
+    /// The time before measurements begin.
+    pub(super) ramp: Span,
     pub(super) time_based: bool,
     /// The line of `exitall`.
     pub(super) exitall: Option<usize>,
-    /// The line of a size that is a share of the drive.
+    /// The line of the first size that is a share of the drive, or of the job's size.
     pub(super) share: Option<usize>,
     zones: ZoneWords,
     placement: PlacementWords,
+    flushes: FlushWords,
+    think: ThinkWords,
     number_ios: Option<u64>,
-    io_size: Option<u64>,
+    io_size: Option<Share>,
+    /// How often the job does its size.
+    loops: u64,
     /// Options that were left out.
     pub(super) left_out: Vec<String>,
     /// What is different here.
@@ -76,13 +56,17 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
     let mut read = Read {
         spec,
         runtime: None,
+        ramp: Span::ZERO,
         time_based: false,
         exitall: None,
         share: None,
         zones: ZoneWords::default(),
         placement: PlacementWords::default(),
+        flushes: FlushWords::default(),
+        think: ThinkWords::default(),
         number_ios: None,
         io_size: None,
+        loops: 1,
         left_out: Vec::new(),
         notes: Vec::new(),
     };
@@ -101,6 +85,14 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
     }
     read.spec.zoned = read.zones.zoned().map_err(|problem| (section.line, problem))?;
     read.spec.placing = read.placement.placing().map_err(|problem| (section.line, problem))?;
+    read.spec.flushes = read.flushes.flushes().map_err(|problem| (section.line, problem))?;
+    if !matches!(read.spec.rw.action, Action::Write | Action::Mixed) && read.spec.flushes.is_some() {
+        let words = read.spec.flushes.describe();
+        read.notes.push(format!("{} has no effect in job {}, which does not write", words.trim(), read.spec.name));
+        read.spec.flushes = Flushes::default();
+    }
+    read.spec.think = read.think.think().map_err(|problem| (section.line, problem))?;
+    read.repeats(last(&["randrepeat"]));
     read.one_at_a_time(last(&["ioengine"]));
     if read.spec.rw.random && read.spec.distribution == Distribution::Uniform.into() && last(&["norandommap"]).is_none()
     {
@@ -125,9 +117,13 @@ impl Read {
             }
             "size" => {
                 spec.size = word(given)?;
-                self.share = matches!(spec.size, Share::Of(_)).then_some(given.line);
+                self.share = self.share.or(matches!(spec.size, Share::Of(_)).then_some(given.line));
             }
-            "io_size" | "io_limit" => self.io_size = Some(word::<Bytes>(given)?.0),
+            "io_size" | "io_limit" => {
+                self.io_size = Some(word(given)?);
+                self.share = self.share.or(matches!(self.io_size, Some(Share::Of(_))).then_some(given.line));
+            }
+            "loops" => self.loops = word::<Bytes>(given)?.0.max(1),
             "number_ios" => self.number_ios = Some(word::<Bytes>(given)?.0),
             "random_distribution" => spec.distribution = word(given)?,
             // It is read with the rate, which may come later.
@@ -141,6 +137,10 @@ impl Read {
                 spec.rate = Some(Rate { iops, process: RateProcess::Linear });
             }
             "runtime" | "timeout" => self.runtime = Some(time(given)?),
+            "ramp_time" => self.ramp = time(given)?,
+            "fsync" | "fdatasync" | "sync" => self.set_flushes(given)?,
+            "thinktime" | "thinktime_blocks" | "thinktime_blocks_type" | "thinktime_spin" => self.set_think(given)?,
+            "stonewall" | "wait_for_previous" => spec.stonewall = given.is_on(),
             "time_based" => self.time_based = given.is_on(),
             "zonemode" | "max_open_zones" | "job_max_open_zones" => self.set_zones(given)?,
             "offset" => spec.offset = word(given)?,
@@ -148,7 +148,7 @@ impl Read {
                 self.set_placement(given);
             }
             "ioengine" => self.left_out.push("ioengine".to_owned()),
-            "norandommap" => {}
+            "norandommap" | "randrepeat" | "allrandrepeat" => {}
             "exitall" => self.exitall = given.is_on().then_some(given.line),
             "direct" if !given.is_on() => return Err(wrong(given, "no page cache is modelled; give direct=1")),
             "buffered" if given.is_on() => return Err(wrong(given, "no page cache is modelled; give direct=1")),
@@ -160,15 +160,8 @@ impl Read {
             }
             "direct" | "buffered" | "end_fsync" | "fill_device" | "fill_fs" => self.left_out.push(given.key.clone()),
             "filesize" => return Err(wrong(given, "a job uses one part of the drive; give size instead")),
-            "stonewall" | "wait_for_previous" => {
-                return Err(wrong(given, "jobs run at the same time here; put each into a file of its own"));
-            }
             key if LEFT_OUT.contains(&key) => self.left_out.push(key.to_owned()),
-            key => {
-                let known = "rw, bs, bssplit, iodepth, numjobs, rwmixread, size, io_size, number_ios, random_distribution, \
-                             rate_iops, rate_process, runtime and time_based are";
-                return Err((given.line, format!("{key} is not understood; {known}")));
-            }
+            key => return Err((given.line, not_understood(key))),
         }
         Ok(())
     }
@@ -180,6 +173,48 @@ impl Read {
             _ => self.zones.open = Some(whole(given)?),
         }
         Ok(())
+    }
+
+    /// fio's words about flushes.
+    fn set_flushes(&mut self, given: &Given) -> Result<(), Wrong> {
+        match given.key.as_str() {
+            "fsync" => self.flushes.fsync = Some(whole(given)?),
+            "fdatasync" => self.flushes.fdatasync = Some(whole(given)?),
+            _ => self.flushes.sync = Some(given.value.clone()),
+        }
+        Ok(())
+    }
+
+    /// fio's words about pauses.
+    fn set_think(&mut self, given: &Given) -> Result<(), Wrong> {
+        let pause = || match time_of(&given.value, Span::from_us(1)) {
+            Some(span) => Ok(Some(Pause(span))),
+            None => word(given).map(Some),
+        };
+        match given.key.as_str() {
+            "thinktime" => self.think.time = pause()?,
+            "thinktime_blocks" => self.think.blocks = Some(whole(given)?),
+            "thinktime_blocks_type" => self.think.counts = Some(given.value.clone()),
+            _ => {
+                self.think.spin = pause()?;
+                let note = "thinktime_spin counts as a part of thinktime: the processors of the host are not modelled";
+                self.notes.push(note.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// fio draws the same addresses in each loop unless randrepeat is 0, which is not what is done here.
+    fn repeats(&mut self, repeat: Option<&Given>) {
+        let is_drawn = self.spec.rw.random && self.loops > 1;
+        if is_drawn && repeat.is_none_or(Given::is_on) {
+            self.notes.push(format!(
+                "job {} draws new addresses in each of its {} loops; fio seeds its generator anew before each loop unless \
+                 randrepeat=0, and then writes the same addresses in the same order: a drive collects nothing by that, and write \
+                 amplification stays at 1. On a live drive, give randrepeat=0",
+                self.spec.name, self.loops
+            ));
+        }
     }
 
     /// fio's words about placement, of which some have an older form.
@@ -215,13 +250,15 @@ impl Read {
         }
         let clone = |number: u32| {
             let rate = self.spec.rate.map(|rate| Rate { iops: rate.iops / f64::from(clones), ..rate });
-            JobSpec { name: format!("{}.{number}", self.spec.name), numjobs: 1, rate, ..self.spec.clone() }
+            let (name, stonewall) = (format!("{}.{number}", self.spec.name), self.spec.stonewall && number == 0);
+            JobSpec { name, numjobs: 1, rate, stonewall, ..self.spec.clone() }
         };
         (0..clones).map(clone).collect()
     }
 
-    /// The requests of all clones of the job, if it says how much it does: the smaller of `number_ios` and the size.
-    pub(super) fn requests(&self) -> Option<u64> {
+    /// The requests of all clones of the job, if it says how much it does: the smaller of `number_ios` and the size. A share of the
+    /// drive is of `capacity` bytes, if that is known.
+    pub(super) fn requests(&self, capacity: Option<u64>) -> Option<u64> {
         let mean = |action: Action| {
             let sizes = self.spec.bs.of(action).sizes();
             let weights: u64 = sizes.iter().map(|(_, weight)| u64::from(*weight)).sum();
@@ -235,11 +272,22 @@ impl Read {
             }
             action => mean(action),
         };
-        let size = match self.spec.size {
-            Share::Bytes(bytes) => Some(bytes),
-            Share::Of(_) => None,
+        // Without a size, what it does is not said.
+        let is_said = self.share.is_some() || self.io_size.is_some();
+        let size = match (self.spec.size, capacity) {
+            (Share::Bytes(bytes), _) => Some(bytes),
+            (share, Some(capacity)) if is_said => {
+                Some(share.bytes(capacity).min(capacity.saturating_sub(self.spec.offset.bytes(capacity))))
+            }
+            (Share::Of(_), _) => None,
         };
-        let of_size = || Some((self.io_size.or(size)? as f64 / mean.max(1.0)) as u64);
+        // A share of io_size is of size, as in fio.
+        let amount = match self.io_size {
+            Some(Share::Of(share)) => size.map(|size| (size as f64 * share) as u64),
+            Some(Share::Bytes(bytes)) => Some(bytes),
+            None => size,
+        };
+        let of_size = || Some(((amount? as f64 / mean.max(1.0)) as u64).saturating_mul(self.loops));
         let own = self.number_ios.into_iter().chain(of_size()).min();
         own.map(|requests| requests.saturating_mul(u64::from(self.spec.numjobs)))
     }
@@ -282,15 +330,23 @@ fn one_size(given: &Given, action: Action) -> Given {
 /// fio's times: seconds without a unit, and minutes, hours and days.
 fn time(given: &Given) -> Result<Span, Wrong> {
     let text = given.value.as_str();
+    let known = time_of(text, Span::from_s(1)).or_else(|| text.parse().ok());
+    known.ok_or_else(|| wrong(given, format!("\"{text}\" is not a time such as 30, 30s or 5m")))
+}
+
+/// A whole number of fio's units of time, of `plain` without one; `None` of a unit that is no such.
+fn time_of(text: &str, plain: Span) -> Option<Span> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let seconds = match &text[digits.len()..] {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return text.parse().map_err(|error| wrong(given, format!("{error}"))),
+    let unit = match &text[digits.len()..] {
+        "" => plain,
+        "s" | "sec" => Span::from_s(1),
+        "m" => Span::from_s(60),
+        "h" => Span::from_s(3_600),
+        "d" => Span::from_s(86_400),
+        "ms" | "msec" => Span::from_ms(1),
+        "us" | "usec" => Span::from_us(1),
+        _ => return None,
     };
-    let number: Option<u64> = digits.parse().ok();
-    let seconds = number.and_then(|number| number.checked_mul(seconds)).filter(|seconds| *seconds <= 1_000_000_000);
-    seconds.map(Span::from_s).ok_or_else(|| wrong(given, format!("\"{text}\" is not a time such as 30, 30s or 5m")))
+    let nanoseconds = digits.parse::<u64>().ok()?.checked_mul(unit.ns())?;
+    (nanoseconds <= 1_000_000_000_000_000_000).then(|| Span::from_ns(nanoseconds))
 }

@@ -5,14 +5,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
-use nandscape_sim::{Class, Resource, Seed, Wait, Who};
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Issuer};
+use nandscape_sim::{Class, Resource, Seed, Time, Wait, Who};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use super::draw::Draw;
 use super::place::{Lane, Places, Turn};
 use super::table::{Action as ZoneAction, Table, Tables, Zone, action};
 use crate::client::Over;
+use crate::flushes::{FLUSH, Syncs};
 use crate::record::Direction;
 use crate::request::Request;
 use crate::run::Runner;
@@ -61,6 +62,7 @@ struct ZonedJob {
     flow: Option<usize>,
     places: RefCell<Places>,
     draw: RefCell<Draw>,
+    syncs: Syncs,
     /// The tasks that look for a place to write, one after the other.
     line: Resource,
 }
@@ -90,6 +92,7 @@ impl ZonedJob {
             table: table.clone(),
             places: RefCell::new(places),
             draw: RefCell::new(Draw::new(spec, seed.child("draws"))),
+            syncs: Syncs::new(spec, &info),
             line: Resource::new(&runner.sim),
             spec: spec.clone(),
             drive,
@@ -103,6 +106,9 @@ impl ZonedJob {
     }
 
     async fn next(&self) -> Result<(), Over> {
+        if self.syncs.take_due() {
+            return self.flush().await;
+        }
         let (direction, bytes) = self.draw.borrow_mut().next();
         let blocks = bytes / u64::from(self.info.lba_bytes);
         match direction {
@@ -169,22 +175,38 @@ impl ZonedJob {
     ) -> Result<bool, Over> {
         let (at, blocks) = place;
         let lba_bytes = u64::from(self.info.lba_bytes);
-        let entry = match direction {
+        let mut entry = match direction {
             Direction::Trim => action(self.info.nsid, slba, ZoneAction::Reset),
             _ => SubmissionEntry::blocks(opcode, self.info.nsid, slba, blocks as u32),
         };
         let moves = self.info.keeps_data && direction != Direction::Trim;
         let mem = if moves { HostMem::zeroed((blocks * lba_bytes) as usize) } else { HostMem::none() };
         let measured = self.runner.admit().ok_or(Over)?;
+        self.syncs.issued(direction)(&mut entry);
         let submitted = self.runner.sim.now();
         let done = self.issuer.execute(&*self.drive, entry, mem).await;
         let request = Request { direction, offset: at * lba_bytes, bytes: blocks * lba_bytes };
-        self.runner.completed(&request, submitted, measured, &done);
+        Ok(self.completed(&request, (submitted, measured), &done))
+    }
+
+    /// The flush that follows a write.
+    async fn flush(&self) -> Result<(), Over> {
+        let measured = self.runner.admit_flush().ok_or(Over)?;
+        let submitted = self.runner.sim.now();
+        let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
+        let done = self.issuer.execute(&*self.drive, entry, HostMem::none()).await;
+        self.completed(&FLUSH, (submitted, measured), &done);
+        Ok(())
+    }
+
+    /// Records a request. Whether it succeeded.
+    fn completed(&self, request: &Request, (submitted, measured): (Time, bool), done: &Completion) -> bool {
+        self.runner.completed(request, submitted, measured, done);
         let is_done = done.status.is_success();
         if let Some(flow) = self.flow.filter(|_| measured && is_done) {
-            self.runner.flowed(flow, &request, submitted, &done);
+            self.runner.flowed(flow, request, submitted, done);
         }
-        Ok(is_done)
+        is_done
     }
 
     /// Leaves the zone of a lane, if it has one, and prepares the next for it.

@@ -1,0 +1,114 @@
+//! Whether a format that was guessed by exclusion makes a trace impossibly fast or slow. Times of the wrong unit are wrong by a thousand
+//! or a million: a trace in seconds that is read in milliseconds asks for the throughput of a thousand disks.
+//!
+//! The bounds leave room for what was ever recorded: traces in milliseconds are of disks and servers (100,000 requests a second),
+//! traces in nanoseconds of simulators and fast drives (5,000,000); neither has more than 64 GiB/s, nor less than a request in an hour.
+
+use std::str::FromStr;
+
+use crate::format::Format;
+
+/// The least number of requests that a rate is judged by.
+const LEAST: u64 = 16;
+/// The most bytes a second.
+const MOST_BYTES: f64 = 64.0 * (1u64 << 30) as f64;
+/// The fewest requests a second.
+const SLOWEST: f64 = 1.0 / 3_600.0;
+
+/// The first requests of a trace whose unit of time is not known.
+#[derive(Default)]
+pub(crate) struct Stretch {
+    /// The earliest and the latest time, in whatever unit.
+    times: Option<(f64, f64)>,
+    requests: u64,
+    /// The sum of sizes, in bytes or sectors.
+    sizes: u64,
+}
+
+/// What a format makes of the first requests.
+struct Meaning {
+    seconds: f64,
+    requests: f64,
+    bytes: f64,
+}
+
+impl Stretch {
+    pub(crate) fn add(&mut self, at: &[u8], size: u64) {
+        let Some(at) = std::str::from_utf8(at).ok().and_then(|text| f64::from_str(text).ok()) else { return };
+        let (first, last) = self.times.unwrap_or((at, at));
+        self.times = Some((first.min(at), last.max(at)));
+        self.requests += 1;
+        self.sizes = self.sizes.saturating_add(size);
+    }
+
+    /// What it is with such times and sizes; `None` where all requests come at once, or there are too few to judge.
+    fn meaning(&self, unit_s: f64, format: Format) -> Option<Meaning> {
+        let (first, last) = self.times.filter(|_| self.requests >= LEAST)?;
+        let seconds = Some((last - first) * unit_s).filter(|seconds| *seconds > 0.0)?;
+        let unit_bytes = if format == Format::Replay { 1.0 } else { 512.0 };
+        let requests = (self.requests - 1) as f64 / seconds;
+        Some(Meaning { seconds, requests, bytes: self.sizes as f64 * unit_bytes / seconds })
+    }
+
+    /// Checks that a format does not make it absurd.
+    ///
+    /// # Errors
+    /// The formats that fit, with what each makes of the trace.
+    pub(crate) fn check(&self, guess: Format, fitting: &[Format]) -> Result<(), String> {
+        let Some(meaning) = self.meaning(unit_s(guess), guess) else { return Ok(()) };
+        let most = if guess == Format::Mqsim { 5e6 } else { 1e5 };
+        if (SLOWEST..=most).contains(&meaning.requests) && meaning.bytes <= MOST_BYTES {
+            return Ok(());
+        }
+        let told = |meaning: Option<Meaning>| meaning.map_or(String::new(), |meaning| meaning.told());
+        let one = |format: &Format| {
+            let meaning = told(self.meaning(unit_s(*format), *format));
+            format!("\n  --format {format}: {meaning} ({})", format.layout())
+        };
+        let each: Vec<String> = fitting.iter().map(one).collect();
+        let in_seconds = told(self.meaning(1.0, guess));
+        let faster = (1.0 / unit_s(guess)).round();
+        Err(format!(
+            "has five numbers a line, and as {guess}, the format that is left, its first {} requests are {}, which no disk was asked \
+             for; say which format it is:{}\n  times in seconds: {in_seconds}; replay it with --format {guess} --time-scale {}",
+            self.requests,
+            meaning.told(),
+            each.concat(),
+            1.0 / faster
+        ))
+    }
+}
+
+impl Meaning {
+    fn told(&self) -> String {
+        format!("{} at {} requests a second, {}/s", time(self.seconds), figure(self.requests), bytes(self.bytes))
+    }
+}
+
+/// Seconds of a format's unit of time.
+fn unit_s(format: Format) -> f64 {
+    if format == Format::Mqsim { 1e-9 } else { 1e-3 }
+}
+
+/// Three digits and a unit.
+fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    let (size, unit) = units.iter().copied().find(|(size, _)| value >= *size).unwrap_or(units[units.len() - 1]);
+    format!("{}{unit}", figure(value / size))
+}
+
+fn time(seconds: f64) -> String {
+    scaled(seconds, &[(3_600.0, " h"), (1.0, " s"), (1e-3, " ms"), (1e-6, " us"), (1e-9, " ns")])
+}
+
+fn bytes(bytes: f64) -> String {
+    scaled(bytes, &[(1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB"), (1.0, " B")])
+}
+
+fn figure(value: f64) -> String {
+    match value {
+        small if small < 0.01 => format!("{small:.1e}"),
+        small if small < 9.995 => format!("{small:.2}"),
+        medium if medium < 99.95 => format!("{medium:.1}"),
+        large => format!("{large:.0}"),
+    }
+}
