@@ -6,7 +6,6 @@
 use std::cell::Cell;
 
 use nandscape_drive::DriveInfo;
-use nandscape_wire_nvme::SubmissionEntry;
 
 use crate::record::Direction;
 use crate::request::Request;
