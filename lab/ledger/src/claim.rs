@@ -115,6 +115,8 @@ pub struct Claim {
     pub says: &'static str,
     /// The criterion; if absent, `says` is the criterion.
     pub show: Option<&'static str>,
+    /// How the entry is read, where an audit of the verdicts decided it.
+    pub ruling: Option<&'static str>,
     /// The kind of check.
     pub check: Check,
     /// A result, or a design.

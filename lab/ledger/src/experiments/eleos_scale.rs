@@ -25,6 +25,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "offloaded at least host-side at every thread count at which the controller's CPU is under 95%, both over the same link",
         ),
+        ruling: Some("the fixed-page host form, three seeds"),
         check: Check::Order,
         kind: Kind::Result,
     },

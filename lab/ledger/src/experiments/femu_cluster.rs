@@ -22,6 +22,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "(channel - plane) / plane of job time with large striped I/O below that at 4 KiB I/O; number of drives and stripe size stated",
         ),
+        ruling: Some("rules `seeds` and `depends`: the job's sizes decide the sign, so the verdict names them"),
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -18,6 +18,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             "wall clock: release error (completion seen minus the model's completion time) p99 under 20 us, p99.99 under 55 \
              us, for 50 and 100 us",
         ),
+        ruling: Some("rule `machine`: at least 1 M reads a point, both idle loops record their gaps"),
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -22,6 +22,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Femu, "Fig. 6a")],
         says: "read latency CDFs under GC: plane blocking beats channel blocking beats controller blocking",
         show: Some("p95, p99, p99.9 in that order, no-GC best"),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -29,6 +29,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
              ones; every grid point within 12% of an independent queueing solution of the same network; the gap to 1550/130 \
              reported",
         ),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -21,6 +21,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             "wall clock: doorbell-per-command, shadow doorbell, polling, each faster than the one before; over 0.71 M \
              IOPS at 64 in flight without NAND delay",
         ),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

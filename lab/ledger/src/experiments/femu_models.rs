@@ -23,10 +23,10 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Femu, "Fig. 5"), (Paper::Li, "Fig. 5.8")],
         says: "six filebench personalities, 16 threads, 16 planes on 4 channels: basic model errs 12-57%, advanced 0.5-38% \
                (1.5-40x better); varmail 38% at 16 threads on 16 planes, 0.7% at 1 on 1",
-        show: Some(
-            "the basic model departs from the advanced one by 12% or more on at least four of the six; its departure at 16 \
-             threads on 16 planes above that at 1 on 1",
-        ),
+        show: Some("the basic model departs from the advanced one by 12% or more on at least four of the six"),
+        ruling: Some("3.2.3's 38% and 0.7% are what the advanced model still errs by against hardware, so they say \
+                      nothing of the basic one: that criterion is gone. Both readings of Table 5.2's single time (its \
+                      own 48/900, and the mean) are run; the verdict says which decides"),
         check: Check::Order,
         kind: Kind::Result,
     },

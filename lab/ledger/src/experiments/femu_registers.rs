@@ -28,6 +28,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             "two 48 us reads with 60 us transfers end at 108 and 216 us with a single register, 108 and 168 us with two; the \
              512-entry page-type table; per-page latencies",
         ),
+        ruling: None,
         check: Check::Exact,
         kind: Kind::Result,
     },

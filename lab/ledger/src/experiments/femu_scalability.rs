@@ -19,6 +19,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "wall clock, shared-memory queue pairs: mean latency stays under those two figures at 1..64 in flight",
         ),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -19,6 +19,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "put-back, busy loop and timer release 20-30 us late, the end-io queue does not; a 50 us busy loop in a single \
                entry path gives 5 ms at 16 threads",
         show: Some("the four release methods side by side, wall clock"),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -26,6 +26,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "host-managed GC that crosses the link halves foreground throughput (5.7), or takes it from 50 K to 3 K IOPS (3.4.3); \
                a page-move command avoids it",
         show: Some("foreground IOPS: no GC >= page move > copy through the host"),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

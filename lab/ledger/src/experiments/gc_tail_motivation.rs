@@ -28,6 +28,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             "p99 grows with write rate; the share of reads slowed grows with read size; the second-latest sub-I/O's tail at \
              least 2x rarer than the latest's",
         ),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -23,6 +23,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "five server traces re-rated 128x, deadline at p95: false positives plus false negatives at most 0.8% of I/Os; up to 6% \
                without the page-type and channel terms; wrong predictions are off by under 1 ms on average",
         show: Some("both variants, per trace"),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

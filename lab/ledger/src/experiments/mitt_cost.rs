@@ -34,6 +34,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "measured on this machine: rejection under 5 us, prediction under 300 ns and flat from 1 to 4096 I/Os pending",
         ),
+        ruling: None,
         check: Check::AtMost,
         kind: Kind::Result,
     },

@@ -22,7 +22,10 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "3.5.1, Fig. 3.4")],
         says: "three replicas, one disturbed by 64 KiB writes: undisturbed reads under 0.2 ms; with a 2 ms deadline the disturbed client's \
                CDF follows the undisturbed one",
-        show: Some("get() CDFs: NoNoise, Base, Mitt"),
+        show: Some("get() CDFs: NoNoise, Base, Mitt; at p50, p75, p90, p95 and p99 Mitt closes at least half of the \
+                    gap from Base to NoNoise, and the gap that is left is shown in multiples of a failover"),
+        ruling: Some("'follows' as no more than the deadline apart is what admission control enforces by \
+                      construction, and is no criterion"),
         check: Check::Order,
         kind: Kind::Result,
     },

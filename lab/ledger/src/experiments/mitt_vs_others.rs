@@ -30,6 +30,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             "Base, Cloned, Hedged, Tied, Snitch, Mitt at scale factors 1, 2, 5, 10: Mitt's p95 lowest at each, its lead over Hedged \
              growing with the factor; Hedged worse than Base when host CPU is scarce",
         ),
+        ruling: Some("the sources name no noise share, no device for 1.2.2 and no core model: sweep the noise's duty \
+                      and the load, show where Mitt's lead begins and ends, cores as four with two threads each and \
+                      slices; the verdict is `depends` unless one side holds everywhere"),
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -15,6 +15,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Ox, "Table 4.4, 4.4.2.2")],
         says: "one thread over 1, 2, 4 PUs writes 16.81, 23.47, 33.45 MB/s; 32 threads 300 MB/s write, 400 read",
         show: None,
+        ruling: Some("rule `inputs`: 16.81"),
         check: Check::Ratio(Some(BAND)),
         kind: Kind::Result,
     },

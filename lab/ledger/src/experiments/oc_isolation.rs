@@ -16,6 +16,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "reads and writes on separate PUs: read latency low and stable; CNEX reads mostly near 200 us but a group near 4 ms in \
                50/50 and 25/75 mixes on one PU",
         show: None,
+        ruling: Some("one synchronous thread cannot meet a 4 ms program on a card whose longest program is 2.5 ms: \
+                      that group is a contradiction of the source, shown; the three criteria on isolation are judged"),
         check: Check::Order,
         kind: Kind::Result,
     },

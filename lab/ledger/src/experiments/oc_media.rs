@@ -17,6 +17,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
                behind writes (over 4 ms at 50%); every PU alike (16 MB/s write, 38 MB/s read on the FPGA drive); uOC-1: first \
                read failure at 5,872 erases, 10% at 17,000, erase time grows steadily, write time constant",
         show: None,
+        ruling: Some("bands are judged by their number, order and overlap, not by a distance from the published \
+                      microseconds; the share of failed reads stays a criterion of shape"),
         check: Check::Order,
         kind: Kind::Result,
     },

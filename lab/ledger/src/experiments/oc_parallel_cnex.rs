@@ -16,6 +16,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "intra-channel: 17.81 to 71.10 MB/s write (3.99x), 17.78 single-threaded, 156.30 to 302.65 read; inter-channel: \
                write 17.81, 73.84, 301.16 and read 156.30, 627.39, 2368.59 on 1, 4, 16 channels",
         show: None,
+        ruling: Some("rule `inputs`: 17.81, 156.30, 302.65"),
         check: Check::Ratio(Some(BAND)),
         kind: Kind::Result,
     },

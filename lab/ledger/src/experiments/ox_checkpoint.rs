@@ -17,6 +17,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Ox, "Table 6.6")],
         says: "50 GB of updates: 189.13 s without, +9.39% with a checkpoint every 30 s, +32.66% every 10 s; persisted metadata at 30 s: 72.9% chunk, 26.4% map_L, 0.7% map_S",
         show: Some("none < 30 s < 10 s in time; chunk > map_L > map_S in bytes"),
+        ruling: Some("as ox-gc; rule `seeds`"),
         check: Check::Order,
         kind: Kind::Result,
     },

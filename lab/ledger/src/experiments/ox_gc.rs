@@ -20,6 +20,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "time, write amplification and reclaimed space do not fall from rate 90 to 10; 50, 75, 90 within 2% of each other in time",
         ),
+        ruling: Some("one sourced parameter set for all ox-* claims, processors on, `programmed` writes (6.1.9 has no \
+                      write-back), every chunk above the target rate is recycled, one at a time a slot"),
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -17,6 +17,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "AIMD window (start 0.5 s, +10 ms every 50 ms, halved when a stripe sees more than k busy) is close to the static one, \
                slightly worse",
         show: Some("p99.9 within 1.5x of static; not better at p99.99"),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -18,6 +18,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "3.6.4, Fig. 3.12b")],
         says: "Proactive sends 2.4x the reads of Base, TeaFA 6% more",
         show: None,
+        ruling: None,
         check: Check::Ratio(Some(BAND)),
         kind: Kind::Result,
     },

@@ -17,6 +17,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "Fig. 3.11")],
         says: "six filebench personalities: mean read latency improves with each technique added",
         show: None,
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

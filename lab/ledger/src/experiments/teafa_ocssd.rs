@@ -29,6 +29,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "on an open-channel drive with one in-flight write per die and read priority a 2:1 mix writes 3 MB/s against 1 GB/s alone; \
                a per-die FIFO cures it; TeaFA then gains as on the emulator",
         show: None,
+        ruling: Some("the host of 3.4.2 submits in order from one thread and waits for a die with a write in flight \
+                      (pblk's semaphore): one starved die stalls all writes. Model that writer, unfitted; the bound \
+                      on the FIFO is the ratio rule of the ledger"),
         check: Check::Order,
         kind: Kind::Result,
     },

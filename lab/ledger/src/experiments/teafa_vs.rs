@@ -25,6 +25,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "Harmonia improves the mean by 27% and not the tail; Rails has the pure read latency but much less read throughput; \
                preemptive GC cuts much of the tail and loses to TeaFA; Proactive loses at high percentiles",
         show: None,
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

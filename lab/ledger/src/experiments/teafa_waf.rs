@@ -16,6 +16,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "Fig. 3.15")],
         says: "write amplification falls as the window grows, already below 50 ms",
         show: Some("WAF at 50 ms below WAF at the smallest window; non-increasing with the window, tolerance 0.01"),
+        ruling: Some("a soft and a hard threshold of collections as SSDSim has them, and write rates at which a cycle \
+                      holds at least ten collections a plane"),
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -19,6 +19,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "3.7, Fig. 3.16")],
         says: "six filebench personalities: mean read latency and share of GC-blocked reads, Base against ttFlash",
         show: None,
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },

@@ -25,6 +25,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "6.3.1")],
         says: "static layout wears unevenly under skewed writes; horizontal shifting and vertical migration even it out",
         show: None,
+        ruling: None,
         check: Check::Order,
         kind: Kind::Design,
     },

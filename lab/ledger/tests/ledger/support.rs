@@ -82,6 +82,7 @@ pub(crate) static TOY: Experiment = Experiment {
         source: &[(Paper::Li, "6.1")],
         says: "random numbers are below one",
         show: None,
+        ruling: None,
         check: Check::AtMost,
         kind: Kind::Design,
     },
@@ -108,7 +109,8 @@ pub(crate) static TROUBLE: Experiment = Experiment {
     judge: |_| Ok(Judgement::default()),
 };
 
-const TOY_CLAIM: Claim = Claim { id: "", source: &[], says: "", show: None, check: Check::Exact, kind: Kind::Result };
+const TOY_CLAIM: Claim =
+    Claim { id: "", source: &[], says: "", show: None, ruling: None, check: Check::Exact, kind: Kind::Result };
 
 fn random(run: &nandscape_lab_ledger::experiment::Run<'_>) -> anyhow::Result<Figures> {
     let mut figures = Figures::default();
