@@ -20,6 +20,7 @@
 //! | `pool` | work on several threads |
 //! | `session` | a run of experiments |
 //! | `outcome` | the outcome of a claim, also as JSON |
+//! | `score` | the count of verdicts by paper |
 //! | `show` | outcomes as text, Markdown and HTML |
 //! | `find` | experiments by their names |
 //! | `unbuilt` | entries of the ledger without an experiment |
@@ -40,6 +41,7 @@ mod ox;
 mod pool;
 mod queueing;
 pub mod results;
+pub mod score;
 mod server_trace;
 pub mod session;
 pub mod show;
@@ -53,6 +55,7 @@ pub use experiments::EXPERIMENTS;
 pub use find::find;
 pub use outcome::Outcome;
 pub use results::Folder;
+pub use score::Score;
 pub use session::{Session, Watch};
 pub use unbuilt::UNBUILT;
 pub use verdict::Verdict;

@@ -14,7 +14,7 @@ use super::eleos_cache::{Setting, Store};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -30,6 +30,13 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("*", "offloaded wins until the controller is saturated"),
+    ],
+    awaits: &[
+        "the host-side form on fixed pages",
+    ],
     parameters: &[
         Parameter { what: "operations", value: "5 and 25% updates of whole records, the rest reads", source: "OX 7.4.3" },
         Parameter { what: "threads, and processors of the host", value: "1 to 8", source: "OX 7.4.3" },

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter};
 use crate::figures::{Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 use crate::wall::{TURNS, idle, in_turns};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
@@ -23,6 +23,14 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Wall,
+    runs: 1,
+    published: &[
+        Published::of("p99 release error*", "70, less 50 of delay"),
+        Published::of("p99.99 release error*", "105, less 50 of delay"),
+    ],
+    awaits: &[
+        "at least 1 M reads a point, with the gaps that both idle loops record",
+    ],
     parameters: &[
         Parameter { what: "added to each I/O", value: "50 and 100 us", source: "FEMU 3.2.1; Li 2020, Fig. 5.5" },
         Parameter {

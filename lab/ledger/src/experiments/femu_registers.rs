@@ -16,7 +16,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use crate::figures::{Figures, Results};
-use crate::verdict::{Judgement, exact};
+use crate::verdict::{Published, Judgement, exact};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -33,6 +33,12 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("quickest *", "").given(),
+        Published::of("slowest *", "").given(),
+    ],
+    awaits: &[],
     parameters: &[
         Parameter {
             what: "drive",

@@ -7,7 +7,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Clock, Experiment};
 use crate::figures::Results;
 use crate::open_channel::{BAND, CARD, Case, PATTERN, ROWS, TIMES, FIRMWARE, case, criteria, points};
-use crate::verdict::Judgement;
+use crate::verdict::{Judgement, Published};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -20,6 +20,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("write, 1 PU of a channel, 1 thread", "").given(),
+    ],
+    awaits: &[],
     parameters: &[CARD, PATTERN],
     choices: &[TIMES, ROWS],
     points: || points("dfc-mlc", CASES),

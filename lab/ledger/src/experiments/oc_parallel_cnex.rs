@@ -7,7 +7,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment};
 use crate::figures::Results;
 use crate::open_channel::{BAND, Case, PATTERN, TIMES, WESTLAKE, case, criteria, points};
-use crate::verdict::Judgement;
+use crate::verdict::{Judgement, Published};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -21,6 +21,13 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("write, 1 PU of a channel, 1 thread", "").given(),
+        Published::of("read, 1 PU of a channel, 1 thread", "").given(),
+        Published::of("read, 4 PUs of a channel, 4 threads", "").given(),
+    ],
+    awaits: &[],
     parameters: &[WESTLAKE, PATTERN],
     choices: &[
         TIMES,

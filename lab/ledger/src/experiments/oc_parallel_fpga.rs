@@ -9,7 +9,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment};
 use crate::figures::Results;
 use crate::open_channel::{BAND, CARD, Case, PATTERN, ROWS, TIMES, FIRMWARE, case, criteria, points};
-use crate::verdict::Judgement;
+use crate::verdict::{Judgement, Published};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -25,6 +25,16 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("write, 1 PU of a channel, 1 thread", "").given(),
+        Published::of("read, 1 PU of a channel, 1 thread", "").given(),
+        Published::of("read, 2 PUs of a channel, 2 threads", "").given(),
+        Published::of("write, 8 channels, 1 thread", "").given(),
+    ],
+    awaits: &[
+        "the figures without timing.interleaving, which is one reading of the thesis and came after a miss",
+    ],
     parameters: &[CARD, PATTERN],
     choices: &[
         TIMES,

@@ -26,6 +26,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[
+        "an 18-byte header of a chunk entry, and numbering by channel",
+    ],
     parameters: &[
         Parameter { what: "channels, parallel units on each", value: "16, 8", source: "OX 6.1.7.1; 6.1.2" },
         Parameter {

@@ -29,6 +29,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Design,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
     parameters: &[
         ARRAY,
         WINDOW,

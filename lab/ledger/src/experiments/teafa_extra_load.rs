@@ -23,6 +23,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
     parameters: &[DRIVE, ARRAY, WINDOW],
     choices: &[
         CAPACITY,

@@ -20,7 +20,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
 use crate::open_channel::profile;
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -36,6 +36,15 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("writes beside reads, one*", "3 of 1000").amount(3.0),
+        Published::of("*FIFO", "cured"),
+        Published::of("*of the array", "as on the emulator"),
+    ],
+    awaits: &[
+        "a host that submits writes in order from one thread and waits for a die with a write in flight",
+    ],
     parameters: &[
         Parameter {
             what: "drive",

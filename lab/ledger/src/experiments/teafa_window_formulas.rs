@@ -23,6 +23,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
     parameters: &[
         Parameter { what: "current share of a block", value: "25%", source: "Li 2020, table 3.1" },
         Parameter { what: "read, program, erase", value: "100 us, 1.5 ms, 6 ms", source: "Li 2020, table 3.1" },

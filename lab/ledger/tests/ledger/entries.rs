@@ -24,6 +24,16 @@ fn every_experiment_says_what_it_sets_and_chooses() {
     }
 }
 
+/// A criterion of an experiment with a published result shows the figure of the paper, unless the paper has none.
+#[test]
+fn experiments_with_a_published_result_have_its_figures() {
+    for experiment in EXPERIMENTS.iter().filter(|experiment| experiment.claim.kind == Kind::Result) {
+        // A formula or a ratio has its published figure itself.
+        let has_own = matches!(experiment.claim.check, Check::Exact | Check::Ratio(_));
+        assert!(has_own || !experiment.published.is_empty(), "{}", experiment.claim.id);
+    }
+}
+
 #[test]
 fn seeds_of_points_depend_on_seed_claim_and_place_only() {
     let mut seeds = Vec::new();

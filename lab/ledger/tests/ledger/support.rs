@@ -14,7 +14,7 @@ use nandscape_sim::Span;
 use tempfile::TempDir;
 
 /// As little as can be measured.
-pub(crate) const TINY: Effort = Effort { requests_percent: 1, rounds: 1, slice: Span::from_ms(2) };
+pub(crate) const TINY: Effort = Effort { requests_percent: 1, rounds: 1, slice: Span::from_ms(2), is_repeated: false };
 
 /// A folder that goes away.
 pub(crate) fn folder() -> TempDir {
@@ -87,6 +87,9 @@ pub(crate) static TOY: Experiment = Experiment {
         kind: Kind::Design,
     },
     clock: Clock::Virtual,
+    runs: 3,
+    published: &[],
+    awaits: &[],
     parameters: &[Parameter { what: "bound", value: "1", source: "6.1" }],
     choices: &[Choice { open: "how many", taken: "twelve", why: "more than threads" }],
     points: || (0..12).map(|number| Point::new(format!("number {number}"), random).with("number", number)).collect(),
@@ -103,6 +106,9 @@ pub(crate) static TOY: Experiment = Experiment {
 pub(crate) static TROUBLE: Experiment = Experiment {
     claim: Claim { id: "trouble", ..TOY_CLAIM },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
     parameters: &[],
     choices: &[],
     points: || vec![Point::new("good", random), Point::new("bad", |_| anyhow::bail!("out of luck"))],
