@@ -2,11 +2,11 @@
 
 use std::io::IsTerminal as _;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nandscape_lab_ledger::{EXPERIMENTS, Effort, Folder, Outcome, Session, Verdict, Watch, find, outcome, show};
+use nandscape_lab_ledger::{EXPERIMENTS, Effort, Folder, Outcome, Score, Session, Verdict, Watch, find, outcome, show};
 use nandscape_sim::Span;
 
 use crate::failure::Failure;
@@ -29,6 +29,7 @@ Examples:
   nandscape lab run femu-registers            measure one
   nandscape lab run all --quick               a first look at all
   nandscape lab report > verdicts.md          what is in lab-results, as a page
+  nandscape lab score                         how many results of each paper are reproduced
 
 Exit status: 0 when done, 1 when a point failed or results cannot be written, 2 for bad usage.")]
 pub(crate) struct LabArgs {
@@ -44,6 +45,8 @@ enum LabCommand {
     Run(RunArgs),
     /// Summarise all results of a folder as Markdown
     Report(ReportArgs),
+    /// Count the verdicts by paper: reproduced, in part, missed, to be run again, not built
+    Score(ScoreArgs),
 }
 
 #[derive(Args)]
@@ -131,12 +134,32 @@ struct ReportArgs {
     html: bool,
 }
 
+#[derive(Args)]
+#[command(after_help = "\
+The table is Markdown, between the two comments that mark it in README.md.
+
+Examples:
+  nandscape lab score
+  nandscape lab score --out second-seed
+  nandscape lab score --page docs/validation/claims.md
+
+Exit status: 0 when printed, 2 for bad usage, or results or a page that cannot be read.")]
+struct ScoreArgs {
+    /// Where results are
+    #[arg(long, value_name = "DIR", default_value = "lab-results", conflicts_with = "page")]
+    out: PathBuf,
+    /// Count the verdicts of a page that `nandscape lab report` wrote
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &LabArgs) -> Result<(), Failure> {
     match &args.command {
         LabCommand::List(args) => list(args),
         LabCommand::Run(args) => measure(args),
         LabCommand::Report(args) => report(args),
+        LabCommand::Score(args) => score(args),
     }
 }
 
@@ -155,15 +178,31 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
     output::result(&entries.join("\n"))
 }
 
-fn report(args: &ReportArgs) -> Result<(), Failure> {
-    let folder = Folder::at(&args.out);
+/// The outcomes of all experiments in a folder of results.
+fn held(out: &Path) -> Result<Vec<Outcome>, Failure> {
+    let folder = Folder::at(out);
     if !folder.path().is_dir() {
         return Err(Failure::Input(anyhow::anyhow!(
             "--out {}: there is no such folder; `nandscape lab run all` makes lab-results",
-            args.out.display()
+            out.display()
         )));
     }
-    let outcomes: Vec<Outcome> = EXPERIMENTS.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
+    Ok(EXPERIMENTS.iter().map(|experiment| Outcome::held(experiment, &folder)).collect())
+}
+
+fn score(args: &ScoreArgs) -> Result<(), Failure> {
+    let score = match &args.page {
+        None => Score::of(&held(&args.out)?).map_err(Failure::Input)?,
+        Some(page) => std::fs::read_to_string(page)
+            .map_err(anyhow::Error::from)
+            .and_then(|text| Score::of_page(&text))
+            .map_err(|error| Failure::Input(error.context(format!("--page {}", page.display()))))?,
+    };
+    output::result(&score.block())
+}
+
+fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let outcomes = held(&args.out)?;
     let text = match (args.json, args.html) {
         (true, _) => outcome::to_json(&outcomes),
         (_, true) => show::page(&outcomes, &show::report(&outcomes)),

@@ -127,6 +127,22 @@ fn another_seed_is_another_run() {
     assert_eq!(other["claims"][0]["seed"], 2);
 }
 
+#[test]
+fn the_score_is_that_of_results_or_of_a_page() {
+    let (_kept, out) = folder();
+    run(&["lab", "run", "femu-registers", "--out", &out]);
+    let score = succeed(&["lab", "score", "--out", &out]);
+    assert!(score.starts_with("<!-- score -->\n| paper |") && score.ends_with("<!-- /score -->\n"), "{score}");
+    let femu = score.lines().find(|line| line.contains("FEMU")).unwrap();
+    assert!(femu.contains("| 8 | 1 | 0 | 0 | 7 | 0 |"), "{femu}");
+    let page = format!("{out}/page.md");
+    fs::write(&page, succeed(&["lab", "report", "--out", &out])).unwrap();
+    assert_eq!(succeed(&["lab", "score", "--page", &page]), score);
+    refuse(&["lab", "score", "--out", "/no/such/folder"], &["--out /no/such/folder", "lab run all"]);
+    fs::write(&page, "# Something else\n").unwrap();
+    refuse(&["lab", "score", "--page", &page], &["--page", "no table of verdicts"]);
+}
+
 /// What one core, or another system, cannot measure is said, and no miss.
 #[test]
 fn real_time_is_measured_or_the_reason_told() {
@@ -161,7 +177,7 @@ fn a_quick_run_says_so_and_strict_makes_the_status_follow_the_verdict() {
 #[test]
 fn what_cannot_be_is_refused() {
     let (kept, out) = folder();
-    refuse(&["lab"], &["Usage: nandscape lab", "list", "run", "report"]);
+    refuse(&["lab"], &["Usage: nandscape lab", "list", "run", "report", "score"]);
     refuse(&["lab", "run"], &["<ID>"]);
     refuse(&["lab", "run", "femu-register", "--out", &out], &["\"femu-register\"", "did you mean femu-registers"]);
     refuse(&["lab", "list", "xyzzy"], &["\"xyzzy\"", "femu-gc-schemes"]);

@@ -27,6 +27,33 @@ impl Paper {
         }
     }
 
+    /// All, by the year of the work.
+    pub const ALL: [Paper; 5] = [Paper::Shin, Paper::Femu, Paper::FlashShare, Paper::Ox, Paper::Li];
+
+    /// Authors, title, and where it appeared.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Paper::Li => "Li, Evolving Storage Stack for Predictability and Efficiency, University of Chicago 2020",
+            Paper::Shin => {
+                "Shin, OS I/O Path Optimizations for Flash Solid-State Drives, Seoul National University 2017"
+            }
+            Paper::FlashShare => "Zhang et al., FlashShare, OSDI 2018",
+            Paper::Femu => "Li et al., The CASE of FEMU, FAST 2018",
+            Paper::Ox => {
+                "Picoli, OX: Deconstructing the FTL for Computational Storage, IT University of Copenhagen 2019"
+            }
+        }
+    }
+
+    /// Where the publisher has it.
+    pub const fn link(self) -> Option<&'static str> {
+        match self {
+            Paper::FlashShare => Some("https://www.usenix.org/conference/osdi18/presentation/zhang"),
+            Paper::Femu => Some("https://www.usenix.org/conference/fast18/presentation/li"),
+            Paper::Li | Paper::Shin | Paper::Ox => None,
+        }
+    }
+
     /// Its name here.
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,6 +142,8 @@ pub struct Claim {
     pub says: &'static str,
     /// The criterion; if absent, `says` is the criterion.
     pub show: Option<&'static str>,
+    /// How the entry is read, where an audit of the verdicts decided it.
+    pub ruling: Option<&'static str>,
     /// The kind of check.
     pub check: Check,
     /// A result, or a design.

@@ -4,9 +4,9 @@
 use anyhow::Result;
 use nandscape_sim::{Seed, Span};
 
-use crate::claim::Claim;
+use crate::claim::{Check, Claim};
 use crate::figures::{Figures, Results};
-use crate::verdict::Judgement;
+use crate::verdict::{Judgement, Published};
 
 /// An experiment. Each has a file of its own in [`crate::experiments`].
 pub struct Experiment {
@@ -14,6 +14,12 @@ pub struct Experiment {
     pub claim: Claim,
     /// Its clock.
     pub clock: Clock,
+    /// The runs with seeds of their own that the points have of each case; 1 if each case is one point.
+    pub runs: u32,
+    /// The published figures of the criteria.
+    pub published: &'static [Published],
+    /// Runs that the ledger's rulings ask for and that this experiment does not make.
+    pub awaits: &'static [&'static str],
     /// The parameters and their sources.
     pub parameters: &'static [Parameter],
     /// Choices where the paper is open or contradicts itself.
@@ -23,6 +29,9 @@ pub struct Experiment {
     /// The judgement of all points' figures.
     pub judge: fn(&Results) -> Result<Judgement>,
 }
+
+/// The seeds that a simulated figure is measured with.
+const SEEDS: u32 = 3;
 
 /// The clock of an experiment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -75,13 +84,15 @@ pub struct Effort {
     pub rounds: u32,
     /// Time of each in a round.
     pub slice: Span,
+    /// Whether all points are measured several times: with three seeds in virtual time, five times in real time.
+    pub is_repeated: bool,
 }
 
 impl Effort {
     /// The effort required for a verdict.
-    pub const FULL: Effort = Effort { requests_percent: 100, rounds: 20, slice: Span::from_ms(100) };
+    pub const FULL: Effort = Effort { requests_percent: 100, rounds: 20, slice: Span::from_ms(100), is_repeated: true };
     /// A first look.
-    pub const QUICK: Effort = Effort { requests_percent: 10, rounds: 4, slice: Span::from_ms(50) };
+    pub const QUICK: Effort = Effort { requests_percent: 10, rounds: 4, slice: Span::from_ms(50), is_repeated: false };
 
     /// This effort's share of a full run's number, at least one.
     pub fn of(&self, full: u64) -> u64 {
@@ -137,6 +148,16 @@ impl Point {
 }
 
 impl Experiment {
+    /// How often all points are to be measured, so that the spread between the runs is known: with three seeds in virtual time, five
+    /// times in real time. Formulas, and points that have runs of their own, are measured once.
+    pub fn repeats(&self) -> u32 {
+        match self.clock {
+            Clock::Wall => 5,
+            Clock::Virtual if self.claim.check == Check::Exact || self.runs >= SEEDS => 1,
+            Clock::Virtual => SEEDS,
+        }
+    }
+
     /// The seed of a point.
     pub fn seed_of(&self, seed: u64, point: usize) -> Seed {
         Seed::new(seed).child(self.claim.id).nth(point as u64)

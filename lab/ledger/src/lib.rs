@@ -20,14 +20,14 @@
 //! | `pool` | work on several threads |
 //! | `session` | a run of experiments |
 //! | `outcome` | the outcome of a claim, also as JSON |
+//! | `score` | the count of verdicts by paper |
 //! | `show` | outcomes as text, Markdown and HTML |
 //! | `find` | experiments by their names |
+//! | `unbuilt` | entries of the ledger without an experiment |
 //!
 //! An experiment in virtual time gives the same bytes on any machine, with any number of threads, in one go or resumed.
 //! Experiments in real time need Linux and two cores, and depend on the machine.
 //!
-//! Left out: claims about parts that do not exist yet. A claim is added with its experiment.
-
 mod array;
 pub mod claim;
 pub mod experiment;
@@ -41,10 +41,12 @@ mod ox;
 mod pool;
 mod queueing;
 pub mod results;
+pub mod score;
 mod server_trace;
 pub mod session;
 pub mod show;
 mod ttflash;
+mod unbuilt;
 pub mod verdict;
 pub mod wall;
 
@@ -53,5 +55,7 @@ pub use experiments::EXPERIMENTS;
 pub use find::find;
 pub use outcome::Outcome;
 pub use results::Folder;
+pub use score::Score;
 pub use session::{Session, Watch};
+pub use unbuilt::UNBUILT;
 pub use verdict::Verdict;

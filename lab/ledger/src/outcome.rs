@@ -1,12 +1,13 @@
 //! The outcome of a claim: the verdict, its criteria, the figures, and the conditions of their measurement. As JSON.
 
+use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::experiment::Experiment;
+use crate::experiment::{Clock, Experiment};
 use crate::figures::Results;
 use crate::results::{Folder, Held, Inputs, this_program};
-use crate::verdict::{Judgement, Verdict};
+use crate::verdict::{Judgement, Published, Role, Verdict};
 
 /// The version of the form of JSON.
 pub const SCHEMA: u32 = 1;
@@ -24,8 +25,8 @@ pub struct Outcome {
     pub judgement: Judgement,
     /// The conditions of the measurement; absent without figures.
     pub circumstances: Option<Circumstances>,
-    /// All figures, by point.
-    pub results: Results,
+    /// All figures, by run and point.
+    pub results: Vec<Results>,
 }
 
 /// The conditions of a measurement.
@@ -38,14 +39,14 @@ pub struct Circumstances {
 }
 
 impl Outcome {
-    /// Of figures.
+    /// Of the figures of each run of all points.
     pub fn judged(
         experiment: &'static Experiment,
-        results: Results,
+        results: Vec<Results>,
         inputs: Inputs,
         load_before: Option<f64>,
     ) -> Outcome {
-        let (judgement, verdict, reason) = match (experiment.judge)(&results) {
+        let (judgement, verdict, reason) = match judged(experiment, &results) {
             Ok(judgement) => {
                 let (verdict, reason) = judgement.verdict();
                 (judgement, verdict, reason)
@@ -64,7 +65,7 @@ impl Outcome {
             reason: reason.into(),
             judgement: Judgement::default(),
             circumstances: None,
-            results: Results::default(),
+            results: Vec::new(),
         }
     }
 
@@ -90,7 +91,7 @@ impl Outcome {
     pub fn verdict(&self) -> &'static str {
         let is_short = self.circumstances.as_ref().is_some_and(|circumstances| !circumstances.inputs.effort.is_full());
         match self.verdict {
-            Verdict::Missed if is_short => "too short to tell",
+            verdict if verdict.is_miss() && is_short => "too short to tell",
             verdict => verdict.name(self.experiment.claim.kind),
         }
     }
@@ -123,7 +124,11 @@ impl Outcome {
             .map(|parameter| json!({"what": parameter.what, "value": parameter.value, "source": parameter.source}));
         let choices =
             choices.iter().map(|choice| json!({"open": choice.open, "taken": choice.taken, "why": choice.why}));
-        let points = self.results.0.iter().map(|(name, figures)| json!({"point": name, "figures": plain(figures)}));
+        let points = self.results.iter().zip(1..).flat_map(|(run, number)| {
+            let point =
+                move |(name, figures): &(String, _)| json!({"point": name, "run": number, "figures": plain(figures)});
+            run.0.iter().map(point)
+        });
         let mut object = json!({
             "id": claim.id,
             "source": claim.source(),
@@ -131,6 +136,7 @@ impl Outcome {
             "check": claim.check.name(),
             claim.lead(): claim.says,
             "must_show": claim.must_show(),
+            "ruling": claim.ruling,
             "verdict": self.verdict(),
             "reason": (!self.reason.is_empty()).then_some(&self.reason),
             "criteria": plain(&self.judgement.criteria),
@@ -144,6 +150,32 @@ impl Outcome {
         }
         object
     }
+}
+
+/// Judges all runs together, with the published figures beside, and with what the rules ask for and is not measured.
+fn judged(experiment: &Experiment, results: &[Results]) -> anyhow::Result<Judgement> {
+    let mut runs = results.iter();
+    let mut judgement = (experiment.judge)(runs.next().context("there are no results")?)?;
+    for run in runs {
+        judgement.merge((experiment.judge)(run)?);
+    }
+    if results.len() > 1 {
+        judgement
+            .notes
+            .push(format!("notes and tables are of the first of {} runs; criteria are of all", results.len()));
+    }
+    judgement.criteria.iter_mut().for_each(|criterion| Published::mark(experiment.published, criterion));
+    judgement.awaits.extend(experiment.awaits.iter().map(|run| (*run).to_owned()));
+    let of_chance = judgement.criteria.iter().any(|one| one.role == Role::Judged && one.is_of_chance());
+    if of_chance && results.len() < experiment.repeats() as usize {
+        judgement.awaits.push(match experiment.clock {
+            Clock::Virtual => format!("{} seeds, here {}", experiment.repeats(), results.len()),
+            Clock::Wall => {
+                format!("{} runs in turn, whose spread is known, here {}", experiment.repeats(), results.len())
+            }
+        });
+    }
+    Ok(judgement)
 }
 
 impl Circumstances {

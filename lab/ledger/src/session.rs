@@ -10,7 +10,7 @@ use crate::experiment::{Clock, Effort, Experiment, Point, Run};
 use crate::figures::{Figures, Results};
 use crate::outcome::Outcome;
 use crate::pool;
-use crate::results::{Folder, Found, Inputs, Stored};
+use crate::results::{Folder, Found, Inputs, Stored, seed_of};
 use crate::verdict::Verdict;
 use crate::wall::machine;
 
@@ -50,14 +50,18 @@ impl Watch for () {}
 /// An experiment in progress.
 struct Work {
     experiment: &'static Experiment,
-    /// Its points, with the figures of existing ones.
+    /// Its points, those of one run after those of another, with the figures of existing ones.
     points: Vec<Slot>,
+    /// The runs of all points.
+    runs: u32,
     failed: Vec<String>,
     decided: bool,
 }
 
 struct Slot {
     point: Point,
+    /// Its number among the points of its run.
+    number: usize,
     inputs: Inputs,
     file: PathBuf,
     stored: Option<Stored>,
@@ -87,9 +91,11 @@ impl Session {
         let id = experiment.claim.id;
         let mut others: Vec<(String, usize)> = Vec::new();
         let mut points = Vec::new();
-        for (number, point) in (experiment.points)().into_iter().enumerate() {
-            let inputs = Inputs::new(experiment, &point, self.seed, self.effort);
-            let file = self.folder.file(experiment, number, &point);
+        let runs = if self.effort.is_repeated { experiment.repeats() } else { 1 };
+        let all = |run| (experiment.points)().into_iter().enumerate().map(move |(number, point)| (run, number, point));
+        for (run, number, point) in (0..runs).flat_map(all) {
+            let inputs = Inputs::new(experiment, &point, seed_of(experiment, self.seed, run), self.effort);
+            let file = self.folder.file(experiment, number, &point, run);
             let stored = match Stored::find(&file, &inputs) {
                 _ if self.fresh => None,
                 Found::Fits(stored) => Some(stored),
@@ -106,7 +112,7 @@ impl Session {
                     None
                 }
             };
-            points.push(Slot { point, inputs, file, stored });
+            points.push(Slot { point, number, inputs, file, stored });
         }
         let of = points.len();
         for (difference, count) in others {
@@ -119,7 +125,7 @@ impl Session {
                 self.folder.path().join(id).display()
             )),
         }
-        Work { experiment, points, failed: Vec::new(), decided: false }
+        Work { experiment, points, runs, failed: Vec::new(), decided: false }
     }
 
     /// Judges experiments that have all their points, or cannot have them.
@@ -146,17 +152,20 @@ impl Session {
             .enumerate()
             .filter(|(_, work)| work.experiment.clock == Clock::Virtual)
             .flat_map(|(number, work)| {
-                work.left().map(move |point| Task { experiment: work.experiment, number, point })
+                work.left().map(move |place| {
+                    let slot = &work.points[place];
+                    Task { experiment: work.experiment, number, place, point: slot.number, seed: slot.inputs.seed }
+                })
             })
             .collect();
         let mut wrong = None;
         let ended = pool::run(
             self.jobs,
             &tasks,
-            |task| self.measure(task.experiment, task.point, &|_| ()),
+            |task| self.measure(task.experiment, (task.point, task.seed), &|_| ()),
             |task, figures| {
-                let Task { number, point, .. } = tasks[task];
-                let ended = self.keep(&mut works[number], point, None, figures, watch).unwrap_or_else(|error| {
+                let Task { number, place, .. } = tasks[task];
+                let ended = self.keep(&mut works[number], place, None, figures, watch).unwrap_or_else(|error| {
                     wrong = Some(error);
                     ControlFlow::Break(())
                 });
@@ -178,11 +187,13 @@ impl Session {
     ) -> Result<ControlFlow<()>> {
         for number in 0..works.len() {
             let left: Vec<usize> = if works[number].decided { Vec::new() } else { works[number].left().collect() };
-            for point in left {
+            for place in left {
                 let experiment = works[number].experiment;
                 let load_before = machine::load_average();
-                let figures = self.measure(experiment, point, &|share| watch.share(experiment.claim.id, share));
-                let ended = self.keep(&mut works[number], point, load_before, figures, watch)?;
+                let slot = &works[number].points[place];
+                let of = (slot.number, slot.inputs.seed);
+                let figures = self.measure(experiment, of, &|share| watch.share(experiment.claim.id, share));
+                let ended = self.keep(&mut works[number], place, load_before, figures, watch)?;
                 self.decide(works, outcomes, watch);
                 if ended.is_break() {
                     return Ok(ended);
@@ -192,9 +203,9 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Each thread creates its own points: a measurement depends only on the point's position.
-    fn measure(&self, experiment: &Experiment, point: usize, progress: &dyn Fn(f64)) -> Result<Figures> {
-        let run = Run { seed: experiment.seed_of(self.seed, point), effort: self.effort, progress };
+    /// Each thread creates its own points: a measurement depends only on the point's position and the seed.
+    fn measure(&self, experiment: &Experiment, (point, seed): (usize, u64), progress: &dyn Fn(f64)) -> Result<Figures> {
+        let run = Run { seed: experiment.seed_of(seed, point), effort: self.effort, progress };
         let figures = ((experiment.points)()[point].measure)(&run)?;
         figures.check()?;
         Ok(figures)
@@ -204,12 +215,12 @@ impl Session {
     fn keep(
         &self,
         work: &mut Work,
-        point: usize,
+        place: usize,
         load_before: Option<f64>,
         figures: Result<Figures>,
         watch: &mut dyn Watch,
     ) -> Result<ControlFlow<()>> {
-        let slot = &mut work.points[point];
+        let slot = &mut work.points[place];
         match figures {
             Ok(figures) => {
                 let stored = Stored::new(slot.inputs.clone(), load_before, figures);
@@ -218,7 +229,7 @@ impl Session {
             }
             Err(error) => work.failed.push(format!("{}: {error:#}", slot.point.name)),
         }
-        Ok(watch.measured(work.experiment.claim.id, &work.points[point].point.name))
+        Ok(watch.measured(work.experiment.claim.id, &work.points[place].point.name))
     }
 }
 
@@ -228,11 +239,14 @@ struct Task {
     experiment: &'static Experiment,
     /// The experiment's place among those that run.
     number: usize,
+    /// The place among the points of all runs.
+    place: usize,
     point: usize,
+    seed: u64,
 }
 
 impl Work {
-    /// The points that are to be measured.
+    /// The places of points that are to be measured.
     fn left(&self) -> impl Iterator<Item = usize> {
         let can = self.experiment.lacks().is_none();
         self.points.iter().enumerate().filter(move |(_, slot)| can && slot.stored.is_none()).map(|(number, _)| number)
@@ -250,7 +264,9 @@ impl Work {
         }
         let stored: Vec<&Stored> = self.points.iter().filter_map(|slot| slot.stored.as_ref()).collect();
         let first = stored.first()?;
-        let results = stored.iter().map(|stored| (stored.inputs.point.clone(), stored.figures.clone())).collect();
-        Some(Outcome::judged(experiment, Results(results), first.inputs.clone(), first.load_before))
+        let of = |stored: &&Stored| (stored.inputs.point.clone(), stored.figures.clone());
+        let runs = stored.chunks(self.points.len() / self.runs as usize);
+        let results = runs.map(|run| Results(run.iter().map(of).collect())).collect();
+        Some(Outcome::judged(experiment, results, first.inputs.clone(), first.load_before))
     }
 }

@@ -14,7 +14,7 @@ use super::eleos_cache::{Setting, Store};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -25,10 +25,18 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "offloaded at least host-side at every thread count at which the controller's CPU is under 95%, both over the same link",
         ),
+        ruling: Some("the fixed-page host form, three seeds"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("*", "offloaded wins until the controller is saturated"),
+    ],
+    awaits: &[
+        "the host-side form on fixed pages",
+    ],
     parameters: &[
         Parameter { what: "operations", value: "5 and 25% updates of whole records, the rest reads", source: "OX 7.4.3" },
         Parameter { what: "threads, and processors of the host", value: "1 to 8", source: "OX 7.4.3" },

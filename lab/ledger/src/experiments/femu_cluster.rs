@@ -11,7 +11,7 @@ use self::job::Job;
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -22,10 +22,18 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "(channel - plane) / plane of job time with large striped I/O below that at 4 KiB I/O; number of drives and stripe size stated",
         ),
+        ruling: Some("rules `seeds` and `depends`: the job's sizes decide the sign, so the verdict names them"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: RUNS,
+    published: &[
+        Published::of("*", "nearly closes"),
+    ],
+    awaits: &[
+        "jobs of other sizes, as these decide which gap is the smaller one",
+    ],
     parameters: &[
         Parameter { what: "cluster", value: "4 nodes, each with one drive", source: "FEMU 3.3: a cluster of machines, of which it gives no number" },
         Parameter {
@@ -61,7 +69,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "how often",
-            taken: "three runs of each with different seeds; the largest gap with large I/O is below the smallest at 4 KiB",
+            taken: "three runs of each with different seeds; the gaps with large I/O are below those at 4 KiB by more than their spread",
             why: "the spread between seeds must not decide",
         },
     ],
@@ -115,15 +123,12 @@ fn gaps(results: &Results, size: &str) -> Result<Vec<f64>> {
 fn judge(results: &Results) -> Result<Judgement> {
     let mut judgement = Judgement::default();
     let [small, large] = [gaps(results, SIZES[0].0)?, gaps(results, SIZES[1].0)?];
-    let smallest = small.iter().copied().fold(f64::INFINITY, f64::min) * 100.0;
-    for (gap, number) in large.iter().zip(1..) {
-        judgement.criteria.push(order::below(
-            format!("(channel - plane) / plane at 1 MiB, run {number}; at 4 KiB at least as told"),
-            gap * 100.0,
-            "%",
-            smallest,
-        ));
-    }
+    let percent = |gaps: &[f64]| gaps.iter().map(|gap| gap * 100.0).collect();
+    judgement.criteria.push(order::ranked(
+        "(channel - plane) / plane of job time",
+        &[(SIZES[1].0, percent(&large)), (SIZES[0].0, percent(&small))],
+        "%",
+    ));
     let mean = |gaps: &[f64]| gaps.iter().sum::<f64>() / gaps.len() as f64 * 100.0;
     judgement.notes.push(format!(
         "the gap is {:.1}% in the mean at 4 KiB and {:.1}% at 1 MiB: smaller, not closed",
@@ -155,7 +160,7 @@ mod tests {
     use crate::verdict::Verdict;
 
     #[test]
-    fn the_gap_has_to_be_smaller_in_every_run() {
+    fn the_gap_has_to_be_smaller_by_more_than_the_spread() {
         let results = |large: f64| {
             let of = |size: &str, scheme: &str, number: u32| {
                 let mut figures = Figures::default();
@@ -175,6 +180,6 @@ mod tests {
             Results(all.collect())
         };
         assert_eq!(judge(&results(1.1)).unwrap().verdict().0, Verdict::Reproduced);
-        assert_eq!(judge(&results(1.5)).unwrap().verdict().0, Verdict::Missed);
+        assert_eq!(judge(&results(1.5)).unwrap().verdict().0, Verdict::NotToldApart);
     }
 }

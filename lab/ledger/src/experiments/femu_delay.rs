@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter};
 use crate::figures::{Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 use crate::wall::{TURNS, idle, in_turns};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
@@ -18,10 +18,19 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             "wall clock: release error (completion seen minus the model's completion time) p99 under 20 us, p99.99 under 55 \
              us, for 50 and 100 us",
         ),
+        ruling: Some("rule `machine`: at least 1 M reads a point, both idle loops record their gaps"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Wall,
+    runs: 1,
+    published: &[
+        Published::of("p99 release error*", "70, less 50 of delay"),
+        Published::of("p99.99 release error*", "105, less 50 of delay"),
+    ],
+    awaits: &[
+        "at least 1 M reads a point, with the gaps that both idle loops record",
+    ],
     parameters: &[
         Parameter { what: "added to each I/O", value: "50 and 100 us", source: "FEMU 3.2.1; Li 2020, Fig. 5.5" },
         Parameter {

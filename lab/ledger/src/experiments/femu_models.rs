@@ -15,7 +15,7 @@ use nandscape_sim::Executor;
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Criterion, Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -23,14 +23,19 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Femu, "Fig. 5"), (Paper::Li, "Fig. 5.8")],
         says: "six filebench personalities, 16 threads, 16 planes on 4 channels: basic model errs 12-57%, advanced 0.5-38% \
                (1.5-40x better); varmail 38% at 16 threads on 16 planes, 0.7% at 1 on 1",
-        show: Some(
-            "the basic model departs from the advanced one by 12% or more on at least four of the six; its departure at 16 \
-             threads on 16 planes above that at 1 on 1",
-        ),
+        show: Some("the basic model departs from the advanced one by 12% or more on at least four of the six"),
+        ruling: Some("3.2.3's 38% and 0.7% are what the advanced model still errs by against hardware, so they say \
+                      nothing of the basic one: that criterion is gone. Both readings of Table 5.2's single time (its \
+                      own 48/900, and the mean) are run; the verdict says which decides"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: RUNS,
+    published: &[
+        Published::of("*on which the basic model departs*", "6: by 12 to 57%"),
+    ],
+    awaits: &[],
     parameters: &[
         Parameter {
             what: "personalities",
@@ -83,11 +88,6 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             why: "sizes of files are random, and a few files determine the means of networkfs, so the spread between \
                 seeds must not decide",
         },
-        Choice {
-            open: "the personality compared at 1 on 1",
-            taken: "varmail",
-            why: "the paper gives only this one",
-        },
     ],
     points,
     judge,
@@ -96,7 +96,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 /// Filebench's personalities.
 const PERSONALITIES: [&str; 6] = ["fileserver", "networkfs", "oltp", "varmail", "videoserver", "webproxy"];
 /// The models, and the changes of each to the profile, which is the advanced one's. The first is judged against the
-/// last; those between split its departure into parts.
+/// last, and so is the one with the times of lower pages; the other splits the departure into parts.
 const MODELS: [(&str, &[&str]); 4] = [
     ("basic", &["timing.registers=single", "timing.read=56us", "timing.program=1650us"]),
     ("double registers, one time", &["timing.read=56us", "timing.program=1650us"]),
@@ -104,7 +104,11 @@ const MODELS: [(&str, &[&str]); 4] = [
     ("advanced", &[]),
 ];
 const BASIC: &str = MODELS[0].0;
+const LOWER: &str = MODELS[2].0;
 const ADVANCED: &str = MODELS[MODELS.len() - 1].0;
+/// The readings of Table 5.2's single time.
+const MEAN_TIMES: &str = "the mean of lower and upper pages";
+const LOWER_TIMES: &str = "the times of lower pages, 48 and 900 us";
 /// Runs of each, with their own seeds.
 const RUNS: u32 = 3;
 /// The personality that is also run by one thread on one plane.
@@ -239,31 +243,24 @@ fn departures(results: &Results, (personality, setup): (&str, Setup), model: &st
 
 fn judge(results: &Results) -> Result<Judgement> {
     let mut judgement = Judgement::default();
-    let (mut beyond, mut within) = (0, Vec::new());
-    for personality in PERSONALITIES {
-        let runs = departures(results, (personality, SIXTEEN), BASIC)?;
-        if runs.iter().all(|percent| percent.abs() >= DEPARTURE) {
-            beyond += 1;
-        } else {
-            within.push(format!("{personality} ({}%)", signed(&runs)));
+    let mut within = Vec::new();
+    let mut reading = |name: &str, model: &str| -> Result<Vec<Criterion>> {
+        let mut beyond = vec![0.0; RUNS as usize];
+        for personality in PERSONALITIES {
+            let runs = departures(results, (personality, SIXTEEN), model)?;
+            if model == BASIC && !runs.iter().all(|percent| percent.abs() >= DEPARTURE) {
+                within.push(format!("{personality} ({}%)", signed(&runs)));
+            }
+            let departs = runs.iter().map(|percent| f64::from(u8::from(percent.abs() >= DEPARTURE)));
+            beyond.iter_mut().zip(departs).for_each(|(all, one)| *all += one);
         }
-    }
-    judgement.criteria.push(order::above(
-        format!("personalities on which the basic model departs by {DEPARTURE}% or more, in every run"),
-        beyond as f64,
-        "of 6",
-        (OF_SIX - 1) as f64,
-    ));
-    let sizes = |setup: Setup| -> Result<Vec<f64>> {
-        Ok(departures(results, (ALSO_ALONE, setup), BASIC)?.iter().map(|percent| percent.abs()).collect())
+        let what = format!("{name}: personalities on which the basic model departs by {DEPARTURE}% or more");
+        Ok(vec![order::at_least(what, beyond, "of 6", OF_SIX as f64)])
     };
-    judgement.criteria.push(order::ranked(
-        format!("{ALSO_ALONE}: departure of the basic model"),
-        &[("1 on 1", sizes(ONE)?), ("16 on 16", sizes(SIXTEEN)?)],
-        "%",
-    ));
+    let readings = vec![(MEAN_TIMES, reading(MEAN_TIMES, BASIC)?), (LOWER_TIMES, reading(LOWER_TIMES, LOWER)?)];
+    judgement.add_readings("the single time of the basic model", readings);
     judgement.tables.push(table(results)?);
-    judgement.reason = format!("The basic model departs by less on {}. {WHY}", within.join(", "));
+    judgement.reason = format!("With the mean the basic model departs by less on {}. {WHY}", within.join(", "));
     Ok(judgement)
 }
 
@@ -272,8 +269,8 @@ const WHY: &str = "The paper does not give the one time of its basic model, and 
     remaining effects have both signs. With one register a plane waits for the transfer of the previous page, 60 us in \
     addition to the 1650 of a program; with two a second program is ready in the cache register, and an arriving read \
     waits for both. A request for several pages waits for upper pages, 2400 us in the advanced model and 1650 in the \
-    basic one: the table shows this part separately. With the times of lower pages as the single time, shown but not \
-    judged, the difference of the means alone is larger than all of these";
+    basic one: the table shows this part separately. With the times of lower pages as the single time, the difference of \
+    the means alone is larger than all of these";
 
 /// The runs from the lowest to the highest, with signs.
 fn signed(runs: &[f64]) -> String {
@@ -306,17 +303,21 @@ mod tests {
     use super::*;
     use crate::verdict::Verdict;
 
-    /// The basic model departs by these percentages on each of the six, and on the one at 1 on 1; in the last run by
-    /// less.
-    fn verdict(six: [f64; 6], alone: f64, last: f64) -> (Verdict, String) {
+    /// The basic model departs by these percentages on each of the six, in the last run by less; with the times of lower pages by
+    /// `lower` on all.
+    fn verdict(six: [f64; 6], last: f64, lower: f64) -> (Verdict, String) {
         let mut points = Vec::new();
-        for ((personality, setup), percent) in cases().zip(six.into_iter().chain([alone])) {
+        for ((personality, setup), percent) in cases().zip(six.into_iter().chain([3.0])) {
             for number in 1..=RUNS {
                 let mut figures = Figures::default();
                 for (model, _) in MODELS {
                     let percent = if number == RUNS { percent * last } else { percent };
                     figures.add(format!("operations, {model}"), 1.0, "");
-                    let mean = if model == BASIC { 1_000.0 + 10.0 * percent } else { 1_000.0 };
+                    let mean = match model {
+                        BASIC => 1_000.0 + 10.0 * percent,
+                        LOWER => 1_000.0 - 10.0 * lower,
+                        _ => 1_000.0,
+                    };
                     figures.add(format!("{MEAN}, {model}"), mean, "us");
                 }
                 points.push((name(personality, setup, number), figures));
@@ -326,14 +327,18 @@ mod tests {
     }
 
     #[test]
-    fn four_of_six_must_depart_and_more_so_with_more_threads() {
-        assert_eq!(verdict([12.5, 30.0, -15.0, 20.0, 0.0, 1.0], 3.0, 1.0).0, Verdict::Reproduced);
-        let (missed, reason) = verdict([12.5, 30.0, 11.9, 20.0, 0.0, 1.0], 3.0, 1.0);
+    fn four_of_six_must_depart() {
+        assert_eq!(verdict([12.5, 30.0, -15.0, 20.0, 0.0, 1.0], 1.0, 20.0).0, Verdict::Reproduced);
+        let (missed, reason) = verdict([12.5, 30.0, 11.9, 20.0, 0.0, 1.0], 1.0, 1.0);
         assert!(missed == Verdict::Missed && reason.contains("oltp (+11.9 to +11.9%), videoserver (+0.0"), "{reason}");
-        let (missed, reason) = verdict([20.0; 6], 25.0, 1.0);
-        assert!(missed == Verdict::Missed && reason.starts_with("missed: varmail: departure"), "{reason}");
-        assert_eq!(verdict([20.0; 6], -25.0, 1.0).0, Verdict::Missed, "a departure is one in either direction");
-        assert_eq!(verdict([20.0; 6], 1.0, 0.5).0, Verdict::Missed, "every run counts");
+    }
+
+    #[test]
+    fn the_verdict_depends_on_the_single_time_where_its_readings_disagree() {
+        let (depends, reason) = verdict([1.0; 6], 1.0, 20.0);
+        let told = "depends on: the single time of the basic model (the mean of lower and upper pages: missed; the times of lower \
+                    pages, 48 and 900 us: holds)";
+        assert!(depends == Verdict::Depends && reason.starts_with(told), "{reason}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use crate::figures::{Figures, Results};
-use crate::verdict::{Judgement, exact};
+use crate::verdict::{Published, Judgement, exact};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -28,10 +28,17 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             "two 48 us reads with 60 us transfers end at 108 and 216 us with a single register, 108 and 168 us with two; the \
              512-entry page-type table; per-page latencies",
         ),
+        ruling: None,
         check: Check::Exact,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("quickest *", "").given(),
+        Published::of("slowest *", "").given(),
+    ],
+    awaits: &[],
     parameters: &[
         Parameter {
             what: "drive",

@@ -8,7 +8,7 @@ use nandscape_transport_reactor::WallClock;
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Run};
 use crate::figures::{Figures, Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 use crate::wall::release::{DELAY, Method, run as release};
 use crate::wall::{TURNS, idle, in_turns};
 
@@ -19,10 +19,17 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "put-back, busy loop and timer release 20-30 us late, the end-io queue does not; a 50 us busy loop in a single \
                entry path gives 5 ms at 16 threads",
         show: Some("the four release methods side by side, wall clock"),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Wall,
+    runs: 1,
+    published: &[
+        Published::of("median lateness*", "others 20 to 30 late"),
+        Published::of("mean latency*, 16 in flight", "5000").amount(5000.0),
+    ],
+    awaits: &[],
     parameters: &[
         Parameter { what: "delay", value: "50 us", source: "Li 2020, 5.4.1" },
         Parameter {
@@ -103,7 +110,7 @@ fn judge(results: &Results) -> Result<Judgement> {
             format!("mean latency with a busy loop in the entry path, {depth} in flight"),
             of("mean latency", entry)?,
             "us",
-            0.9 * depth as f64 * DELAY.as_us(),
+            depth as f64 * DELAY.as_us(),
         ));
         for method in METHODS {
             let mut row = vec![format!("{}, {depth} in flight", method.name())];
@@ -130,7 +137,7 @@ mod tests {
     #[test]
     fn the_end_io_queue_must_be_earliest_and_the_entry_path_slow() {
         for (end_io, entry, verdict) in
-            [(1.0, 800.0, Verdict::Reproduced), (30.0, 800.0, Verdict::Missed), (1.0, 700.0, Verdict::Missed)]
+            [(1.0, 810.0, Verdict::Reproduced), (30.0, 810.0, Verdict::Missed), (1.0, 700.0, Verdict::Missed)]
         {
             let mut figures = Figures::default();
             for depth in DEPTHS {

@@ -17,7 +17,7 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Time};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -26,10 +26,18 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "host-managed GC that crosses the link halves foreground throughput (5.7), or takes it from 50 K to 3 K IOPS (3.4.3); \
                a page-move command avoids it",
         show: Some("foreground IOPS: no GC >= page move > copy through the host"),
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: RUNS,
+    published: &[
+        Published::of("*through the host and page move", "half (5.7); 3 of 50 K (3.4.3)").ratio(2.0),
+        Published::of("*page move and no GC", "no loss"),
+        Published::of("moved by *", "").given(),
+    ],
+    awaits: &[],
     parameters: &[
         Parameter {
             what: "drive cnex-westlake",
@@ -350,14 +358,14 @@ fn judge(results: &Results) -> Result<Judgement> {
         let [moved, host] = Way::ALL.map(|way| runs(judged, Some((way, rate)), "reads"));
         let (moved, host) = (moved?, host?);
         let upper = [(Way::PageMove.name(), moved.clone()), ("no GC", none.clone())];
-        let what = format!("reads a second beside {rate} MB/s of moves");
-        judgement.criteria.push(order::never_falls_by_more(what, &upper, "1/s", f64::from(READERS)));
+        let what = |of: &str| format!("reads a second beside {rate} MB/s of moves, {of}");
+        judgement.criteria.push(order::never_falls(what("page move and no GC"), &upper, "1/s"));
         let lower = [(Way::Host.name(), host), (Way::PageMove.name(), moved)];
-        judgement.criteria.push(order::ranked(format!("reads a second beside {rate} MB/s of moves"), &lower, "1/s"));
+        judgement.criteria.push(order::ranked(what("through the host and page move"), &lower, "1/s"));
         for way in Way::ALL {
-            let least = runs(judged, Some((way, rate)), "moved")?.into_iter().fold(f64::INFINITY, f64::min);
+            let moved = runs(judged, Some((way, rate)), "moved")?;
             let what = format!("moved by {}, of {rate} MB/s", way.name());
-            judgement.criteria.push(order::at_least(what, least, "MB/s", 0.95 * f64::from(rate)));
+            judgement.criteria.push(order::at_least(what, moved, "MB/s", 0.95 * f64::from(rate)));
         }
     }
     for link in LINKS {

@@ -22,7 +22,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Run};
 use crate::figures::{Figures, Results, short};
 use crate::mitt;
-use crate::verdict::{Judgement, Table, atmost, order};
+use crate::verdict::{Published, Judgement, Table, atmost, order};
 use crate::wall::cores::{DRIVE, on_core};
 use crate::wall::{TURNS, idle, in_turns};
 
@@ -34,10 +34,17 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "measured on this machine: rejection under 5 us, prediction under 300 ns and flat from 1 to 4096 I/Os pending",
         ),
+        ruling: None,
         check: Check::AtMost,
         kind: Kind::Result,
     },
     clock: Clock::Wall,
+    runs: 1,
+    published: &[
+        Published::of("a rejection*", "under 5"),
+        Published::of("*under way against one", "O(1)"),
+    ],
+    awaits: &[],
     parameters: &[
         mitt::DRIVE,
         Parameter { what: "reads", value: "of 4 KiB, at random places of the 16 MiB that hold data", source: "Li 2020, 3.1.7: a 4 KiB read" },

@@ -14,7 +14,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
 use crate::mitt::{self, BUFFER, DRIVE, QUANTILES, REJECTION};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -22,11 +22,20 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "3.5.1, Fig. 3.4")],
         says: "three replicas, one disturbed by 64 KiB writes: undisturbed reads under 0.2 ms; with a 2 ms deadline the disturbed client's \
                CDF follows the undisturbed one",
-        show: Some("get() CDFs: NoNoise, Base, Mitt"),
+        show: Some("get() CDFs: NoNoise, Base, Mitt; at p50, p75, p90, p95 and p99 Mitt closes at least half of the \
+                    gap from Base to NoNoise, and the gap that is left is shown in multiples of a failover"),
+        ruling: Some("'follows' as no more than the deadline apart is what admission control enforces by \
+                      construction, and is no criterion"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: RUNS,
+    published: &[
+        Published::of("NoNoise*", "under 200"),
+        Published::of("*closes*", "follows the undisturbed one"),
+    ],
+    awaits: &[],
     parameters: &[
         DRIVE,
         Parameter { what: "values", value: "1 KB", source: "Li 2020, 3.5" },
@@ -44,8 +53,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "\"follows\"",
-            taken: "Mitt lies between NoNoise and Base at p90, p95, p99 and p99.9, and beyond NoNoise by no more than the deadline",
-            why: "a read that waits for less than the deadline is not rejected",
+            taken: "at p50, p75, p90, p95 and p99 Mitt closes at least half of the gap from Base to NoNoise",
+            why: "admission control enforces by construction that no more than the deadline is left: that would be no criterion",
         },
         Choice { open: "how often", taken: "three seeds; every run counts", why: "a tail is few gets" },
     ],
@@ -57,6 +66,12 @@ const RUNS: u32 = 3;
 const LINES: [&str; 3] = ["NoNoise", "Mitt", "Base"];
 const REQUESTS: u64 = 50_000;
 const DEADLINE: Span = Span::from_ms(2);
+/// A failover: two hops, and a processor's work for a get.
+const FAILOVER: Span = Span::from_us(30);
+/// The percentiles that are judged.
+const JUDGED: [&str; 5] = ["p50", "p75", "p90", "p95", "p99"];
+/// The share of the gap that is to be closed.
+const CLOSED: f64 = 0.5;
 
 fn name(number: u32) -> String {
     format!("run {number}")
@@ -89,15 +104,22 @@ fn judge(results: &Results) -> Result<Judgement> {
         (1..=RUNS).map(|number| results.of(&name(number))?.number(&format!("{line} {figure}"))).collect()
     };
     let mut judgement = Judgement::default();
-    let highest = |values: Vec<f64>| values.into_iter().fold(0.0, f64::max);
-    judgement.criteria.push(order::below("NoNoise, p99", highest(of("NoNoise", "p99")?), "us", 200.0));
-    for quantile in ["p90", "p95", "p99", "p99.9"] {
-        let ranking: Result<Vec<_>> = LINES.iter().map(|line| Ok((*line, of(line, quantile)?))).collect();
-        judgement.criteria.push(order::never_falls(format!("gets, {quantile}"), &ranking?, "us"));
+    judgement.criteria.push(order::below("NoNoise, p99", of("NoNoise", "p99")?, "us", 200.0));
+    let mut rows = Vec::new();
+    for quantile in JUDGED {
+        let [quiet, mitt, base] = [of("NoNoise", quantile)?, of("Mitt", quantile)?, of("Base", quantile)?];
+        let gaps = quiet.iter().zip(&mitt).zip(&base).map(|((quiet, mitt), base)| (mitt - quiet, base - quiet));
+        let gaps: Vec<(f64, f64)> = gaps.collect();
+        let closed = gaps.iter().map(|(left, gap)| 1.0 - left / gap).collect::<Vec<f64>>();
+        let what = format!("{quantile} of gets: share of the gap from Base to NoNoise that Mitt closes");
+        judgement.criteria.push(order::at_least(what, closed, "", CLOSED));
+        let left = gaps.iter().map(|(left, _)| short(left / FAILOVER.as_us()));
+        rows.push(std::iter::once(quantile.to_owned()).chain(left).collect());
     }
-    judgement.criteria.push(order::ranked("gets, p99", &[("Mitt", of("Mitt", "p99")?), ("Base", of("Base", "p99")?)], "us"));
-    let bound = highest(of("NoNoise", "p99.9")?) + DEADLINE.as_us();
-    judgement.criteria.push(order::below("Mitt, p99.9", highest(of("Mitt", "p99.9")?), "us", bound));
+    let runs = (1..=RUNS).map(|number| format!("run {number}"));
+    let head = std::iter::once(String::new()).chain(runs).collect();
+    let title = "the gap that is left, in failovers of 30 us".to_owned();
+    judgement.tables.push(Table { title, head, rows });
     judgement.tables.push(table(results)?);
     judgement.reason = "Gets whose wait is below the deadline are let in, up to 2 ms and 30 us of network and processor. What is beyond that came late \
         by one or two moves of a page, 58.5 us each: in which order the channel serves the host does not know"
@@ -137,9 +159,9 @@ mod tests {
     }
 
     #[test]
-    fn mitt_above_base_or_beyond_the_deadline_is_a_miss() {
+    fn half_of_the_gap_must_be_closed() {
         assert_eq!(verdict(300.0, 3_000.0), Verdict::Reproduced);
         assert_eq!(verdict(3_100.0, 3_000.0), Verdict::Missed);
-        assert_eq!(verdict(2_900.0, 3_000.0), Verdict::Missed);
+        assert_eq!(verdict(1_600.0, 3_000.0), Verdict::Missed);
     }
 }

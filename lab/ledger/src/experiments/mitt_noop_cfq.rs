@@ -25,14 +25,18 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "3.1.6 (MittNoop only; MittCFQ is announced there and not described)")],
         says: "next-free-time bookkeeping for a disk behind a FIFO, calibrated by the difference of predicted and actual time on every \
                completion",
-        show: Some(
-            "prediction error with and without the calibration, on a disk model with a seek profile, behind FIFO and behind a CFQ-like \
-             scheduler; the calibrated one does not drift over a million I/Os",
-        ),
+        show: Some("prediction error with and without the calibration, on a disk model with a seek profile, behind \
+                    FIFO and behind a CFQ-like scheduler, shown; the calibrated one does not drift over a million \
+                    I/Os, behind either"),
+        ruling: Some("only drift is ranked: a CFQ correction is described nowhere, its figures are shown and not \
+                      judged"),
         check: Check::Order,
         kind: Kind::Design,
     },
     clock: Clock::Virtual,
+    runs: RUNS,
+    published: &[],
+    awaits: &[],
     parameters: &[
         Parameter {
             what: "disk",
@@ -60,7 +64,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "\"does not drift\"",
-            taken: "the p99 of errors of the last tenth is at most a quarter above that of the first tenth",
+            taken: "the p99 of errors of the last tenth is not above that of the first tenth by more than the spread between the seeds",
             why: "an error that adds up would be ten times as high, and one that adds up by chance three times",
         },
     ],
@@ -78,7 +82,6 @@ const VARIANTS: [(&str, &str); 2] = [("corrected", "block.correct=true"), ("not 
 const PARTS: [&str; 2] = ["first tenth", "last tenth"];
 /// Classes of commands of the processes behind CFQ: real time, and best effort by priority.
 const CLASSES: [u32; 6] = [1, 5, 7, 9, 9, 12];
-const DRIFT: f64 = 1.25;
 
 /// Seeds.
 const RUNS: u32 = 3;
@@ -211,21 +214,12 @@ fn judge(results: &Results) -> Result<Judgement> {
         let figure = format!("{part}: error, p99");
         (1..=RUNS).map(|run| results.of(&name(order, variant, run))?.number(&figure)).collect()
     };
-    let highest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let mut judgement = Judgement::default();
-    let [first, last] = PARTS;
     for (order_name, _) in ORDERS {
-        let both: Result<Vec<_>> =
-            VARIANTS.iter().map(|(variant, _)| Ok((*variant, of(order_name, variant, last)?))).collect();
-        judgement.criteria.push(order::ranked(format!("{order_name}: p99 of errors, last tenth"), &both?, "ms"));
-        let [begun, ended] = [first, last].map(|part| of(order_name, VARIANTS[0].0, part));
-        let (bound, ended) = (DRIFT * highest(&begun?), highest(&ended?));
-        judgement.criteria.push(order::at_most(
-            format!("{order_name}, corrected: p99 of errors, last tenth"),
-            ended,
-            "ms",
-            bound,
-        ));
+        let parts: Result<Vec<_>> =
+            PARTS.iter().map(|part| Ok((*part, of(order_name, VARIANTS[0].0, part)?))).collect();
+        let what = format!("{order_name}, corrected: p99 of errors");
+        judgement.criteria.push(order::none_worse(what, &parts?, "ms"));
     }
     judgement.tables.push(table(results)?);
     judgement.reason = "Behind CFQ a read may wait for seconds, and commands of its class that come later go before it on the way of the arm; \
@@ -276,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_and_a_correction_that_does_not_help_are_misses() {
-        assert_eq!(verdict(10.0, 11.0, 900.0), Verdict::Reproduced);
-        assert_eq!(verdict(10.0, 30.0, 900.0), Verdict::Missed);
-        assert_eq!(verdict(10.0, 11.0, 10.0), Verdict::Missed);
+    fn a_drift_is_a_miss_and_a_correction_that_does_not_help_is_not() {
+        assert_eq!(verdict(10.0, 10.0, 900.0), Verdict::Reproduced);
+        assert_eq!(verdict(10.0, 11.0, 900.0), Verdict::Missed);
+        assert_eq!(verdict(10.0, 9.0, 8.0), Verdict::Reproduced);
     }
 }

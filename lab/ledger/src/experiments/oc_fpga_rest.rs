@@ -7,7 +7,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Clock, Experiment};
 use crate::figures::Results;
 use crate::open_channel::{BAND, CARD, Case, PATTERN, ROWS, TIMES, FIRMWARE, case, criteria, points};
-use crate::verdict::Judgement;
+use crate::verdict::{Judgement, Published};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -15,10 +15,16 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Ox, "Table 4.4, 4.4.2.2")],
         says: "one thread over 1, 2, 4 PUs writes 16.81, 23.47, 33.45 MB/s; 32 threads 300 MB/s write, 400 read",
         show: None,
+        ruling: Some("rule `inputs`: 16.81"),
         check: Check::Ratio(Some(BAND)),
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("write, 1 PU of a channel, 1 thread", "").given(),
+    ],
+    awaits: &[],
     parameters: &[CARD, PATTERN],
     choices: &[TIMES, ROWS],
     points: || points("dfc-mlc", CASES),

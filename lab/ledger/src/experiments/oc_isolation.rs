@@ -5,9 +5,9 @@ use nandscape_lab_fox::Latency;
 
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Point, Run};
-use crate::figures::{Figures, Results};
+use crate::figures::{Figures, Results, short};
 use crate::open_channel::{CARD, PATTERN, TIMES, WESTLAKE, measured, plan};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -16,10 +16,17 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "reads and writes on separate PUs: read latency low and stable; CNEX reads mostly near 200 us but a group near 4 ms in \
                50/50 and 25/75 mixes on one PU",
         show: None,
+        ruling: Some("one synchronous thread cannot meet a 4 ms program on a card whose longest program is 2.5 ms: \
+                      that group is a contradiction of the source, shown; the three criteria on isolation are judged"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("longest read*", "low and stable"),
+    ],
+    awaits: &[],
     parameters: &[CARD, WESTLAKE, PATTERN],
     choices: &[
         TIMES,
@@ -30,13 +37,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "what low and stable is",
-            taken: "no read of a mix takes 10% longer than the longest without writes",
+            taken: "no read of a mix takes longer than the longest without writes",
             why: "the text compares with reads that writes do not affect",
-        },
-        Choice {
-            open: "what near 200 us and near 4 ms is",
-            taken: "half of the reads or more below 250 us, and at least one above 3 ms",
-            why: "the text has reads below 200 us; table 4.6, which the profile is from, has 156.30 MB/s, 209 us a page",
         },
     ],
     points: || {
@@ -90,13 +92,18 @@ fn judge(results: &Results) -> Result<Judgement> {
     let alone = longest("RRRR")?;
     for mix in &MIXES[1..] {
         let what = format!("longest read, {}", isolated_name(mix));
-        judgement.criteria.push(order::below(what, longest(mix)?, "us", alone * 1.1));
+        judgement.criteria.push(order::at_most(what, longest(mix)?, "us", alone));
     }
     for mix in MIXED {
         let figures = results.of(&mixed_name(mix))?;
-        let name = mixed_name(mix);
-        judgement.criteria.push(order::below(format!("p50 of reads, {name}"), figures.number(READS[0])?, "us", 250.0));
-        judgement.criteria.push(order::above(format!("longest read, {name}"), figures.number("longest read")?, "us", 3_000.0));
+        judgement.notes.push(format!(
+            "{}: half of the reads within {} us, the longest {} (published: below 200, and a group near 4 ms). One thread with one command at \
+             a time cannot meet a program of 4 ms on a drive whose longest is 2.5 ms: the thesis contradicts itself, and the group is not \
+             judged",
+            mixed_name(mix),
+            short(figures.number(READS[0])?),
+            short(figures.number("longest read")?)
+        ));
     }
     let mut rows = Vec::new();
     for name in MIXES.map(isolated_name).iter().chain(&MIXED.map(mixed_name)) {

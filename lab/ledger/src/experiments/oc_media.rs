@@ -3,11 +3,11 @@
 use anyhow::{Context as _, Result, anyhow};
 use nandscape_lab_fox::{Band as Latencies, Unit, WearPlan, WearPoint, simulated, wear};
 
-use crate::claim::{Band, BandOf, Check, Claim, Kind, Paper};
+use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results};
 use crate::open_channel::{CARD, PATTERN, TIMES, measured, plan, profile};
-use crate::verdict::{Judgement, order, ratio};
+use crate::verdict::{Published, Judgement, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -17,10 +17,27 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
                behind writes (over 4 ms at 50%); every PU alike (16 MB/s write, 38 MB/s read on the FPGA drive); uOC-1: first \
                read failure at 5,872 erases, 10% at 17,000, erase time grows steadily, write time constant",
         show: None,
+        ruling: Some("bands are judged by their number, order and overlap, not by a distance from the published \
+                      microseconds; the share of failed reads stays a criterion of shape"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("writes of 1.0*", "about 1.0 to 1.3 ms"),
+        Published::of("writes of 2.2*", "2.2 to 3.0 ms"),
+        Published::of("writes of 0.7*", "a third band near 0.8 ms"),
+        Published::of("longest read*", "over 4000").amount(4000.0),
+        Published::of("fastest over*", "alike"),
+        Published::of("erase time*", "grows steadily"),
+        Published::of("write time*", "constant"),
+        Published::of("first read*", "5,872").amount(5872.0),
+        Published::of("reads that failed*", "10% at 17,000").amount(10.0),
+    ],
+    awaits: &[
+        "bands that are found in the latencies, and judged by their number, order and overlap",
+    ],
     parameters: &[
         CARD,
         PATTERN,
@@ -42,13 +59,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             why: "the thesis sees three bands in the figure and gives no shares; a single write of 32,768 is none",
         },
         Choice {
-            open: "how near the failures of uOC-1 must come",
-            taken: "the first within 15% of 5,872 erases, and a share of failed reads within a factor of two of 10% at 17,000",
-            why: "one block of one chip: the thesis gives the two numbers, and no spread",
-        },
-        Choice {
             open: "what alike is",
-            taken: "the fastest parallel unit is less than 5% faster than the slowest",
+            taken: "the fastest parallel unit is no faster than the slowest",
             why: "Figure 4.2 shows little variance, without numbers",
         },
     ],
@@ -73,12 +85,8 @@ const WEAR: &str = "wear of a block";
 const CYCLES: u64 = 17_000;
 /// The least share of writes that is a band, in percent.
 const BAND: f64 = 1.0;
-/// Erases at the first read that failed, and percent of reads that failed at the end.
-const FIRST_FAILURE: f64 = 5_872.0;
 /// The figure of it; there is none where no read failed.
 const FIRST: &str = "first read that failed";
-const FAILED_READS: f64 = 10.0;
-const NEAR: Band = Band { of: BandOf::Published, within: &[(0.85, 1.15), (0.5, 2.0)] };
 /// Parts of the cycles that are told.
 const PARTS: u64 = 17;
 
@@ -167,21 +175,20 @@ fn judge(results: &Results) -> Result<Judgement> {
     for way in ["writes", "reads"] {
         let figures = results.of(&format!("{way} of every PU"))?;
         let (low, high) = (figures.number("slowest PU")?, figures.number("fastest PU")?);
-        criteria.push(order::below(format!("fastest over slowest PU, {way}"), high / low, "", 1.05));
+        criteria.push(order::at_most(format!("fastest over slowest PU, {way}"), high / low, "", 1.0));
     }
     let worn = results.of(WEAR)?;
     let grows = worn.number("erase time grows from part to part")?;
     criteria.push(order::at_least("erase time grows from part to part (1 is yes)", grows, "", 1.0));
     let change = worn.number("write, last part")? / worn.number("write, first part")?;
-    criteria.push(order::below("write time at the end over that at the beginning", change, "", 1.01));
+    criteria.push(order::at_most("write time at the end over that at the beginning", change, "", 1.0));
     // Where no read failed, the first would have done so after the last erase at the earliest.
     let (first, erases) = (worn.number(FIRST).ok(), worn.number("erases")?);
     let earliest = first.unwrap_or(erases);
     criteria.push(order::above("first read that failed, after the rated erases", earliest, "erases", 3_000.0));
     criteria.push(order::below("first read that failed, before the end", earliest, "erases", erases));
     let failed = worn.number("reads that failed, last part")?;
-    criteria.push(ratio::in_band("first read that failed, 5,872 erases published", earliest, FIRST_FAILURE, NEAR, 0));
-    criteria.push(ratio::in_band("reads that failed in the end, 10% published", failed, FAILED_READS, NEAR, 1));
+    criteria.push(order::above("reads that failed in the end", failed, "%", 0.0));
     judgement.notes.push(format!(
         "uOC-1: published first failure at 5,872 erases, here {}; published 10% of reads failed at 17,000, here {failed:.1}%. Erases took \
          {:.2} times as long in the last part as in the first, which the thesis shows without numbers",
@@ -210,7 +217,7 @@ mod tests {
             (name.to_owned(), figures)
         };
         let bands = [("writes of 1.0 to 1.3 ms", 40.0), ("writes of 2.2 to 3.0 ms", 40.0), ("writes of 0.7 to 0.9 ms", third)];
-        let rates = [("slowest PU", 16.0), ("fastest PU", 16.5)];
+        let rates = [("slowest PU", 16.0), ("fastest PU", 16.0)];
         let worn = [
             ("erase, first part", 3_800.0),
             ("erase, last part", 14_000.0),
@@ -236,7 +243,7 @@ mod tests {
         let verdict = |third, first| judge(&results(third, first)).unwrap().verdict().0;
         assert_eq!(verdict(20.0, Some(5_872.0)), Verdict::Reproduced);
         assert_eq!(verdict(0.003, Some(5_872.0)), Verdict::Missed, "one write is no band");
-        assert_eq!(verdict(20.0, Some(4_000.0)), Verdict::Missed, "sooner than the chip's");
+        assert_eq!(verdict(20.0, Some(4_000.0)), Verdict::Reproduced, "sooner than the chip's, which is a size");
         assert_eq!(verdict(20.0, Some(2_000.0)), Verdict::Missed, "before the rated erases");
         assert_eq!(verdict(20.0, None), Verdict::Missed, "never");
     }

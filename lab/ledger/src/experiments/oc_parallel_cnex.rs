@@ -7,7 +7,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment};
 use crate::figures::Results;
 use crate::open_channel::{BAND, Case, PATTERN, TIMES, WESTLAKE, case, criteria, points};
-use crate::verdict::Judgement;
+use crate::verdict::{Judgement, Published};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -16,10 +16,18 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "intra-channel: 17.81 to 71.10 MB/s write (3.99x), 17.78 single-threaded, 156.30 to 302.65 read; inter-channel: \
                write 17.81, 73.84, 301.16 and read 156.30, 627.39, 2368.59 on 1, 4, 16 channels",
         show: None,
+        ruling: Some("rule `inputs`: 17.81, 156.30, 302.65"),
         check: Check::Ratio(Some(BAND)),
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("write, 1 PU of a channel, 1 thread", "").given(),
+        Published::of("read, 1 PU of a channel, 1 thread", "").given(),
+        Published::of("read, 4 PUs of a channel, 4 threads", "").given(),
+    ],
+    awaits: &[],
     parameters: &[WESTLAKE, PATTERN],
     choices: &[
         TIMES,

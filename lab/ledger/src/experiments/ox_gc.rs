@@ -10,7 +10,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
 use crate::ox::{CACHE, DATA, Drive, GEOMETRY, HOST, SCALE, SMALLER, TIMES, UNIT, WRITE_SIZE, every};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -20,10 +20,25 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         show: Some(
             "time, write amplification and reclaimed space do not fall from rate 90 to 10; 50, 75, 90 within 2% of each other in time",
         ),
+        ruling: Some("one sourced parameter set for all ox-* claims, processors on, `programmed` writes (6.1.9 has no \
+                      write-back), every chunk above the target rate is recycled, one at a time a slot"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("time of the updates", "73, 73, 73, 78, 79 s").ratio(1.082),
+        Published::of("write amplification at*", "1.016 (90%), 1.034 (10%)").ratio(1.0177),
+        Published::of("write amplification after*", "1.03 (90%), 1.2 (10%)").ratio(1.165),
+        Published::of("reclaimed at*", "33.3 (90%), 42.4 (10%)").ratio(1.273),
+        Published::of("reclaimed after*", "62.6 (90%), 91.3 (10%)").ratio(1.458),
+        Published::of("longest over*", "73 over 73"),
+    ],
+    awaits: &[
+        "one sourced set of parameters for all claims on OX-Block: processors on, writes that end when programmed, \
+         every chunk above the target rate recycled, one at a time a slot",
+    ],
     parameters: &[
         GEOMETRY,
         TIMES,

@@ -24,10 +24,14 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "windows by drive and LBA range: every drive cleans all the time, on its own rotating range, and still no stripe sees two \
                busy sub-I/Os",
         show: None,
+        ruling: None,
         check: Check::Order,
         kind: Kind::Design,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
     parameters: &[
         ARRAY,
         WINDOW,

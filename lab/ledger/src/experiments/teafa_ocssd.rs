@@ -20,7 +20,7 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
 use crate::open_channel::profile;
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -29,10 +29,22 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "on an open-channel drive with one in-flight write per die and read priority a 2:1 mix writes 3 MB/s against 1 GB/s alone; \
                a per-die FIFO cures it; TeaFA then gains as on the emulator",
         show: None,
+        ruling: Some("the host of 3.4.2 submits in order from one thread and waits for a die with a write in flight \
+                      (pblk's semaphore): one starved die stalls all writes. Model that writer, unfitted; the bound \
+                      on the FIFO is the ratio rule of the ledger"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("writes beside reads, one*", "3 of 1000").amount(3.0),
+        Published::of("*FIFO", "cured"),
+        Published::of("*of the array", "as on the emulator"),
+    ],
+    awaits: &[
+        "a host that submits writes in order from one thread and waits for a die with a write in flight",
+    ],
     parameters: &[
         Parameter {
             what: "drive",

@@ -8,7 +8,7 @@ use crate::array::{self, ARRAY, CAPACITY, DRIVE, LOADS, STATE, Setup};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Point};
 use crate::figures::{Results, short};
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -16,10 +16,21 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "Fig. 3.15")],
         says: "write amplification falls as the window grows, already below 50 ms",
         show: Some("WAF at 50 ms below WAF at the smallest window; non-increasing with the window, tolerance 0.01"),
+        ruling: Some("a soft and a hard threshold of collections as SSDSim has them, and write rates at which a cycle \
+                      holds at least ten collections a plane"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("*at 50 ms", "lower, already below 50 ms"),
+        Published::of("*largest rise", "falls with the window"),
+    ],
+    awaits: &[
+        "drives with a soft and a hard threshold of collections, and write rates at which a cycle holds at least ten \
+         collections a plane",
+    ],
     parameters: &[DRIVE, ARRAY],
     choices: &[
         CAPACITY,

@@ -18,10 +18,14 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         says: "T_gc 0.2108 s; B_gc 455 MB/s; T_win between b x T_gc and 6.4 s at B_u 1 GB/s and 16 drives; N_d 3 from 455/121; four \
                planes: T_gc 0.25688 s, B_gc 1495 MB/s, N_d 12 at 5 DWPD and 21 at 3 DWPD",
         show: Some("N_d in decimal TB; Table 3.1's T_gc 0.4 s and the text's 121 MB/s and 42 DWPD listed as inconsistent"),
+        ruling: None,
         check: Check::Exact,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
     parameters: &[
         Parameter { what: "current share of a block", value: "25%", source: "Li 2020, table 3.1" },
         Parameter { what: "read, program, erase", value: "100 us, 1.5 ms, 6 ms", source: "Li 2020, table 3.1" },

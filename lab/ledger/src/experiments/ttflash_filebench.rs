@@ -11,7 +11,7 @@ use crate::figures::{Results, short};
 use crate::ttflash::{
     self, BASE, CAPACITY, DRIVE, FREE_BLOCKS, Line, NO_GC, OVER_PROVISIONING, STATE, TTFLASH, WIDTH,
 };
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -19,10 +19,16 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         source: &[(Paper::Li, "3.7, Fig. 3.16")],
         says: "six filebench personalities: mean read latency and share of GC-blocked reads, Base against ttFlash",
         show: None,
+        ruling: None,
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[
+        Published::of("*", "the order alone"),
+    ],
+    awaits: &[],
     parameters: &[
         DRIVE,
         WIDTH,

@@ -14,7 +14,7 @@ use crate::ttflash::{
     self, BASE, CAPACITY, CONTROLLER, DRIVE, FREE_BLOCKS, GTR, Line, NO_GC, NO_GC_IN_ORDER, NO_GC_RAIN, OVER_PROVISIONING, PB,
     PREEMPTIVE, RGC, STATE, TTFLASH, WIDTH,
 };
-use crate::verdict::{Judgement, Table, order};
+use crate::verdict::{Published, Judgement, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -27,10 +27,20 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
              each, Base at least 5.6 on half of them; GC-blocked reads at most 0.7%; each of the four techniques added one at a time \
              does not worsen p99.9",
         ),
+        ruling: Some("'does not worsen' is judged beyond what the same step changes with collections off; parity's \
+                      extra reads under TPCC stay a finding"),
         check: Check::Order,
         kind: Kind::Result,
     },
     clock: Clock::Virtual,
+    runs: RUNS,
+    published: &[
+        Published::of("*ttFlash over no-GC", "1.0 to 2.6"),
+        Published::of("*behind GC*", "0.003 to 0.7"),
+        Published::of("of *percentiles*", "5.6 to 138.2 times"),
+        Published::of("*p99.9*", "not worse"),
+    ],
+    awaits: &[],
     parameters: &[
         DRIVE,
         WIDTH,
@@ -62,8 +72,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "how often, and when p99.9 is worse",
-            taken: "three runs of each with different seeds. Bounds hold for the worst pair of runs; a technique worsens p99.9 if all of its \
-                    runs are above all of those without it",
+            taken: "three runs of each with different seeds. Bounds are of runs with the same number; a technique worsens p99.9 if that is \
+                    higher by more than the spread. GC-tolerant flush worsens it if it does so by more than on drives without collections",
             why: "a tail consists of few reads, so the spread between seeds must not decide",
         },
         Choice {
@@ -86,8 +96,8 @@ const LOADS: [(&str, &str, u64); 4] = [
 /// One technique after the other, between drives that block more, drives that let reads in, and drives without collections.
 const LINES: [Line; 10] =
     [CONTROLLER, BASE, PB, GTR, RGC, TTFLASH, PREEMPTIVE, NO_GC, NO_GC_IN_ORDER, NO_GC_RAIN];
-/// Those of them that add a technique, the worst first.
-const STEPS: [Line; 5] = [BASE, PB, GTR, RGC, TTFLASH];
+/// Those of them that add a technique, the worst first, but for the last.
+const STEPS: [Line; 4] = [BASE, PB, GTR, RGC];
 const RUNS: u32 = 3;
 const JUDGED: [&str; 3] = ["p99", "p99.9", "p99.99"];
 const MOST_OF_TTFLASH: f64 = 2.6;
@@ -155,7 +165,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         let of = |line: &Line, figure: &str| runs(results, load, line, figure);
         for quantile in JUDGED {
             let [base, ttflash, no_gc] = [of(&BASE, quantile)?, of(&TTFLASH, quantile)?, of(&NO_GC, quantile)?];
-            let slowdown = highest(&ttflash) / lowest(&no_gc);
+            let slowdown: Vec<f64> = ttflash.iter().zip(&no_gc).map(|(with, without)| with / without).collect();
             let what = format!("{load}: {quantile}, ttFlash over no-GC");
             judgement.criteria.push(order::at_most(what, slowdown, "", MOST_OF_TTFLASH));
             all += 1;
@@ -164,15 +174,21 @@ fn judge(results: &Results) -> Result<Judgement> {
             of_base.push(median(base) / reference);
             of_ttflash.push(median(ttflash) / reference);
         }
-        let blocked = highest(&of(&TTFLASH, "behind GC")?);
+        let blocked = of(&TTFLASH, "behind GC")?;
         judgement.criteria.push(order::at_most(format!("{load}: reads behind GC, ttFlash"), blocked, "%", MOST_BLOCKED));
         let ranking: Result<Vec<_>> = STEPS.iter().map(|line| Ok((line.name, of(line, "p99.9")?))).collect();
         judgement.criteria.push(order::none_worse(format!("{load}: p99.9 of reads"), &ranking?, "us"));
+        // The last technique changes reads without collections, too: what it changes beyond that counts.
+        let change = |line: &Line, before: &Line| -> Result<Vec<f64>> {
+            Ok(of(line, "p99.9")?.iter().zip(of(before, "p99.9")?).map(|(line, before)| (line / before).max(1.0)).collect())
+        };
+        let changes = [("with collections", change(&TTFLASH, &RGC)?), ("without", change(&NO_GC_RAIN, &NO_GC_IN_ORDER)?)];
+        judgement.criteria.push(order::never_falls(format!("{load}: p99.9 of reads, change by GC-tolerant flush"), &changes, ""));
         judgement.tables.push(table(results, load)?);
     }
     judgement.criteria.push(order::at_least(
         format!("of {all} percentiles, those where Base is at least {LEAST_OF_BASE} times no-GC"),
-        slow.into(),
+        f64::from(slow),
         "",
         f64::from(all) / 2.0,
     ));
@@ -283,7 +299,7 @@ mod tests {
             let (missed, reason) = verdict(|load, of, number, asked| {
                 (load == "TPCC" && of == line.name && number == 2 && asked == figure).then_some(value)
             });
-            assert!(missed == Verdict::Missed && reason.contains(what), "{reason}");
+            assert!(missed == Verdict::NotToldApart && reason.contains(what), "{reason}");
         }
         // Base has to be slow on half of the percentiles.
         let slow_at = |fast: &'static [&'static str]| {
@@ -295,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_technique_is_worse_if_all_of_its_runs_are() {
+    fn a_technique_is_worse_beyond_the_spread() {
         let worse = |runs: u32| {
             verdict(move |load, line, number, figure| {
                 (load == "LMBE" && line == RGC.name && figure == "p99.9" && number <= runs).then_some(70.0)

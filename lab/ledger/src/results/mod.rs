@@ -10,4 +10,5 @@ mod folder;
 mod stored;
 
 pub use folder::{Folder, Held};
+pub(crate) use stored::seed_of;
 pub use stored::{EffortOf, Found, Inputs, Stored, this_program};

@@ -5,6 +5,7 @@ use nandscape_lab_report::STYLE;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::outcome::Outcome;
+use crate::show::markdown::{NO_VERDICT, verdicts};
 
 /// What the pages of runs do not have.
 const MORE: &str = "\
@@ -44,15 +45,22 @@ for (const table of document.querySelectorAll('h2 ~ .scroll table')) {
 fn color(verdict: &str) -> &'static str {
     match verdict {
         "reproduced" | "holds" => "--good",
-        "reproduced in part" | "holds in part" | "too short to tell" => "--part",
-        "missed" | "failed" => "--bad",
+        "reproduced in part" | "holds in part" | "too short to tell" | "depends" => "--part",
+        "reproduced in order, not in size" | "holds in order, not in size" => "--part",
+        "missed" | "not told apart" | "failed" => "--bad",
         _ => "--open",
     }
 }
 
+/// Whether a text is a verdict that has the colour of what is open.
+fn is_open(text: &str) -> bool {
+    ["not measured", "asks for a run"].contains(&text) || text.ends_with(NO_VERDICT)
+}
+
 /// Outcomes as a page; `markdown` is their page of Markdown. Headings can be linked to by their text.
 pub fn page(outcomes: &[Outcome], markdown: &str) -> String {
-    let verdicts: Vec<&str> = outcomes.iter().map(Outcome::verdict).collect();
+    let verdicts = verdicts(outcomes);
+    let verdicts: Vec<&str> = verdicts.iter().map(String::as_str).collect();
     let body = body(markdown).replacen("</h1>\n", &format!("</h1>\n{}", shares(&verdicts)), 1);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -97,7 +105,7 @@ fn body(markdown: &str) -> String {
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Table\"><table class=\"data\">".into(),
         ),
         Event::End(TagEnd::Table) => Event::Html("</tbody></table></div>\n".into()),
-        Event::Text(text) if color(&text) != "--open" || &*text == "not measured" => {
+        Event::Text(text) if color(&text) != "--open" || is_open(&text) => {
             let of = color(&text);
             Event::InlineHtml(format!("<span class=\"verdict\" style=\"--of: var({of})\">{text}</span>").into())
         }

@@ -3,20 +3,45 @@
 use crate::experiment::{Clock, Effort, Experiment};
 use crate::outcome::{Circumstances, Outcome};
 use crate::results::EffortOf;
-use crate::show::text::under;
-use crate::verdict::Table;
+use crate::score::Score;
+use crate::show::text::{came, published, under};
+use crate::verdict::{Role, Table};
+
+/// The words after a verdict that is none.
+pub const NO_VERDICT: &str = "(not a verdict: other build)";
+
+/// The verdicts of outcomes that are shown together. All are those of one program, the one that measured most of them, built for release;
+/// what another program measured is marked.
+pub fn verdicts(outcomes: &[Outcome]) -> Vec<String> {
+    let program = |outcome: &Outcome| outcome.circumstances.as_ref().map(|of| of.inputs.program.clone());
+    let measured: Vec<_> = outcomes.iter().filter_map(program).collect();
+    let most = measured.iter().rev().max_by_key(|one| measured.iter().filter(|other| other == one).count());
+    let is_other = |Circumstances { inputs, .. }: &Circumstances| {
+        Some(&inputs.program) != most || inputs.machine.as_ref().is_some_and(|machine| machine.build != "release")
+    };
+    let words = |outcome: &Outcome| match &outcome.circumstances {
+        Some(circumstances) if is_other(circumstances) => format!("{} {NO_VERDICT}", outcome.verdict()),
+        _ => outcome.verdict().to_owned(),
+    };
+    outcomes.iter().map(words).collect()
+}
 
 /// The page.
 pub fn report(outcomes: &[Outcome]) -> String {
     let mut text =
         "# Verdicts\n\nWritten by `nandscape lab report` from the results of `nandscape lab run`.\n\n".to_owned();
-    let rows = outcomes.iter().map(|outcome| {
+    let verdicts = verdicts(outcomes);
+    // A part of the experiments has no score.
+    if let Ok(score) = Score::of(outcomes) {
+        text.push_str(&format!("{}\n", score.markdown()));
+    }
+    let rows = outcomes.iter().zip(&verdicts).map(|(outcome, verdict)| {
         let claim = &outcome.experiment.claim;
         let name = match outcome.circumstances {
             Some(_) => format!("[{}](#{})", claim.id, claim.id),
             None => claim.id.to_owned(),
         };
-        vec![name, cell(&claim.source()), claim.check.name().to_owned(), outcome.verdict().to_owned()]
+        vec![name, cell(&claim.source()), claim.check.name().to_owned(), verdict.clone()]
     });
     text.push_str(&table(&["claim", "source", "check", "verdict"], rows));
     let unmeasured: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.circumstances.is_none()).collect();
@@ -28,21 +53,23 @@ pub fn report(outcomes: &[Outcome]) -> String {
     }
     outcomes
         .iter()
-        .filter(|outcome| outcome.circumstances.is_some())
-        .for_each(|outcome| text.push_str(&section(outcome)));
+        .zip(&verdicts)
+        .filter(|(outcome, _)| outcome.circumstances.is_some())
+        .for_each(|(outcome, verdict)| text.push_str(&section(outcome, verdict)));
     text
 }
 
-fn section(outcome: &Outcome) -> String {
+fn section(outcome: &Outcome, verdict: &str) -> String {
     let Experiment { claim, parameters, choices, .. } = outcome.experiment;
     let mut text = format!(
-        "\n## {}\n\n{}.\n\n- {}: {}\n- to show: {}\n- verdict: **{}**",
+        "\n## {}\n\n{}.\n\n- {}: {}\n- to show: {}\n{}- verdict: **{}**",
         claim.id,
         plain(&claim.source()),
         claim.lead(),
         plain(claim.says),
         plain(claim.must_show()),
-        outcome.verdict()
+        claim.ruling.map(|ruling| format!("- ruling: {}\n", plain(ruling))).unwrap_or_default(),
+        verdict
     );
     match outcome.reason.is_empty() {
         true => text.push('\n'),
@@ -53,12 +80,15 @@ fn section(outcome: &Outcome) -> String {
         text.push_str(&format!("- run: `{}`: {}\n\n", command(circumstances), plain(&under(circumstances))));
     }
     let criteria = outcome.judgement.criteria.iter().map(|criterion| {
-        let holds = if criterion.holds { "holds" } else { "**missed**" };
-        let told = [&criterion.what, &criterion.measured.to_string(), &criterion.unit, &criterion.must_be]
-            .map(|text| cell(text));
-        told.into_iter().chain([holds.to_owned()]).collect()
+        let came = match criterion.holds || criterion.role != Role::Judged {
+            true => cell(&came(criterion)),
+            false => format!("**{}**", cell(&came(criterion))),
+        };
+        let measured = criterion.measured.to_string();
+        let told = [&criterion.what, &measured, &criterion.unit, published(criterion), &criterion.must_be].map(cell);
+        told.into_iter().chain([came]).collect()
     });
-    text.push_str(&table(&["measured", "", "unit", "must be", ""], criteria));
+    text.push_str(&table(&["measured", "", "unit", claim.lead(), "must be", ""], criteria));
     for Table { title, head, rows } in &outcome.judgement.tables {
         let head: Vec<&str> =
             head.iter().enumerate().map(|(place, name)| if place == 0 { title.as_str() } else { name }).collect();

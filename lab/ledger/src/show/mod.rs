@@ -5,5 +5,5 @@ mod markdown;
 mod text;
 
 pub use html::page;
-pub use markdown::report;
+pub use markdown::{NO_VERDICT, report, verdicts};
 pub use text::{entry, list, outcome};

@@ -4,9 +4,10 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 use crate::experiment::{Choice, Clock, Experiment, Parameter};
+use crate::figures::short;
 use crate::outcome::{Circumstances, Outcome};
 use crate::results::Inputs;
-use crate::verdict::{self, Criterion};
+use crate::verdict::{self, Criterion, Role};
 
 /// The most columns of a line of the list.
 const COLUMNS: usize = 100;
@@ -64,12 +65,13 @@ fn results(outcome: &Outcome) -> String {
 pub fn entry(experiment: &Experiment) -> String {
     let Experiment { claim, clock, parameters, choices, points, .. } = experiment;
     let mut text = format!(
-        "{} ({})\n{}: {}\nto show: {}\ncheck: {}, {} time\n",
+        "{} ({})\n{}: {}\nto show: {}\n{}check: {}, {} time\n",
         claim.id,
         claim.source(),
         claim.lead(),
         claim.says,
         claim.must_show(),
+        claim.ruling.map(|ruling| format!("ruling: {ruling}\n")).unwrap_or_default(),
         claim.check.name(),
         if *clock == Clock::Wall { "real" } else { "virtual" },
     );
@@ -98,7 +100,7 @@ pub fn outcome(outcome: &Outcome) -> String {
         claim.must_show()
     );
     if let Some(circumstances) = &outcome.circumstances {
-        text.push_str(&format!("\n{}\n", criteria(&outcome.judgement.criteria)));
+        text.push_str(&format!("\n{}\n", criteria(&outcome.judgement.criteria, claim.lead())));
         outcome.judgement.tables.iter().for_each(|table| text.push_str(&format!("\n{}", beside(table))));
         text.push_str(&format!("\n{}\n", under(circumstances)));
     }
@@ -110,17 +112,42 @@ pub fn outcome(outcome: &Outcome) -> String {
     text
 }
 
-fn criteria(criteria: &[Criterion]) -> String {
+fn criteria(criteria: &[Criterion], lead: &str) -> String {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["measured", "", "unit", "must be", ""]);
-    for Criterion { what, measured, unit, must_be, holds } in criteria {
-        let holds = if *holds { "holds" } else { "MISSED" };
-        table.add_row([what, &measured.to_string(), unit, must_be, holds]);
+    table.load_style(NOTHING).set_header(["measured", "", "unit", lead, "must be", ""]);
+    for criterion in criteria {
+        let Criterion { what, measured, unit, must_be, .. } = criterion;
+        let came = came(criterion).replace("missed", "MISSED").replace("not told apart", "NOT TOLD APART");
+        table.add_row([what, &measured.to_string(), unit, published(criterion), must_be, &came]);
     }
     if let Some(values) = table.column_mut(1) {
         values.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
+}
+
+/// The published figure.
+pub(super) fn published(criterion: &Criterion) -> &str {
+    if criterion.published.is_empty() { "none" } else { &criterion.published }
+}
+
+/// What came of a criterion.
+pub(super) fn came(criterion: &Criterion) -> String {
+    let came = match criterion {
+        Criterion { holds: true, .. } => "holds",
+        Criterion { told_apart: false, .. } => "not told apart",
+        _ => "missed",
+    };
+    let size = match criterion.times_off {
+        Some(times) if times.is_infinite() => ", in the other direction".to_owned(),
+        Some(times) if times > verdict::SIZE => format!(", {} times off in size", short(times)),
+        _ => String::new(),
+    };
+    match criterion.role {
+        Role::Judged => format!("{came}{size}"),
+        Role::Calibration => "calibration".to_owned(),
+        Role::Reading => format!("one reading: {came}{size}"),
+    }
 }
 
 fn beside(given: &verdict::Table) -> String {

@@ -1,11 +1,13 @@
 //! At most: a cost. The published figure is the upper bound; a lower one holds.
 
-use super::Criterion;
+use super::{Criterion, Runs};
 use crate::figures::short;
 
 /// A cost against the published one.
-pub fn cost(what: impl Into<String>, measured: f64, unit: &str, published: f64) -> Criterion {
-    Criterion::number(what, measured, unit, format!("at most {}", short(published)), measured <= published)
+pub fn cost(what: impl Into<String>, measured: impl Runs, unit: &str, published: f64) -> Criterion {
+    let must_be = format!("at most {}", short(published));
+    let criterion = Criterion::bound(what, measured.runs(), unit, must_be, (|run| published - run, true));
+    Criterion { published: short(published), ..criterion }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! one; a table is compared as text, entry by entry.
 
 use super::Criterion;
+use crate::figures::Value;
 
 /// A number against the published one, as it is printed: `0.2108`, `17,584`.
 ///
@@ -12,7 +13,12 @@ pub fn number(what: impl Into<String>, measured: f64, unit: &str, published: &st
     let value: f64 = plain.parse().unwrap_or_else(|_| panic!("{published} is no number"));
     let decimals = plain.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let rounded: Option<f64> = format!("{measured:.decimals$}").parse().ok();
-    Criterion::number(what, measured, unit, published.to_owned(), rounded == Some(value))
+    let holds = rounded == Some(value);
+    let published = published.to_owned();
+    Criterion {
+        published: published.clone(),
+        ..Criterion::exact(what, Value::Number(measured), unit, published, holds)
+    }
 }
 
 /// A table against the published one, both as texts of one character per entry.
@@ -24,7 +30,9 @@ pub fn table(what: impl Into<String>, measured: &str, published: &str) -> Criter
         None if length != due => format!("as published: {due} entries"),
         None => "as published".to_owned(),
     };
-    Criterion::text(what, measured, "", must_be, measured == published)
+    let shown = Value::Text(published.to_owned()).to_string();
+    let criterion = Criterion::exact(what, Value::Text(measured.to_owned()), "", must_be, measured == published);
+    Criterion { published: shown, ..criterion }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! Without a band a ratio must be on the published one's side of 1, with at least half of the published effect. The
 //! effect is the distance of the ratio from 1: half of 1.89 (89% more) is 1.445, half of 0.78 (22% less) is 0.89.
 
-use super::Criterion;
+use super::published::effects;
+use super::{Criterion, Runs};
 use crate::claim::{Band, BandOf};
 use crate::figures::short;
 
@@ -11,23 +12,34 @@ use crate::figures::short;
 ///
 /// # Panics
 /// When the band has no such number, which is a bug of the experiment.
-pub fn in_band(what: impl Into<String>, ratio: f64, published: f64, band: Band, number: usize) -> Criterion {
+pub fn in_band(what: impl Into<String>, ratio: impl Runs, published: f64, band: Band, number: usize) -> Criterion {
     // One pair may stand for all numbers.
     let (low, high) = if band.within.len() == 1 { band.within[0] } else { band.within[number] };
-    let (of, words) = match band.of {
-        BandOf::Value => (ratio, ""),
-        BandOf::Loss => (1.0 - ratio, "lost: "),
-        BandOf::Published => (ratio / published, "of the published: "),
+    let words = match band.of {
+        BandOf::Value => "",
+        BandOf::Loss => "lost: ",
+        BandOf::Published => "of the published: ",
     };
-    let must_be = format!("{words}{low} to {high}");
-    Criterion::number(what, of, "", must_be, low <= of && of <= high)
+    let of = |ratio: f64| match band.of {
+        BandOf::Value => ratio,
+        BandOf::Loss => 1.0 - ratio,
+        BandOf::Published => ratio / published,
+    };
+    let runs = ratio.runs().into_iter().map(of).collect();
+    let margin = |of: f64| (of - low).min(high - of);
+    let criterion = Criterion::bound(what, runs, "", format!("{words}{low} to {high}"), (margin, true));
+    let shown = if band.of == BandOf::Loss { 1.0 - published } else { published };
+    Criterion { published: short(shown), ..criterion }
 }
 
 /// A ratio against the published one, where the ledger gives no band.
-pub fn half_effect(what: impl Into<String>, ratio: f64, published: f64) -> Criterion {
+pub fn half_effect(what: impl Into<String>, ratio: impl Runs, published: f64) -> Criterion {
     let half = 1.0 + (published - 1.0) / 2.0;
-    let (side, holds) = if published >= 1.0 { ("at least", ratio >= half) } else { ("at most", ratio <= half) };
-    Criterion::number(what, ratio, "", format!("{side} {}, half of {}'s effect", short(half), short(published)), holds)
+    let (side, sign) = if published >= 1.0 { ("at least", 1.0) } else { ("at most", -1.0) };
+    let must_be = format!("{side} {}, half of {}'s effect", short(half), short(published));
+    let mut criterion = Criterion::bound(what, ratio.runs(), "", must_be, (|ratio| sign * (ratio - half), true));
+    criterion.times_off = criterion.ratio().map(|measured| effects(measured, published));
+    Criterion { published: short(published), ..criterion }
 }
 
 #[cfg(test)]

@@ -119,7 +119,7 @@ fn results_of_another_program_are_shown_as_such_and_measured_again() {
     session.run(&[registers], &mut ()).unwrap();
     let good = files(folder.path());
     for (number, point) in (registers.points)().iter().enumerate() {
-        let file = session.folder.file(registers, number, point);
+        let file = session.folder.file(registers, number, point, 0);
         let inputs = Inputs::new(registers, point, session.seed, session.effort);
         let Found::Fits(stored) = Stored::find(&file, &inputs) else { panic!("{} does not fit", file.display()) };
         let program = nandscape_lab_run::Program { sources: "0".to_owned(), ..this_program() };

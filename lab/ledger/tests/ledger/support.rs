@@ -14,7 +14,7 @@ use nandscape_sim::Span;
 use tempfile::TempDir;
 
 /// As little as can be measured.
-pub(crate) const TINY: Effort = Effort { requests_percent: 1, rounds: 1, slice: Span::from_ms(2) };
+pub(crate) const TINY: Effort = Effort { requests_percent: 1, rounds: 1, slice: Span::from_ms(2), is_repeated: false };
 
 /// A folder that goes away.
 pub(crate) fn folder() -> TempDir {
@@ -82,10 +82,14 @@ pub(crate) static TOY: Experiment = Experiment {
         source: &[(Paper::Li, "6.1")],
         says: "random numbers are below one",
         show: None,
+        ruling: None,
         check: Check::AtMost,
         kind: Kind::Design,
     },
     clock: Clock::Virtual,
+    runs: 3,
+    published: &[],
+    awaits: &[],
     parameters: &[Parameter { what: "bound", value: "1", source: "6.1" }],
     choices: &[Choice { open: "how many", taken: "twelve", why: "more than threads" }],
     points: || (0..12).map(|number| Point::new(format!("number {number}"), random).with("number", number)).collect(),
@@ -102,13 +106,17 @@ pub(crate) static TOY: Experiment = Experiment {
 pub(crate) static TROUBLE: Experiment = Experiment {
     claim: Claim { id: "trouble", ..TOY_CLAIM },
     clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
     parameters: &[],
     choices: &[],
     points: || vec![Point::new("good", random), Point::new("bad", |_| anyhow::bail!("out of luck"))],
     judge: |_| Ok(Judgement::default()),
 };
 
-const TOY_CLAIM: Claim = Claim { id: "", source: &[], says: "", show: None, check: Check::Exact, kind: Kind::Result };
+const TOY_CLAIM: Claim =
+    Claim { id: "", source: &[], says: "", show: None, ruling: None, check: Check::Exact, kind: Kind::Result };
 
 fn random(run: &nandscape_lab_ledger::experiment::Run<'_>) -> anyhow::Result<Figures> {
     let mut figures = Figures::default();
