@@ -10,7 +10,6 @@ use nandscape_lab_report::Comparison;
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::output;
-use crate::sim::write;
 
 /// Compare reports of runs, with ratios to the first.
 ///
@@ -42,23 +41,17 @@ pub(crate) struct CompareArgs {
     out: Option<PathBuf>,
 }
 
-/// The files that `--out` writes.
-const PAGE: &str = "compare.html";
-const JSON: &str = "compare.json";
-
 /// Compares, and prints the table.
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
     let reports: Vec<PathBuf> = args.files.iter().map(|path| report_in(path)).collect();
     let reads = reports.iter().fold(Files::default(), |files, path| files.reads("", path));
-    let files = args.out.iter().fold(reads, |files, folder| files.writes_into("--out", folder, [PAGE, JSON]));
+    let files = args.out.iter().fold(reads, |files, folder| files.writes_into("--out", folder, Comparison::FILES));
     files.check()?;
     let comparison = Comparison::of(&reports).map_err(Failure::input)?;
     if let Some(folder) = &args.out {
         output::create_folder(folder).map_err(Failure::Input)?;
-        let page = folder.join(PAGE);
-        output::check_page(&page)?;
-        write(&page, &comparison.to_html(&output::command())).map_err(Failure::Run)?;
-        write(&folder.join(JSON), &comparison.to_json()).map_err(Failure::Run)?;
+        output::check_page(&folder.join(Comparison::FILES[0]))?;
+        comparison.write(folder, &output::command()).map_err(Failure::run)?;
     }
     match args.json {
         true => output::result(&comparison.to_json()),

@@ -1,13 +1,16 @@
 //! The files a command reads and writes, checked before it starts: no output overwrites an input or another output,
-//! even under different paths, and no output replaces a store, which may be the only copy of a drive's data.
+//! even under different paths, none replaces a store, which may be the only copy of a drive's data, and none replaces a device, a
+//! pipe, a socket, a directory or a link.
 //!
 //! Two paths name one file if they have the same device and inode, or, if the file does not exist yet, the same name in
-//! the same folder. Devices, pipes and sockets are not checked: writing to them destroys nothing.
+//! the same folder.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use nandscape_device_media::durable::StoreFile;
+use nandscape_files::identity::{Identity, identity};
+use nandscape_files::output;
 
 use crate::failure::Failure;
 
@@ -18,15 +21,8 @@ pub(crate) struct Files {
     outputs: Vec<(String, Identity)>,
     /// Outputs that would replace a store.
     over_stores: Vec<String>,
-}
-
-/// The target of a path.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Identity {
-    /// An existing file, by device and inode.
-    Inode(u64, u64),
-    /// A file by its full name: one that does not exist yet, or any file on systems without inodes.
-    Name(PathBuf),
+    /// Outputs at whose path something else than a regular file is, and what.
+    refused: Vec<String>,
 }
 
 impl Files {
@@ -47,12 +43,17 @@ impl Files {
         if StoreFile::begins(path) {
             self.over_stores.push(shown(option, path));
         }
+        // The system's own errors are those of the folder, which may be made later.
+        if let Err(error) = output::check(path)
+            && error.kind() == std::io::ErrorKind::InvalidInput
+        {
+            self.refused.push(format!("{}: {error}", shown(option, path)));
+        }
         self.goes_on_in(option, path)
     }
 
-    /// Adds an output that goes on in what is there: the store of a drive.
+    /// Adds an output that goes on in what is there: the store of a drive, or a socket.
     pub(crate) fn goes_on_in(mut self, option: &str, path: &Path) -> Files {
-        let path = if path == Path::new("-") { Path::new("/dev/stdout") } else { path };
         self.outputs.extend(identity(path).map(|identity| (shown(option, path), identity)));
         self
     }
@@ -67,7 +68,7 @@ impl Files {
         names.into_iter().fold(self, |files, name| files.writes(option, &folder.join(name)))
     }
 
-    /// Checks that every output is a separate file, and that none replaces a store.
+    /// Checks that every output is a separate file, and that none replaces a store or anything else than a regular file.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for (index, (output, identity)) in self.outputs.iter().enumerate() {
             let clash = |(name, other): &(String, Identity)| (other == identity).then(|| name.clone());
@@ -77,6 +78,9 @@ impl Files {
             if let Some(other) = self.outputs[..index].iter().find_map(clash) {
                 return Err(Failure::Input(anyhow!("{output} and {other} are the same file; name two")));
             }
+        }
+        if let Some(problem) = self.refused.first() {
+            return Err(Failure::Input(anyhow!("{problem}")));
         }
         match self.over_stores.first() {
             Some(output) => {
@@ -94,80 +98,21 @@ fn shown(option: &str, path: &Path) -> String {
     }
 }
 
-/// `None` if it is not a regular file.
-fn identity(path: &Path) -> Option<Identity> {
-    match path.metadata() {
-        Ok(found) if found.is_file() => Some(of_file(path, &found)),
-        Ok(_) => None,
-        Err(_) => Some(Identity::Name(full(path, MAX_LINKS))),
-    }
-}
-
-#[cfg(unix)]
-fn of_file(_: &Path, found: &std::fs::Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt as _;
-    Identity::Inode(found.dev(), found.ino())
-}
-
-#[cfg(not(unix))]
-fn of_file(path: &Path, _: &std::fs::Metadata) -> Identity {
-    Identity::Name(full(path, MAX_LINKS))
-}
-
-/// The most symbolic links followed to a file that does not exist; more are a cycle.
-const MAX_LINKS: usize = 32;
-
-/// The full name of a file that need not exist. Links are resolved in existing folders.
-fn full(path: &Path, links: usize) -> PathBuf {
-    if let Ok(found) = path.canonicalize() {
-        return found;
-    }
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    if links > 0
-        && let Ok(target) = path.read_link()
-    {
-        return full(&folder.join(target), links - 1);
-    }
-    match path.components().next_back() {
-        Some(Component::Normal(name)) => full(folder, links).join(name),
-        Some(Component::CurDir) => full(folder, links),
-        Some(Component::ParentDir) => {
-            let folder = full(folder, links);
-            folder.parent().map(Path::to_owned).unwrap_or(folder)
-        }
-        _ => path.to_owned(),
-    }
-}
-
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    fn clashes(one: &Path, other: &Path) -> bool {
-        let two_outputs = Files::default().writes("--one", one).writes("--other", other).check();
-        let over_input = Files::default().reads("--one", one).writes("--other", other).check();
-        assert_eq!(two_outputs.is_err(), over_input.is_err());
-        over_input.is_err()
-    }
-
     #[test]
-    fn one_file_is_seen_under_all_its_names() {
+    fn no_output_replaces_what_is_no_regular_file() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        std::fs::create_dir(at("sub")).unwrap();
-        std::fs::write(at("file"), "x").unwrap();
-        std::fs::hard_link(at("file"), at("hard")).unwrap();
-        std::os::unix::fs::symlink("file", at("soft")).unwrap();
-        std::os::unix::fs::symlink(folder.path(), at("sub/up")).unwrap();
-        std::os::unix::fs::symlink("later", at("dangling")).unwrap();
-        for name in ["file", "./file", "sub/../file", "hard", "soft", "sub/up/file", "sub/up/soft"] {
-            assert!(clashes(&at("file"), &at(name)), "{name}");
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink("nothing", at("dangling")).unwrap();
+        for (name, kind) in [("socket", "a socket"), ("dangling", "a symbolic link"), (".", "a directory")] {
+            let error = Files::default().writes("--save-state", &at(name)).check().unwrap_err().to_string();
+            assert!(error.contains(&format!("--save-state {}: it is {kind}; ", at(name).display())), "{error}");
+            Files::default().goes_on_in("--nbd", &at(name)).check().unwrap();
         }
-        for name in ["later", "./later", "sub/../later", "sub/up/later", "dangling", "sub/up/dangling"] {
-            assert!(clashes(&at("later"), &at(name)), "{name}");
-        }
-        assert!(clashes(&at("new/folder/file"), &at("new/./folder/../folder/file")));
-        assert!(!clashes(&at("file"), &at("later")) && !clashes(&at("later"), &at("sub/later")));
     }
 
     #[test]
@@ -176,7 +121,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("d.nand"), "NANDFILE and more").unwrap();
         std::fs::create_dir(at("out")).unwrap();
-        std::os::unix::fs::symlink("../d.nand", at("out/report.json")).unwrap();
+        std::fs::hard_link(at("d.nand"), at("out/report.json")).unwrap();
         let error = Files::default().writes("--record", &at("d.nand")).check().unwrap_err().to_string();
         assert!(error.contains("--record") && error.contains("d.nand holds a drive"), "{error}");
         let files = Files::default().writes_into("--out", &at("out"), ["report.html", "report.json"]);
@@ -187,17 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_a_circle_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        std::os::unix::fs::symlink("two", at("one")).unwrap();
-        std::os::unix::fs::symlink("one", at("two")).unwrap();
-        assert!(!clashes(&at("one"), &at("three")));
-    }
-
-    #[test]
-    fn devices_may_be_named_twice_and_the_error_names_both_options() {
-        assert!(!clashes(Path::new("/dev/null"), Path::new("/dev/null")));
+    fn the_error_names_both_options() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("t");
         let error = Files::default().reads("--trace", &file).writes("--chrome-trace", &file).check().unwrap_err();

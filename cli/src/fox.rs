@@ -181,7 +181,7 @@ fn latencies(args: &FoxArgs) -> Result<Option<measure::Latencies>, Failure> {
         return Ok(None);
     }
     let path = folder.join("latencies.csv");
-    let file = std::fs::File::create(&path).with_context(|| format!("--out {}", path.display()));
+    let file = nandscape_files::output::create(&path).with_context(|| format!("--out {}", path.display()));
     let mut table = csv::Writer::from_writer(file.map_err(Failure::Input)?);
     tables::latencies_head(&mut table).map_err(Failure::run)?;
     Ok(Some(table))
@@ -216,10 +216,11 @@ fn object(args: &FoxArgs, measured: &Measured) -> serde_json::Value {
 fn write(folder: &Path, object: &serde_json::Value, measured: &Measured) -> anyhow::Result<()> {
     let create = |name: &str| {
         let path = folder.join(name);
-        std::fs::File::create(&path).with_context(|| format!("--out {}", path.display()))
+        nandscape_files::output::create(&path).with_context(|| format!("--out {}", path.display()))
     };
     let path = folder.join("report.json");
-    std::fs::write(&path, pretty(object) + "\n").with_context(|| format!("--out {}", path.display()))?;
+    nandscape_files::output::replace(&path, (pretty(object) + "\n").as_bytes())
+        .with_context(|| format!("--out {}", path.display()))?;
     match measured {
         Measured::Runs(reports) => {
             tables::runs(reports, create("runs.csv")?)?;

@@ -13,7 +13,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use nandscape_device_ftl::component::BlockState;
 use nandscape_device_ftl::ox_block::content;
-use nandscape_device_media::durable::{PageStatus, StoreFile, StoreUse};
+use nandscape_device_media::durable::{Membership, PageStatus, StoreFile, StoreUse};
 use nandscape_device_media::{BlockId, Geometry, Media, PageId};
 use nandscape_device_ssd::{Part, PartStore, Profile, Resolved, Ssd, StoredDrive};
 use nandscape_lab_report::format::size;
@@ -237,6 +237,15 @@ fn state_name(state: BlockState) -> &'static str {
     }
 }
 
+/// Whether the drive is a member of an array.
+fn membership(of: Membership) -> &'static str {
+    match of {
+        Membership::None => "no",
+        Membership::Member => "yes",
+        Membership::Strayed => "was, and was served outside of its array",
+    }
+}
+
 const STATES: [&str; 6] = ["free", "open", "full", "collected", "retiring", "bad"];
 
 /// Blocks by state.
@@ -271,6 +280,7 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
         "closed_in_order": !used.in_use,
         "starts": used.starts,
         "unclean_starts": used.unclean,
+        "array_member": membership(used.membership),
         "syncs": used.syncs,
         "snapshot": { "epoch": memory.snapshot_epoch(), "chunks": memory.snapshot_chunks().0 },
         "journal_entries": memory.journal_len(),
@@ -381,6 +391,9 @@ fn overview(view: &View<'_>) -> String {
         table.add_row(["part".to_owned(), what]);
     }
     table.add_rows(rows.map(|(name, value)| [name.to_owned(), value]));
+    if used.membership != Membership::None {
+        table.add_row(["member of an array", membership(used.membership)]);
+    }
     if let Some(ftl) = part.ox_block() {
         table.add_rows(crate::inspect_ox::rows(ftl).map(|(name, value)| [name.to_owned(), value]));
     }

@@ -67,16 +67,21 @@ pub(crate) fn create_folder(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("--out {shown}"))
 }
 
+/// The most bytes of a page.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// Refuses to overwrite a page that nandscape did not write.
 pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
-    match std::fs::read(path) {
+    let failed = |error| Failure::Input(anyhow::Error::new(error).context(path.display().to_string()));
+    nandscape_files::output::check(path).map_err(failed)?;
+    match nandscape_files::input::bytes(path, MOST_BYTES, "page") {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Ok(bytes) if String::from_utf8_lossy(&bytes).contains(nandscape_lab_report::PAGE_MARK) => Ok(()),
         Ok(_) => Err(Failure::Input(anyhow::anyhow!(
             "{} exists and was not made by nandscape; move it away, or name another folder with --out",
             path.display()
         ))),
-        Err(error) => Err(Failure::Input(anyhow::Error::new(error).context(path.display().to_string()))),
+        Err(error) => Err(failed(error)),
     }
 }
 

@@ -453,8 +453,7 @@ pub(crate) fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
 
 /// Whether a file can be written; what is in it stays.
 pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).with_context(|| format!("cannot write {}", path.display()))
+    nandscape_files::output::check_can_write(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
@@ -469,5 +468,5 @@ fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> 
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    nandscape_files::output::replace(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }

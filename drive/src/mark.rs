@@ -1,11 +1,13 @@
 //! A mark by which hosts of a drive see one another: a registration for reservations (Base 8.1.22) with a key that all hosts of a kind
-//! use. Nothing is reserved: other hosts read and write as before.
+//! use. A mark alone reserves nothing: other hosts read and write as before. A host that holds the drive is the only one that writes.
 //!
 //! The drive tells which registered hosts have a controller now, so that one that has ended, or was killed, counts no more.
 //!
 //! Left out: hosts that reach the drive by the same controller, as in one process; they are one to the drive.
 
-use nandscape_wire_nvme::reservation::{Keys, REGISTER, Registered, RegisteredExtended, StatusHeader};
+use nandscape_wire_nvme::reservation::{
+    ACQUIRE, Keys, REGISTER, Registered, RegisteredExtended, StatusHeader, WRITE_EXCLUSIVE,
+};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -15,6 +17,8 @@ use crate::{Drive, HostMem, Issuer};
 const REPORT_BYTES: usize = 4_096;
 /// CNTLID of a registrant that has no controller now.
 const NO_CONTROLLER: u16 = 0xffff;
+/// CDW10 of a registration: Change Persist Through Power Loss State to 1.
+const PERSIST: u32 = 0b11 << 30;
 /// CDW11 of a report: entries for Host Identifiers of 128 bits.
 const EXTENDED: u32 = 1;
 
@@ -46,6 +50,21 @@ pub async fn marked(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<usiz
     Ok(registered.into_iter().filter(|(other, cntlid)| *other == key && *cntlid != NO_CONTROLLER).count())
 }
 
+/// Reserves a marked drive for writes of this host (Write Exclusive); other hosts read it. Mark and reservation stay when this host
+/// ends, and outlast a restart of a drive that can keep them.
+///
+/// # Errors
+/// Reservation Conflict where another host has reserved the drive.
+pub async fn hold(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<(), Status> {
+    let [persisting, acquiring] = holding(drive.info().nsid, key);
+    match ended(issuer.execute(drive, persisting.0, HostMem::from_bytes(&persisting.1)).await.status) {
+        // It keeps no reservation for its next start.
+        Ok(()) | Err(Status::INVALID_FIELD) => {}
+        refused => return refused,
+    }
+    ended(issuer.execute(drive, acquiring.0, HostMem::from_bytes(&acquiring.1)).await.status)
+}
+
 async fn report(issuer: &Issuer, drive: &dyn Drive, form: u32) -> Result<Vec<u8>, Status> {
     let mem = HostMem::zeroed(REPORT_BYTES);
     let entry = reporting(drive.info().nsid, form);
@@ -66,6 +85,17 @@ pub fn marking(nsid: u32, key: u64) -> (SubmissionEntry, Vec<u8>) {
     let cdw10 = u32::from(REGISTER).into();
     let entry = SubmissionEntry { cdw10, ..SubmissionEntry::io(IoOpcode::RESERVATION_REGISTER, nsid) };
     (entry, keys.as_bytes().to_vec())
+}
+
+/// The commands that reserve a marked namespace, each with its data: the mark persists from now on, which a drive that cannot do so
+/// rejects with Invalid Field; and the reservation.
+pub fn holding(nsid: u32, key: u64) -> [(SubmissionEntry, Vec<u8>); 2] {
+    let (mut persisting, new) = marking(nsid, key);
+    persisting.cdw10 = (u32::from(REGISTER) | PERSIST).into();
+    let keys = Keys { current: key.into(), other: 0.into() };
+    let cdw10 = (u32::from(ACQUIRE) | u32::from(WRITE_EXCLUSIVE) << 8).into();
+    let acquiring = SubmissionEntry { cdw10, ..SubmissionEntry::io(IoOpcode::RESERVATION_ACQUIRE, nsid) };
+    [(persisting, new), (acquiring, keys.as_bytes().to_vec())]
 }
 
 /// The command that asks for the marks of a namespace over Fabrics, and the bytes that it returns at the most.

@@ -20,11 +20,9 @@ def compare(reports: Iterable[str | os.PathLike[str]], out: str | os.PathLike[st
     paths = [Path(report) for report in reports]
     if len(paths) < 2:
         raise InputError(f"reports: {len(paths)} cannot be compared; two or more are valid", "reports")
-    text, page = _native.compare([path / "report.json" if path.is_dir() else path for path in paths])
-    if out is not None:
-        folder = Path(out)
+    folder = None if out is None else Path(out)
+    if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "compare.html").write_text(page, encoding="utf-8")
-        (folder / "compare.json").write_text(text, encoding="utf-8")
+    text = _native.compare([path / "report.json" if path.is_dir() else path for path in paths], folder)
     comparison: dict[str, Any] = json.loads(text)
     return comparison

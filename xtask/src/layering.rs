@@ -23,12 +23,13 @@ const fn layer(path: &'static str, may: &'static [&'static str], tests: &'static
 }
 
 /// The crates that all sides may depend on.
-const GROUND: &[&str] = &["drive", "sim", "wire"];
+const GROUND: &[&str] = &["drive", "files", "sim", "wire"];
 /// All crates below the user's programs.
-const ALL: &[&str] = &["device", "drive", "host", "lab", "sim", "transport", "wire"];
+const ALL: &[&str] = &["device", "drive", "files", "host", "lab", "sim", "transport", "wire"];
 
 /// From the bottom up. The first match applies.
 const LAYERS: &[Layer] = &[
+    layer("files", &[], &[]),
     layer("sim", &[], &[]),
     layer("wire", &[], &[]),
     layer("drive", &["sim", "wire"], &["device", "lab"]),
@@ -37,10 +38,10 @@ const LAYERS: &[Layer] = &[
     layer("device/rig", &["device/media", "drive", "sim", "wire"], &[]),
     layer("device/ftl", &["device/media", "drive", "sim", "wire"], &["device/rig"]),
     layer("device/controller", &["device/ftl", "device/media", "drive", "sim", "wire"], &["device", "lab/workload"]),
-    layer("device/ssd", &["device", "drive", "sim", "wire"], &["lab/workload"]),
-    layer("transport", &["drive", "sim", "transport/reactor", "wire"], &["device", "transport"]),
+    layer("device/ssd", &["device", "drive", "files", "sim", "wire"], &["lab/workload"]),
+    layer("transport", &["drive", "files", "sim", "transport/reactor", "wire"], &["device", "transport"]),
     layer("host", &["drive", "host", "sim", "wire"], &["device", "transport"]),
-    layer("lab", &["device", "drive", "host", "lab", "sim", "transport", "wire"], &[]),
+    layer("lab", &["device", "drive", "files", "host", "lab", "sim", "transport", "wire"], &[]),
     layer("facade", ALL, &[]),
     layer("python", ALL, &[]),
     layer("cli", ALL, &[]),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_device_media::durable::StoreFile;
+use nandscape_device_media::durable::{Membership, StoreFile};
 use nandscape_host_block::{Config, PredictorKind};
 use nandscape_lab_kv::live::{ServeSpec, serve};
 use nandscape_lab_run::{DriveSpec, Precondition};
@@ -80,6 +80,10 @@ impl ServeArgs {
         let profile = drive.resolve().map_err(Failure::input)?;
         if StoreFile::exists(&path).map_err(|error| wrong(error.to_string()))? {
             let file = StoreFile::open(&path, false).map_err(|error| wrong(error.to_string()))?;
+            if file.before().membership == Membership::Member {
+                let problem = "its drive is a member of an array; serve the array, or name another file";
+                return Err(wrong(problem.to_owned()));
+            }
             profile.check_store(file.spec()).map_err(|problem| wrong(format!("it holds another drive: {problem}")))?;
             return Ok(Some(file));
         }

@@ -1,10 +1,14 @@
 //! Values on the command line.
 
+use std::path::Path;
 use std::str::FromStr;
 
 use nandscape_host_kv::noise::{OnOff, Pattern};
 use nandscape_host_kv::policy::NAMES;
 use nandscape_sim::Span;
+
+/// The most bytes of a file of bursts.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// `--noise`.
 #[derive(Clone, Debug)]
@@ -25,7 +29,8 @@ impl FromStr for NoiseArg {
             "bursts" => Ok(NoiseArg(Some(Pattern::Drawn(OnOff::DEFAULT)))),
             path => {
                 let valid = "none, steady:N, bursts, or a file of bursts are valid";
-                let recording = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}; {valid}"))?;
+                let recording = nandscape_files::input::text(Path::new(path), MOST_BYTES, "file of bursts");
+                let recording = recording.map_err(|error| format!("{path}: {error}; {valid}"))?;
                 recording.parse().map(|pattern| NoiseArg(Some(pattern))).map_err(|error| format!("{path}: {error}"))
             }
         }

@@ -126,6 +126,9 @@ pub(crate) struct ServeArgs {
     /// reset
     #[arg(long)]
     store_reset: bool,
+    /// Serve the file of a member of an array without its array. The array no longer opens with this member: it is rebuilt, or left out
+    #[arg(long)]
+    pub(super) outside_array: bool,
     /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
     pub(super) store_sync: bool,
@@ -437,6 +440,9 @@ impl ServeArgs {
     fn check_stores(&self, named: &[(String, Named<'_>)], stores: &[StoreArg]) -> Result<(), Failure> {
         if self.store_sync && stores.iter().all(|store| store.path().is_none()) {
             return input("--store-sync: no drive is in a file; give --store file:PATH, or leave it out");
+        }
+        if self.outside_array && stores.iter().all(|store| store.path().is_none()) {
+            return input("--outside-array: no drive is in a file; give --store file:PATH, or leave it out");
         }
         let has_target = stores.iter().any(|store| store.target().is_some());
         if (self.store_reset || self.store_moves.is_some()) && !has_target {

@@ -137,7 +137,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let files = args.state_files()?.iter().fold(of_profiles(), |files, path| files.reads("--from-state", path));
     // A store is an input too: a drive that may be there already.
     let files = stores().fold(files, |files, (option, path)| files.reads(option, path));
-    let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
+    let files = sockets.fold(files, |files, (option, path)| files.goes_on_in(option, path));
     let files = args.saves()?.iter().flatten().fold(files, |files, path| files.writes("--save-state", path));
     let files =
         args.out.iter().fold(files, |files, folder| files.writes_into("--out", folder, Document::file_names()));

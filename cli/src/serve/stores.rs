@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nandscape_device_media::durable::{StoreError, StoreFile};
+use nandscape_device_media::durable::{Membership, StoreError, StoreFile};
 use nandscape_device_ssd::{PartStore, StoredDrive};
 use nandscape_lab_run::{DriveSpec, MemberSpec, Precondition, Target};
 
@@ -158,24 +158,29 @@ pub(super) fn open_all(
     new: &mut NewFiles,
 ) -> Result<Vec<Option<StoreFile>>, Failure> {
     let (seed, mut stores, mut files) = (part.seed, stores.iter(), Vec::new());
-    let mut opened = |spec: &DriveSpec, store: Option<&StoreArg>| match store.and_then(StoreArg::path) {
-        Some(path) => open(spec, seed, path, args, new).map(Some),
+    let mut opened = |spec: &DriveSpec, store: Option<&StoreArg>, role: Role| match store.and_then(StoreArg::path) {
+        Some(path) => open((spec, role), seed, path, args, new).map(Some),
         None => Ok(None),
     };
     for drive in &mut part.drives {
         let PlannedDrive::Array(array) = drive else {
             for (model, store) in drive.models().into_iter().zip(stores.by_ref()) {
-                files.push(model.map_or(Ok(None), |spec| opened(spec, Some(store))).map_err(NotOpened::failure)?);
+                files.push(
+                    model
+                        .map_or(Ok(None), |spec| opened(spec, Some(store), Role::Alone))
+                        .map_err(NotOpened::failure)?,
+                );
             }
             continue;
         };
+        let role = if array.creates { Role::NewMember } else { Role::Member };
         for member in &mut array.members {
             let store = stores.next();
             let Some(spec) = member.model().cloned() else {
                 files.push(None);
                 continue;
             };
-            files.push(match opened(&spec, store) {
+            files.push(match opened(&spec, store, role) {
                 Ok(file) => file,
                 Err(NotOpened::Damaged(problem)) => {
                     *member = MemberSpec::Unreadable(spec, problem);
@@ -212,8 +217,40 @@ impl NotOpened {
     }
 }
 
+/// What the drive of a file is to be.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Role {
+    /// A drive that clients use.
+    Alone,
+    /// One of an array that is opened.
+    Member,
+    /// One of an array that is made anew, whatever the drive holds.
+    NewMember,
+}
+
+/// Keeps the members of an array in their array. One that is to be used alone, since `--outside-array` asks for that, is marked.
+fn check_membership(file: &mut StoreFile, role: Role, shown: &str, args: &ServeArgs) -> Result<(), NotOpened> {
+    match (file.before().membership, role) {
+        (Membership::Member, Role::Alone) if !args.outside_array => {
+            Err(NotOpened::Refused(Failure::Input(anyhow::anyhow!(
+                "--store {shown}: its drive is a member of an array, which would return wrong data once the drive was written to alone; \
+                 serve the array (--array), or give --outside-array, and the array no longer opens with this member"
+            ))))
+        }
+        (Membership::Member, Role::Alone) => {
+            file.stray();
+            output::note(&format!("{shown} is used outside of its array, which no longer opens with it"));
+            Ok(())
+        }
+        (Membership::Strayed, Role::Member) => Err(NotOpened::Damaged(format!(
+            "--store {shown}: it was served outside of its array (--outside-array), so that it may no longer fit the other members"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn open(
-    spec: &DriveSpec,
+    (spec, role): (&DriveSpec, Role),
     seed: u64,
     path: &Path,
     args: &ServeArgs,
@@ -231,7 +268,7 @@ fn open(
         output::note(&format!("drive {} is new, in {shown}", spec.name));
         return Ok(file);
     }
-    let file = StoreFile::open(path, syncs).map_err(|error| match error.is_damage() {
+    let mut file = StoreFile::open(path, syncs).map_err(|error| match error.is_damage() {
         true => NotOpened::Damaged(format!("--store {shown}: {error}")),
         false => NotOpened::Refused(failed(error)),
     })?;
@@ -240,6 +277,7 @@ fn open(
         let advice = "give the profile that it was made with, or another file";
         Failure::Input(anyhow::anyhow!("--store {shown}: it holds another drive: {problem}; {advice}"))
     })?;
+    check_membership(&mut file, role, &shown.to_string(), args)?;
     let was_killed =
         if file.before().in_use { ", which was not closed in order: it has found its tables again" } else { "" };
     if spec.precondition != Precondition::None {

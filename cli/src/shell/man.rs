@@ -59,7 +59,8 @@ fn all(command: &Command) -> Vec<Command> {
 }
 
 fn write(path: PathBuf, command: &Command) -> Result<(), Failure> {
-    std::fs::write(&path, roff::page(command)).with_context(|| path.display().to_string()).map_err(Failure::Run)
+    let written = nandscape_files::output::replace(&path, roff::page(command).as_bytes());
+    written.with_context(|| path.display().to_string()).map_err(Failure::Run)
 }
 
 #[cfg(test)]

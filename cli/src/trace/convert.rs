@@ -39,9 +39,12 @@ pub(crate) struct ConvertArgs {
 
 /// Converts, and prints notes on the changes.
 pub(crate) fn run(args: &ConvertArgs) -> Result<(), Failure> {
-    Files::default().reads("IN", &args.input).writes("OUT", &args.output).check()?;
+    let files = Files::default().reads("IN", &args.input);
+    let is_stream = args.output == Path::new("-");
+    let output = if is_stream { Path::new("/dev/stdout") } else { &args.output };
+    if is_stream { files.goes_on_in("OUT", output) } else { files.writes("OUT", output) }.check()?;
     let trace = super::open(args.select.of(&args.input))?;
-    let notes = match args.output == Path::new("-") {
+    let notes = match is_stream {
         true => to_standard_output(&trace, args.to)?,
         false => convert_to_file(&trace, args.to, &args.output).map_err(|error| match error {
             WriteError::Convert(error) => failed(error, &args.output),

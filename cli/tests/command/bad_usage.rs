@@ -1,6 +1,7 @@
 //! Flags that contradict each other or lead nowhere, and what the exit status tells.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Stdio;
 
 use crate::program::{command, refuse, run};
@@ -178,12 +179,88 @@ fn a_disk_that_runs_full_is_an_error() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_never_ends_is_no_profile_workload_or_report() {
-    refuse(&["drives", "show", "/dev/zero"], &["/dev/zero", "longer than 1 MiB"]);
-    refuse(&["sim", "--drive", "/dev/zero", "--rw", "read"], &["/dev/zero", "longer than 1 MiB"]);
-    refuse(&["workloads", "show", "/dev/zero"], &["/dev/zero", "longer than 1 MiB"]);
-    refuse(&["sim", "--drive", "default", "--workload", "/dev/zero"], &["/dev/zero", "longer than 1 MiB"]);
-    refuse(&["sim", "--replay", "/dev/zero"], &["/dev/zero"]);
-    refuse(&["trace", "info", "/dev/zero"], &["/dev/zero"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe").display().to_string();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it is installed").success());
+    std::fs::write(folder.path().join("long.toml"), vec![b'#'; (1 << 20) + 1]).expect("a file");
+    let long = folder.path().join("long.toml").display().to_string();
+    let zero = "/dev/zero".to_owned();
+    let device = "it is a character device; a regular file";
+    for (path, problem) in [(&zero, device), (&pipe, "it is a pipe (FIFO)"), (&long, "longer than 1 MiB")] {
+        refuse(&["drives", "show", path], &[path, problem]);
+        refuse(&["sim", "--drive", path, "--rw", "read"], &[path, problem]);
+        refuse(&["workloads", "show", path], &[path, problem]);
+        refuse(&["sim", "--drive", "default", "--workload", path], &[path, problem]);
+        refuse(&["sweep", path], &[path, problem]);
+        refuse(&["sim", "--drive", "default", path], &[path, problem]);
+    }
+    for path in [&zero, &pipe] {
+        refuse(&["sim", "--replay", path], &[path]);
+        refuse(&["compare", path, path], &[path]);
+        refuse(&["sim", "--from-state", path, "--rw", "read"], &[path]);
+        refuse(&["inspect", path], &[path]);
+        refuse(&["fsck", path], &[path]);
+    }
+    refuse(&["trace", "info", &zero], &[&zero, "a regular file or a pipe is valid"]);
+    refuse(&["sim", "--drive", "default", "--trace", &zero], &[&zero]);
+}
+
+/// It looks like a regular file of length 0, and waits for the next message of the kernel.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_log_of_the_kernel_is_no_profile() {
+    refuse(&["sim", "--drive", "/proc/kmsg", "--rw", "read"], &["/proc/kmsg"]);
+    refuse(&["trace", "info", "/proc/kmsg"], &["/proc/kmsg"]);
+}
+
+/// All options that write a file, with every kind of file that none of them replaces.
+#[cfg(unix)]
+#[test]
+fn no_output_replaces_a_pipe_a_socket_or_a_link() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(at(name), text).expect("a file");
+    write("trace", "1 0 R 0 8\n");
+    write("precious", "precious");
+    let report = at("run");
+    assert_eq!(run(&small(&["--out", report.to_str().expect("UTF-8")])).code, 0);
+    let report = report.join("report.json").display().to_string();
+    let make: [(&str, fn(&Path)); 4] = [
+        ("a pipe (FIFO)", |path| {
+            assert!(std::process::Command::new("mkfifo").arg(path).status().expect("it is installed").success());
+        }),
+        ("a socket", |path| drop(std::os::unix::net::UnixListener::bind(path).expect("a socket"))),
+        ("a symbolic link", |path| std::os::unix::fs::symlink("precious", path).expect("a link")),
+        ("a symbolic link", |path| std::os::unix::fs::symlink("nothing", path).expect("a link")),
+    ];
+    for (kind, make) in make {
+        let refused = |words: &[&str], name: &str| {
+            let path = at(name);
+            path.parent().map(std::fs::create_dir_all).expect("a folder").expect("it is made");
+            make(&path);
+            let found = || path.symlink_metadata().expect("it is there").file_type();
+            let before = found();
+            refuse(words, &[path.to_str().expect("UTF-8"), &format!("it is {kind}; ")]);
+            assert!(found() == before, "{words:?}");
+            std::fs::remove_file(&path).expect("it is removed");
+        };
+        let [file, out] = [at("file"), at("out")].map(|path| path.display().to_string());
+        for option in ["--save-state", "--save-state-after", "--chrome-trace", "--requests"] {
+            let words = small(&[option, &file]);
+            refused(&words.iter().map(String::as_str).collect::<Vec<_>>(), "file");
+        }
+        let words = small(&["--out", &out]);
+        refused(&words.iter().map(String::as_str).collect::<Vec<_>>(), "out/report.json");
+        let trace = at("trace").display().to_string();
+        refused(&["trace", "convert", &trace, &file, "--to", "msr"], "file");
+        refused(&["compare", &report, &report, "--out", &out], "out/compare.json");
+        refused(&["demo", "--out", &out], "out/report.html");
+        let sweep = ["sweep", "--drive", "default", "--set", "capacity=64MiB", "--vary", "bs=4k,8k", "--out", &out];
+        refused(&sweep, "out/sweep.csv");
+        std::fs::remove_dir_all(&out).expect("it is removed");
+    }
+    assert_eq!(std::fs::read(at("precious")).expect("it is there"), b"precious");
+    assert!(!at("nothing").exists());
 }
 
 #[cfg(unix)]
@@ -219,9 +296,15 @@ fn results_that_cannot_be_written_are_a_failed_run() {
         );
     }
     // A file that cannot be written does not lose the figures.
-    let output = command(&small(&["--chrome-trace", "/dev/full"])).output().expect("the program starts");
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = format!(
+        "ulimit -f 0; exec '{}' {}",
+        env!("CARGO_BIN_EXE_nandscape"),
+        small(&["--chrome-trace", "e.json"]).join(" ")
+    );
+    let output = std::process::Command::new("sh").args(["-c", &words]).current_dir(&folder).output().expect("a shell");
     let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.code() == Some(1) && err.contains("cannot write /dev/full"), "{err}");
+    assert!(output.status.code() == Some(1) && err.contains("cannot write e.json"), "{err}");
     assert!(out.contains("latency, us"), "{out}");
 }
 

@@ -174,8 +174,13 @@ fn requests_are_written_one_by_one() {
         refuse(&words(&[&["--rw", "read", "--requests", path][..], &wrong].concat()), &[]);
         assert_eq!(std::fs::read_to_string(&file).expect("a table"), text);
     }
-    let full = run(&words(&["--rw", "read", "--requests", "/dev/full"]));
-    assert_eq!(full.code, 1, "{}", full.err);
+    let words = format!(
+        "ulimit -f 1; exec '{}' {}",
+        env!("CARGO_BIN_EXE_nandscape"),
+        words(&["--rw", "read", "--requests", path]).join(" ")
+    );
+    let full = std::process::Command::new("sh").args(["-c", &words]).output().expect("a shell");
+    assert_eq!(full.status.code(), Some(1), "{full:?}");
 }
 
 #[cfg(feature = "parquet")]

@@ -63,7 +63,10 @@ fn a_run_from_a_file_is_the_run_that_wrote_it() {
     std::fs::write(&state, &bytes).unwrap();
     refuse(&["sim", "--from-state", file, "--rw", "read"], &["it is damaged: the map, bytes 4096 to"]);
     refuse(&["inspect", file], &["it is damaged: the map"]);
-    refuse(&["sim", "--from-state", folder.path().to_str().unwrap(), "--rw", "read"], &["it is no regular file"]);
+    refuse(
+        &["sim", "--from-state", folder.path().to_str().unwrap(), "--rw", "read"],
+        &["it is a directory; a regular file is valid"],
+    );
     std::fs::write(&state, "something else").unwrap();
     refuse(&["sim", "--from-state", file, "--rw", "read"], &["it is no state of a drive", "--save-state"]);
 }

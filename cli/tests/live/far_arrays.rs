@@ -13,7 +13,7 @@ use crate::arrays::{LOAD, VERIFY, VERIFY_ONLY};
 use crate::hang_ups::{ask, until};
 use crate::patience;
 use crate::server::{SMALL, Server, number, refuse};
-use crate::store::{Client, Model};
+use crate::store::{BLOCK, Client, Model, READ};
 use crate::tools::{fio, start_fio};
 
 /// An array of three drives, which clients call as they call the small drive of other tests.
@@ -157,6 +157,55 @@ fn an_array_over_drives_of_other_servers_has_them_to_itself() {
     let folder = tempfile::tempdir().unwrap();
     let refused = refuse(folder.path(), &[&own[..], &twice, &["--array-create"]].concat());
     assert!(refused.code == Some(2) && refused.err.contains("to which it is given twice"), "{refused:?}");
+}
+
+/// Writes that a client of a drive has had acknowledged; a refusal ends them.
+fn written(server: &mut Server) -> usize {
+    let (mut rng, mut next) = (Seed::new(3).rng(), 0);
+    let mut model = Model::new();
+    model.write_telling(&mut Client::connect(server), &mut rng, 5, (&mut next, true), |_| ());
+    model.durable()
+}
+
+#[test]
+fn a_member_takes_writes_of_its_array_alone() {
+    let member = |number: usize| {
+        let own = ["--nvme-tcp", "127.0.0.1:0", "--nbd", "unix:n.sock", "--store", "small=file:drive.nand"];
+        let seed = number.to_string();
+        Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &own, &["--seed", &seed]].concat())
+    };
+    let mut members: Vec<Server> = (1..4).map(member).collect();
+    assert!(written(&mut members[0]) > 0, "it is in no array yet");
+    let drives: Vec<String> =
+        members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=600", server.url())).collect();
+    let drives: Vec<&str> = drives.iter().flat_map(|drive| ["--drive", drive.as_str()]).collect();
+    let array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives, &["--array-create"]].concat());
+    fio(&array, &VERIFY);
+    let beside = |members: &mut [Server]| {
+        assert_eq!(written(&mut members[0]), 0, "an NBD client of the member's server");
+        let drive = format!("small={}", members[0].url());
+        let mut other = Server::start(tempfile::tempdir().unwrap(), &["--drive", &drive, "--nbd", "unix:n.sock"]);
+        assert_eq!(written(&mut other), 0, "another host of the member");
+        let mut client = Client::connect(&mut members[0]);
+        assert!(client.request(READ, 0, &mut vec![0; BLOCK]).is_some(), "reads are for everyone");
+    };
+    beside(&mut members);
+    // The server of a member starts again, as one that was killed.
+    let address =
+        members[0].url().strip_prefix("nvme-tcp://").and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    members[0].signal(Signal::KILL);
+    members[0].wait();
+    let own = ["--nvme-tcp", &address, "--nbd", "unix:n.sock", "--store", "small=file:drive.nand", "--seed", "1"];
+    members[0] = Server::start(members[0].keep_folder(), &[&SMALL[..12], &own].concat());
+    assert_eq!(written(&mut members[0]), 0, "before the array is back");
+    fio(&array, &VERIFY_ONLY);
+    beside(&mut members);
+    assert_eq!(array.end().code, Some(0));
+    // No array is there to notice a write.
+    beside(&mut members);
+    let array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives].concat());
+    fio(&array, &VERIFY_ONLY);
+    assert_eq!(array.end().code, Some(0));
 }
 
 #[test]

@@ -140,10 +140,11 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[test]
 fn a_place_that_takes_no_recording_is_refused_before_anything_is_served() {
     let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("nothing", folder.path().join("link")).unwrap();
     for (place, words) in [
-        (&["--record", "/dev/full"][..], "--record /dev/full: No space left"),
+        (&["--record", "link"][..], "--record link: it is a symbolic link; name the file that it leads to, nothing"),
         (&["--record", "no/such/folder/run.rec"], "--record no/such/folder/run.rec: No such file"),
-        (&["--record", "."], "--record .: Is a directory"),
+        (&["--record", "."], "--record .: it is a directory; name a file in it"),
         (&["--chrome-trace", "no/such/folder/run.json"], "--chrome-trace: cannot write no/such/folder/run.json"),
         (&["--record", "run", "--chrome-trace", "run"], "are the same file; name two"),
     ] {

@@ -17,12 +17,12 @@ use crate::patience::{self, PATIENCE};
 use crate::server::{SMALL, Server, nandscape, refuse};
 use crate::tools::{fio, start_fio};
 
-const BLOCK: usize = 4_096;
+pub(crate) const BLOCK: usize = 4_096;
 /// The client's part of the drive, in blocks; fio has the rest.
 const BLOCKS: u64 = 8_192;
 /// Magic and command of a simple request (NBD, "Request message").
 const REQUEST: u32 = 0x2560_9513;
-const READ: u16 = 0;
+pub(crate) const READ: u16 = 0;
 const WRITE: u16 = 1;
 const FLUSH: u16 = 3;
 
@@ -55,7 +55,7 @@ impl Client {
     }
 
     /// A request; `None` when the server is gone, or has failed it.
-    fn request(&mut self, kind: u16, block: u64, data: &mut [u8]) -> Option<()> {
+    pub(crate) fn request(&mut self, kind: u16, block: u64, data: &mut [u8]) -> Option<()> {
         let len = if kind == FLUSH { 0 } else { data.len() as u32 };
         let mut request = REQUEST.to_be_bytes().to_vec();
         request.extend([0u16, kind].into_iter().flat_map(u16::to_be_bytes));
@@ -117,6 +117,11 @@ impl Model {
                 self.0.iter_mut().for_each(|may| *may = vec![*may.last().unwrap()]);
             }
         }
+    }
+
+    /// Blocks with a write that was acknowledged, where each is durable.
+    pub(crate) fn durable(&self) -> usize {
+        self.0.iter().filter(|may| may.len() == 1 && may[0] > 0).count()
     }
 
     /// Writes until the server is killed, by another thread, after `after` writes. The last write is cut off.
@@ -268,6 +273,26 @@ fn a_file_that_is_cut_short_while_it_is_served_is_a_failed_run() {
     let ended = server.end();
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.contains("another process has cut it short: "), "{}", ended.err);
+}
+
+#[test]
+fn a_file_that_is_removed_while_it_is_served_is_a_failed_run_and_an_empty_one_is_no_new_drive() {
+    let args = [&SMALL[..], &["--nbd", "unix:n.sock", "--store", "small=file:drive.nand"]].concat();
+    let mut server = Server::start(tempfile::tempdir().unwrap(), &args);
+    std::fs::remove_file(server.path("drive.nand")).unwrap();
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert!(ended.code == Some(1) && ended.err.contains("another process has removed it"), "{ended:?}");
+    let folder = server.keep_folder();
+    std::fs::write(folder.path().join("drive.nand"), "").unwrap();
+    for store in ["small=file:drive.nand", "file:drive.nand"] {
+        let args = if store.contains('=') { &SMALL[..12] } else { &[] };
+        let refused = refuse(folder.path(), &[args, &["--nbd", "unix:n.sock", "--store", store]].concat());
+        for words in ["it has 0 bytes", "or remove it, and a new drive is made in its place"] {
+            assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
+        }
+    }
+    assert_eq!(folder.path().join("drive.nand").metadata().unwrap().len(), 0);
 }
 
 /// The same with OX-Block, whose tables are in the flash.
@@ -443,7 +468,10 @@ fn a_file_that_is_not_the_drives_is_refused_and_left_alone() {
     assert!(made.success());
     for command in ["fsck", "inspect"] {
         let ended = nandscape(folder.path(), &[command, "pipe"]);
-        assert!(ended.code == Some(2) && ended.err.contains("no regular file"), "{ended:?}");
+        assert!(
+            ended.code == Some(2) && ended.err.contains("it is a pipe (FIFO); a regular file is valid"),
+            "{ended:?}"
+        );
     }
     std::fs::write(folder.path().join("letter"), "Dear reader").unwrap();
     refused(&["--store", "letter"], "--store letter: it is no store of a drive");

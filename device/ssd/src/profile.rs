@@ -1,6 +1,5 @@
 //! A profile as written: a TOML file, laid on top of the one it starts from, with changes on top of that.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
@@ -240,12 +239,7 @@ impl Source {
 const MAX_BYTES: u64 = 1 << 20;
 
 fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MAX_BYTES {
-        true => Err(std::io::Error::other("it is longer than 1 MiB, which no profile is")),
-        false => Ok(text),
-    }
+    nandscape_files::input::text(path, MAX_BYTES, "profile")
 }
 
 /// The error in one line, without TOML's own picture of the place and the names of our types.

@@ -201,6 +201,17 @@ impl Ssd {
         told.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
     }
 
+    /// Marks the file, if there is one, as that of a member of an array: it is not served alone unless that is asked for.
+    ///
+    /// # Errors
+    /// Why the file could not be written.
+    pub fn join_array(&self) -> io::Result<()> {
+        // The first store of a file has what is of all.
+        let memory = self.parts.iter().find_map(|part| part.media.durable());
+        let marked = memory.map_or(Ok(()), |memory| memory.join_array());
+        marked.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
+    }
+
     /// Why nothing can be written to the file any more that the flash is in, if that is so.
     pub fn store_failure(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.media.durable()?.failure())

@@ -1,7 +1,7 @@
 //! What a guest has, and QEMU's arguments for it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -164,8 +164,10 @@ impl Machine {
         archive.file("etc/start.sh", false, self.start_script(mode).as_bytes()).map_err(cannot())?;
         for extra in &self.files {
             let read = || -> io::Result<(bool, Vec<u8>)> {
-                let runs = File::open(&extra.from)?.metadata()?.permissions().mode() & 0o111 != 0;
-                Ok((runs, fs::read(&extra.from)?))
+                let (mut file, mut bytes) = (nandscape_files::input::open(&extra.from)?, Vec::new());
+                let runs = file.metadata()?.permissions().mode() & 0o111 != 0;
+                file.read_to_end(&mut bytes)?;
+                Ok((runs, bytes))
             };
             let (runs, bytes) = read().map_err(GuestError::file("read", &extra.from))?;
             archive.file(extra.to.trim_start_matches('/'), runs, &bytes).map_err(cannot())?;

@@ -1,8 +1,8 @@
 //! The files of one run.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 
+use nandscape_files::output;
 use nandscape_lab_run::{Details, Report};
 
 use crate::{csv, run_page, tables};
@@ -86,49 +86,8 @@ impl WriteError {
         WriteError { path: path.display().to_string(), error }
     }
 
-    /// Writes a file, whole or not at all.
+    /// Writes a file, whole or not at all, and in place of nothing but a regular file.
     pub(crate) fn writing(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-        replace(path, bytes).map_err(|error| WriteError::of(path, error))
-    }
-}
-
-/// The beginning of the names of files that are being written.
-const UNFINISHED: &str = ".unfinished-";
-
-/// Writes a file beside an existing one, and puts it in its place.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let before = match path.symlink_metadata() {
-        // A link or a device stays what it is.
-        Ok(found) if !found.is_file() => return std::fs::write(path, bytes),
-        Ok(found) => Some(found.permissions()),
-        Err(_) => None,
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut unfinished = builder.tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
-    unfinished.write_all(bytes)?;
-    if let Some(permissions) = before {
-        unfinished.as_file().set_permissions(permissions)?;
-    }
-    unfinished.persist(path)?;
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_is_replaced_whole_and_its_folder_holds_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sweep.csv");
-        WriteError::writing(&path, b"first").unwrap();
-        WriteError::writing(&path, b"second").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"second");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-        let missing = WriteError::writing(&folder.path().join("no/x"), b"").unwrap_err().to_string();
-        assert!(missing.contains("no/x: "), "{missing}");
+        output::replace(path, bytes).map_err(|error| WriteError::of(path, error))
     }
 }

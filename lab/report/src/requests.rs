@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
+use nandscape_files::output;
 use nandscape_lab_run::Observer;
 use nandscape_lab_workload::Served;
 use nandscape_sim::Cause;
@@ -88,7 +89,7 @@ impl RequestLog {
             return Err(wrong(io::Error::other(problem)));
         }
         let table = empty();
-        let file = File::options().write(true).create(true).truncate(false).open(path).map_err(wrong)?;
+        let file = output::open(path).map_err(wrong)?;
         let times = request_times().into_iter().map(|(_, stage, cause)| (stage, cause)).collect();
         let inner = RefCell::new(Inner { file: Some(file), out: None, table, is_parquet, failed: None });
         Ok(RequestLog { path: path.to_owned(), times, inner })
@@ -155,10 +156,7 @@ impl Inner {
 
     /// Empties the file and begins its table.
     fn begin(&mut self, file: File) -> io::Result<()> {
-        // A device or a pipe has no length.
-        if file.metadata()?.is_file() {
-            file.set_len(0)?;
-        }
+        file.set_len(0)?;
         let file = BufWriter::new(file);
         self.out = Some(match self.is_parquet {
             #[cfg(feature = "parquet")]

@@ -6,8 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// The beginning of the names of files that are being written.
-const UNFINISHED: &str = ".unfinished-";
+use nandscape_files::output::{self, UNFINISHED, Unfinished};
 
 /// Keeps other runs out of a folder, until dropped or the process ends.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ pub enum LockError {
 /// See [`LockError`].
 pub fn lock(folder: &Path) -> Result<Lock, LockError> {
     fs::create_dir_all(folder).map_err(LockError::Make)?;
-    let file = File::create(folder.join(".lock")).map_err(LockError::Write)?;
+    let file = output::create(&folder.join(".lock")).map_err(LockError::Write)?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(LockError::Busy),
@@ -48,11 +47,10 @@ pub fn lock(folder: &Path) -> Result<Lock, LockError> {
 pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
-    unfinished.write_all(text.as_bytes())?;
-    unfinished.as_file().sync_all()?;
-    unfinished.persist(file)?;
-    Ok(())
+    let mut unfinished = Unfinished::create(file)?;
+    unfinished.file().write_all(text.as_bytes())?;
+    unfinished.file().sync_all()?;
+    unfinished.finish()
 }
 
 /// Removes what a killed run was writing in a folder, which the caller has locked.

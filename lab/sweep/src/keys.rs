@@ -2,10 +2,17 @@
 
 /// Whether two keys cannot both hold: they are the same, or a run ends by one of them, or begins in one of them.
 pub(crate) fn rivals(one: &str, other: &str) -> bool {
-    let is_end = |key: &str| ["io_count", "runtime"].contains(&key);
-    let is_start = |key: &str| ["precondition", "from_state"].contains(&key);
-    let (one, other) = (plain(one), plain(other));
-    one == other || is_end(&one) && is_end(&other) || is_start(&one) && is_start(&other)
+    role(one) == role(other)
+}
+
+/// What a key sets: rivals set the same.
+pub(crate) fn role(key: &str) -> String {
+    let plain = plain(key);
+    match plain.as_str() {
+        "io_count" | "runtime" => "the end of a run".to_owned(),
+        "precondition" | "from_state" => "the start of a run".to_owned(),
+        _ => plain,
+    }
 }
 
 /// A key as files have it. Words of workloads may be written as options are.

@@ -1,5 +1,7 @@
 //! The description of a sweep: what all points have in common, and the parameters that vary.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use toml::Table;
 
 use crate::error::SweepError;
@@ -143,11 +145,10 @@ impl Sweep {
 
     /// Adds a parameter, or replaces the one of the same name or key, or the value that was set for all points.
     pub fn vary(&mut self, axis: Axis) {
-        self.set.retain(|(key, _)| !axis.sets(key));
-        let keys: Vec<&str> = axis.keys().collect();
-        let is_same = |other: &Axis| {
-            other.name == axis.name || other.keys().all(|key| keys.iter().any(|own| keys::rivals(own, key)))
-        };
+        let roles = axis.roles();
+        let is_same =
+            |other: &Axis| other.name == axis.name || other.keys().all(|key| roles.contains(&keys::role(key)));
+        self.set.retain(|(key, _)| !roles.contains(&keys::role(key)));
         match self.axes.iter().position(is_same) {
             Some(at) => {
                 let name = std::mem::take(&mut self.axes[at].name);
@@ -161,29 +162,29 @@ impl Sweep {
     pub(crate) fn check(&self) -> Result<(), SweepError> {
         let wrong = |problem: String| Err(SweepError::new(&self.name, problem));
         let mut points = self.seeds.len();
-        for (at, axis) in self.axes.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for axis in &self.axes {
             if axis.choices.is_empty() {
                 return wrong(format!("{} has no values; give one or more", axis.name));
             }
-            if self.axes[..at].iter().any(|other| other.name == axis.name) {
+            if !names.insert(&axis.name) {
                 return wrong(format!("two parameters are called {}; names must differ", axis.name));
             }
-            for (number, choice) in axis.choices.iter().enumerate() {
-                if axis.choices[..number].iter().any(|other| other.value.text() == choice.value.text()) {
-                    return wrong(format!("{} has the value {} twice", axis.name, choice.value.text()));
-                }
+            let mut values = BTreeSet::new();
+            if let Some(again) = axis.choices.iter().find(|choice| !values.insert(choice.value.text())) {
+                return wrong(format!("{} has the value {} twice", axis.name, again.value.text()));
             }
             points = points.saturating_mul(axis.choices.len());
         }
         self.check_keys().or_else(wrong)?;
+        let varied: BTreeMap<String, &Axis> =
+            self.axes.iter().flat_map(|axis| axis.roles().into_iter().map(move |role| (role, axis))).collect();
         for (key, _) in &self.set {
-            if let Some(axis) = self.axes.iter().find(|axis| axis.sets(key)) {
+            if let Some(axis) = varied.get(&keys::role(key)) {
                 return wrong(format!("{key} is set for all points and varied by {}; choose one", axis.name));
             }
         }
-        if self.seeds.is_empty()
-            || self.seeds.iter().collect::<std::collections::BTreeSet<_>>().len() < self.seeds.len()
-        {
+        if self.seeds.is_empty() || self.seeds.iter().collect::<BTreeSet<_>>().len() < self.seeds.len() {
             return wrong("seeds must be one or more different numbers".to_owned());
         }
         match points {
@@ -197,16 +198,19 @@ impl Sweep {
     /// Checks that no two parts of the description set the same key.
     fn check_keys(&self) -> Result<(), String> {
         twice(&self.set).map_err(|problem| format!("the keys of all points: {problem}"))?;
+        // The parameters before, by what they set.
+        let mut set_by = BTreeMap::<String, usize>::new();
         for (at, axis) in self.axes.iter().enumerate() {
             for choice in &axis.choices {
                 let of_choice = |problem| format!("{} {}: {problem}", axis.name, choice.value.text());
                 twice(&choice.set).map_err(of_choice)?;
             }
-            let both = |other: &&Axis| axis.keys().any(|key| other.sets(key));
-            if let Some(other) = self.axes[..at].iter().find(both) {
-                let key = axis.keys().find(|key| other.sets(key)).expect("just found");
-                return Err(format!("{} and {} both set {key}; choose one", other.name, axis.name));
+            let both = axis.keys().filter_map(|key| Some((*set_by.get(&keys::role(key))?, key)));
+            if let Some((other, key)) = both.min_by_key(|(other, _)| *other) {
+                let other = &self.axes[other].name;
+                return Err(format!("{other} and {} both set {key}; choose one", axis.name));
             }
+            set_by.extend(axis.roles().into_iter().map(|role| (role, at)));
         }
         Ok(())
     }
@@ -214,8 +218,9 @@ impl Sweep {
 
 /// Refuses keys that set the same thing twice.
 fn twice(keys: &[(String, Value)]) -> Result<(), String> {
-    for (at, (key, _)) in keys.iter().enumerate() {
-        if let Some((other, _)) = keys[..at].iter().find(|(other, _)| keys::rivals(other, key)) {
+    let mut seen = BTreeMap::new();
+    for (key, _) in keys {
+        if let Some(other) = seen.insert(keys::role(key), key) {
             return Err(match other == key {
                 true => format!("{key} is set twice; choose one"),
                 false => format!("{other} and {key} set the same; choose one"),
@@ -230,8 +235,9 @@ impl Axis {
         self.choices.iter().flat_map(|choice| &choice.set).map(|(key, _)| key.as_str())
     }
 
-    fn sets(&self, key: &str) -> bool {
-        self.keys().any(|own| keys::rivals(own, key))
+    /// What its keys set.
+    fn roles(&self) -> BTreeSet<String> {
+        self.keys().map(keys::role).collect()
     }
 }
 
@@ -298,5 +304,22 @@ mod tests {
         assert!(refused(&|sweep| sweep.axes[0] = Axis::of_key("a", Value::list("3,3"))).contains("3 twice"));
         let many = |name: &str| Axis::of_key(name, (0..1_000).map(|n| Value::parse(&n.to_string())).collect());
         assert!(refused(&|sweep| sweep.axes.extend([many("a"), many("b")])).contains("2000000 points"));
+    }
+
+    /// Twice as many values take about twice as long: a quadratic check of these would take minutes.
+    #[test]
+    fn many_values_and_parameters_are_checked() {
+        let values = |from: u32| (from..from + 50_000).map(|value| Value::parse(&value.to_string())).collect();
+        let mut sweep = Sweep::new("s");
+        sweep.vary(Axis::of_key("iodepth", values(1)));
+        sweep.vary(Axis::of_key("iodepth", values(2)));
+        sweep.check().unwrap();
+        sweep.axes[0].choices.push(sweep.axes[0].choices[7].clone());
+        assert!(sweep.check().unwrap_err().to_string().contains("iodepth has the value 9 twice"));
+        sweep.axes.pop();
+        sweep.axes.extend((0..20_000).map(|at| Axis::of_key(&format!("a{at}"), Value::list("1"))));
+        sweep.check().unwrap();
+        sweep.axes.push(Axis { name: "again".to_owned(), ..Axis::of_key("a3", Value::list("1,2")) });
+        assert!(sweep.check().unwrap_err().to_string().contains("a3 and again both set a3; choose one"));
     }
 }

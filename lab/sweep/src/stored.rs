@@ -12,6 +12,8 @@ use crate::point::Inputs;
 
 /// The version of this form.
 const SCHEMA: u32 = 1;
+/// The most bytes of a file of results.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// The program that this is a part of.
 pub fn this_program() -> Program {
@@ -88,7 +90,7 @@ impl Stored {
     /// # Errors
     /// What is wrong with it.
     pub fn find(file: &Path, inputs: &Inputs) -> Result<Option<Stored>, String> {
-        match std::fs::read(file) {
+        match nandscape_files::input::bytes(file, MOST_BYTES, "result") {
             Ok(text) => Stored::parse(&text, inputs).map(Some),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("cannot be read ({error})")),

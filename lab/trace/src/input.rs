@@ -1,11 +1,12 @@
 //! The bytes of a trace: from a file or standard input, compressed or not. Compression is recognised by the first
 //! bytes, not by name. An archive is refused with the command that extracts a file.
 
-use std::fs::File;
 use std::io::{self, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nandscape_files::input;
 
 use crate::error::TraceError;
 use crate::recorded;
@@ -59,6 +60,11 @@ impl Origin {
         self.path.is_file()
     }
 
+    /// Whether it is the file at a path.
+    pub(crate) fn is_of(&self, path: &Path) -> bool {
+        nandscape_files::identity::is_same(&self.path, path)
+    }
+
     /// The share of it that has been read, if its length is known.
     pub(crate) fn share_read(&self) -> Option<f64> {
         let length = std::fs::metadata(&self.path).ok().filter(|file| file.is_file())?.len();
@@ -75,8 +81,7 @@ impl Origin {
         let failed = |error| TraceError::Open { path: self.path.clone(), error };
         let raw: Bytes = match self.path == Path::new("-") {
             true => Box::new(io::stdin()),
-            false if self.path.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),
-            false => Box::new(File::open(&self.path).map_err(failed)?),
+            false => Box::new(input::open_stream(&self.path).map_err(failed)?),
         };
         let read = |error| TraceError::Read { origin: self.name.clone(), line: 0, error };
         self.read.store(0, Ordering::Relaxed);

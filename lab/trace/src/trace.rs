@@ -58,6 +58,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Whether it comes from the file at a path.
+    pub(crate) fn is_of(&self, path: &std::path::Path) -> bool {
+        self.origin.is_of(path)
+    }
+
     /// Opens a trace and checks all of it.
     ///
     /// # Errors

@@ -1,10 +1,11 @@
-//! A trace written to a file in another format, compressed when the file's name says so. The file appears only when it is complete;
-//! a device or a pipe is written directly.
+//! A trace written to a file in another format, compressed when the file's name says so. The file appears only when it is complete,
+//! and replaces nothing but a regular file.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
+
+use nandscape_files::output::Unfinished;
 
 use crate::convert::{ConvertError, convert};
 use crate::format::Format;
@@ -39,31 +40,27 @@ pub enum WriteError {
 /// # Errors
 /// See [`WriteError`].
 pub fn convert_to_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, WriteError> {
-    // Keep a link, and replace its target.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    match target.metadata() {
-        Ok(found) if !found.is_file() => {
-            let device = File::options().write(true).open(&target);
-            let device = device.map_err(|error| no_place(path, error.to_string()))?;
-            let (notes, mut buffer) = packed(trace, to, path, BufWriter::new(device))?;
-            buffer.flush().map_err(|error| cannot(path, error))?;
-            Ok(notes)
-        }
-        _ => to_regular_file(trace, to, &target),
+    if trace.is_of(path) {
+        return Err(no_place(path, "it is the trace that is read; name another file".to_owned()));
     }
+    let file = Unfinished::create(path).map_err(|error| no_place(path, error.to_string()))?;
+    let (notes, buffer) = packed(trace, to, path, BufWriter::new(Out(file)))?;
+    let file = buffer.into_inner().map_err(io::Error::from).map_err(|error| cannot(path, error))?;
+    file.0.finish().map_err(|error| cannot(path, error))?;
+    Ok(notes)
 }
 
-/// Writes to a temporary file in the same folder first, so that no partial file is left.
-fn to_regular_file(trace: &Trace, to: Format, path: &Path) -> Result<Vec<String>, WriteError> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let file = tempfile::Builder::new().prefix(".nandscape").tempfile_in(folder);
-    let file = file.map_err(|error| no_place(path, without_name(folder, &error)))?;
-    let (notes, buffer) = packed(trace, to, path, BufWriter::new(file))?;
-    let cannot = |error| cannot(path, error);
-    let file = buffer.into_inner().map_err(io::Error::from).map_err(cannot)?;
-    open_to_others(file.as_file()).map_err(cannot)?;
-    file.persist(path).map_err(|error| cannot(error.error))?;
-    Ok(notes)
+/// The file, as the compressors write to it.
+struct Out(Unfinished);
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.file().flush()
+    }
 }
 
 /// Writes to a file that has a path, and gives it back.
@@ -82,26 +79,6 @@ fn cannot(path: &Path, error: io::Error) -> WriteError {
 
 fn no_place(path: &Path, problem: String) -> WriteError {
     WriteError::NoPlace { path: path.display().to_string(), problem }
-}
-
-/// Why there is no temporary file in a folder, without its name.
-fn without_name(folder: &Path, error: &io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => format!("there is no folder {}", folder.display()),
-        kind => io::Error::from(kind).to_string(),
-    }
-}
-
-/// Temporary files are private to their owner; give the result the usual permissions.
-#[cfg(unix)]
-fn open_to_others(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn open_to_others(_: &File) -> io::Result<()> {
-    Ok(())
 }
 
 /// A file, compressed according to its name.

@@ -1,6 +1,5 @@
 //! Workloads as TOML files, and the built-in ones.
 
-use std::io::Read as _;
 use std::sync::Arc;
 
 use nandscape_sim::Span;
@@ -180,12 +179,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// # Errors
 /// When it cannot be read, or is too long for a workload.
 pub fn text_of(path: &str) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MAX_BYTES {
-        true => Err(std::io::Error::other("it is longer than 1 MiB, which no workload is")),
-        false => Ok(text),
-    }
+    nandscape_files::input::text(std::path::Path::new(path), MAX_BYTES, "workload")
 }
 
 fn parse(origin: &str, text: &str) -> Result<Workload, WorkloadError> {

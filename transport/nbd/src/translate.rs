@@ -104,7 +104,7 @@ pub(crate) fn error_of(status: Status) -> u32 {
         Status::CAPACITY_EXCEEDED => error::ENOSPC,
         Status::ABORTED_SQ_DELETION => error::ESHUTDOWN,
         // What the protocol has for writes to an export that is read-only. It became so while it was in use.
-        Status::READ_ONLY_RANGE => error::EPERM,
+        Status::READ_ONLY_RANGE | Status::RESERVATION_CONFLICT => error::EPERM,
         // Unreadable data, failed writes, lost power, and everything else that a client cannot mend.
         _ => error::EIO,
     }
@@ -122,6 +122,7 @@ mod tests {
             (Status::WRITE_FAULT.final_(), error::EIO),
             (Status::ABORTED_POWER_LOSS, error::EIO),
             (Status::READ_ONLY_RANGE, error::EPERM),
+            (Status::RESERVATION_CONFLICT.final_(), error::EPERM),
             (Status::CAPACITY_EXCEEDED, error::ENOSPC),
             (Status::LBA_OUT_OF_RANGE, error::EINVAL),
             (Status::ABORTED_SQ_DELETION, error::ESHUTDOWN),

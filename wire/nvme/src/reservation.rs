@@ -41,6 +41,8 @@ pub const ACQUIRE: u8 = 0;
 pub const PREEMPT: u8 = 1;
 /// RACQA: preempt and abort.
 pub const PREEMPT_AND_ABORT: u8 = 2;
+/// Reservation Type: only the holder writes.
+pub const WRITE_EXCLUSIVE: u8 = 1;
 /// RRELA: release.
 pub const RELEASE: u8 = 0;
 /// RRELA: clear.

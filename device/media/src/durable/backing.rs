@@ -49,6 +49,14 @@ pub trait Backing: Send + Sync {
     /// When the file system has no files as long.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
+    /// Whether another process can open it, now or later: one that was removed is lost when it is closed.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    fn has_name(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+
     /// Takes room for a later write of one byte at least, where the system can.
     ///
     /// # Errors
@@ -104,6 +112,11 @@ impl Backing for File {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
+    }
+
+    #[cfg(unix)]
+    fn has_name(&self) -> io::Result<bool> {
+        Ok(std::os::unix::fs::MetadataExt::nlink(&self.metadata()?) > 0)
     }
 
     #[cfg(target_os = "linux")]

@@ -81,17 +81,39 @@ impl Disk {
         self.attempt(|backing| backing.sync())
     }
 
-    /// Checks that the file has its length: another process may have cut it short, and writes do not fail then.
+    /// Checks that the file has its length and a name: another process may have cut it short or removed it, and writes do not
+    /// fail then.
     ///
     /// # Errors
     /// [`MediaError::Store`].
     pub(crate) fn check_whole(&self) -> Result<(), MediaError> {
         let expected = self.layout.len();
-        self.attempt(|backing| match backing.len()? {
-            found if found < expected => Err(io::Error::other(format!(
-                "another process has cut it short: {found} bytes of {expected} are there"
-            ))),
-            _ => Ok(()),
+        self.attempt(|backing| {
+            let found = backing.len()?;
+            if found < expected {
+                let problem = format!("another process has cut it short: {found} bytes of {expected} are there");
+                return Err(io::Error::other(problem));
+            }
+            match backing.has_name()? {
+                true => Ok(()),
+                false => Err(io::Error::other("another process has removed it, or replaced it with another file")),
+            }
+        })
+    }
+
+    /// Checks that the file still has what was written to it: another process may have cut it short, and later writes have made it
+    /// as long as before.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub(crate) fn check_holds(&self, at: u64, written: &[u8]) -> Result<(), MediaError> {
+        self.attempt(|backing| {
+            let mut found = vec![0; written.len()];
+            backing.read_at(at, &mut found)?;
+            match found == written {
+                true => Ok(()),
+                false => Err(io::Error::other(format!("another process has changed it: at byte {at}"))),
+            }
         })
     }
 

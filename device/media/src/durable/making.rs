@@ -5,8 +5,11 @@
 //! never used. Any other file is refused, since it may be somebody's.
 
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use nandscape_files::output;
 
 use super::backing::Backing as _;
 use super::store_file::{StoreError, StoreFile, lock};
@@ -22,10 +25,12 @@ pub(super) fn begin(path: &Path) -> Result<(Arc<File>, PathBuf), StoreError> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     let new = PathBuf::from(new);
-    if new.try_exists()? && !new.metadata()?.is_file() {
-        return Err(StoreError::NameTaken(new));
-    }
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&new)?;
+    let mut options = OpenOptions::new();
+    let opened = output::check(path).and_then(|()| output::open_with(options.read(true).write(true), &new));
+    let file = opened.map_err(|error| match (error.kind(), output::check(&new)) {
+        (io::ErrorKind::InvalidInput, Err(_)) => StoreError::NameTaken(new.clone()),
+        _ => StoreError::Io(error),
+    })?;
     lock(&file)?;
     if !is_left_over(&file)? {
         return Err(StoreError::NameTaken(new));

@@ -341,6 +341,14 @@ impl DurableMemory {
         self.file.borrow_mut().set_filling(&self.disk, is_filling)
     }
 
+    /// The drive is a member of an array from now on.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn join_array(&self) -> Result<(), MediaError> {
+        self.file.borrow_mut().join_array(&self.disk)
+    }
+
     /// The file is as it is to be found.
     ///
     /// # Errors

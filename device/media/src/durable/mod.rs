@@ -58,7 +58,7 @@ pub use record::{PageRecord, PageStatus, UnitRecord};
 pub use slots::{FoundSlot, SlotRecord};
 pub use snapshot::CHUNK as SNAPSHOT_CHUNK;
 pub use store_file::{StoreError, StoreFile};
-pub use superblock::{StoreSpec, StoreUse};
+pub use superblock::{Membership, StoreSpec, StoreUse};
 
 pub(crate) use cells::FileCells;
 pub(crate) use record::marks;

@@ -5,6 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nandscape_files::{input, output};
+
 use super::backing::Backing;
 use super::disk::Disk;
 use super::layout::Layout;
@@ -12,7 +14,7 @@ use super::making;
 use super::memory_file::MemoryFile;
 use super::overlay::Overlay;
 use super::redo::{self, Redo};
-use super::superblock::{BYTES, MAGIC, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
+use super::superblock::{BYTES, MAGIC, Membership, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
 use super::window::Window;
 use crate::fault::MediaError;
 use crate::geometry::Geometry;
@@ -26,14 +28,17 @@ pub enum StoreError {
     /// Another process has it.
     #[error("another process uses the file; one at a time can")]
     InUse,
-    /// It is a pipe, a device or a folder.
-    #[error("it is no regular file")]
-    NoFile,
     /// It is something else.
     #[error(
         "it is no store of a drive: it does not begin with NANDFILE. A store is a file that `nandscape serve --store` has made"
     )]
     Foreign,
+    /// It has no bytes.
+    #[error(
+        "it has 0 bytes: the drive that it held is lost, since it was truncated, or another program has made it. Put a copy of the \
+         drive back; or remove it, and a new drive is made in its place"
+    )]
+    Empty,
     /// It was written by another version of this program.
     #[error("it has format {0}, and this program knows format {VERSION}; use the version that has made it")]
     OtherFormat(u32),
@@ -69,12 +74,13 @@ impl StoreError {
     /// Whether what is in the file is at fault, so that it holds no drive any more: without the file the drive is new.
     pub fn is_damage(&self) -> bool {
         match self {
-            StoreError::Foreign | StoreError::Damaged(_) | StoreError::Unfinished | StoreError::Truncated { .. } => {
-                true
-            }
+            StoreError::Empty
+            | StoreError::Foreign
+            | StoreError::Damaged(_)
+            | StoreError::Unfinished
+            | StoreError::Truncated { .. } => true,
             StoreError::Io(_)
             | StoreError::InUse
-            | StoreError::NoFile
             | StoreError::OtherFormat(_)
             | StoreError::NameTaken(_)
             | StoreError::TooLong => false,
@@ -95,13 +101,13 @@ pub struct StoreFile {
 }
 
 impl StoreFile {
-    /// Whether there is a file that is not empty.
+    /// Whether a file of any kind is at a path, which may be empty; a link that leads nowhere is none.
     ///
     /// # Errors
     /// When the system does not tell.
     pub fn exists(path: &Path) -> io::Result<bool> {
-        match path.metadata() {
-            Ok(found) => Ok(!found.is_file() || found.len() > 0),
+        match path.symlink_metadata() {
+            Ok(found) => Ok(!found.is_symlink() || path.try_exists()?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
@@ -115,8 +121,7 @@ impl StoreFile {
     /// Whether a regular file begins as a store does. A file that cannot be read does not.
     pub fn begins(path: &Path) -> bool {
         let mut magic = [0; MAGIC.len()];
-        let is_file = path.metadata().is_ok_and(|found| found.is_file());
-        is_file && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == MAGIC
+        input::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == MAGIC
     }
 
     /// Creates a store for an erased drive, which appears at `path` when it is whole. With `syncs`, what the drive
@@ -142,6 +147,8 @@ impl StoreFile {
             let _ = std::fs::remove_file(&new);
         })?;
         store.backing.sync()?;
+        // What has come in the way meanwhile is not replaced.
+        output::check(path)?;
         std::fs::rename(&new, path)?;
         if let Some(folder) = path.parent().filter(|_| syncs) {
             let folder = if folder == Path::new("") { Path::new(".") } else { folder };
@@ -155,7 +162,7 @@ impl StoreFile {
     /// # Errors
     /// When it is not a whole store, or is in use.
     pub fn open(path: &Path, syncs: bool) -> Result<StoreFile, StoreError> {
-        let file = open(OpenOptions::new().read(true).write(true), path)?;
+        let file = input::open_with(OpenOptions::new().read(true).write(true), path)?;
         lock(&file)?;
         StoreFile::open_on(Arc::new(file), syncs)
     }
@@ -166,7 +173,7 @@ impl StoreFile {
     /// # Errors
     /// When it is not a whole store.
     pub fn open_to_read(path: &Path) -> Result<(StoreFile, bool), StoreError> {
-        let file = open(OpenOptions::new().read(true), path)?;
+        let file = input::open(path)?;
         let in_use = match file.try_lock_shared() {
             Ok(()) => false,
             Err(TryLockError::WouldBlock) => true,
@@ -256,6 +263,9 @@ impl StoreFile {
     /// # Errors
     /// When it is not a whole store.
     pub fn open_on(backing: Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
+        if backing.is_empty()? {
+            return Err(StoreError::Empty);
+        }
         // Where the redo log lies follows from what never changes in superblocks.
         let end = StoreFile::open_all(&backing, syncs)?.end();
         let (found, expected) = (backing.len()?, end + redo::BYTES);
@@ -336,10 +346,29 @@ impl StoreFile {
     }
 
     pub(crate) fn begin_use(&mut self, disk: &Disk) -> Result<(), MediaError> {
-        let StoreUse { in_use, starts, unclean, .. } = self.before;
+        let StoreUse { in_use, starts, unclean, membership: was, .. } = self.before;
         let unclean = unclean + u64::from(in_use);
-        let (in_use, syncs, starts) = (true, self.syncs, starts + 1);
-        self.superblock.used = StoreUse { in_use, syncs, is_filling: false, starts, unclean };
+        let (in_use, syncs, starts, membership) = (true, self.syncs, starts + 1, self.superblock.used.membership);
+        self.superblock.used = StoreUse { in_use, syncs, is_filling: false, starts, unclean, membership };
+        self.put(disk)?;
+        // Both copies, as of a state.
+        if membership == was { Ok(()) } else { self.put(disk) }
+    }
+
+    /// A member of an array is about to be used alone: its array learns of it. It is marked once the use begins.
+    pub fn stray(&mut self) {
+        if self.superblock.used.membership == Membership::Member {
+            self.superblock.used.membership = Membership::Strayed;
+        }
+    }
+
+    /// The drive is a member of an array, which fits the others. Both copies of the superblock hold that.
+    pub(crate) fn join_array(&mut self, disk: &Disk) -> Result<(), MediaError> {
+        if self.superblock.used.membership == Membership::Member {
+            return Ok(());
+        }
+        self.superblock.used.membership = Membership::Member;
+        self.put(disk)?;
         self.put(disk)
     }
 
@@ -352,6 +381,8 @@ impl StoreFile {
     }
 
     pub(crate) fn end_use(&mut self, disk: &Disk) -> Result<(), MediaError> {
+        let copy = disk.layout.superblock[(self.superblock.generation % 2) as usize];
+        disk.check_holds(copy.at, &self.superblock.encode())?;
         self.superblock.used.in_use = false;
         self.put(disk)
     }
@@ -418,14 +449,6 @@ fn under_use(redo: Redo, file: Arc<dyn Backing>, syncs: bool) -> Result<Arc<dyn 
     }
     redo.reserve_regions()?;
     Ok(Arc::new(redo))
-}
-
-/// Opens a regular file. Opening a pipe would wait for its other end.
-fn open(options: &OpenOptions, path: &Path) -> Result<File, StoreError> {
-    match path.metadata()?.is_file() {
-        true => Ok(options.open(path)?),
-        false => Err(StoreError::NoFile),
-    }
 }
 
 pub(super) fn lock(file: &File) -> Result<(), StoreError> {

@@ -52,6 +52,42 @@ pub struct StoreUse {
     pub starts: u64,
     /// How often it was opened although it had not been closed.
     pub unclean: u64,
+    /// Whether its drive is a member of an array.
+    pub membership: Membership,
+}
+
+/// Whether the drive of a file is a member of an array, whose data and parity its data has to fit.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Membership {
+    /// It is none.
+    #[default]
+    None,
+    /// It is one, and only its array has used it.
+    Member,
+    /// It was one, and was used alone since: it may no longer fit the other members.
+    Strayed,
+}
+
+/// Bits of the flags: a member, and one that has strayed.
+const MEMBER: u32 = 1 << 4;
+const STRAYED: u32 = 1 << 5;
+
+impl Membership {
+    fn flags(self) -> u32 {
+        match self {
+            Membership::None => 0,
+            Membership::Member => MEMBER,
+            Membership::Strayed => MEMBER | STRAYED,
+        }
+    }
+
+    fn of(flags: u32) -> Membership {
+        match (flags & MEMBER, flags & STRAYED) {
+            (0, _) => Membership::None,
+            (_, 0) => Membership::Member,
+            _ => Membership::Strayed,
+        }
+    }
 }
 
 /// See the file.
@@ -111,14 +147,15 @@ impl Superblock {
             text,
             following,
         } = &self.spec;
-        let StoreUse { in_use, syncs, is_filling, starts, unclean } = self.used;
+        let StoreUse { in_use, syncs, is_filling, starts, unclean, membership } = self.used;
         out.0.extend(MAGIC);
         out.u32(VERSION);
         // The checksum's place.
         out.u32(0);
         out.u64(self.generation);
         let flags = [*keeps_data, in_use, syncs, is_filling];
-        out.u32(flags.into_iter().zip(0..).fold(0, |all, (flag, bit)| all | u32::from(flag) << bit));
+        let flags = flags.into_iter().zip(0..).fold(0, |all, (flag, bit)| all | u32::from(flag) << bit);
+        out.u32(flags | membership.flags());
         let Counts { channels, dies_per_channel, planes_per_die, blocks_per_plane, .. } = *geometry;
         [channels, dies_per_channel, planes_per_die, blocks_per_plane].into_iter().for_each(|count| out.u32(count));
         [geometry.pages_per_block, geometry.page_size, geometry.unit_size].into_iter().for_each(|count| out.u32(count));
@@ -181,7 +218,8 @@ impl Superblock {
             following,
         };
         let [in_use, syncs, is_filling] = [1, 2, 3].map(|bit| flags >> bit & 1 != 0);
-        let used = StoreUse { in_use, syncs, is_filling, starts, unclean };
+        let membership = Membership::of(flags);
+        let used = StoreUse { in_use, syncs, is_filling, starts, unclean, membership };
         match spec.is_sane() {
             true => Ok(Superblock { generation, spec, used }),
             false => Err(NoSuperblock::Damaged("its geometry is impossible")),
@@ -253,14 +291,18 @@ mod tests {
             text: "a drive, ä".to_owned(),
             following: 3,
         };
-        let used = StoreUse { in_use: true, syncs: false, is_filling: true, starts: 4, unclean: 2 };
+        let membership = Membership::Member;
+        let used = StoreUse { in_use: true, syncs: false, is_filling: true, starts: 4, unclean: 2, membership };
         Superblock { generation: 7, spec, used }
     }
 
     #[test]
     fn it_is_read_as_it_was_written() {
-        let superblock = superblock();
-        assert_eq!(Superblock::decode(&superblock.encode()), Ok(superblock));
+        for membership in [Membership::None, Membership::Member, Membership::Strayed] {
+            let mut superblock = superblock();
+            superblock.used.membership = membership;
+            assert_eq!(Superblock::decode(&superblock.encode()), Ok(superblock));
+        }
     }
 
     #[test]

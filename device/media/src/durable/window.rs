@@ -46,6 +46,10 @@ impl Backing for Window {
         self.file.set_len(self.from + len)
     }
 
+    fn has_name(&self) -> io::Result<bool> {
+        self.file.has_name()
+    }
+
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         self.file.reserve(self.from + at, len)
     }

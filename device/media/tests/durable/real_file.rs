@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
 use nandscape_device_media::Media;
-use nandscape_device_media::durable::{StoreError, StoreFile};
+use nandscape_device_media::durable::{Membership, StoreError, StoreFile};
 use nandscape_sim::{Executor, Seed};
 
 use crate::rig::{BLOCKS, Model, agree, flash, spec, work};
@@ -120,5 +120,114 @@ fn what_is_no_store_is_refused_and_left_alone() {
         file.write_all_at(&[9], (copy << 16) + 8).unwrap();
     }
     refused("format 9");
-    assert!(matches!(StoreFile::open(folder.path(), false), Err(StoreError::NoFile)));
+    // A drive was there: a new one appears whole.
+    file.set_len(0).unwrap();
+    assert!(StoreFile::exists(&path).unwrap());
+    refused("it has 0 bytes");
+    let error = StoreFile::open(folder.path(), false).err().unwrap().to_string();
+    assert_eq!(error, "it is a directory; a regular file is valid");
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_not_replaced_by_a_new_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::os::unix::fs::symlink("nothing", at("drive")).unwrap();
+    assert!(!StoreFile::exists(&at("drive")).unwrap());
+    let error = StoreFile::create(&at("drive"), spec(), false).err().unwrap().to_string();
+    assert!(error.contains("it is a symbolic link; name the file that it leads to, nothing"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    // One that is in the way of the file in which a store is made.
+    std::os::unix::fs::symlink("drive", at("other.new")).unwrap();
+    let error = StoreFile::create(&at("other"), spec(), false).err().unwrap();
+    assert!(matches!(error, StoreError::NameTaken(_)), "{error}");
+    // A drive behind a link is that drive.
+    drop(StoreFile::create(&at("nothing"), spec(), false).unwrap());
+    assert!(StoreFile::exists(&at("drive")).unwrap());
+    StoreFile::open(&at("drive"), false).unwrap();
+}
+
+#[test]
+fn a_file_that_is_removed_or_emptied_in_use_is_a_failure() {
+    type Change = fn(&std::path::Path);
+    let remove: Change = |path| std::fs::remove_file(path).unwrap();
+    let replace: Change = |path| {
+        std::fs::write(path.with_extension("new"), "another").unwrap();
+        std::fs::rename(path.with_extension("new"), path).unwrap();
+    };
+    // Later writes make it as long as it was.
+    let empty: Change = |path| {
+        let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+        let len = file.metadata().unwrap().len();
+        file.set_len(0).unwrap();
+        file.set_len(len).unwrap();
+    };
+    for (change, syncs, told) in [
+        (remove, false, "another process has removed it"),
+        (remove, true, "another process has removed it"),
+        (replace, false, "another process has removed it, or replaced it with another file"),
+        (empty, false, "another process has changed it: at byte "),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive");
+        let file = StoreFile::create(&path, spec(), syncs).unwrap();
+        let media = Media::open(&Executor::new().sim(), flash().config(), file).unwrap();
+        change(&path);
+        let durable = media.durable().unwrap();
+        if syncs {
+            let _ = durable.set_notes(b"notes");
+            assert!(durable.has_failed());
+        }
+        assert!(media.close().is_err());
+        let problem = durable.failure().unwrap();
+        assert!(problem.contains(told), "{problem}");
+    }
+}
+
+/// Of a member that is used alone the array learns even if the process is killed at once, and one copy of the superblock is damaged.
+#[test]
+fn a_member_of_an_array_that_is_used_alone_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive");
+    let begin = |file: StoreFile| Media::open(&Executor::new().sim(), flash().config(), file).unwrap();
+    let found = || StoreFile::open(&path, false).unwrap();
+    let media = begin(StoreFile::create(&path, spec(), false).unwrap());
+    media.close().unwrap();
+    drop(media);
+    let mut alone = found();
+    alone.stray();
+    drop(begin(alone));
+    assert_eq!(found().before().membership, Membership::None, "it is no member");
+    let damage_one = |copy: u64| {
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let mut before = [0; 8];
+        file.read_exact_at(&mut before, (copy << 16) + 40).unwrap();
+        file.write_all_at(&[0xff; 8], (copy << 16) + 40).unwrap();
+        let membership = found().before().membership;
+        file.write_all_at(&before, (copy << 16) + 40).unwrap();
+        membership
+    };
+    let media = begin(found());
+    media.durable().unwrap().join_array().unwrap();
+    drop(media);
+    assert_eq!([damage_one(0), damage_one(1)], [Membership::Member; 2]);
+    drop(begin(found()));
+    assert_eq!(found().before().membership, Membership::Member);
+    let mut alone = found();
+    alone.stray();
+    assert_eq!(found_again(alone, &path), Membership::Member, "it was not used");
+    let mut alone = found();
+    alone.stray();
+    drop(begin(alone));
+    assert_eq!([damage_one(0), damage_one(1)], [Membership::Strayed; 2]);
+    let media = begin(found());
+    media.durable().unwrap().join_array().unwrap();
+    media.close().unwrap();
+    drop(media);
+    assert_eq!(found().before().membership, Membership::Member);
+}
+
+fn found_again(file: StoreFile, path: &std::path::Path) -> Membership {
+    drop(file);
+    StoreFile::open(path, false).unwrap().before().membership
 }

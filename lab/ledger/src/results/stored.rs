@@ -13,6 +13,8 @@ use crate::wall::machine::Machine;
 
 /// The version of this form.
 const SCHEMA: u32 = 1;
+/// The most bytes of a file of results.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// The program that this is a part of.
 pub fn this_program() -> Program {
@@ -186,7 +188,7 @@ impl Stored {
 
     /// What a file holds, for a point with these inputs.
     pub fn find(file: &Path, inputs: &Inputs) -> Found {
-        let text = match std::fs::read(file) {
+        let text = match nandscape_files::input::bytes(file, MOST_BYTES, "result") {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Found::Nothing,
             Err(error) => return Found::Broken(format!("cannot be read ({error})")),

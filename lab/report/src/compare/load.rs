@@ -1,6 +1,5 @@
 //! Reads reports: `report.json` of `--out`, or the output of `--json`.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -69,12 +68,7 @@ pub enum LoadError {
 const MAX_BYTES: u64 = 1 << 30;
 
 fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MAX_BYTES {
-        true => Err(std::io::Error::other("it is longer than 1 GiB, which no report is")),
-        false => Ok(text),
-    }
+    nandscape_files::input::text(path, MAX_BYTES, "report")
 }
 
 /// The JSON of a file.

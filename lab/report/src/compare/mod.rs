@@ -16,13 +16,15 @@ pub(crate) mod interval;
 pub(crate) mod load;
 mod page;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 pub use figures::{Cell, Figure};
 pub use group::Column;
 pub use load::LoadError;
+
+use crate::document::WriteError;
 
 /// The method of the confidence intervals, to be shown beside them.
 pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over seeds: mean ± t(n-1) * s / sqrt(n), s the standard \
@@ -58,6 +60,19 @@ impl Comparison {
             differences: differences::of(&columns),
             columns,
         })
+    }
+
+    /// The names of the files that [`Comparison::write`] writes.
+    pub const FILES: [&str; 2] = ["compare.html", "compare.json"];
+
+    /// Writes the page and the JSON object into an existing folder.
+    ///
+    /// # Errors
+    /// The file that cannot be written, with the reason.
+    pub fn write(&self, folder: &Path, command: &str) -> Result<(), WriteError> {
+        let [page, json] = Comparison::FILES.map(|name| folder.join(name));
+        WriteError::writing(&page, self.to_html(command).as_bytes())?;
+        WriteError::writing(&json, self.to_json().as_bytes())
     }
 
     /// As one JSON object.

@@ -3,8 +3,7 @@
 //! The file is read, not mapped: a file that is cut short meanwhile is an error, and not the end of the process; and tables lie on huge
 //! pages, as in other runs.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,6 +11,7 @@ use nandscape_device_ftl::SavedFtl;
 use nandscape_device_media::SavedMedia;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_ssd::{Profile, Resolved, SavedDrive, SavedPart};
+use nandscape_files::input;
 use nandscape_sim::table::Table;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -44,8 +44,7 @@ impl StateFile {
     /// Whether a file begins as states do. A pipe would be waited for.
     pub fn begins(path: &Path) -> bool {
         let mut first = [0; 8];
-        let is_file = path.metadata().is_ok_and(|found| found.is_file());
-        is_file && File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
+        input::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
     }
 
     /// Opens a file and reads what it says of itself.
@@ -55,10 +54,10 @@ impl StateFile {
     pub fn open(path: &Path) -> Result<StateFile, StateError> {
         let unusable = |problem: String| StateError::Unusable { path: path.to_owned(), problem };
         let read = |error| StateError::Read { path: path.to_owned(), error };
-        if !path.metadata().map_err(read)?.is_file() {
-            return Err(unusable("it is no regular file".to_owned()));
-        }
-        let mut file = File::open(path).map_err(read)?;
+        let mut file = input::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => unusable(error.to_string()),
+            _ => read(error),
+        })?;
         let len = file.metadata().map_err(read)?.len();
         let mut head = Vec::with_capacity(HEAD);
         file.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(read)?;
@@ -202,7 +201,7 @@ impl StateFile {
     fn fill_from<'a>(&self, queue: &Mutex<impl Iterator<Item = Chunk<'a>>>) -> Result<(), StateError> {
         // Each thread has a place in the file of its own.
         let read = |error| StateError::Read { path: self.path.clone(), error };
-        let mut file = File::open(&self.path).map_err(read)?;
+        let mut file = input::open(&self.path).map_err(read)?;
         loop {
             let next = queue.lock().expect("a reader does not panic").next();
             let Some(Chunk { section, offset, checksum, to }) = next else { return Ok(()) };

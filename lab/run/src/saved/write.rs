@@ -5,9 +5,10 @@
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nandscape_device_ssd::{Resolved, SavedDrive, SavedPart};
+use nandscape_files::output::{self, Unfinished};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::StateError;
@@ -19,16 +20,16 @@ use super::history::History;
 /// # Errors
 /// When it cannot.
 pub fn check(path: &Path) -> Result<(), StateError> {
-    Temporary::create(path).map(drop).map_err(|error| StateError::Write { path: path.to_owned(), error })
+    output::check_can_write(path).map_err(|error| StateError::Write { path: path.to_owned(), error })
 }
 
 /// Writes a state.
 pub(super) fn write(path: &Path, profile: &Resolved, saved: &SavedDrive, history: &History) -> Result<(), StateError> {
     let keeps_data = saved.parts.iter().any(|part| !part.media.data.is_empty());
     let failed = |error: io::Error| StateError::Write { path: path.to_owned(), error };
-    let mut file = Temporary::create(path).map_err(failed)?;
-    let written = write_to(&mut file.file, profile, keeps_data, saved, history);
-    written.and_then(|()| file.give_name(path)).map_err(failed)
+    let mut file = Unfinished::create(path).map_err(failed)?;
+    let written = write_to(file.file(), profile, keeps_data, saved, history);
+    written.and_then(|()| file.finish()).map_err(failed)
 }
 
 fn write_to(
@@ -93,30 +94,4 @@ fn write_section(file: &mut File, at: &mut u64, bytes: &[u8]) -> io::Result<Sect
     }
     *at = offset + bytes.len() as u64;
     Ok(Section { offset, bytes: bytes.len() as u64, checksums })
-}
-
-/// A file under a temporary name, which is removed unless it is given its own.
-struct Temporary {
-    path: PathBuf,
-    file: File,
-}
-
-impl Temporary {
-    fn create(beside: &Path) -> io::Result<Temporary> {
-        let mut name = beside.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let path = beside.with_file_name(name);
-        Ok(Temporary { file: File::create_new(&path)?, path })
-    }
-
-    fn give_name(&mut self, name: &Path) -> io::Result<()> {
-        std::fs::rename(&self.path, name)
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It has its name by now, or is of no use.
-        let _ = std::fs::remove_file(&self.path);
-    }
 }

@@ -1,6 +1,9 @@
-//! The array as the only user of its drives of other servers: it marks each as the host of an array, and does not begin where another array
-//! is on one of them, or where one drive is given twice. When a drive is connected to again it is looked at once more, before commands go on: it
+//! The array as the only user of its drives of other servers: it marks each as the host of an array, reserves it for its own writes, and does
+//! not begin where another array is on one of them, where another host has reserved one, or where one drive is given twice. When a drive is connected to again it is looked at once more, before commands go on: it
 //! may have lost its data, and another array may have begun on it.
+//!
+//! The reservation stays when the array ends: other hosts, and the drive's own server, do not write to a member while no array is there to
+//! notice.
 //!
 //! Left out: drives without reservations, which keep no mark.
 
@@ -48,7 +51,9 @@ pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) 
     }
     for (name, drive) in marked {
         match met(async || mark::marked(issuer, *drive, MARK).await).await {
-            Ok(0 | 1) => {}
+            Ok(0 | 1) => met(async || mark::hold(issuer, *drive, MARK).await)
+                .await
+                .map_err(|status| format!("drive {name} cannot be reserved: {}", unreserved(status)))?,
             Ok(_) => {
                 return Err(format!(
                     "drive {name} is a drive of an array already: of another server, which is to end first, or of this one, to which it is given \
@@ -80,10 +85,32 @@ fn look_for_others(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
     }
     let (entry, room) = mark::asking(nsid);
     match execute(entry, &[], room)? {
-        (status, told) if status.is_success() && mark::counted(&told, MARK) <= 1 => Ok(()),
+        (status, told) if status.is_success() && mark::counted(&told, MARK) <= 1 => reserve(nsid, execute),
         // Or the connection that broke is not over for the drive.
         (status, _) if status.is_success() => Err(Refusal::ForNow("another array is on the drive".to_owned())),
         (status, _) => Err(Refusal::ForNow(format!("it does not tell its hosts: {status}"))),
+    }
+}
+
+fn reserve(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
+    let [(persisting, new), (acquiring, keys)] = mark::holding(nsid, MARK);
+    match execute(persisting, &new, 0)?.0.meaning() {
+        Status::SUCCESS | Status::INVALID_FIELD => {}
+        status => return Err(Refusal::ForNow(format!("it cannot be reserved: {status}"))),
+    }
+    match execute(acquiring, &keys, 0)?.0.meaning() {
+        Status::SUCCESS => Ok(()),
+        status => Err(Refusal::ForNow(format!("it cannot be reserved: {}", unreserved(status)))),
+    }
+}
+
+/// Why a drive cannot be reserved, and what would help.
+fn unreserved(status: Status) -> String {
+    match status {
+        Status::RESERVATION_CONFLICT => {
+            format!("{status}: another host has; it is to release the drive, and `nvme resv-report` names it")
+        }
+        status => status.to_string(),
     }
 }
 

@@ -38,6 +38,7 @@ use member::Under;
 use open::{Known, Opening, open};
 
 use crate::forwarded::Forwarded;
+use crate::live::SsdExport;
 use crate::remote::RemoteSpec;
 use crate::simulation::Progress;
 use crate::wall::settle;
@@ -97,7 +98,15 @@ impl ArraySpec {
         let built = self.members.iter().zip(files).map(|(member, file)| member.build(&sim, seed, file, progress));
         let built: Vec<Result<Under, String>> = built.collect();
         let models: Vec<_> = built.iter().filter_map(|drive| drive.as_ref().ok()?.model().cloned()).collect();
-        let made = self.over(executor, seed, built, opening);
+        let made = self.over(executor, seed, built, opening).and_then(|array| {
+            // Only now it is known that the drives are members.
+            let mark = |(name, model): (&str, &Rc<SsdExport>)| {
+                let told = |error| format!("the file of drive {name} takes no mark of a member: {error}");
+                model.ssd().join_array().map_err(told)
+            };
+            array.models().try_for_each(mark)?;
+            Ok(array)
+        });
         if made.is_err() {
             // The reason is told. Their files are not to be as after a crash.
             models.iter().for_each(|model| drop(model.turn_off(executor)));

@@ -1,6 +1,5 @@
 //! Reads a recording.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
@@ -24,7 +23,8 @@ impl Reader {
     /// When it cannot be read or is not one.
     pub fn open(path: &Path) -> Result<Reader, RecordingError> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| RecordingError::File { path: name.clone(), error })?;
+        let file =
+            nandscape_files::input::open(path).map_err(|error| RecordingError::File { path: name.clone(), error })?;
         Reader::of(name, Box::new(BufReader::new(file)))
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use nandscape_drive::mem::{DmaFault, Purpose};
 use nandscape_drive::{HostMem, QueueId};
+use nandscape_files::output;
 use nandscape_sim::{Histogram, Time};
 use nandscape_wire_nvme::io::is_only_stored;
 use nandscape_wire_nvme::opcode::Transfer;
@@ -53,7 +54,14 @@ impl Recorder {
     /// # Errors
     /// When the file cannot be written.
     pub fn create(path: &Path, header: &str) -> io::Result<Recorder> {
-        let file = File::create(path)?;
+        Recorder::on(output::create(path)?, path, header)
+    }
+
+    /// The same in a file that is open and empty, or in a pipe; messages name the path.
+    ///
+    /// # Errors
+    /// As [`Recorder::create`].
+    pub fn on(file: File, path: &Path, header: &str) -> io::Result<Recorder> {
         // Fails now, not at the end, if the file cannot be written.
         let mut record = Vec::new();
         frame(&mut record, HEADER, &[header.as_bytes()]);

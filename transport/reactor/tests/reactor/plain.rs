@@ -93,7 +93,7 @@ pub(crate) fn serve(poll: PollMode, record: Option<&Path>, work: impl FnOnce(Han
         let reactor = scope.spawn(move || {
             let (executor, mut port) = build();
             if let Some(path) = record {
-                port.record(Recorder::create(path, "a test").unwrap());
+                port.record(Recorder::on(std::fs::File::create(path).unwrap(), path, "a test").unwrap());
             }
             let log = Box::new(move |line: &str| says.lock().unwrap().push(line.to_owned()));
             let setup = Setup { executor, port, names: vec!["only".to_owned()], poll, log };

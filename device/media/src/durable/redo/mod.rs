@@ -200,6 +200,10 @@ impl Backing for Redo {
         self.file.set_len(len)
     }
 
+    fn has_name(&self) -> io::Result<bool> {
+        self.file.has_name()
+    }
+
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         self.file.reserve(at, len)
     }

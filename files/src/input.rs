@@ -1,0 +1,154 @@
+//! Files that are read. A pipe or a device may never end, and so may a file of `/proc` that looks like a regular one: opening and
+//! reading wait for nothing, and texts have a length at the most.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use crate::kind::refused;
+
+/// Opens a regular file, or one that a link leads to.
+///
+/// # Errors
+/// Those of the system, or that another kind of file is there.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_with(OpenOptions::new().read(true), path)
+}
+
+/// Opens a regular file with other options, such as for writing, too.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    check(&path.metadata()?)?;
+    let file = without_waiting(options).open(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Opens what is read once, from its beginning to its end: a regular file, or a pipe, whose writer is waited for.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_stream(path: &Path) -> io::Result<File> {
+    let found = path.metadata()?;
+    if is_pipe(&found) {
+        return File::open(path);
+    }
+    if !found.is_file() {
+        return Err(refused(&found, "a regular file or a pipe is valid"));
+    }
+    open(path)
+}
+
+/// The bytes of a file, which is a `what` and has at most `most` bytes.
+///
+/// # Errors
+/// As [`open`], and that the file is longer or does not end.
+pub fn bytes(path: &Path, most: u64, what: &str) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let mut bytes = Vec::new();
+    // The length that a file of /proc reports is not its length.
+    let too_long = || io::Error::other(format!("it is longer than {}, which no {what} is", shown(most)));
+    if file.metadata()?.len() > most {
+        return Err(too_long());
+    }
+    match file.take(most + 1).read_to_end(&mut bytes) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let problem = format!("it has no end that could be read to; a regular file is valid as a {what}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        read => read?,
+    };
+    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// The same as text.
+///
+/// # Errors
+/// As [`bytes`], and that the file is not UTF-8.
+pub fn text(path: &Path, most: u64, what: &str) -> io::Result<String> {
+    let not_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
+    String::from_utf8(bytes(path, most, what)?).map_err(not_utf8)
+}
+
+fn check(found: &std::fs::Metadata) -> io::Result<()> {
+    if found.is_file() { Ok(()) } else { Err(refused(found, "a regular file is valid")) }
+}
+
+fn shown(bytes: u64) -> String {
+    match bytes {
+        _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+/// A pipe would be waited for when it is opened, and some files of /proc when they are read.
+#[cfg(unix)]
+pub(crate) fn without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(unix)]
+fn is_pipe(found: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&found.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        crate::output::tests::make_pipe(&at("pipe"));
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::fs::write(at("file"), "text").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        std::os::unix::fs::symlink("pipe", at("to-pipe")).unwrap();
+        let kinds = [("pipe", "a pipe"), ("to-pipe", "a pipe"), ("socket", "a socket"), (".", "a directory")];
+        for (name, kind) in kinds {
+            let error = open(&at(name)).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("it is {kind}")) && error.ends_with("a regular file is valid"),
+                "{error}"
+            );
+        }
+        let error = open_stream(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert_eq!(error, "it is a character device; a regular file or a pipe is valid");
+        for name in ["file", "link"] {
+            assert_eq!(text(&at(name), 4, "word").unwrap(), "text");
+            assert_eq!(
+                text(&at(name), 3, "word").unwrap_err().to_string(),
+                "it is longer than 3 bytes, which no word is"
+            );
+        }
+    }
+
+    /// A file of /proc reports a length of 0 and has more.
+    #[test]
+    fn the_length_of_a_file_is_what_is_read_of_it() {
+        assert!(text(Path::new("/proc/self/status"), 1 << 20, "status").unwrap().contains("Pid:"));
+        assert!(text(Path::new("/proc/self/status"), 9, "status").is_err());
+    }
+
+    /// With the permission to open it, the kernel's log waits for the next message when all are read.
+    #[test]
+    fn a_file_that_never_ends_is_refused() {
+        let log = Path::new("/proc/kmsg");
+        assert!(bytes(log, 1 << 30, "profile").is_err());
+    }
+}
