@@ -18,6 +18,7 @@ mod fused;
 mod guest_memory;
 mod guest_queues;
 mod lifecycle;
+mod long_commands;
 mod logs;
 mod namespaces;
 mod nvme_page;
