@@ -2,7 +2,7 @@
 //! for them.
 //!
 //! A peer that does not take what it is sent, or breaks the protocol, hurts only itself: what waits for it is bounded, and at the bound it
-//! is cut off.
+//! is cut off. Clients that are idle keep no others out: the one that was silent longest makes room.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use nandscape_host_kv::network::{Accepts, Inlet, Outlet};
 use nandscape_transport_reactor::socket::Stream;
-use nandscape_wire_kv::{MAX_FRAME, split};
+use nandscape_wire_kv::{MAX_FRAME, Refusal, Reply, split};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
@@ -34,6 +34,8 @@ pub(super) struct Sockets {
     epoll: OwnedFd,
     connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next: Cell<u64>,
+    /// Times that something has come from a client.
+    heard: Cell<u64>,
     /// Something waits to be sent, or to be closed.
     is_dirty: Cell<bool>,
     came: Arc<OwnedFd>,
@@ -67,6 +69,8 @@ pub(super) struct Connection {
     unsent: RefCell<Vec<u8>>,
     /// Why it is to be closed.
     over: RefCell<Option<String>>,
+    /// When something has come from it, as [`Sockets`] count.
+    heard: Cell<u64>,
     waits_for_room: Cell<bool>,
     /// Not connected, and the system does not go on with it by itself.
     is_apart: Cell<bool>,
@@ -123,6 +127,11 @@ impl Connection {
         self.received.replace(bytes);
     }
 
+    /// Whether its other end waits for nothing.
+    fn is_idle(&self) -> bool {
+        self.unsent.borrow().is_empty() && !self.inlet.borrow().as_ref().is_some_and(|inlet| inlet.is_awaited())
+    }
+
     /// Sends what the socket takes; whether anything moved.
     fn send(&self) -> bool {
         let mut unsent = self.unsent.borrow_mut();
@@ -145,6 +154,11 @@ impl Connection {
         }
         sent > 0
     }
+}
+
+/// Says to a client why its connection ends, as far as its socket takes it.
+fn turn_away(mut stream: &Stream, text: &str) {
+    let _ = stream.write_all(&Reply::Refused { why: Refusal::Overloaded, text }.to_frame(0));
 }
 
 impl Outlet for End {
@@ -173,8 +187,8 @@ impl Sockets {
         let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
         let (entry, inbox) = channel();
-        let (connections, server, next) = (RefCell::default(), RefCell::default(), Cell::new(0));
-        Ok(Rc::new(Sockets { epoll, connections, next, is_dirty: Cell::new(false), came, inbox, entry, server }))
+        let (connections, server, next, heard) = (RefCell::default(), RefCell::default(), Cell::new(0), Cell::new(0));
+        Ok(Rc::new(Sockets { epoll, connections, next, heard, is_dirty: Cell::new(false), came, inbox, entry, server }))
     }
 
     /// From now on clients are taken in.
@@ -207,6 +221,7 @@ impl Sockets {
             received: RefCell::default(),
             unsent: RefCell::default(),
             over: RefCell::default(),
+            heard: Cell::new(self.next_heard()),
             waits_for_room: Cell::new(false),
             is_apart: Cell::new(is_apart),
         });
@@ -240,11 +255,36 @@ impl Sockets {
         self.is_dirty.set(true);
     }
 
+    fn next_heard(&self) -> u64 {
+        self.heard.set(self.heard.get() + 1);
+        self.heard.get()
+    }
+
+    /// Makes room for a client where there are as many as may be: the idle one that was silent longest goes. Whether there
+    /// is room.
+    fn make_room(&self) -> bool {
+        let connections = self.connections.borrow();
+        // What is over is removed soon.
+        let here = || connections.values().filter(|one| !one.is_over());
+        if here().count() < MOST_CLIENTS {
+            return true;
+        }
+        let Some(idle) = here().filter(|one| one.is_idle()).min_by_key(|one| one.heard.get()) else { return false };
+        turn_away(&idle.stream, &format!("the server has {MOST_CLIENTS} clients: the idle one that was silent longest left"));
+        self.end(idle, "it has made room for another client");
+        true
+    }
+
     fn take_in(self: &Rc<Self>) {
         let _ = rustix::io::read(&*self.came, &mut [0; 8]);
         while let Ok(stream) = self.inbox.try_recv() {
             let server = self.server.borrow().clone();
-            let Some(server) = server.filter(|_| self.connections.borrow().len() < MOST_CLIENTS) else { continue };
+            let Some(server) = server else { continue };
+            if !self.make_room() {
+                let _ = stream.set_nonblocking();
+                turn_away(&stream, &format!("the server has {MOST_CLIENTS} clients, and all have requests in work"));
+                continue;
+            }
             if let Ok(connection) = self.add(stream, false) {
                 let inlet = server.accept(self.end_of(&connection));
                 connection.inlet.replace(Some(inlet));
@@ -267,6 +307,7 @@ impl Sockets {
                 number => {
                     let connection = self.connections.borrow().get(&number).cloned();
                     if let Some(connection) = connection {
+                        connection.heard.set(self.next_heard());
                         connection.receive();
                         self.is_dirty.set(true);
                     }
