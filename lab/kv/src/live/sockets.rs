@@ -27,13 +27,15 @@ const EVENTS: usize = 64;
 /// The number of the event of clients that came.
 const CAME: u64 = u64::MAX;
 /// Clients of a server at a time.
-const MOST_CLIENTS: usize = 1_024;
+pub(super) const MOST_CLIENTS: usize = 1_024;
 
 /// See the module.
 pub(super) struct Sockets {
     epoll: OwnedFd,
     connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next: Cell<u64>,
+    /// Clients of a server at a time.
+    most: usize,
     /// Times that something has come from a client.
     heard: Cell<u64>,
     /// Something waits to be sent, or to be closed.
@@ -182,13 +184,25 @@ impl Outlet for End {
 }
 
 impl Sockets {
-    pub(super) fn new() -> io::Result<Rc<Sockets>> {
+    /// For a server of `most` clients at a time, or for clients.
+    pub(super) fn new(most: usize) -> io::Result<Rc<Sockets>> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
         let (entry, inbox) = channel();
         let (connections, server, next, heard) = (RefCell::default(), RefCell::default(), Cell::new(0), Cell::new(0));
-        Ok(Rc::new(Sockets { epoll, connections, next, heard, is_dirty: Cell::new(false), came, inbox, entry, server }))
+        Ok(Rc::new(Sockets {
+            epoll,
+            connections,
+            next,
+            most,
+            heard,
+            is_dirty: Cell::new(false),
+            came,
+            inbox,
+            entry,
+            server,
+        }))
     }
 
     /// From now on clients are taken in.
@@ -266,11 +280,12 @@ impl Sockets {
         let connections = self.connections.borrow();
         // What is over is removed soon.
         let here = || connections.values().filter(|one| !one.is_over());
-        if here().count() < MOST_CLIENTS {
+        if here().count() < self.most {
             return true;
         }
         let Some(idle) = here().filter(|one| one.is_idle()).min_by_key(|one| one.heard.get()) else { return false };
-        turn_away(&idle.stream, &format!("the server has {MOST_CLIENTS} clients: the idle one that was silent longest left"));
+        let most = self.most;
+        turn_away(&idle.stream, &format!("the server has {most} clients: the idle one that was silent longest left"));
         self.end(idle, "it has made room for another client");
         true
     }
@@ -282,7 +297,7 @@ impl Sockets {
             let Some(server) = server else { continue };
             if !self.make_room() {
                 let _ = stream.set_nonblocking();
-                turn_away(&stream, &format!("the server has {MOST_CLIENTS} clients, and all have requests in work"));
+                turn_away(&stream, &format!("the server has {} clients, and all have requests in work", self.most));
                 continue;
             }
             if let Ok(connection) = self.add(stream, false) {
@@ -343,5 +358,77 @@ impl Sockets {
             }
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use nandscape_wire_kv::{Frame, Request};
+
+    use super::*;
+
+    /// A server that hears clients, and says which of them wait for it.
+    #[derive(Default)]
+    struct Hears {
+        is_awaited: Rc<Cell<bool>>,
+    }
+
+    impl Accepts for Hears {
+        fn accept(&self, _: Rc<dyn Outlet>) -> Rc<dyn Inlet> {
+            Rc::new(Hears { is_awaited: self.is_awaited.clone() })
+        }
+    }
+
+    impl Inlet for Hears {
+        fn received(&self, _: &[u8]) {}
+
+        fn is_awaited(&self) -> bool {
+            self.is_awaited.get()
+        }
+
+        fn lost(&self, _: &str) {}
+    }
+
+    /// Until nothing moves.
+    fn settle(sockets: &Rc<Sockets>) {
+        while sockets.poll(Some(Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() {}
+    }
+
+    fn enters(sockets: &Rc<Sockets>) -> UnixStream {
+        let (client, server) = UnixStream::pair().unwrap();
+        sockets.door().enter(Stream::Unix(server));
+        settle(sockets);
+        client.set_nonblocking(true).unwrap();
+        client
+    }
+
+    /// The reason for which a client was turned away; `None` while it is connected.
+    fn reason(mut client: &UnixStream) -> Option<String> {
+        let mut bytes = Vec::new();
+        client.read_to_end(&mut bytes).ok()?;
+        let refused = Frame::parse(&bytes).unwrap();
+        match Reply::parse(&refused).unwrap() {
+            Reply::Refused { why: Refusal::Overloaded, text } => Some(text.to_owned()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn idle_clients_make_room_and_busy_ones_do_not() {
+        let (sockets, server) = (Sockets::new(2).unwrap(), Rc::new(Hears::default()));
+        sockets.open(server.clone());
+        let (mut first, second) = (enters(&sockets), enters(&sockets));
+        let get = Request::Get { deadline_us: 0, tell_begun: false, key: b"k" };
+        first.write_all(&get.to_frame(1).unwrap()).unwrap();
+        settle(&sockets);
+        let third = enters(&sockets);
+        assert!(reason(&second).unwrap().contains("silent longest"), "it has sent nothing");
+        assert_eq!((reason(&first), reason(&third)), (None, None));
+        server.is_awaited.set(true);
+        let fourth = enters(&sockets);
+        assert!(reason(&fourth).unwrap().contains("all have requests in work"));
+        assert_eq!((reason(&first), reason(&third)), (None, None));
     }
 }
