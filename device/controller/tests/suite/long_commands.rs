@@ -32,7 +32,8 @@ fn write_uncorrectable_marks_step_by_step_and_takes_as_long_as_in_one() {
         let (io, other) = (host(&sim, &drive, QueueId(1)), host(&sim, &drive, QueueId(2)));
         let (entry, mem) = write(BLOCKS - 1, 1);
         io.execute(entry, mem).await.unwrap();
-        let (_, short) = timed(&sim, &io, SubmissionEntry::blocks(IoOpcode::WRITE_UNCORRECTABLE, 1, 0, 8), HostMem::none()).await;
+        let (_, short) =
+            timed(&sim, &io, SubmissionEntry::blocks(IoOpcode::WRITE_UNCORRECTABLE, 1, 0, 8), HostMem::none()).await;
         let (begun, drives) = (sim.now(), sim.clone());
         let spoil = std::rc::Rc::new(std::cell::Cell::new(None));
         let spoiled = spoil.clone();

@@ -119,7 +119,6 @@ impl Core {
         }
     }
 
-
     /// Deallocates the whole units of an extent.
     pub(super) async fn deallocate_units(&self, extent: Extent) -> Result<(), Stopped> {
         let _visit = self.visitors.begin();
