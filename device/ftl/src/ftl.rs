@@ -25,6 +25,13 @@ use crate::placement::{PlacementEvent, PlacementReport};
 use crate::policy::Schedule;
 pub use crate::rain_stats::RainStats;
 
+/// What a step of long work takes at least, unless it is the last: a drive without delays serves others in between, and so does
+/// a server with other drives.
+pub const LEAST_STEP_TIME: Span = Span::from_us(1);
+
+/// Mapping units that one step of [`Ftl::spoil`] marks.
+pub(crate) const SPOIL_STEP: u32 = 256;
+
 /// A flash translation layer.
 pub trait Ftl: 'static {
     /// Room set aside by [`Ftl::reserve`]; given back when dropped.
@@ -190,8 +197,8 @@ pub trait Ftl: 'static {
         async { None }
     }
 
-    /// Makes the sectors of an extent unreadable: from this call on, reads fail with [`Unreadable::Lost`] until they are
-    /// written or deallocated. The future is the time that firmware takes.
+    /// Makes the sectors of an extent unreadable, step by step: when the future ends, all reads fail with
+    /// [`Unreadable::Lost`] until the sectors are written or deallocated. The future takes the time of firmware.
     fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
 
     /// Whether data of hosts may be in the flash or in the write buffer, be it current or stale.

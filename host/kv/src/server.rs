@@ -21,7 +21,8 @@ use crate::store::{GetError, PutError, Store};
 pub struct ServerConfig {
     /// Requests that are handled at a time: its threads.
     pub handlers: usize,
-    /// Requests in the server at the most, waiting ones included. Others are refused.
+    /// Requests in the server, waiting ones included, from which on each client that has some there gets its share of them:
+    /// further requests of a client that has as many are refused.
     pub most: u32,
     /// A processor's work before and after the drive's.
     pub work: [Span; 2],
@@ -45,8 +46,9 @@ struct Core {
     cpu: Rc<Cpu>,
     handlers: Credits,
     config: ServerConfig,
-    /// Requests in the server.
+    /// Requests in the server, and clients that have some there.
     count: Cell<u32>,
+    busy: Cell<u32>,
     /// Of the time that requests take once they have a handler, in microseconds.
     service: Ewma,
 }
@@ -65,8 +67,8 @@ impl Server {
     /// A server over a store.
     pub fn new(sim: &Sim, store: Rc<Store>, cpu: Rc<Cpu>, config: ServerConfig) -> Server {
         let handlers = Credits::new(sim, config.handlers.max(1), Cause::new(0));
-        let core =
-            Core { sim: sim.clone(), store, cpu, handlers, config, count: Cell::new(0), service: Ewma::default() };
+        let (count, busy, service) = (Cell::new(0), Cell::new(0), Ewma::default());
+        let core = Core { sim: sim.clone(), store, cpu, handlers, config, count, busy, service };
         Server { core: Rc::new(core) }
     }
 
@@ -101,6 +103,10 @@ impl Inlet for Hears {
         }
     }
 
+    fn is_awaited(&self) -> bool {
+        !self.0.requests.borrow().is_empty()
+    }
+
     fn lost(&self, _: &str) {
         // Nobody waits for them. A put in work is written all the same.
         self.0.requests.borrow().values().for_each(|cancel| cancel.cancel());
@@ -109,12 +115,14 @@ impl Inlet for Hears {
 
 impl Connection {
     fn begin(self: Rc<Self>, id: u64, request: Request<'_>) {
-        let core = self.core.clone();
-        if core.count.get() >= core.config.most {
-            let text = "the server has as many requests as it takes";
+        let (core, own) = (self.core.clone(), self.requests.borrow().len());
+        let is_new = u32::from(own == 0);
+        if core.count.get() >= core.config.most && own >= core.share(is_new) {
+            let text = "the server has as many requests as it takes, and this client has its share of them";
             return self.outlet.send(Reply::Refused { why: Refusal::Overloaded, text }.to_frame(id));
         }
         core.count.set(core.count.get() + 1);
+        core.busy.set(core.busy.get() + is_new);
         let cancel = Rc::new(Cancel::never(&core.sim));
         self.requests.borrow_mut().insert(id, cancel.clone());
         match request {
@@ -138,7 +146,10 @@ impl Connection {
 
     fn end(&self, id: u64, frame: Vec<u8>) {
         self.core.count.set(self.core.count.get() - 1);
-        self.requests.borrow_mut().remove(&id);
+        let mut requests = self.requests.borrow_mut();
+        requests.remove(&id);
+        self.core.busy.set(self.core.busy.get() - u32::from(requests.is_empty()));
+        drop(requests);
         self.outlet.send(frame);
     }
 
@@ -197,6 +208,11 @@ impl Connection {
 }
 
 impl Core {
+    /// Requests of one client in a full server, with `more` clients than have some there.
+    fn share(&self, more: u32) -> usize {
+        (self.config.most / (self.busy.get() + more).max(1)) as usize
+    }
+
     fn load(&self) -> Load {
         let service_us = self.service.get().unwrap_or(0.0) as u32;
         Load { queue: self.count.get().saturating_sub(1), service_us }

@@ -12,6 +12,7 @@
 //! | `exposition` | the figures as OpenMetrics text |
 //! | `dashboard` | a live page for browsers |
 //! | `http` | requests within limits, and responses |
+//! | `host` | the names of this machine that HTTP answers to |
 //! | `server` | accepts clients, a bounded number, a thread each |
 //!
 //! The number of clients, the length of their requests, and the time to take a reply are bounded, so a slow, silent or
@@ -25,6 +26,7 @@ mod control;
 mod dashboard;
 mod drives;
 mod exposition;
+mod host;
 mod http;
 mod metrics;
 mod process;

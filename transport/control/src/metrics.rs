@@ -8,6 +8,7 @@ use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::socket::{Address, Stream};
 
 use crate::exposition::exposition;
+use crate::host::check_host;
 use crate::http::{self, PATIENCE, Response};
 use crate::server::{Server, Service};
 
@@ -27,13 +28,14 @@ impl MetricsServer {
     /// # Errors
     /// When the address cannot be listened at, or is not allowed.
     pub fn start(address: &Address, allow_remote: bool, handles: Vec<Handle>) -> io::Result<MetricsServer> {
+        let over_tcp = matches!(address, Address::Tcp(_));
         let service = Service {
             name: "metrics",
             max_clients: MAX_CLIENTS,
             read_patience: Some(PATIENCE),
             write_patience: PATIENCE,
             refusal: Response::refusal("503 Service Unavailable", &too_many()).to_bytes(),
-            serve: Box::new(move |stream, heard| serve(stream, &handles, heard)),
+            serve: Box::new(move |stream, heard| serve(stream, &handles, over_tcp, heard)),
         };
         Server::start(address.listen(allow_remote)?, service).map(MetricsServer)
     }
@@ -48,10 +50,11 @@ fn too_many() -> String {
     format!("more than {MAX_CLIENTS} clients: the one that was silent longest left")
 }
 
-fn serve(stream: &Stream, handles: &[Handle], heard: &dyn Fn()) -> io::Result<()> {
+fn serve(stream: &Stream, handles: &[Handle], over_tcp: bool, heard: &dyn Fn()) -> io::Result<()> {
     match http::read_head(stream, heard)? {
         None => Ok(()),
         Some(Err(refusal)) => refusal.send(stream),
+        Some(Ok(head)) if over_tcp && let Err(refusal) = check_host(&head) => refusal.send(stream),
         Some(Ok(head)) => answer(&head.method, &head.path, handles).send(stream),
     }
 }

@@ -48,7 +48,7 @@ fn read(reply: &str) -> (u16, &str) {
 }
 
 fn get(address: &str, target: &str) -> (u16, String) {
-    let reply = exchange(address, format!("GET {target} HTTP/1.1\r\nHost: here\r\n\r\n").as_bytes());
+    let reply = exchange(address, format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
     let (status, body) = read(&reply);
     (status, body.to_owned())
 }
@@ -163,18 +163,19 @@ fn other_pages_and_methods_are_refused() {
         for target in ["/", "/metrics/", "/stop", "*", "http://here/metrics"] {
             assert_eq!(get(address, target), (404, "there is only /metrics\n".to_owned()), "{target}");
         }
-        let head = exchange(address, b"HEAD /metrics HTTP/1.1\r\n\r\n");
+        let head = exchange(address, b"HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
         assert!(!head.contains("Content-Length: 0\r\n"), "{head}");
         for method in ["POST", "DELETE", "get"] {
-            let request = format!("{method} /metrics HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello");
+            let request = format!("{method} /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello");
             let reply = exchange(address, request.as_bytes());
             assert!(read(&reply).0 == 405 && reply.contains("\r\nAllow: GET, HEAD\r\n"), "{method}: {reply}");
         }
         for request in ["hello\r\n\r\n", "GET /metrics\r\n\r\n", "GET /metrics HTTP/7.0\r\n\r\n", "\0\0\0\0"] {
             assert_eq!(read(&exchange(address, request.as_bytes())).0, 400, "{request:?}");
         }
-        let fields = |count| format!("GET /metrics HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(count));
+        let fields =
+            |count: usize| format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "X: y\r\n".repeat(count - 1));
         assert_eq!(read(&exchange(address, fields(64).as_bytes())).0, 200);
         assert_eq!(read(&exchange(address, fields(65).as_bytes())).0, 431);
         let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(8 << 10));
@@ -202,7 +203,7 @@ fn scrapes_are_served_beside_hundreds_of_idle_clients_and_half_requests() {
     metered(&[&["a"]], |address, _, _server| {
         let mut others = Vec::new();
         for _ in 0..4 {
-            for half in [&b""[..], b"GET /metrics HTTP/1.1\r\nHost: he"] {
+            for half in [&b""[..], b"GET /metrics HTTP/1.1\r\nHost: lo"] {
                 for _ in 0..50 {
                     let mut other = TcpStream::connect(address).unwrap();
                     other.write_all(half).unwrap();
@@ -216,6 +217,25 @@ fn scrapes_are_served_beside_hundreds_of_idle_clients_and_half_requests() {
         let mut told = String::new();
         if others[0].read_to_string(&mut told).is_ok() && !told.is_empty() {
             assert_eq!(read(&told), (503, "more than 64 clients: the one that was silent longest left\n"));
+        }
+    });
+}
+
+#[test]
+fn other_names_for_this_machine_are_refused() {
+    metered(&[&["a"]], |address, _, _server| {
+        for (host, status) in [
+            ("Host: localhost:1\r\n", 200),
+            ("Host: 127.0.0.1\r\n", 200),
+            ("Host: evil.example\r\n", 421),
+            ("Host: localhost\r\nHost: evil.example\r\n", 400),
+            ("", 400),
+        ] {
+            for path in ["/metrics", "/other"] {
+                let reply = exchange(address, format!("GET {path} HTTP/1.1\r\n{host}\r\n").as_bytes());
+                let status = if (status, path) == (200, "/other") { 404 } else { status };
+                assert_eq!(read(&reply).0, status, "{host:?} {path}");
+            }
         }
     });
 }
@@ -251,7 +271,7 @@ fn a_unix_socket_serves_as_well() {
 #[test]
 fn any_bytes_get_a_proper_reply_or_none() {
     let garbage = prop::collection::vec(any::<u8>(), 0..200);
-    let request = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let flipped = (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(at, byte)| {
         let mut bytes = request.to_vec();
         bytes[at.index(request.len())] = byte;
@@ -263,7 +283,7 @@ fn any_bytes_get_a_proper_reply_or_none() {
             let reply = exchange(address, &request);
             if !reply.is_empty() {
                 let (status, _) = read(&reply);
-                prop_assert!([200, 400, 404, 405, 431].contains(&status), "{}", reply);
+                prop_assert!([200, 400, 404, 405, 421, 431].contains(&status), "{}", reply);
             }
         });
         Page::of(address);

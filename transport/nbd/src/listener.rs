@@ -9,7 +9,7 @@ use nandscape_drive::DriveInfo;
 use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::handle::{Refused, Reservation};
 use nandscape_transport_reactor::listening::{
-    Accepting, ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
+    Accepting, ClientSlot, ClientSlots, Negotiating, Place, TimeLimit, TimeLimited, keep_alive,
 };
 use nandscape_transport_reactor::socket::{Address, Stream};
 
@@ -50,9 +50,9 @@ struct Server {
 }
 
 /// Clients that negotiate at a time: each has a thread, for as long as it is patient.
-const MAX_NEGOTIATING: usize = 64;
-/// The time that each of them has although others wait: negotiation takes milliseconds.
-const GRACE: Duration = Duration::from_secs(1);
+const MAX_NEGOTIATING: usize = 256;
+/// The time that a client has that has sent something, although others of its address wait: negotiation takes milliseconds.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// A client's way into a drive.
 pub(crate) struct Admission {
@@ -103,24 +103,23 @@ impl Server {
     /// Lets a client negotiate, once there is room.
     fn take(self: Arc<Server>, stream: Stream) {
         let stream = Arc::new(stream);
-        let Some(number) = self.negotiating.enter(stream.clone()) else { return };
-        let server = self.clone();
-        let started =
-            thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || server.serve(stream, number));
+        let Some(place) = self.negotiating.enter(stream.clone()) else { return };
+        let (server, own) = (self.clone(), place.clone());
+        let started = thread::Builder::new().name("nbd handshake".to_owned()).spawn(move || server.serve(stream, &own));
         if let Err(error) = started {
-            self.negotiating.leave(number);
+            self.negotiating.leave(&place);
             (self.log)(&format!("nbd: a client was turned away: {error}"));
         }
     }
 
     /// A client's negotiation, on a thread of its own.
-    fn serve(&self, stream: Arc<Stream>, number: u64) {
+    fn serve(&self, stream: Arc<Stream>, place: &Place) {
         let limit = TimeLimit::new(self.patience);
-        let drives = ForClient { server: self, number, limit };
-        let agreed = negotiate(&mut TimeLimited::new(&stream, limit), &self.exported, &drives);
-        let made_room = "nbd: a client was turned away: it took longer to negotiate than all who came after it";
+        let drives = ForClient { server: self, place, limit };
+        let agreed = negotiate(&mut TimeLimited::new(&stream, limit, place), &self.exported, &drives);
+        let made_room = "nbd: a client was turned away before it had negotiated: all places were taken, and it had sent nothing, or its address had the most of them";
         // After leaving, this is the only owner of the socket.
-        let stream = self.negotiating.leave(number).then(|| Arc::into_inner(stream)).flatten();
+        let stream = self.negotiating.leave(place).then(|| Arc::into_inner(stream)).flatten();
         let Some(stream) = stream else { return (self.log)(made_room) };
         let outcome = match agreed {
             Ok(Some(agreed)) => start_session(stream, agreed),
@@ -138,7 +137,7 @@ impl Server {
     }
 
     /// Reserves a client slot and a connection to the drive, for which it waits within the client's time limit.
-    fn admit(&self, client: u64, choice: Choice, limit: TimeLimit) -> Result<Admission, Denied> {
+    fn admit(&self, client: &Place, choice: Choice, limit: TimeLimit) -> Result<Admission, Denied> {
         let denied = |error, reason| self.denied(error, reason);
         let slot = self.slots.take();
         let slot = slot.map_err(|taken| denied(reply::ERR_POLICY, format!("there are {taken} clients already")))?;
@@ -168,14 +167,14 @@ impl Server {
 /// The drives, for a client that negotiates.
 struct ForClient<'a> {
     server: &'a Server,
-    /// Its number among those that negotiate.
-    number: u64,
+    /// Its place among those that negotiate.
+    place: &'a Place,
     limit: TimeLimit,
 }
 
 impl Drives for ForClient<'_> {
     fn admit(&self, choice: Choice) -> Result<Admission, Denied> {
-        self.server.admit(self.number, choice, self.limit)
+        self.server.admit(self.place, choice, self.limit)
     }
 
     fn info(&self, choice: Choice) -> Result<DriveInfo, Denied> {

@@ -19,6 +19,8 @@ pub(crate) struct Replies {
     later: VecDeque<Piece>,
     /// Bytes of the first piece that were sent.
     sent: usize,
+    /// Bytes of data in the pieces.
+    data_bytes: usize,
 }
 
 /// A header, what follows it, or both.
@@ -63,6 +65,10 @@ impl Piece {
         };
         self.head_len + body
     }
+
+    fn data_bytes(&self) -> usize {
+        if let Body::Data(loan) = &self.body { loan.bytes().len() } else { 0 }
+    }
 }
 
 impl Replies {
@@ -76,14 +82,20 @@ impl Replies {
         self.pieces.is_empty()
     }
 
+    /// Bytes of data that wait.
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.data_bytes
+    }
+
     /// Drops them all.
     pub(crate) fn clear(&mut self) {
         self.pieces.clear();
         self.later.clear();
-        self.sent = 0;
+        (self.sent, self.data_bytes) = (0, 0);
     }
 
     fn push(&mut self, piece: Piece) {
+        self.data_bytes += piece.data_bytes();
         if self.streaming { self.later.push_back(piece) } else { self.pieces.push_back(piece) }
     }
 
@@ -107,7 +119,9 @@ impl Replies {
 
     /// Data of the reply that is being streamed.
     pub(crate) fn stream(&mut self, data: Rc<Loan>) {
-        self.pieces.push_back(Piece::new(Body::Data(data)));
+        let piece = Piece::new(Body::Data(data));
+        self.data_bytes += piece.data_bytes();
+        self.pieces.push_back(piece);
     }
 
     /// All data of the reply that is being streamed was given.
@@ -163,6 +177,7 @@ impl Replies {
             && self.sent >= first.len()
         {
             self.sent -= first.len();
+            self.data_bytes -= first.data_bytes();
             self.pieces.pop_front();
         }
     }

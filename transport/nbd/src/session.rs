@@ -329,7 +329,7 @@ impl Session {
         }
         let mut left = BYTES_A_TURN;
         while !self.work.replies.is_empty() && !self.discards_replies && left > 0 {
-            match self.work.replies.send(&mut self.stream, left) {
+            match self.work.send(&mut self.stream, left) {
                 Ok(count) => left = left.saturating_sub(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.blocked = true;

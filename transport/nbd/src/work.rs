@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use nandscape_drive::{DriveInfo, HostMem};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_transport_reactor::{Grant, Intake, Loan, Released, Share};
+use nandscape_transport_reactor::{Grant, Intake, Loan, MAX_WINDOW, Released, Share, Window};
 use nandscape_wire_nbd::{Request, command, error, flag};
 use nandscape_wire_nvme::Status;
 
@@ -22,8 +22,6 @@ use crate::translate::{Refusal, commands, error_of};
 const MAX_REQUESTS: usize = 1_024;
 /// Pieces of replies that may wait to be sent before more requests are heard.
 const MAX_REPLIES: usize = 4_096;
-/// Bytes that a client's requests and replies may hold.
-const MAX_HELD: usize = 64 << 20;
 /// Bytes that a client's commands without data in the drive may affect.
 const MAX_AFFECTED: u64 = 32 << 20;
 
@@ -33,6 +31,8 @@ pub(crate) struct Work {
     structured: bool,
     /// The client's part of the memory of all clients.
     share: Share,
+    /// What reads and their replies may hold.
+    window: Window,
     requests: Slots<Pending>,
     parts: Slots<Part>,
     /// Reads of which parts have still to go to the drive.
@@ -43,6 +43,8 @@ pub(crate) struct Work {
     affected: u64,
     /// Parts of reads in the drive.
     reading: u32,
+    /// Their bytes.
+    reading_bytes: usize,
     /// Why the connection has to end: a reply that was begun cannot be completed.
     broken: Option<String>,
     /// Replies to be sent.
@@ -160,12 +162,14 @@ impl Work {
             info,
             structured,
             share,
+            window: Window::default(),
             requests: Slots::new(),
             parts: Slots::new(),
             reads: VecDeque::new(),
             changes: VecDeque::new(),
             affected: 0,
             reading: 0,
+            reading_bytes: 0,
             broken: None,
             replies: Replies::default(),
         }
@@ -240,7 +244,7 @@ impl Work {
             return Next::Discard(pending.rest());
         }
         let (offset, len) = next_part(&pending.request, pending.given);
-        if self.share.held() + len as usize > MAX_HELD {
+        if self.share.held() + len as usize > MAX_WINDOW {
             return Next::Wait;
         }
         let Some(mut grant) = self.share.grant(len as usize) else { return Next::Wait };
@@ -269,20 +273,27 @@ impl Work {
         let Some(pending) = self.requests.get_mut(key) else { return };
         pending.given += len;
         pending.parts += 1;
-        self.reading += u32::from(pending.request.kind.get() == command::READ);
+        if pending.request.kind.get() == command::READ {
+            self.reading += 1;
+            self.reading_bytes += len as usize;
+        }
         let request = Request { offset: offset.into(), len: len.into(), ..pending.request };
         let mem = buffer.clone().map_or_else(HostMem::none, |buffer| HostMem::over(buffer));
         let part = self.parts.insert(Part { request: key, offset, len, buffer, commands: 0, failure: None });
-        let mut count = 0;
+        let (mut count, mut cost) = (0, 0);
         commands(&request, &self.info, &mem, |entry, mem| {
+            cost += intake.cost(&entry, || mem.clone());
             intake.submit(part.to_bits(), entry, mem);
             count += 1;
         });
+        if cost > 0 {
+            self.share.begin(cost);
+        }
         self.parts.get_mut(part).expect("just inserted").commands = count;
     }
 
-    /// Submits parts of waiting requests: about `most` bytes of reads, and changes up to [`MAX_AFFECTED`]. Whether there
-    /// were any.
+    /// Submits parts of waiting requests: about `most` bytes of reads, and changes up to [`MAX_AFFECTED`] as far as the
+    /// turn allows. Whether there were any.
     pub(crate) fn feed(&mut self, most: usize, intake: &mut Intake<'_>) -> bool {
         let mut fed = false;
         let mut left = most;
@@ -303,6 +314,7 @@ impl Work {
             left = left.saturating_sub(part.1 as usize);
         }
         while self.can_change()
+            && self.share.may_begin()
             && let Some(&key) = self.changes.front()
         {
             let pending = self.requests.get(key).expect("it has parts to come");
@@ -323,9 +335,9 @@ impl Work {
             Some(pending) if pending.whole.is_some() => true,
             Some(pending) if pending.is_unbegun_whole(self.structured) => {
                 let (whole, part) = (pending.request.len.get(), next_part(&pending.request, 0).1);
-                self.has_room(whole) || self.can_stream(whole) && self.has_room(part)
+                self.can_read(whole) || self.can_stream(whole) && self.can_read(part)
             }
-            Some(pending) if pending.rest() > 0 => self.has_room(next_part(&pending.request, pending.given).1),
+            Some(pending) if pending.rest() > 0 => self.can_read(next_part(&pending.request, pending.given).1),
             _ => true,
         });
         can_read || self.can_change()
@@ -337,11 +349,33 @@ impl Work {
 
     /// Whether a long read may begin to be streamed: it is to be the only one.
     fn can_stream(&self, whole: u32) -> bool {
-        self.reading == 0 && self.share.held() + whole as usize <= MAX_HELD
+        self.reading == 0 && self.share.held() + whole as usize <= MAX_WINDOW
     }
 
     fn has_room(&self, bytes: u32) -> bool {
-        self.share.held() + bytes as usize <= MAX_HELD && self.share.has_room(bytes as usize)
+        self.share.held() + bytes as usize <= MAX_WINDOW && self.share.has_room(bytes as usize)
+    }
+
+    /// Bytes of reads that the client's socket has not taken.
+    fn unreceived(&self) -> usize {
+        self.reading_bytes + self.replies.data_bytes()
+    }
+
+    fn can_read(&self, bytes: u32) -> bool {
+        self.window.admits(self.unreceived(), bytes as usize) && self.has_room(bytes)
+    }
+
+    /// Sends about `most` bytes of replies; how many bytes that were.
+    ///
+    /// # Errors
+    /// That of the system call.
+    pub(crate) fn send(&mut self, stream: &mut impl std::io::Write, most: usize) -> std::io::Result<usize> {
+        let sent = self.replies.send(stream, most);
+        match &sent {
+            Ok(sent) => self.window.took(*sent),
+            Err(_) => self.window.waits(self.replies.data_bytes()),
+        }
+        sent
     }
 
     /// A buffer for a part of a read; none as long as there is no memory for it.
@@ -349,12 +383,13 @@ impl Work {
         let Some(pending) = self.requests.get(key) else { return Ok(None) };
         let (offset, all) = (pending.request.offset.get(), pending.request.len.get());
         let mut streamed = None;
-        if pending.is_unbegun_whole(self.structured) && !self.has_room(all) {
+        if pending.is_unbegun_whole(self.structured) && !self.can_read(all) {
             if !self.can_stream(all) {
                 return Ok(None);
             }
             streamed = Some(Streamed::new(offset, all));
         }
+        let unreceived = self.unreceived();
         let Some(pending) = self.requests.get_mut(key) else { return Ok(None) };
         let whole = pending.is_whole(self.structured) && pending.streamed.is_none() && streamed.is_none();
         let mut granted = None;
@@ -362,7 +397,7 @@ impl Work {
             Some(whole) => &mut whole.grant,
             None => {
                 let bytes = if whole { pending.request.len.get() } else { len } as usize;
-                if self.share.held() + bytes > MAX_HELD {
+                if !self.window.admits(unreceived, bytes) || self.share.held() + bytes > MAX_WINDOW {
                     return Ok(None);
                 }
                 let Some(grant) = self.share.grant(bytes) else { return Ok(None) };
@@ -408,7 +443,10 @@ impl Work {
         let Part { request: key, offset, len, buffer, failure, .. } = part;
         let Some(pending) = self.requests.get_mut(key) else { return };
         pending.parts -= 1;
-        self.reading -= u32::from(pending.request.kind.get() == command::READ);
+        if pending.request.kind.get() == command::READ {
+            self.reading -= 1;
+            self.reading_bytes -= len as usize;
+        }
         let (kind, cookie) = (pending.request.kind.get(), pending.request.cookie.get());
         if let command::TRIM | command::WRITE_ZEROES = kind {
             self.affected -= u64::from(len);

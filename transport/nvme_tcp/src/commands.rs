@@ -32,6 +32,12 @@ impl Command {
     pub(crate) fn brings(&self) -> u32 {
         self.transfer.brings(self.len)
     }
+
+    /// Bytes of the memory that it has for data which the host gets.
+    pub(crate) fn reads(&self) -> usize {
+        let has_memory = !matches!(self.data, Data::None);
+        if has_memory && self.brings() == 0 { self.len as usize } else { 0 }
+    }
 }
 
 /// Commands by number, which is their tag in the drive.

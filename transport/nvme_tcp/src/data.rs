@@ -78,6 +78,15 @@ impl Buffers {
         self.spares.iter().rev().take(LOOKS).any(fits) || self.share.has_room(len)
     }
 
+    /// Begins a command of this [cost](nandscape_transport_reactor::Intake::cost), if the client may; whether it may.
+    pub(crate) fn begin(&self, cost: u64) -> bool {
+        let may = self.share.may_begin();
+        if may {
+            self.share.begin(cost);
+        }
+        may
+    }
+
     /// Bytes that the client holds for commands.
     pub(crate) fn in_use(&self) -> usize {
         self.share.held().saturating_sub(self.spare_bytes)

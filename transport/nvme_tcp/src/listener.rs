@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nandscape_transport_reactor::handle::Reservation;
 use nandscape_transport_reactor::listening::{
-    Accepting, ClientSlot, ClientSlots, Negotiating, TimeLimit, TimeLimited, keep_alive,
+    Accepting, ClientSlot, ClientSlots, Negotiating, Place, TimeLimit, TimeLimited, keep_alive,
 };
 use nandscape_transport_reactor::socket::{Address, Stream};
 use nandscape_transport_reactor::{ConnectQueue, ConnectRefusal, Handle};
@@ -66,9 +66,10 @@ struct Server {
 }
 
 /// Connections before Connect at a time: each has a thread, for as long as the server is patient.
-const MAX_NEGOTIATING: usize = 64;
-/// The time that each of them has although others wait.
-const GRACE: Duration = Duration::from_secs(1);
+const MAX_NEGOTIATING: usize = 256;
+/// The time that a host has that has sent something, although others of its address wait. The handshake takes a few
+/// milliseconds on a machine that is busy.
+const GRACE: Duration = Duration::from_millis(100);
 /// Hosts at a time that are connected to a discovery controller: each has a thread.
 const MAX_DISCOVERIES: usize = 32;
 
@@ -135,24 +136,25 @@ impl Server {
     /// Lets a host connect, once there is room.
     fn take(self: Arc<Server>, stream: Stream) {
         let stream = Arc::new(stream);
-        let Some(number) = self.negotiating.enter(stream.clone()) else { return };
-        let server = self.clone();
-        let started =
-            thread::Builder::new().name("nvme-tcp host".to_owned()).spawn(move || server.serve(stream, number));
+        let Some(place) = self.negotiating.enter(stream.clone()) else { return };
+        let (server, own) = (self.clone(), place.clone());
+        let started = thread::Builder::new().name("nvme-tcp host".to_owned()).spawn(move || server.serve(stream, &own));
         if let Err(error) = started {
-            self.negotiating.leave(number);
+            self.negotiating.leave(&place);
             (self.log)(&format!("nvme-tcp: a host was turned away: {error}"));
         }
     }
 
     /// A host's connection until its queue exists, on a thread of its own.
-    fn serve(&self, stream: Arc<Stream>, number: u64) {
-        let connected = self.connect(&stream, number);
-        let kept = self.negotiating.leave(number);
+    fn serve(&self, stream: Arc<Stream>, place: &Place) {
+        let connected = self.connect(&stream, place);
+        let kept = self.negotiating.leave(place);
         let report = |text: &str| (self.log)(&format!("nvme-tcp: {text}"));
         let (outcome, peer) = match connected {
             _ if !kept => {
-                return report("a host was turned away: it took longer to connect than all that came after it");
+                return report(
+                    "a host was turned away before it had connected: all places were taken, and it had sent nothing, or its address had the most of them",
+                );
             }
             // The log comes before the close, so that a host that sees the close finds the reason in the log.
             Err(error) => return report(&format!("a host failed to connect: {error}")),
@@ -172,14 +174,14 @@ impl Server {
     }
 
     /// Initialises a connection and takes its Connect. A refusal is told to the host here, success by who serves it.
-    fn connect(&self, stream: &Stream, number: u64) -> io::Result<(Outcome, Peer<()>)> {
-        let mut peer = Peer::initialize(TimeLimited::new(stream, TimeLimit::new(self.patience)))?;
+    fn connect(&self, stream: &Stream, negotiates: &Place) -> io::Result<(Outcome, Peer<()>)> {
+        let mut peer = Peer::initialize(TimeLimited::new(stream, TimeLimit::new(self.patience), negotiates))?;
         let (connect, data) = peer.connect()?;
         let outcome = data.and_then(|data| {
             let names = self.subsystems.iter().map(|subsystem| subsystem.nqn.as_str());
             match aim_of(&connect, &data, names)? {
                 Aim::Discovery { entries } => Ok(Outcome::Discovery { connect, entries }),
-                Aim::Drive { place, ask } => self.admit(&peer, &connect, place, ask, number).map(Outcome::Queue),
+                Aim::Drive { place, ask } => self.admit(&peer, &connect, place, ask, negotiates).map(Outcome::Queue),
             }
         });
         let outcome = match outcome {
@@ -199,13 +201,13 @@ impl Server {
         connect: &Connect,
         place: usize,
         ask: ConnectQueue,
-        number: u64,
+        negotiates: &Place,
     ) -> Result<Admitted, ConnectRefusal> {
         let Subsystem { handle, number: export, .. } = &self.subsystems[place];
         let slot = self.slots.take().map_err(|_| busy())?;
         let (queue, entries) = (ask.queue.0, ask.entries as u16);
         let (place, controller) = handle.connect_queue(ConnectQueue { export: *export, ..ask })?;
-        if !self.negotiating.admit(number) {
+        if !self.negotiating.admit(negotiates) {
             return Err(busy());
         }
         let terms = Terms {
@@ -225,9 +227,9 @@ impl Server {
     /// Serves a host of the discovery controller. While there are too many, the one that came first makes room, also with a
     /// long Keep Alive Timeout: a host needs no discovery controller for long.
     fn enter_discovery(&self, stream: &Arc<Stream>, peer: Peer<()>, connect: &Connect, entries: u16) -> io::Result<()> {
-        let Some(number) = self.discoveries.enter(stream.clone()) else { return Ok(()) };
+        let Some(place) = self.discoveries.enter(stream.clone()) else { return Ok(()) };
         let served = self.discover(stream, peer, connect, entries);
-        match self.discoveries.leave(number) {
+        match self.discoveries.leave(&place) {
             true => served,
             false => Err(io::Error::other("it made room for another host of the discovery controller")),
         }

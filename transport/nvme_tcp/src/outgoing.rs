@@ -20,6 +20,8 @@ pub(crate) struct Outgoing {
     pieces: VecDeque<Piece>,
     /// Bytes of the first piece that were sent.
     sent: usize,
+    /// Bytes of data in the pieces.
+    data_bytes: usize,
 }
 
 /// A PDU, and perhaps the response capsule after it.
@@ -70,12 +72,17 @@ impl Piece {
 
 impl Outgoing {
     pub(crate) fn new(digests: Digests, align: usize) -> Outgoing {
-        Outgoing { digests, align, pieces: VecDeque::new(), sent: 0 }
+        Outgoing { digests, align, pieces: VecDeque::new(), sent: 0, data_bytes: 0 }
     }
 
     /// PDUs that wait.
     pub(crate) fn len(&self) -> usize {
         self.pieces.len()
+    }
+
+    /// Bytes of data that wait.
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.data_bytes
     }
 
     /// Whether everything was sent.
@@ -137,6 +144,7 @@ impl Outgoing {
             }
         }
         piece.data = Some(data);
+        self.data_bytes += len;
         self.pieces.push_back(piece);
     }
 
@@ -204,6 +212,7 @@ impl Outgoing {
             }
             self.sent -= len;
             if let Some(loan) = self.pieces.pop_front().and_then(|piece| piece.data) {
+                self.data_bytes -= loan.bytes().len();
                 buffers.put_back(loan);
             }
         }

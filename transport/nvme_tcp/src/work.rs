@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use nandscape_drive::HostMem;
 use nandscape_drive::mem::Buffer;
-use nandscape_transport_reactor::{Intake, Released, Share};
+use nandscape_transport_reactor::{Intake, MAX_WINDOW, Released, Share, Window};
 use nandscape_wire_nvme::command::FLAGS_PSDT;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::tcp::{LAST, SUCCESS};
@@ -22,8 +22,6 @@ use crate::fused::{Fused, Outcome, is_half};
 use crate::handshake::Terms;
 use crate::outgoing::Outgoing;
 
-/// Bytes that a client's commands and responses may hold, unless it is one command.
-const MAX_HELD: usize = 64 << 20;
 /// Bytes of data that a host is asked for at a time, unless they are those of one command.
 const MAX_ASKED: usize = 4 << 20;
 
@@ -33,8 +31,13 @@ pub(crate) struct Work {
     pub(crate) transfers: Transfers,
     pub(crate) outgoing: Outgoing,
     buffers: Buffers,
+    /// What reads and their responses may hold, and what reads in the drive hold.
+    window: Window,
+    reading: usize,
     /// Commands that wait for memory or for another turn, in order.
     waiting: VecDeque<u16>,
+    /// Commands whose data has come and that wait for turns, because they change or read much, with what they cost.
+    costly: VecDeque<(u16, u64)>,
     /// Bytes of data with which commands may still begin in this turn.
     left: usize,
     /// Bytes of commands whose data is still to come in transfers.
@@ -58,7 +61,10 @@ impl Work {
             transfers: Transfers::default(),
             outgoing: Outgoing::new(terms.digests, terms.align),
             buffers: Buffers::new(share, keeps_data),
+            window: Window::default(),
+            reading: 0,
             waiting: VecDeque::new(),
+            costly: VecDeque::new(),
             left: 0,
             asked: 0,
             transfers_each: terms.transfers_each,
@@ -184,6 +190,7 @@ impl Work {
     fn drop_command(&mut self, number: u16, status: Status, intake: &mut Intake<'_>) {
         let Some(command) = self.commands.remove(number) else { return };
         self.refuse(&command.entry, status, intake);
+        self.reading -= command.reads();
         self.buffers.put_back_all(command.data);
     }
 
@@ -204,6 +211,10 @@ impl Work {
 
     /// Whether a command that waits could begin.
     pub(crate) fn can_feed(&self) -> bool {
+        // Each turn pays for some of it.
+        if !self.costly.is_empty() {
+            return true;
+        }
         let Some(&number) = self.waiting.front() else { return false };
         self.may_begin(number).is_some_and(|len| self.buffers.has_room(len))
     }
@@ -222,23 +233,30 @@ impl Work {
 
     /// Begins commands that wait, as far as the turn allows. Whether there were any.
     pub(crate) fn feed(&mut self, intake: &mut Intake<'_>) -> bool {
-        let before = self.waiting.len();
+        let before = self.waiting.len() + self.costly.len();
+        while let Some(&(number, cost)) = self.costly.front()
+            && self.buffers.begin(cost)
+        {
+            self.costly.pop_front();
+            self.submit_one(number, intake);
+        }
         while self.left > 0
             && let Some(&number) = self.waiting.front()
             && self.begin(number, intake)
         {
             self.waiting.pop_front();
         }
-        self.waiting.len() < before
+        self.waiting.len() + self.costly.len() < before
     }
 
     /// The length of a command's data, if the client's other commands leave room for it.
     fn may_begin(&self, number: u16) -> Option<usize> {
         let command = self.commands.get(number)?;
         let (len, brings, in_use) = (command.len as usize, command.brings() as usize, self.buffers.in_use());
-        let held = in_use == 0 || in_use + len <= MAX_HELD;
+        let held = in_use == 0 || in_use + len <= MAX_WINDOW;
+        let receives = brings > 0 || self.window.admits(self.reading + self.outgoing.data_bytes(), len);
         let asked = brings == 0 || self.asked == 0 || self.asked + brings <= MAX_ASKED;
-        (held && asked && self.transfers.has_tag()).then_some(len)
+        (held && receives && asked && self.transfers.has_tag()).then_some(len)
     }
 
     /// Begins a command whose data is to be moved, if there is memory for it.
@@ -252,6 +270,7 @@ impl Work {
             self.asked += command.brings() as usize;
             self.ask(number);
         } else {
+            self.reading += len;
             self.submit(number, intake);
         }
         true
@@ -300,9 +319,16 @@ impl Work {
 
     fn submit(&mut self, number: u16, intake: &mut Intake<'_>) {
         let Some(command) = self.commands.get_mut(number) else { return };
-        if !self.is_admin && is_half(&command.entry) {
+        if self.is_admin {
+            return self.submit_one(number, intake);
+        }
+        if is_half(&command.entry) {
             let outcome = self.fused.has_data(number, true);
             return self.end_fused(outcome, intake);
+        }
+        let cost = intake.cost(&command.entry, || command.data.memory());
+        if cost > 0 && (!self.costly.is_empty() || !self.buffers.begin(cost)) {
+            return self.costly.push_back((number, cost));
         }
         self.submit_one(number, intake);
     }
@@ -325,6 +351,7 @@ impl Work {
         let command = self.commands.remove(number)?;
         let (cid, completion) = (command.entry.cid.get(), &released.completion);
         let (status, dw0, dw1) = (completion.status, completion.dw0, completion.dw1);
+        self.reading -= command.reads();
         let entry = self.completion(cid, status, dw0, dw1);
         if !command.transfer.returns() || command.len == 0 || !status.is_success() {
             self.outgoing.response(entry);
@@ -351,7 +378,12 @@ impl Work {
 
     /// Sends about `most` bytes.
     pub(crate) fn send(&mut self, stream: &mut impl std::io::Write, most: usize) -> std::io::Result<usize> {
-        self.outgoing.send(stream, most, &mut self.buffers)
+        let sent = self.outgoing.send(stream, most, &mut self.buffers);
+        match &sent {
+            Ok(sent) => self.window.took(*sent),
+            Err(_) => self.window.waits(self.outgoing.data_bytes()),
+        }
+        sent
     }
 }
 

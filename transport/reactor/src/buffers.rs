@@ -14,6 +14,7 @@ use std::rc::Rc;
 use nandscape_drive::mem::Memory;
 use nandscape_wire_nvme::Status;
 
+use crate::effort::{Effort, Efforts};
 use crate::port::ConnectionId;
 
 /// The budget of a reactor that was given none: a small part of a machine on which drives are kept in memory, and many
@@ -40,6 +41,8 @@ pub(crate) struct Pool {
     /// The client that was first in line and may take its bytes now.
     invited: Cell<Option<ConnectionId>>,
     unused: RefCell<Unused>,
+    /// What a turn takes of commands that move no data.
+    efforts: Efforts,
 }
 
 /// Buffers not in use.
@@ -59,6 +62,7 @@ struct Account {
     guaranteed: Cell<usize>,
     /// Bytes that it was granted and that are not free again.
     held: Cell<usize>,
+    effort: Effort,
 }
 
 /// Bytes for which buffers can be taken. The rest is given back when this is dropped.
@@ -92,13 +96,25 @@ impl Pool {
             line: RefCell::default(),
             invited: Cell::new(None),
             unused: RefCell::default(),
+            efforts: Efforts::default(),
         })
     }
 
     /// An account for a client, which holds nothing yet.
     pub(crate) fn share(self: &Rc<Pool>, client: ConnectionId) -> Share {
         let guaranteed = Cell::new(GUARANTEED);
-        Share(Rc::new(Account { pool: self.clone(), client, guaranteed, held: Cell::new(0) }))
+        Share(Rc::new(Account {
+            pool: self.clone(),
+            client,
+            guaranteed,
+            held: Cell::new(0),
+            effort: Effort::default(),
+        }))
+    }
+
+    /// A turn of the loop begins, perhaps after a sleep.
+    pub(crate) fn begin_turn(&self, slept: bool) {
+        self.efforts.turn(slept);
     }
 
     /// Whether there are bytes for the first in line.
@@ -156,6 +172,16 @@ impl Share {
         self.0.held.get()
     }
 
+    /// Whether the client may begin a command in this turn that changes or reads more than it moves.
+    pub fn may_begin(&self) -> bool {
+        self.0.effort.may_begin(&self.0.pool.efforts)
+    }
+
+    /// Such a command begins, and costs this ([`Intake::cost`](crate::Intake::cost)).
+    pub fn begin(&self, cost: u64) {
+        self.0.effort.begin(cost, &self.0.pool.efforts);
+    }
+
     /// Has buffers of `len` bytes guaranteed, where that is more than [`GUARANTEED`]: a client whose commands hold memory for
     /// all of their data needs as much as its longest command does.
     pub fn guarantee(&self, len: usize) {
@@ -204,8 +230,9 @@ impl Share {
 }
 
 impl Drop for Share {
-    /// The client leaves the line.
+    /// The client leaves the line, and pays no more.
     fn drop(&mut self) {
+        self.0.effort.end(&self.0.pool.efforts);
         self.0.pool.line.borrow_mut().retain(|(client, _)| *client != self.0.client);
     }
 }

@@ -70,6 +70,13 @@ impl<'a> Intake<'a> {
         self.port.submit(self.connection, tag, command, mem);
     }
 
+    /// What a command costs that changes or reads more than its data, `mem`, which it moves: bytes of this; 0 of others. It
+    /// is begun when the client may ([`Share::may_begin`](crate::Share::may_begin)).
+    #[cfg(target_os = "linux")]
+    pub fn cost(&self, command: &SubmissionEntry, mem: impl FnOnce() -> HostMem) -> u64 {
+        crate::effort::cost_of(command, mem, || self.port.block_bytes(self.connection, command.nsid.get()))
+    }
+
     /// A command fails before it reaches the drive: the status that its host gets. The controller notes it in its error log.
     pub fn refuse(&mut self, command: &SubmissionEntry, status: Status) -> Status {
         self.port.refuse(self.connection, command, status)

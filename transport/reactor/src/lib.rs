@@ -26,6 +26,8 @@
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
 //! | `client` | the trait that a transport implements for its clients |
 //! | `buffers` | memory for the data of clients, lent within a budget |
+//! | `window` | how many bytes the commands and replies of a client may hold |
+//! | `effort` | what commands cost that move no data, and how much of it a turn begins |
 //! | `waiter` | sleeping to the nanosecond and for sockets, in one system call (Linux) |
 //! | `reactor` | the loop (Linux) |
 //! | `source` | a drive that lies outside this process |
@@ -56,6 +58,8 @@ mod clock;
 #[cfg(target_os = "linux")]
 pub mod connecting;
 pub mod doorbells;
+#[cfg(target_os = "linux")]
+mod effort;
 pub mod export;
 #[cfg(target_os = "linux")]
 pub mod handle;
@@ -89,6 +93,8 @@ pub mod timing;
 mod waiter;
 #[cfg(target_os = "linux")]
 pub mod watch;
+#[cfg(target_os = "linux")]
+mod window;
 
 pub use arrival::Arrival;
 pub use association::{ConnectQueue, ConnectRefusal};
@@ -110,3 +116,5 @@ pub use reactor::{PollMode, Reactor, Setup, pin_to_core};
 #[cfg(target_os = "linux")]
 pub use source::Source;
 pub use timing::Timing;
+#[cfg(target_os = "linux")]
+pub use window::{FIRST_WINDOW, MAX_WINDOW, Window};

@@ -278,6 +278,11 @@ impl Port {
         self.connections.get(&connection).map(|open| open.info)
     }
 
+    /// Bytes of a logical block of a namespace that a connection reaches; 0 where there is none.
+    pub(crate) fn block_bytes(&self, connection: ConnectionId, nsid: u32) -> u32 {
+        self.connections.get(&connection).map_or(0, |open| open.sizes.get(nsid))
+    }
+
     /// Whether a connection is open, and takes commands one by one.
     pub fn is_drive(&self, connection: ConnectionId) -> bool {
         self.connections.get(&connection).is_some_and(|open| !matches!(open.way, Way::Controller { .. }))

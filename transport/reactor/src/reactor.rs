@@ -68,7 +68,7 @@ const EVENTS_A_DELIVERY: u32 = 16;
 const DELIVERIES_A_SEND: u32 = 16;
 /// The longest that the model runs in one turn, so that arrivals do not wait longer. It is short compared with a stall, and
 /// long compared with polling sockets.
-const MODEL_A_TURN: Span = Span::from_ms(1);
+const MODEL_A_TURN: Span = Span::from_us(250);
 /// Messages from other threads handled in one turn, so that clients that connect and hang up in a loop cannot starve the
 /// connected ones. Connecting a client takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;
@@ -276,8 +276,10 @@ impl Reactor {
             self.recording_problem = Some(problem);
         }
         let since_last = self.begun.since(before);
-        self.long_turn = !self.slept && since_last >= LONG_TURN;
-        if !std::mem::take(&mut self.slept) {
+        let slept = std::mem::take(&mut self.slept);
+        self.pool.begin_turn(slept);
+        self.long_turn = !slept && since_last >= LONG_TURN;
+        if !slept {
             self.timing.poll_gap.record(since_last);
         }
         let came = self.receive_arrivals();

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -333,6 +333,27 @@ impl Stream {
             Stream::Tcp(stream) => stream.local_addr(),
             Stream::Unix(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "a unix socket has no such address")),
         }
+    }
+
+    /// The address of the other side; none where it has none.
+    pub fn peer(&self) -> Option<IpAddr> {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
+            Stream::Unix(_) => None,
+        }
+    }
+
+    /// Whether something has come that was not read.
+    pub fn has_input(&self) -> bool {
+        rustix::io::ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
+    }
+
+    /// Has the system keep about so many bytes that the other side has not received.
+    ///
+    /// # Errors
+    /// When the socket does not take it.
+    pub fn limit_unsent(&self, bytes: usize) -> io::Result<()> {
+        Ok(rustix::net::sockopt::set_socket_send_buffer_size(self, bytes)?)
     }
 
     /// Makes the socket non-blocking.

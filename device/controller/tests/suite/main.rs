@@ -19,6 +19,7 @@ mod guest_memory;
 mod guest_queues;
 mod lifecycle;
 mod logs;
+mod long_commands;
 mod namespaces;
 mod nvme_page;
 mod overlapping;

@@ -15,13 +15,11 @@ use super::mistakes::{self, Mistake};
 use super::state::Mover;
 use crate::address::{Extent, Lpn, Piece, SlotId};
 use crate::component::{CachedMapping, ChainedLog, Log, Mapping, Stopped};
-use crate::ftl::{Milestone, Settling};
+use crate::ftl::{LEAST_STEP_TIME, Milestone, SPOIL_STEP, Settling};
 use crate::parts::Entry;
 
 /// Sectors that are dealt with in one step.
 const STEP: u32 = 1 << 15;
-/// What a step that is not the last takes at the least.
-const LEAST_STEP_TIME: Span = Span::from_us(1);
 /// Pages of records in memory at which a deallocation waits for the log.
 const BACKLOG: usize = 8;
 
@@ -75,18 +73,25 @@ pub(super) async fn settle(ftl: &OxBlock) {
 
 /// See [`Ftl::spoil`](crate::Ftl::spoil).
 pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) {
-    let begun = ftl.sim.now();
+    let mut begun = ftl.sim.now();
     ftl.in_service().await;
     let core = ftl.core();
-    let pieces: Vec<Piece> = extent.pieces(ftl.unit).collect();
-    let open: Vec<Lpn> = pieces.iter().filter(|piece| core.spoil_now(piece)).map(|piece| piece.lpn).collect();
-    for lpn in open {
-        if core.spoil_in_map(lpn).await.is_err() {
-            break;
+    let who = Who::new(cause::HOST_WRITE, Class::new(0));
+    let mut last = Span::ZERO;
+    for step in extent.steps(SPOIL_STEP * ftl.unit.sectors()) {
+        core.spoil_step(step).await;
+        last = ftl.config.firmware.deallocate_unit * u64::from(step.units(ftl.unit));
+        if step.end() < extent.end() {
+            let time = last.max(LEAST_STEP_TIME);
+            breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
+            ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
+            breakdown.spend(Stage::Firmware, time);
+            begun = ftl.sim.now();
         }
     }
     if ftl.config.waits_for_log && core.is_writing() {
         // After a power cut the command has no result.
+        let pieces: Vec<Piece> = extent.pieces(ftl.unit).collect();
         if let Some(settling) = core.watch_versions(&pieces) {
             let _ = settling.settled().await;
         }
@@ -98,13 +103,22 @@ pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdo
         core.sync();
     }
     breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
-    let time = ftl.config.firmware.deallocate_unit * u64::from(extent.units(ftl.unit));
-    let who = Who::new(cause::HOST_WRITE, Class::new(0));
-    ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
-    breakdown.spend(Stage::Firmware, time);
+    ftl.deallocating.occupy(last, who, breakdown.waits(Stage::Queue)).await;
+    breakdown.spend(Stage::Firmware, last);
 }
 
 impl Core {
+    /// Makes the sectors of a part of an extent unreadable, and tells the map as long as this start of the drive lasts.
+    async fn spoil_step(&self, step: Extent) {
+        let unit = self.state.borrow().unit;
+        let open: Vec<Lpn> = step.pieces(unit).filter(|piece| self.spoil_now(piece)).map(|piece| piece.lpn).collect();
+        for lpn in open {
+            if self.spoil_in_map(lpn).await.is_err() {
+                break;
+            }
+        }
+    }
+
     /// Deallocates the whole units of an extent.
     pub(super) async fn deallocate_units(&self, extent: Extent) -> Result<(), Stopped> {
         let _visit = self.visitors.begin();

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use nandscape_device_media::MediaError;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
-use nandscape_sim::{Class, Span, Who};
+use nandscape_sim::{Class, Who};
 
 use super::PageFtl;
 use super::buffer::SlotState;
@@ -17,13 +17,10 @@ use super::state::State;
 use super::tables::MapMiss;
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::Mapping;
-use crate::ftl::{Refusal, Settling};
+use crate::ftl::{LEAST_STEP_TIME, Refusal, Settling};
 
 /// Sectors that are dealt with in one step.
 const STEP: u32 = 1 << 15;
-
-/// What a step that is not the last takes at the least, so that a drive without delays serves others in between.
-const LEAST_STEP_TIME: Span = Span::from_us(1);
 
 /// How far a deallocation has come.
 #[derive(Default)]

@@ -7,17 +7,25 @@ use nandscape_sim::{Class, Who};
 
 use super::PageFtl;
 use crate::address::Extent;
+use crate::ftl::{LEAST_STEP_TIME, SPOIL_STEP};
 
-/// See [`Ftl::spoil`](crate::Ftl::spoil). Firmware takes the time of a deallocation, since it marks unit by unit, too.
+/// See [`Ftl::spoil`](crate::Ftl::spoil). Firmware takes the time of a deallocation, since it marks unit by unit, too, and
+/// goes step by step like a deallocation.
 pub(super) async fn spoil(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdown) {
     let unit = ftl.state.borrow().unit;
-    extent.pieces(unit).for_each(|piece| ftl.state.borrow_mut().spoil(&piece));
-    ftl.state.borrow_mut().snapshot_if_due();
-    // A failure makes the drive read-only, and its caller asks for that.
-    let _ = ftl.state.borrow().sync();
-    ftl.check_read_only();
-    let time = ftl.config.firmware.deallocate_unit * u64::from(extent.units(unit));
     let who = Who::new(cause::HOST_WRITE, Class::new(0));
-    ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
-    breakdown.spend(Stage::Firmware, time);
+    for step in extent.steps(SPOIL_STEP * unit.sectors()) {
+        step.pieces(unit).for_each(|piece| ftl.state.borrow_mut().spoil(&piece));
+        ftl.state.borrow_mut().snapshot_if_due();
+        let is_last = step.end() == extent.end();
+        if is_last {
+            // A failure makes the drive read-only, and its caller asks for that.
+            let _ = ftl.state.borrow().sync();
+            ftl.check_read_only();
+        }
+        let time = ftl.config.firmware.deallocate_unit * u64::from(step.units(unit));
+        let time = if is_last { time } else { time.max(LEAST_STEP_TIME) };
+        ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
+        breakdown.spend(Stage::Firmware, time);
+    }
 }

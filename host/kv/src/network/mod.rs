@@ -23,6 +23,11 @@ pub trait Inlet {
     /// A frame has come, whole: its length and version are valid.
     fn received(&self, frame: &[u8]);
 
+    /// Whether the other end waits for something.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
     /// The connection is down for good.
     fn lost(&self, reason: &str);
 }

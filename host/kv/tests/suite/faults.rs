@@ -97,6 +97,40 @@ fn a_server_refuses_what_is_beyond_its_bound() {
     executor.block_on(run).unwrap();
 }
 
+#[test]
+fn clients_that_fill_a_server_do_not_have_another_refused() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let run = async {
+        let cluster = Cluster::with(&sim, 3, ServerConfig { most: 8, ..ServerConfig::default() }).await;
+        let client = cluster.client(policy("base"), ClientConfig::default());
+        client.put(&key(1), &value(1, 1)).await.unwrap();
+        let connected = || {
+            let raw = Rc::new(Raw::default());
+            (Joined(cluster.net.clone()).connect(0, raw.clone()), raw)
+        };
+        let is_refused = |frame: &Vec<u8>| {
+            let reply = Reply::parse(&Frame::parse(frame).unwrap()).unwrap();
+            matches!(reply, Reply::Refused { why: Refusal::Overloaded, .. })
+        };
+        let get = |id| Request::Get { deadline_us: 0, tell_begun: false, key: &key(1) }.to_frame(id).unwrap();
+        let (greedy, honest) = ([connected(), connected(), connected()], connected());
+        for id in 0..200 {
+            greedy.iter().for_each(|(outlet, _)| (0..16).for_each(|more| outlet.send(get(id * 16 + more))));
+            honest.0.send(get(id));
+            while honest.1.frames.borrow().len() as u64 <= id {
+                sim.sleep(Span::from_us(10)).await;
+            }
+        }
+        assert_eq!(honest.1.frames.borrow().iter().filter(|frame| is_refused(frame)).count(), 0);
+        for (_, raw) in &greedy {
+            let refused = raw.frames.borrow().iter().filter(|frame| is_refused(frame)).count();
+            assert!(refused > 1_000, "{refused} of a client that fills the server");
+        }
+    };
+    executor.block_on(run).unwrap();
+}
+
 /// Servers that refuse all have a get tried as often as its budget says, whatever the policy, and no more.
 #[test]
 fn a_get_that_all_refuse_ends_with_its_budget_of_tries() {

@@ -15,7 +15,7 @@ use nandscape_transport_reactor::socket::Address;
 use rustix::event::Timespec;
 
 use super::reached::Reached;
-use super::sockets::Sockets;
+use super::sockets::{MOST_CLIENTS, Sockets};
 use crate::load::{Load, measure, put_all};
 use crate::outcome::Outcome;
 
@@ -89,7 +89,7 @@ pub fn with_clients<T: 'static>(
     work: impl AsyncFnOnce(Connected) -> T + 'static,
 ) -> Result<T, BenchError> {
     let mut executor = Executor::new();
-    let (sim, sockets) = (executor.sim(), Sockets::new()?);
+    let (sim, sockets) = (executor.sim(), Sockets::new(MOST_CLIENTS)?);
     let network: Rc<dyn Network> = Rc::new(Reached::new(&sim, &sockets, &spec.servers));
     let tuning = Tuning { clients: spec.load.clients as u32, ..spec.tuning };
     let mut policies = Vec::new();

@@ -18,7 +18,7 @@ use nandscape_transport_reactor::socket::Address;
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 
 use super::export::{KvExport, Service};
-use super::sockets::Sockets;
+use super::sockets::{MOST_CLIENTS, Sockets};
 use crate::place::{halves, segment_bytes};
 
 /// What is served.
@@ -57,7 +57,7 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, String> {
     let (address, allow_remote) = (spec.listen.clone(), spec.allow_remote);
     let (tell, ready) = channel();
     let life = move || -> Result<(), String> {
-        let (executor, sockets) = (Executor::new(), Sockets::new().map_err(|error| error.to_string())?);
+        let (executor, sockets) = (Executor::new(), Sockets::new(MOST_CLIENTS).map_err(|error| error.to_string())?);
         let sim = executor.sim();
         let name = spec.drive.name.clone();
         let drive = spec.drive.build_in(&sim, spec.seed, spec.file, &()).map_err(|error| error.to_string())?;

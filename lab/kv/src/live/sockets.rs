@@ -2,7 +2,7 @@
 //! for them.
 //!
 //! A peer that does not take what it is sent, or breaks the protocol, hurts only itself: what waits for it is bounded, and at the bound it
-//! is cut off.
+//! is cut off. Clients that are idle keep no others out: the one that was silent longest makes room.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use nandscape_host_kv::network::{Accepts, Inlet, Outlet};
 use nandscape_transport_reactor::socket::Stream;
-use nandscape_wire_kv::{MAX_FRAME, split};
+use nandscape_wire_kv::{MAX_FRAME, Refusal, Reply, split};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
@@ -27,13 +27,17 @@ const EVENTS: usize = 64;
 /// The number of the event of clients that came.
 const CAME: u64 = u64::MAX;
 /// Clients of a server at a time.
-const MOST_CLIENTS: usize = 1_024;
+pub(super) const MOST_CLIENTS: usize = 1_024;
 
 /// See the module.
 pub(super) struct Sockets {
     epoll: OwnedFd,
     connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
     next: Cell<u64>,
+    /// Clients of a server at a time.
+    most: usize,
+    /// Times that something has come from a client.
+    heard: Cell<u64>,
     /// Something waits to be sent, or to be closed.
     is_dirty: Cell<bool>,
     came: Arc<OwnedFd>,
@@ -67,6 +71,8 @@ pub(super) struct Connection {
     unsent: RefCell<Vec<u8>>,
     /// Why it is to be closed.
     over: RefCell<Option<String>>,
+    /// When something has come from it, as [`Sockets`] count.
+    heard: Cell<u64>,
     waits_for_room: Cell<bool>,
     /// Not connected, and the system does not go on with it by itself.
     is_apart: Cell<bool>,
@@ -123,6 +129,11 @@ impl Connection {
         self.received.replace(bytes);
     }
 
+    /// Whether its other end waits for nothing.
+    fn is_idle(&self) -> bool {
+        self.unsent.borrow().is_empty() && !self.inlet.borrow().as_ref().is_some_and(|inlet| inlet.is_awaited())
+    }
+
     /// Sends what the socket takes; whether anything moved.
     fn send(&self) -> bool {
         let mut unsent = self.unsent.borrow_mut();
@@ -147,6 +158,11 @@ impl Connection {
     }
 }
 
+/// Says to a client why its connection ends, as far as its socket takes it.
+fn turn_away(mut stream: &Stream, text: &str) {
+    let _ = stream.write_all(&Reply::Refused { why: Refusal::Overloaded, text }.to_frame(0));
+}
+
 impl Outlet for End {
     fn send(&self, frame: Vec<u8>) {
         if let Some(sockets) = self.sockets.upgrade().filter(|_| !self.connection.is_over()) {
@@ -168,13 +184,25 @@ impl Outlet for End {
 }
 
 impl Sockets {
-    pub(super) fn new() -> io::Result<Rc<Sockets>> {
+    /// For a server of `most` clients at a time, or for clients.
+    pub(super) fn new(most: usize) -> io::Result<Rc<Sockets>> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
         let (entry, inbox) = channel();
-        let (connections, server, next) = (RefCell::default(), RefCell::default(), Cell::new(0));
-        Ok(Rc::new(Sockets { epoll, connections, next, is_dirty: Cell::new(false), came, inbox, entry, server }))
+        let (connections, server, next, heard) = (RefCell::default(), RefCell::default(), Cell::new(0), Cell::new(0));
+        Ok(Rc::new(Sockets {
+            epoll,
+            connections,
+            next,
+            most,
+            heard,
+            is_dirty: Cell::new(false),
+            came,
+            inbox,
+            entry,
+            server,
+        }))
     }
 
     /// From now on clients are taken in.
@@ -207,6 +235,7 @@ impl Sockets {
             received: RefCell::default(),
             unsent: RefCell::default(),
             over: RefCell::default(),
+            heard: Cell::new(self.next_heard()),
             waits_for_room: Cell::new(false),
             is_apart: Cell::new(is_apart),
         });
@@ -240,11 +269,37 @@ impl Sockets {
         self.is_dirty.set(true);
     }
 
+    fn next_heard(&self) -> u64 {
+        self.heard.set(self.heard.get() + 1);
+        self.heard.get()
+    }
+
+    /// Makes room for a client where there are as many as may be: the idle one that was silent longest goes. Whether there
+    /// is room.
+    fn make_room(&self) -> bool {
+        let connections = self.connections.borrow();
+        // What is over is removed soon.
+        let here = || connections.values().filter(|one| !one.is_over());
+        if here().count() < self.most {
+            return true;
+        }
+        let Some(idle) = here().filter(|one| one.is_idle()).min_by_key(|one| one.heard.get()) else { return false };
+        let most = self.most;
+        turn_away(&idle.stream, &format!("the server has {most} clients: the idle one that was silent longest left"));
+        self.end(idle, "it has made room for another client");
+        true
+    }
+
     fn take_in(self: &Rc<Self>) {
         let _ = rustix::io::read(&*self.came, &mut [0; 8]);
         while let Ok(stream) = self.inbox.try_recv() {
             let server = self.server.borrow().clone();
-            let Some(server) = server.filter(|_| self.connections.borrow().len() < MOST_CLIENTS) else { continue };
+            let Some(server) = server else { continue };
+            if !self.make_room() {
+                let _ = stream.set_nonblocking();
+                turn_away(&stream, &format!("the server has {} clients, and all have requests in work", self.most));
+                continue;
+            }
             if let Ok(connection) = self.add(stream, false) {
                 let inlet = server.accept(self.end_of(&connection));
                 connection.inlet.replace(Some(inlet));
@@ -267,6 +322,7 @@ impl Sockets {
                 number => {
                     let connection = self.connections.borrow().get(&number).cloned();
                     if let Some(connection) = connection {
+                        connection.heard.set(self.next_heard());
                         connection.receive();
                         self.is_dirty.set(true);
                     }
@@ -302,5 +358,77 @@ impl Sockets {
             }
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use nandscape_wire_kv::{Frame, Request};
+
+    use super::*;
+
+    /// A server that hears clients, and says which of them wait for it.
+    #[derive(Default)]
+    struct Hears {
+        is_awaited: Rc<Cell<bool>>,
+    }
+
+    impl Accepts for Hears {
+        fn accept(&self, _: Rc<dyn Outlet>) -> Rc<dyn Inlet> {
+            Rc::new(Hears { is_awaited: self.is_awaited.clone() })
+        }
+    }
+
+    impl Inlet for Hears {
+        fn received(&self, _: &[u8]) {}
+
+        fn is_awaited(&self) -> bool {
+            self.is_awaited.get()
+        }
+
+        fn lost(&self, _: &str) {}
+    }
+
+    /// Until nothing moves.
+    fn settle(sockets: &Rc<Sockets>) {
+        while sockets.poll(Some(Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() {}
+    }
+
+    fn enters(sockets: &Rc<Sockets>) -> UnixStream {
+        let (client, server) = UnixStream::pair().unwrap();
+        sockets.door().enter(Stream::Unix(server));
+        settle(sockets);
+        client.set_nonblocking(true).unwrap();
+        client
+    }
+
+    /// The reason for which a client was turned away; `None` while it is connected.
+    fn reason(mut client: &UnixStream) -> Option<String> {
+        let mut bytes = Vec::new();
+        client.read_to_end(&mut bytes).ok()?;
+        let refused = Frame::parse(&bytes).unwrap();
+        match Reply::parse(&refused).unwrap() {
+            Reply::Refused { why: Refusal::Overloaded, text } => Some(text.to_owned()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn idle_clients_make_room_and_busy_ones_do_not() {
+        let (sockets, server) = (Sockets::new(2).unwrap(), Rc::new(Hears::default()));
+        sockets.open(server.clone());
+        let (mut first, second) = (enters(&sockets), enters(&sockets));
+        let get = Request::Get { deadline_us: 0, tell_begun: false, key: b"k" };
+        first.write_all(&get.to_frame(1).unwrap()).unwrap();
+        settle(&sockets);
+        let third = enters(&sockets);
+        assert!(reason(&second).unwrap().contains("silent longest"), "it has sent nothing");
+        assert_eq!((reason(&first), reason(&third)), (None, None));
+        server.is_awaited.set(true);
+        let fourth = enters(&sockets);
+        assert!(reason(&fourth).unwrap().contains("all have requests in work"));
+        assert_eq!((reason(&first), reason(&third)), (None, None));
     }
 }

@@ -1,8 +1,8 @@
 //! Looks at the drives four times a second while a page is open, and hands what it saw to all pages. However many pages are
 //! open, a drive is looked at once; a page that reads slowly delays its own thread alone, and misses what is older than
-//! [`HISTORY`].
+//! [`HISTORY`]. A page that takes nothing for [`BEHIND`] events makes room for another one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -19,6 +19,8 @@ pub(super) const MAX_PAGES: usize = 8;
 pub(super) const EVERY: Duration = Duration::from_millis(250);
 /// Frames that a page gets when it opens while another one is open: a minute.
 const HISTORY: usize = 240;
+/// Events that a page has not taken when it counts as one that does not receive: those of two seconds.
+const BEHIND: u64 = 8;
 /// The longest that a page hears nothing.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -27,7 +29,10 @@ type Sent = (u64, Arc<str>);
 
 #[derive(Default)]
 struct State {
-    pages: usize,
+    /// Open pages by number, each with the number of the first event that it has not taken.
+    pages: BTreeMap<u64, u64>,
+    /// The number of the next page.
+    next_page: u64,
     ended: bool,
     /// The number of the next event.
     next: u64,
@@ -57,6 +62,7 @@ pub(super) struct Pages(Arc<Shared>);
 
 /// An open page.
 pub(super) struct Page {
+    number: u64,
     shared: Arc<Shared>,
     /// The number of the first event that it has not had.
     next: u64,
@@ -91,22 +97,39 @@ impl Drop for Hub {
 }
 
 impl Pages {
-    /// A place for a page; `None` when all are taken.
+    /// A place for a page; `None` when all are taken by pages that receive.
     pub(super) fn join(&self) -> Option<Page> {
         let mut state = self.0.state();
-        if state.pages == MAX_PAGES {
-            return None;
+        if state.pages.len() == MAX_PAGES {
+            let (&number, &taken) = state.pages.iter().min_by_key(|(_, taken)| **taken)?;
+            if state.next - taken < BEHIND {
+                return None;
+            }
+            state.pages.remove(&number);
         }
-        state.pages += 1;
+        let (number, next) = (state.next_page, state.next);
+        state.next_page += 1;
+        state.pages.insert(number, next);
         self.0.stirred.notify_all();
-        Some(Page { shared: self.0.clone(), next: 0 })
+        Some(Page { number, shared: self.0.clone(), next: 0 })
     }
 }
 
 impl Page {
-    /// Waits for events that it has not had, in order; none after a while without. `None` at the end.
+    /// Whether it still has its place.
+    pub(super) fn is_open(&self) -> bool {
+        self.shared.state().pages.contains_key(&self.number)
+    }
+
+    /// Takes note that it has taken the last events. Then waits for events that it has not had, in order; none after a while
+    /// without. `None` at the end, and when it has made room for another page.
     pub(super) fn news(&mut self) -> Option<Vec<Arc<str>>> {
-        let next = self.next;
+        let (number, next) = (self.number, self.next);
+        let mut state = self.shared.state();
+        let (told, taken) = (state.next, state.pages.get_mut(&number)?);
+        // What it gets first is older than it is.
+        *taken = if next == 0 { told } else { next };
+        drop(state);
         let idle = |state: &mut State| !state.ended && (state.hello.is_none() || state.next == next);
         let waited = self.shared.news.wait_timeout_while(self.shared.state(), SILENCE, idle);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +149,7 @@ impl Page {
 
 impl Drop for Page {
     fn drop(&mut self) {
-        self.shared.state().pages -= 1;
+        self.shared.state().pages.remove(&self.number);
         self.shared.stirred.notify_all();
     }
 }
@@ -144,13 +167,13 @@ impl Shared {
 
     /// Whether there is a page; `false` at the end.
     fn wait_for_page(&self) -> bool {
-        let waited = self.stirred.wait_while(self.state(), |state| state.pages == 0 && !state.ended);
+        let waited = self.stirred.wait_while(self.state(), |state| state.pages.is_empty() && !state.ended);
         !waited.unwrap_or_else(PoisonError::into_inner).ended
     }
 
     /// Waits until the next look; `false` when no page is left, or at the end.
     fn wait_for_tick(&self) -> bool {
-        let is_watched = |state: &mut State| state.pages > 0 && !state.ended;
+        let is_watched = |state: &mut State| !state.pages.is_empty() && !state.ended;
         let waited = self.stirred.wait_timeout_while(self.state(), EVERY, is_watched);
         waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
@@ -186,5 +209,32 @@ impl Shared {
         state.next += 1;
         put(&mut state, (number, format!("id: {number}\nevent: {event}\ndata: {data}\n\n").into()));
         self.news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_takes_nothing_makes_room_and_others_keep_their_places() {
+        let shared = Arc::<Shared>::default();
+        let pages = Pages(shared.clone());
+        let tell = || shared.tell("hello", &0, |state, hello| state.hello = Some(hello));
+        tell();
+        let mut open: Vec<Page> = (0..MAX_PAGES).map(|_| pages.join().unwrap()).collect();
+        assert!(pages.join().is_none());
+        for _ in 0..BEHIND {
+            assert!(pages.join().is_none(), "none is behind");
+            tell();
+            // The last events are taken when the next are asked for; the first page never asks.
+            open[1..].iter_mut().for_each(|page| assert_eq!(page.news().unwrap().len(), 1));
+        }
+        let late = pages.join().expect("the first page takes nothing");
+        assert!(!open[0].is_open() && open[0].news().is_none());
+        assert!(open[1..].iter().all(Page::is_open) && late.is_open());
+        assert!(pages.join().is_none());
+        drop(open);
+        assert!(late.is_open() && pages.join().is_some());
     }
 }

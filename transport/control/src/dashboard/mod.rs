@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `access` | which requests are answered |
+//! | `access` | which orders are taken |
 //! | `hub` | looks at the drives while a page is open, and hands what it saw to all pages |
 //! | `frame` | what a page is told four times a second |
 //! | `inside` | what it is told of dies, channels and blocks |
@@ -22,6 +22,7 @@ use serde_json::json;
 
 use crate::command::Command;
 use crate::control::reply;
+use crate::host::check_host;
 use crate::http::{self, Head, PATIENCE, Response};
 use crate::server::{Server, Service};
 use hub::{Hub, MAX_PAGES};
@@ -33,6 +34,9 @@ const MAX_ORDER: usize = 4 << 10;
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
+
+/// Bytes that the system keeps for a page that has not received them.
+const MAX_UNSENT: usize = 64 << 10;
 
 /// Stands in the page where the nonce of its scripts belongs (Content-Security-Policy), or the token of its orders, which is
 /// empty where none are taken.
@@ -101,7 +105,7 @@ impl Site {
             Some(Ok(head)) => head,
         };
         if self.over_tcp
-            && let Err(refusal) = access::check_host(&head)
+            && let Err(refusal) = check_host(&head)
         {
             return refusal.send(stream);
         }
@@ -140,9 +144,11 @@ impl Site {
             let full = json!({ "max": MAX_PAGES });
             return stream.write_all(format!("retry: 5000\nevent: full\ndata: {full}\n\n").as_bytes());
         };
+        // With more, a page that takes nothing would look like one that does for minutes.
+        stream.limit_unsent(MAX_UNSENT)?;
         stream.write_all(b"retry: 2000\n\n")?;
         while let Some(news) = page.news() {
-            news.iter().try_for_each(|event| stream.write_all(event.as_bytes()))?;
+            news.iter().try_for_each(|event| send(stream, event.as_bytes(), &page))?;
             if news.is_empty() {
                 stream.write_all(b": nothing new\n\n")?;
             }
@@ -182,4 +188,17 @@ impl Site {
         let reply = json!({ "error": problem }).to_string();
         Response { status: "422 Unprocessable Content", ..Response::new(JSON, reply + "\n") }
     }
+}
+
+/// Sends all of it, unless the page makes room for another one meanwhile.
+fn send(mut stream: &Stream, mut bytes: &[u8], page: &hub::Page) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(sent) if sent > 0 && page.is_open() => bytes = &bytes[sent..],
+            Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

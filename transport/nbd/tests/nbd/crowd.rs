@@ -46,7 +46,7 @@ fn five_thousand_requests_in_one_go() {
     assert_eq!(server.figures().outstanding, 0);
 }
 
-/// It asks for 500 MiB and takes nothing: the server holds 64 MiB for it and stops listening, and goes on when it reads.
+/// It asks for 500 MiB and takes nothing: the server reads some MiB for it and stops, and goes on when it receives.
 #[test]
 fn a_client_that_does_not_read_is_held_at_its_limit() {
     let server = Server::start();
@@ -57,20 +57,38 @@ fn a_client_that_does_not_read_is_held_at_its_limit() {
     for number in 0..500 {
         greedy.request(command::READ, 0, number, 0, MIB as u32);
     }
-    server.until(|figures| figures.exports[0].reads.bytes >= 63 * MIB);
+    server.until(|figures| figures.exports[0].reads.bytes >= 3 * MIB);
     for number in 0..200 {
         assert_eq!(polite.write(0, number * BLOCK, &[number as u8; 512]), 0);
         assert_eq!(polite.read(number * BLOCK, 512), Ok(vec![number as u8; 512]));
     }
     let figures = server.figures();
     let held = figures.exports[0].reads.bytes;
-    // What the socket itself holds comes on top.
-    assert!(figures.outstanding == 0 && held <= 66 * MIB, "{held} bytes were read for it");
+    // What the socket itself holds comes on top, twice.
+    assert!(figures.outstanding == 0 && held <= 12 * MIB, "{held} bytes were read for it");
     for number in 0..500 {
         assert_eq!(greedy.simple(), (number, 0));
         assert!(greedy.receive_vec(MIB as usize) == data, "read {number}");
     }
     assert_eq!(server.figures().exports[0].reads.bytes, 500 * MIB);
+}
+
+/// Requests of 32 MiB that bring no data are spread over turns, in each of which others are served.
+#[test]
+fn long_requests_without_data_take_a_bounded_part_of_each_turn() {
+    const REQUESTS: u64 = 4;
+    let server = Server::start();
+    let mut client = Client::ready(&server, "first", false);
+    // Of each 16 KiB count in a turn, of a deallocation 1 MiB.
+    for (kind, flags, turns) in [(command::WRITE_ZEROES, flag::NO_HOLE, 2_048), (command::TRIM, 0, 32)] {
+        let before = server.figures().timing.turns;
+        (0..REQUESTS).for_each(|number| client.request(kind, flags, number, 0, 32 << 20));
+        for _ in 0..REQUESTS {
+            assert_eq!(client.simple().1, 0);
+        }
+        let taken = server.figures().timing.turns - before;
+        assert!(taken >= (REQUESTS - 1) * turns, "{taken} turns");
+    }
 }
 
 /// As above, but it hangs up, or the server ends.
@@ -81,7 +99,7 @@ fn a_client_that_does_not_read_can_leave() {
     for number in 0..200 {
         greedy.request(command::READ, 0, number, 0, MIB as u32);
     }
-    server.until(|figures| figures.exports[0].reads.bytes >= 63 * MIB);
+    server.until(|figures| figures.exports[0].reads.bytes >= 3 * MIB);
     drop(greedy);
     server.until(|figures| figures.clients == 0);
     assert_eq!(Client::ready(&server, "first", false).read(0, 512), Ok(vec![0; 512]));
@@ -185,7 +203,7 @@ fn a_reserved_queue_pair_is_given_back() {
     drop(kept);
 }
 
-/// Many times as many as may negotiate at a time: they wait for each other, and none is cut off.
+/// As many as may negotiate at a time, and almost all that may be connected: none is cut off.
 #[test]
 fn a_burst_of_honest_clients_is_served() {
     let server = Server::with(Limits { max_clients: 300, pairs: 300, ..Limits::default() });
@@ -200,11 +218,11 @@ fn a_burst_of_honest_clients_is_served() {
 #[test]
 fn those_who_are_silent_make_room_for_those_who_come() {
     let server = Server::start();
-    // Many times as many as may negotiate at a time.
-    let silent: Vec<Client> = (0..300).map(|_| Client::connect(&server)).collect();
+    // More than may negotiate at a time.
+    let silent: Vec<Client> = (0..400).map(|_| Client::connect(&server)).collect();
     let mut client = Client::ready(&server, "first", false);
     assert_eq!(client.read(0, 512), Ok(vec![0; 512]));
-    let hung_up = silent.into_iter().take(200).map(|mut one| one.rest().len());
+    let hung_up = silent.into_iter().take(140).map(|mut one| one.rest().len());
     assert!(hung_up.into_iter().all(|len| len == 0 || len == 18), "some were greeted, and then hung up on");
 }
 
@@ -289,7 +307,7 @@ fn announced_data_takes_no_memory_until_it_comes() {
 #[test]
 fn clients_share_memory_and_each_has_a_little_in_any_case() {
     let server = Server::with(Limits { memory: 40 << 20, ..Limits::default() });
-    let mut greedy: Vec<Client> = (0..4).map(|_| Client::ready(&server, "first", false)).collect();
+    let mut greedy: Vec<Client> = (0..12).map(|_| Client::ready(&server, "first", false)).collect();
     for client in &mut greedy {
         (0..20).for_each(|number| client.request(command::READ, 0, number, 0, MIB as u32));
     }
@@ -301,8 +319,8 @@ fn clients_share_memory_and_each_has_a_little_in_any_case() {
     modest.request(command::READ, 0, 7, 0, 32 << 20);
     let small = 50 * 4_096;
     let read = server.figures().exports[0].reads.bytes - small;
-    // A client has what is guaranteed besides; what the sockets hold comes on top.
-    assert!(read <= (40 + 4 + 4) * MIB, "{read} bytes were read for clients that take nothing");
+    // What the sockets hold comes on top, twice.
+    assert!(read <= (40 + 12 + 8) * MIB, "{read} bytes were read for clients that take nothing");
     for client in &mut greedy {
         for number in 0..20 {
             assert_eq!(client.simple(), (number, 0));

@@ -315,6 +315,19 @@ fn only_keep_alive_restarts_its_timer() {
     lively.is_alive();
 }
 
+/// Many times as many connections as may negotiate, of the same address as the host.
+#[test]
+fn a_host_connects_among_connections_that_send_nothing() {
+    let server = Server::start();
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        silent.extend((0..100).map(|_| Host::tcp(&server)));
+        let (_admin, mut queue) = Host::with_queue(&server);
+        assert_eq!(queue.read(0, 8).0, Status::SUCCESS);
+    }
+    server.until_complaint("all places were taken, and it had sent nothing");
+}
+
 #[test]
 fn a_unix_socket_or_a_remote_address_is_refused() {
     let server = Server::start();

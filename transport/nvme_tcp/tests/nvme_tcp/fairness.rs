@@ -83,3 +83,55 @@ fn few_bytes_of_a_burst_begin_in_one_turn() {
     let (most, all) = begun_together(100, 96 << 10);
     assert!(most <= 3 * (96 << 10) && all == 9_600 << 10, "{most} bytes of {all} began in one turn");
 }
+
+/// A burst of commands that change 32 MiB each and bring no data is spread over turns, in each of which others are served.
+#[test]
+fn long_commands_without_data_take_a_bounded_part_of_each_turn() {
+    const COMMANDS: u16 = 6;
+    let server = Server::start();
+    let (_admin, mut queue) = Host::with_queue(&server);
+    for opcode in [IoOpcode::WRITE_UNCORRECTABLE, IoOpcode::VERIFY] {
+        let before = server.handle.figures().unwrap().timing.turns;
+        let mut entry = SubmissionEntry::blocks(opcode, 1, 0, 1 << 16);
+        entry.flags |= 0x40;
+        let capsules = (0..COMMANDS).map(|cid| queue.capsule(SubmissionEntry { cid: cid.into(), ..entry }, &[]));
+        let bytes = capsules.collect::<Vec<_>>().concat();
+        queue.stream.write_all(&bytes).unwrap();
+        for _ in 0..COMMANDS {
+            let ended = queue.response().status().meaning();
+            assert!([Status::SUCCESS, Status::UNRECOVERED_READ_ERROR].contains(&ended), "{ended}");
+        }
+        let turns = server.handle.figures().unwrap().timing.turns - before;
+        // Of each command 16 KiB count in a turn.
+        let least = u64::from(COMMANDS - 1) * ((32 << 20) / (16 << 10));
+        assert!(turns >= least, "{opcode:?}: {turns} turns, and {least} at least");
+    }
+}
+
+/// The socket of a host that receives nothing takes a few MiB at most, and twice as much is read for it.
+#[test]
+fn few_reads_are_begun_for_a_host_that_receives_nothing_and_all_when_it_does() {
+    const READS: u16 = 64;
+    let given = Given::default();
+    let notes = given.clone();
+    let server = Server::of(None, 1 << 30, move |sim| {
+        let drive = Notes(sim.clone(), notes);
+        NullExport::of(sim, Rc::new(drive))
+    });
+    let admin = Host::admin(&server, Digests::default());
+    let (mut deaf, mut other) =
+        (admin.queue(&server, 1, Digests::default()), admin.queue(&server, 2, Digests::default()));
+    burst(&mut deaf, READS, 2 << 20);
+    let mut read = 0;
+    for _ in 0..200 {
+        assert_eq!(other.read(0, 8).0, Status::SUCCESS);
+        read += 4_096;
+    }
+    let begun = given.lock().unwrap().values().sum::<usize>() - read;
+    assert!(begun <= 32 << 20, "{begun} bytes were read for it");
+    let mut ended = 0;
+    while ended < READS {
+        ended += u16::from(matches!(deaf.receive(), Pdu::Response(_)));
+    }
+    assert_eq!(given.lock().unwrap().values().sum::<usize>() - read, usize::from(READS) * (2 << 20));
+}

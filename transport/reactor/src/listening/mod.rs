@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use accepting::Accepting;
 pub use keep_alive::keep_alive;
-pub use negotiating::Negotiating;
+pub use negotiating::{Negotiating, Place};
 pub use time_limit::{TimeLimit, TimeLimited};
 
 /// The places of the clients of one server.

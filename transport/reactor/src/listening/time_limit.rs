@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
+use super::Place;
 use crate::socket::Stream;
 
 /// The time that a client has to negotiate, all in all.
@@ -34,12 +35,13 @@ impl TimeLimit {
 pub struct TimeLimited<'a> {
     stream: &'a Stream,
     limit: TimeLimit,
+    place: &'a Place,
 }
 
 impl TimeLimited<'_> {
-    /// The stream, within a limit that has begun.
-    pub fn new(stream: &Stream, limit: TimeLimit) -> TimeLimited<'_> {
-        TimeLimited { stream, limit }
+    /// The stream of the client with this place, within a limit that has begun.
+    pub fn new<'a>(stream: &'a Stream, limit: TimeLimit, place: &'a Place) -> TimeLimited<'a> {
+        TimeLimited { stream, limit, place }
     }
 
     /// Does something within the time that is left.
@@ -62,7 +64,10 @@ impl Read for TimeLimited<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self.within_limit(|mut stream| stream.read(bytes))? {
             0 if !bytes.is_empty() => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the client hung up")),
-            count => Ok(count),
+            count => {
+                self.place.heard();
+                Ok(count)
+            }
         }
     }
 }

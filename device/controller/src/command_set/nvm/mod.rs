@@ -81,6 +81,8 @@ pub struct Nvm<F: Ftl> {
     with_metadata: F::Reader<WithMetadata>,
     buffer: BufferMode,
     firmware_time: Span,
+    /// Whether neither firmware nor the link takes time, so that long commands have to let others in between.
+    is_without_delays: bool,
     rated_erases: u32,
     /// Bytes that a command moves at the most.
     max_transfer: u32,
@@ -134,6 +136,7 @@ impl<F: Ftl> Nvm<F> {
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
+            is_without_delays: config.firmware_time == Span::ZERO && config.link.bandwidth.is_unlimited(),
             rated_erases: config.rated_erases,
             max_transfer: config.max_transfer,
             tells_group: config.predictable_latency,

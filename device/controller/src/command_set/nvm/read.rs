@@ -2,9 +2,11 @@
 
 use std::rc::Rc;
 
+use nandscape_device_ftl::ftl::LEAST_STEP_TIME;
 use nandscape_device_ftl::{Destination, Extent, Ftl, ReadError, Reader, Unreadable};
 use nandscape_device_media::MediaError;
 use nandscape_drive::{Breakdown, HostMem, Stage};
+use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
 use super::Nvm;
@@ -129,7 +131,8 @@ impl<F: Ftl> Nvm<F> {
         self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
-    /// A part of a command that is served in parts begins: firmware takes the time of a command for each but the first.
+    /// A part of a command that is served in parts begins: firmware takes the time of a command for each but the first. A
+    /// drive without delays lets others in between.
     ///
     /// # Errors
     /// The status of a command that is to end early.
@@ -140,10 +143,16 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
         if !is_first {
-            self.sim.sleep(self.firmware_time).await;
-            breakdown.spend(Stage::Firmware, self.firmware_time);
+            let time = self.time_between_parts();
+            self.sim.sleep(time).await;
+            breakdown.spend(Stage::Firmware, time);
         }
         command.stop.check()
+    }
+
+    /// What firmware takes between two parts of a command.
+    pub(super) fn time_between_parts(&self) -> Span {
+        if self.is_without_delays { LEAST_STEP_TIME } else { self.firmware_time }
     }
 
     /// Reads blocks of a namespace on behalf of no command, and drops the data.

@@ -101,6 +101,10 @@ impl<F: Ftl> Nvm<F> {
         let watch = self.write_waits_for(fua, command.settings);
         let mut settling = Vec::new();
         for (part, at) in parts(extent, self.ftl.max_reserve()) {
+            if at > 0 && !S::CROSSES && self.is_without_delays {
+                // On a drive without delays nothing else would let others in between.
+                self.begin_part(command, false, breakdown).await?;
+            }
             let begun = self.sim.now();
             let room = self.ftl.reserve(part, breakdown.waits(Stage::Queue));
             let reservation = match command.stop.or_stopped(room).await {

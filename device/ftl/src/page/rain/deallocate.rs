@@ -15,7 +15,7 @@ use super::super::state::State;
 use super::super::write;
 use super::members_of;
 use crate::address::{Extent, Location, Lpn, Piece};
-use crate::ftl::Settling;
+use crate::ftl::{LEAST_STEP_TIME, Settling};
 
 /// Stripes that are unmapped before others get a turn.
 const STEP: u32 = 4_096;
@@ -106,7 +106,7 @@ impl PageFtl {
             watchers.iter().for_each(|settling| settling.one_settled(None));
             self.free_slots.give(freed);
             if stripe % STEP == STEP - 1 {
-                self.sim.sleep(nandscape_sim::Span::from_us(1)).await;
+                self.sim.sleep(LEAST_STEP_TIME).await;
             }
         }
         self.pump();
