@@ -14,10 +14,9 @@ use crate::error;
 pub(crate) fn compare(py: Python<'_>, reports: Vec<PathBuf>, out: Option<PathBuf>) -> PyResult<String> {
     let comparison = Comparison::of(&reports).map_err(|problem| error::input(py, &problem.to_string()))?;
     if let Some(folder) = out {
-        for (output, input) in
-            Comparison::FILES.iter().flat_map(|name| reports.iter().map(|input| (folder.join(name), input)))
-        {
-            if is_same(&output, input) {
+        for name in Comparison::FILES {
+            let output = folder.join(name);
+            if let Some(input) = reports.iter().find(|input| is_same(&output, input)) {
                 let (output, input) = (output.display(), input.display());
                 let problem = format!("out: {output} would overwrite {input}, a report; name another folder");
                 return Err(error::input(py, &problem));

@@ -202,7 +202,7 @@ fn limit(busy: &BTreeMap<&'static str, Busy>, has_single_registers: bool) -> Opt
     let full = busy.iter().filter(|(_, busy)| busy.mean >= FULL);
     let works = full.clone().filter(|(kind, _)| **kind != "register");
     let most = works.max_by(|(_, one), (_, other)| one.mean.total_cmp(&other.mean));
-    let registers = full.filter(|(kind, _)| **kind == "register" && has_single_registers).last();
+    let registers = full.clone().find(|(kind, _)| **kind == "register" && has_single_registers);
     most.or(registers).map(|(kind, _)| *kind)
 }
 

@@ -13,6 +13,7 @@ use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
 use crate::flushes::{FLUSH, Syncs};
 use crate::placement::Placer;
+use crate::record::Direction;
 use crate::request::{Request, SourceError, TimedRequest};
 use crate::requests::Feed;
 use crate::run::Runner;

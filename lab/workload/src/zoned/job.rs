@@ -7,6 +7,7 @@ use std::rc::Rc;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::{Class, Resource, Seed, Time, Wait, Who};
+use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use super::draw::Draw;
@@ -182,7 +183,10 @@ impl ZonedJob {
         let moves = self.info.keeps_data && direction != Direction::Trim;
         let mem = if moves { HostMem::zeroed((blocks * lba_bytes) as usize) } else { HostMem::none() };
         let measured = self.runner.admit().ok_or(Over)?;
-        self.syncs.issued(direction)(&mut entry);
+        let direction = self.syncs.issued(direction);
+        if direction == Direction::Fua {
+            entry.cdw12 = (entry.cdw12.get() | FUA).into();
+        }
         let submitted = self.runner.sim.now();
         let done = self.issuer.execute(&*self.drive, entry, mem).await;
         let request = Request { direction, offset: at * lba_bytes, bytes: blocks * lba_bytes };
