@@ -225,7 +225,8 @@ fn no_output_replaces_a_pipe_a_socket_or_a_link() {
     let report = at("run");
     assert_eq!(run(&small(&["--out", report.to_str().expect("UTF-8")])).code, 0);
     let report = report.join("report.json").display().to_string();
-    let make: [(&str, fn(&Path)); 4] = [
+    type Make = fn(&Path);
+    let make: [(&str, Make); 4] = [
         ("a pipe (FIFO)", |path| {
             assert!(std::process::Command::new("mkfifo").arg(path).status().expect("it is installed").success());
         }),

@@ -196,7 +196,8 @@ fn a_member_takes_writes_of_its_array_alone() {
     members[0].signal(Signal::KILL);
     members[0].wait();
     let own = ["--nvme-tcp", &address, "--nbd", "unix:n.sock", "--store", "small=file:drive.nand", "--seed", "1"];
-    members[0] = Server::start(members[0].keep_folder(), &[&SMALL[..12], &own].concat());
+    let folder = members.remove(0).keep_folder();
+    members.insert(0, Server::start(folder, &[&SMALL[..12], &own].concat()));
     assert_eq!(written(&mut members[0]), 0, "before the array is back");
     fio(&array, &VERIFY_ONLY);
     beside(&mut members);

@@ -128,7 +128,7 @@ fn refuse_everything(target: &NvmeTcpTarget, rng: &mut Rng) {
                 host.send(entry.with_sgl(pointer), held, false);
                 // Half of a fused operation.
                 let entry = entry.with_sgl(pointer);
-                host.send(SubmissionEntry { flags: entry.flags | 1 + rng.below(3) as u8, ..entry }, held, false);
+                host.send(SubmissionEntry { flags: entry.flags | (1 + rng.below(3) as u8), ..entry }, held, false);
             }
         }
         entries(opcode, rng).into_iter().for_each(|entry| host.send(entry, 0, is_admin));

@@ -22,6 +22,8 @@
 //! | `served_array` | an array of drives, served as one (Linux) |
 //! | `served_block` | a drive behind the block layer of a host, served as one (Linux) |
 //! | `snapshot` | a drive's counters at one time |
+//! | `outages` | power cuts, and what they cost |
+//! | `watched` | the figures of a served drive, as a run has them |
 //! | `part` | the figures of each of several FTLs |
 //! | `placement` | the figures of each handle by which hosts place data |
 //! | `upkeep` | tables in flash, log, checkpoints and recoveries |

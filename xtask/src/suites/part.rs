@@ -23,7 +23,7 @@ impl Part {
         if let Some(package) = packages.iter().find(|package| names(package, metadata, name)) {
             return Ok(vec![Part { package: package.name.to_string(), suite: None }]);
         }
-        // `cli/live` is one suite; `live` is those of all crates.
+        // A suite with its crate before it is one suite; without it, those of all crates.
         let (within, suite) = name.rsplit_once('/').map_or((None, name), |(folder, suite)| (Some(folder), suite));
         let inside = packages.iter().filter(|package| within.is_none_or(|within| names(package, metadata, within)));
         let suites = inside.flat_map(|package| suites(package));
