@@ -136,7 +136,9 @@ fn refuse_everything(target: &NvmeTcpTarget, rng: &mut Rng) {
     let identify = SubmissionEntry { opcode: AdminOpcode::IDENTIFY.0, ..SubmissionEntry::default() };
     (0..=32).for_each(|cns| {
         let entry = SubmissionEntry { cdw10: cns.into(), ..identify };
-        [0, 100, 4_096].map(|len| host.send(entry.with_sgl(SglDescriptor::transport(len)), 0, true));
+        for len in [0, 100, 4_096] {
+            host.send(entry.with_sgl(SglDescriptor::transport(len)), 0, true);
+        }
     });
 }
 
