@@ -12,8 +12,8 @@ use nandscape_sim::Span;
 use nandscape_transport_reactor::PollMode;
 
 use crate::failure::Failure;
-use crate::pages::{self, Page};
 use crate::numbers::whole;
+use crate::pages::{self, Page};
 use crate::serve::PollArg;
 use crate::sim::{StoreArg, if_unseen, resolve};
 use crate::state_words::live_state;

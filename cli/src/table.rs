@@ -141,7 +141,8 @@ fn flows(report: &Report) -> String {
 /// The mean by stage (rows) and direction (columns), with the cause of each wait.
 fn breakdowns(report: &Report) -> String {
     let ways: Vec<_> = report.breakdown_us.iter().filter(|(way, _)| report.latency_us[*way].count > 0).collect();
-    let header: Vec<&str> = ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| row_name(way))).collect();
+    let header: Vec<&str> =
+        ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| row_name(way))).collect();
     let mut rows = table(&header);
     let figure = |value: &Value| us(value.as_f64().unwrap_or(0.0));
     for stage in Stage::ALL {

@@ -139,8 +139,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let files = stores().fold(files, |files, (option, path)| files.reads(option, path));
     let files = sockets.fold(files, |files, (option, path)| files.writes(option, path));
     let files = args.saves()?.iter().flatten().fold(files, |files, path| files.writes("--save-state", path));
-    let files =
-        args.out.iter().fold(files, |files, folder| files.writes_into("--out", folder, Document::file_names()));
+    let files = args.out.iter().fold(files, |files, folder| files.writes_into("--out", folder, Document::file_names()));
     outputs.fold(files, |files, (option, path)| files.writes(option, path)).check()?;
     stores().fold(of_profiles(), |files, (option, path)| files.goes_on_in(option, path)).check()?;
     args.out.as_deref().map_or(Ok(()), pages::prepare)?;
@@ -154,7 +153,9 @@ fn tell_of_pages(args: &ServeArgs, plan: &[plan::Part]) {
     let all = plan.iter().flat_map(|part| &part.drives);
     for drive in all.filter(without).filter(|_| args.out.is_some()) {
         let name = drive.name();
-        output::note(&format!("--out: drive {name} has no report; drives whose flash is served here, without a layer above, have"));
+        output::note(&format!(
+            "--out: drive {name} has no report; drives whose flash is served here, without a layer above, have"
+        ));
     }
 }
 

@@ -40,7 +40,9 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
     assert!(number(&report, "/latency_us/flush/count") > 0.0);
     // The report of the server itself, which is told to be one of the clock on the wall.
     let page: serde_json::Value = serde_json::from_slice(&file("page/report.json")).unwrap();
-    for figure in ["/requests", "/latency_us/read/p99", "/latency_us/flush/max", "/breakdown_us/write/queue", "/gc/blocks"] {
+    for figure in
+        ["/requests", "/latency_us/read/p99", "/latency_us/flush/max", "/breakdown_us/write/queue", "/gc/blocks"]
+    {
         assert_eq!(number(&page, figure), number(&report, figure), "{figure}");
     }
     assert!(page["notes"][0].as_str().unwrap().contains("clock on the wall"), "{}", page["notes"]);

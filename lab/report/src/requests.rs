@@ -54,9 +54,8 @@ pub fn request_times() -> Vec<(String, Stage, Option<Cause>)> {
     // Causes of trouble come last: columns keep their places.
     for of_trouble in [false, true] {
         for stage in Stage::WAITS {
-            let of = |(cause, name): &(Cause, &str)| {
-                (format!("{}_behind_{name}_ns", stage.name()), stage, Some(*cause))
-            };
+            let of =
+                |(cause, name): &(Cause, &str)| (format!("{}_behind_{name}_ns", stage.name()), stage, Some(*cause));
             times.extend(cause::ALL.iter().filter(|(cause, _)| cause::is_of_trouble(*cause) == of_trouble).map(of));
         }
     }

@@ -3,7 +3,9 @@
 use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::{Marks, RuleMarks};
-use nandscape_lab_run::{AgingReport, Damage, Details, Fault, FaultCost, FlowReport, Host, Latency, Outages, PartReport, Report};
+use nandscape_lab_run::{
+    AgingReport, Damage, Details, Fault, FaultCost, FlowReport, Host, Latency, Outages, PartReport, Report,
+};
 use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
 

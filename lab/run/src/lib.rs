@@ -86,9 +86,9 @@ mod stack;
 mod state;
 mod tap;
 mod upkeep;
-mod watched;
 #[cfg(target_os = "linux")]
 pub mod wall;
+mod watched;
 mod whole;
 
 pub use aging::{AgingReport, RberBin};

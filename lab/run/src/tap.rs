@@ -142,7 +142,8 @@ impl Drive for Tap {
 
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
-        let (direction, bytes) = (direction(command.opcode, command.is_forced_write()), bytes(&command, self.lba_bytes));
+        let (direction, bytes) =
+            (direction(command.opcode, command.is_forced_write()), bytes(&command, self.lba_bytes));
         let offset = offset(&command, self.lba_bytes);
         let passing = Passing { token, direction, bytes, offset, submitted: self.sim.now() };
         let tag = self.passing.borrow_mut().insert(passing).to_bits();

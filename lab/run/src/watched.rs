@@ -6,8 +6,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_lab_workload::{Outcome, Served};
-use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::Sim;
+use nandscape_sim::trace::{Event, Listener};
 use nandscape_transport_reactor::Released;
 
 use crate::host::Moment;

@@ -79,7 +79,13 @@ impl Direction {
 
 /// Adds a request that has succeeded.
 #[inline(always)]
-fn add(tallies: &mut [Tally; Direction::ALL.len()], direction: Direction, bytes: u64, latency: Span, done: &Completion) {
+fn add(
+    tallies: &mut [Tally; Direction::ALL.len()],
+    direction: Direction,
+    bytes: u64,
+    latency: Span,
+    done: &Completion,
+) {
     tallies[direction as usize].add(latency, bytes, &done.breakdown);
     if direction == Direction::Fua {
         tallies[Direction::Write as usize].add(latency, bytes, &done.breakdown);

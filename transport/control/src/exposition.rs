@@ -101,7 +101,8 @@ fn among_them(
     let help = format!("{words} that succeeded: sum of their latencies in drive time");
     page.counter(&format!("{name}_latency_sum"), &help, Some(&Unit::Seconds), sums)?;
     let quantiles = tallies().flat_map(|(labels, tally)| quantiles(&labels, &tally.latency));
-    let help = format!("{words} that succeeded: latencies since the drive began, in drive time; quantile 1 is the maximum");
+    let help =
+        format!("{words} that succeeded: latencies since the drive began, in drive time; quantile 1 is the maximum");
     page.gauge(&format!("{name}_latency"), &help, Some(&Unit::Seconds), quantiles)
 }
 

@@ -137,7 +137,18 @@ mod tests {
     fn command(tag: u64) -> Outstanding {
         let (connection, arrived) = (ConnectionId(0), Time::ZERO);
         let (queue, is_admin, is_forced_write) = (None, false, false);
-        Outstanding { connection, export: 0, tag, queue, opcode: 2, is_admin, is_forced_write, bytes: 0, offset: 0, arrived }
+        Outstanding {
+            connection,
+            export: 0,
+            tag,
+            queue,
+            opcode: 2,
+            is_admin,
+            is_forced_write,
+            bytes: 0,
+            offset: 0,
+            arrived,
+        }
     }
 
     /// One of many identifiers that share their low bits.

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use nandscape_drive::breakdown::{POWER_CUT, cause};
 use nandscape_drive::{Breakdown, Stage};
-use nandscape_sim::{Cause, Sim, Span, Time};
 use nandscape_sim::signal::Signal;
+use nandscape_sim::{Cause, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use super::NvmSubsystem;

@@ -105,7 +105,15 @@ impl FaultPlan {
     pub fn add(&self, rule: Rule) {
         let made = self.made.replace(self.made.get() + 1);
         let (rng, number) = (self.seed.nth(made).rng(), u32::try_from(made).unwrap_or(u32::MAX));
-        self.rules.borrow_mut().push(Active { rule, number, rng, matched: 0, struck: 0, dead: false, marks: Vec::new() });
+        self.rules.borrow_mut().push(Active {
+            rule,
+            number,
+            rng,
+            matched: 0,
+            struck: 0,
+            dead: false,
+            marks: Vec::new(),
+        });
         self.armed.set(true);
     }
 

@@ -127,7 +127,8 @@ fn latencies(document: &ArrayDocument<'_>) -> Value {
     let host = &document.finished.host;
     let seen = Direction::ALL.iter().filter_map(|way| host.latency_us.get_key_value(way.name()));
     let requests = seen.map(|(way, latency)| (row_name(way).to_owned(), latency));
-    let corrected = host.latency_corrected_us.iter().map(|(way, latency)| (format!("{}, corrected", row_name(way)), latency));
+    let corrected =
+        host.latency_corrected_us.iter().map(|(way, latency)| (format!("{}, corrected", row_name(way)), latency));
     page::latencies(requests.chain(corrected))
 }
 

@@ -87,9 +87,10 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
         ("bytes a second".to_owned(), "B/s", "/bytes_per_s".to_owned()),
     ];
     for way in ["read", "write", "trim", "flush", "fua"] {
-        names.extend(
-            PERCENTILES.map(|(name, field)| (format!("{} {name}", row_name(way)), "us", format!("/latency_us/{way}/{field}"))),
-        );
+        names
+            .extend(PERCENTILES.map(|(name, field)| {
+                (format!("{} {name}", row_name(way)), "us", format!("/latency_us/{way}/{field}"))
+            }));
     }
     names.push(("longest standstill".to_owned(), "us", "/standstill_us".to_owned()));
     names.push(("arrivals a second".to_owned(), "", "/arrivals/asked_iops".to_owned()));

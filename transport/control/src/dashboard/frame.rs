@@ -198,9 +198,8 @@ impl Sampler {
             let each = now.kinds().into_iter().zip(before.kinds()).zip(0..);
             // The first three are always shown.
             let shown = each.filter(|(((_, now), _), at)| *at < 3 || !now.is_empty());
-            let told = shown.map(|(((kind, now), (_, before)), _)| {
-                FlowTold { kind, flow: Flow::of(now, before, passed_s) }
-            });
+            let told =
+                shown.map(|(((kind, now), (_, before)), _)| FlowTold { kind, flow: Flow::of(now, before, passed_s) });
             drive.last_second = Some(told.collect());
         }
     }
