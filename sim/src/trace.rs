@@ -39,7 +39,7 @@ pub trait Listener {
     /// Something has ended.
     fn ended(&self, event: &Event);
 
-    /// Whether it wants more events. One that does not is told of none until it is given to [`Trace::listen`] again.
+    /// Whether it wants more events. If not, none has to be made for it until it is given to [`Trace::listen`] again.
     fn wants_more(&self) -> bool {
         true
     }

@@ -205,8 +205,9 @@ fn drive(report: &Report) -> Vec<Value> {
     for (kind, busy) in &report.busy {
         let by: Vec<String> = cause::ALL
             .iter()
-            .filter(|(_, name)| busy.by[*name] > 0.0005)
-            .map(|(_, name)| format!("{} {}", name.replace('_', " "), percent(busy.by[*name])))
+            .filter_map(|(_, name)| Some((name, *busy.by.get(name)?)))
+            .filter(|(_, share)| *share > 0.0005)
+            .map(|(name, share)| format!("{} {}", name.replace('_', " "), percent(share)))
             .collect();
         let name = format!("busy: {}", kind.replace('_', " "));
         rows.push(row(&name, percent(busy.mean), &format!("the busiest {}; {}", percent(busy.max), by.join(", "))));
