@@ -93,13 +93,19 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// The shortest exact form: `16KiB`, `256GiB`, `1000B`.
+    /// An exact form: `16KiB`, `256GiB`, `1000B`. A size with seven digits or more in powers of 1024 is shown in powers of 1000 where it is
+    /// a whole number of those: `1920GB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-        match units.iter().find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift)) {
-            Some((unit, shift)) => write!(f, "{}{unit}", self.0 >> shift),
-            None => write!(f, "{}B", self.0),
-        }
+        let whole = |units: &[(&'static str, u64)]| {
+            let unit = units.iter().find(|(_, size)| self.0 != 0 && self.0.is_multiple_of(*size));
+            unit.map(|(unit, size)| (self.0 / size, *unit))
+        };
+        let binary = whole(&[("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]);
+        let (number, unit) = match binary.unwrap_or((self.0, "B")) {
+            long @ (1_000_000.., _) => whole(&[("GB", 1_000_000_000), ("MB", 1_000_000)]).unwrap_or(long),
+            short => short,
+        };
+        write!(f, "{number}{unit}")
     }
 }
 
@@ -331,7 +337,7 @@ mod tests {
         for text in ["800MB/s", "16KiB/60us", "unlimited", "1GiB/s"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
         }
-        for text in ["16KiB", "256GiB", "1000B", "0B"] {
+        for text in ["16KiB", "256GiB", "1000B", "0B", "1920GB", "8821707MiB", "1000001B", "1500MB"] {
             assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
         }
     }

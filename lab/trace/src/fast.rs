@@ -69,8 +69,8 @@ impl Stretch {
         let in_seconds = told(self.meaning(1.0, guess));
         let faster = (1.0 / unit_s(guess)).round();
         Err(format!(
-            "has five numbers a line, and as {guess}, the format that is left, its first {} requests are {}, which no disk was asked \
-             for; say which format it is:{}\n  times in seconds: {in_seconds}; replay it with --format {guess} --time-scale {}",
+            "has five numbers a line; only {guess} fits, but its first {} requests would be {}, which is implausible. Say which format it \
+             is:{}\n  times in seconds: {in_seconds}; replay it with --format {guess} --time-scale {}",
             self.requests,
             meaning.told(),
             each.concat(),

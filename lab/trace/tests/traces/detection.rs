@@ -71,7 +71,7 @@ fn a_guess_that_makes_a_trace_absurd_is_no_guess() {
     let seconds = |n: u64| format!("{}.{:03} 0 {} 9 1\n", 242 + (500 + n) / 1_000, (500 + n) % 1_000, n * 9);
     let said = of(lines(&seconds)).unwrap_err();
     for part in [
-        "as disksim, the format that is left, its first 200 requests are 199 us at 1000000 requests a second, 4.63 GB/s",
+        "only disksim fits, but its first 200 requests would be 199 us at 1000000 requests a second, 4.63 GB/s",
         "\n  --format disksim: 199 us at 1000000 requests a second",
         "\n  --format replay: 199 us at",
         "times in seconds: 199 ms at 1000 requests a second, 4.63 MB/s; replay it with --format disksim --time-scale 0.001",
@@ -83,11 +83,13 @@ fn a_guess_that_makes_a_trace_absurd_is_no_guess() {
     // The same in milliseconds.
     assert_eq!(of(lines(&|n| format!("{}.5 0 {} 9 1\n", 242 + n, n * 9))), Ok(Format::Disksim));
     // Microseconds are read as nanoseconds: 100 million a second.
-    assert!(of(lines(&|n| format!("{} 0 {} 9 1\n", n * 10, n * 9))).unwrap_err().contains("as mqsim, "));
+    assert!(of(lines(&|n| format!("{} 0 {} 9 1\n", n * 10, n * 9))).unwrap_err().contains("only mqsim fits"));
     assert_eq!(of(lines(&|n| format!("{} 0 {} 9 1\n", n * 10_000, n * 9))), Ok(Format::Mqsim));
     // Nanoseconds are read as milliseconds: a request in three hours.
     let slow = of(lines(&|n| format!("{} 0 {} 40960 1\n", n * 10_000_000, n * 40_960)));
-    assert!(slow.as_ref().unwrap_err().contains("as replay, ") && slow.unwrap_err().contains(" h at 1.0e-4 requests"));
+    assert!(
+        slow.as_ref().unwrap_err().contains("only replay fits") && slow.unwrap_err().contains(" h at 1.0e-4 requests")
+    );
     // Too few to judge, and all at once.
     assert_eq!(of("0.5 0 8191 7 1\n0.500001 0 8191 7 1\n".to_owned()), Ok(Format::Disksim));
     assert_eq!(of("0.5 0 8191 7 1\n".repeat(99)), Ok(Format::Disksim));
