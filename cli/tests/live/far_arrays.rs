@@ -175,14 +175,17 @@ fn a_member_takes_writes_of_its_array_alone() {
     };
     let mut members: Vec<Server> = (1..4).map(member).collect();
     assert!(written(&mut members[0]) > 0, "it is in no array yet");
-    let drives: Vec<String> =
-        members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=600", server.url())).collect();
+    let places: Vec<String> = members.iter().map(|server| server.next_place("nvme-tcp://")).collect();
+    let drives = places.iter().enumerate();
+    let drives: Vec<String> = drives.map(|(at, place)| format!("m{at}=nvme-tcp://{place}?patience=600")).collect();
     let drives: Vec<&str> = drives.iter().flat_map(|drive| ["--drive", drive.as_str()]).collect();
-    let array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives, &["--array-create"]].concat());
-    fio(&array, &VERIFY);
+    let mut array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives, &["--array-create"]].concat());
+    let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
+    let mut client = Client::connect(&mut array);
+    model.write_telling(&mut client, &mut rng, 200, (&mut next, true), |_| ());
     let beside = |members: &mut [Server]| {
         assert_eq!(written(&mut members[0]), 0, "an NBD client of the member's server");
-        let drive = format!("small={}", members[0].url());
+        let drive = format!("small=nvme-tcp://{}", places[0]);
         let mut other = Server::start(tempfile::tempdir().unwrap(), &["--drive", &drive, "--nbd", "unix:n.sock"]);
         assert_eq!(written(&mut other), 0, "another host of the member");
         let mut client = Client::connect(&mut members[0]);
@@ -190,20 +193,22 @@ fn a_member_takes_writes_of_its_array_alone() {
     };
     beside(&mut members);
     // The server of a member starts again, as one that was killed.
-    let address =
-        members[0].url().strip_prefix("nvme-tcp://").and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let address = places[0].split_once('/').unwrap().0;
     members[0].signal(Signal::KILL);
     members[0].wait();
-    let own = ["--nvme-tcp", &address, "--nbd", "unix:n.sock", "--store", "small=file:drive.nand", "--seed", "1"];
-    members[0] = Server::start(members[0].keep_folder(), &[&SMALL[..12], &own].concat());
+    let own = ["--nvme-tcp", address, "--nbd", "unix:n.sock", "--store", "small=file:drive.nand", "--seed", "1"];
+    let folder = members.remove(0).keep_folder();
+    members.insert(0, Server::start(folder, &[&SMALL[..12], &own].concat()));
     assert_eq!(written(&mut members[0]), 0, "before the array is back");
-    fio(&array, &VERIFY_ONLY);
+    model.write_telling(&mut client, &mut rng, 200, (&mut next, true), |_| ());
+    assert_eq!(next, 400, "a write of the array has failed");
+    drop(client);
     beside(&mut members);
     assert_eq!(array.end().code, Some(0));
     // No array is there to notice a write.
     beside(&mut members);
-    let array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives].concat());
-    fio(&array, &VERIFY_ONLY);
+    let mut array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives].concat());
+    model.verify(&mut Client::connect(&mut array));
     assert_eq!(array.end().code, Some(0));
 }
 
