@@ -256,7 +256,8 @@ fn no_output_replaces_a_pipe_a_socket_or_a_link() {
         refused(&["trace", "convert", &trace, &file, "--to", "msr"], "file");
         refused(&["compare", &report, &report, "--out", &out], "out/compare.json");
         refused(&["demo", "--out", &out], "out/report.html");
-        let sweep = ["sweep", "--drive", "default", "--set", "capacity=64MiB", "--vary", "bs=4k,8k", "--out", &out];
+        let set = ["--set", "capacity=64MiB", "--set", "rw=randread", "--vary", "bs=4k,8k"];
+        let sweep = [&["sweep", "--drive", "default"][..], &set, &["--out", &out]].concat();
         refused(&sweep, "out/sweep.csv");
         std::fs::remove_dir_all(&out).expect("it is removed");
     }

@@ -402,8 +402,10 @@ fn a_member_put_back_from_an_older_copy_is_rebuilt_and_its_old_data_is_not_read(
 
 #[test]
 fn a_member_in_a_file_is_served_alone_only_if_that_is_asked_and_its_array_notices() {
-    let server = in_files(tempfile::tempdir().unwrap(), &[]);
-    fio(&server, &VERIFY);
+    let mut server = in_files(tempfile::tempdir().unwrap(), &[]);
+    let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
+    model.write_telling(&mut Client::connect(&mut server), &mut rng, 300, (&mut next, true), |_| ());
+    assert_eq!(next, 300);
     let folder = ended(server);
     let alone =
         [&["--drive", "small=default", "--nbd", "unix:n.sock", "--store", "small=file:a.nand.1"][..], &ARRAY[4..8]]
@@ -419,9 +421,8 @@ fn a_member_in_a_file_is_served_alone_only_if_that_is_asked_and_its_array_notice
     let shown = nandscape(folder.path(), &["inspect", "a.nand.1"]).out;
     assert!(shown.lines().any(|line| line.contains("member of an array") && line.ends_with("yes")), "{shown}");
     let mut server = Server::start(folder, &[&alone[..], &["--outside-array"]].concat());
-    let (mut rng, mut next) = (Seed::new(1).rng(), 0);
     Model::new().write_telling(&mut Client::connect(&mut server), &mut rng, 50, (&mut next, true), |_| ());
-    assert_eq!(next, 50);
+    assert_eq!(next, 350);
     server.signal(Signal::KILL);
     server.wait();
     let folder = server.keep_folder();
@@ -430,13 +431,12 @@ fn a_member_in_a_file_is_served_alone_only_if_that_is_asked_and_its_array_notice
     for words in ["a.nand.1: it was served outside of its array", "--array-degraded", "without its file it is new"] {
         assert!(refused.code == Some(2) && refused.err.contains(words), "{words}: {refused:?}");
     }
-    let server = in_files(folder, &["--array-degraded"]);
-    fio(&server, &VERIFY_ONLY);
+    let mut server = in_files(folder, &["--array-degraded"]);
+    model.verify(&mut Client::connect(&mut server));
     let folder = ended(server);
     std::fs::remove_file(folder.path().join("a.nand.1")).unwrap();
-    let server = in_files(folder, &["--set", "array.rebuild_rate=0"]);
-    until(&server, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);
-    fio(&server, &VERIFY_ONLY);
+    let mut server = in_files(folder, &[]);
+    model.verify(&mut Client::connect(&mut server));
     let folder = ended(server);
     let refused = refuse(folder.path(), &alone);
     assert!(refused.code == Some(2) && refused.err.contains("is a member of an array"), "{refused:?}");

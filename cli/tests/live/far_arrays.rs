@@ -2,7 +2,6 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use nandscape_sim::Seed;
@@ -176,14 +175,17 @@ fn a_member_takes_writes_of_its_array_alone() {
     };
     let mut members: Vec<Server> = (1..4).map(member).collect();
     assert!(written(&mut members[0]) > 0, "it is in no array yet");
-    let drives: Vec<String> =
-        members.iter().enumerate().map(|(at, server)| format!("m{at}={}?patience=600", server.url())).collect();
+    let places: Vec<String> = members.iter().map(|server| server.next_place("nvme-tcp://")).collect();
+    let drives = places.iter().enumerate();
+    let drives: Vec<String> = drives.map(|(at, place)| format!("m{at}=nvme-tcp://{place}?patience=600")).collect();
     let drives: Vec<&str> = drives.iter().flat_map(|drive| ["--drive", drive.as_str()]).collect();
-    let array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives, &["--array-create"]].concat());
-    fio(&array, &VERIFY);
+    let mut array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives, &["--array-create"]].concat());
+    let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
+    let mut client = Client::connect(&mut array);
+    model.write_telling(&mut client, &mut rng, 200, (&mut next, true), |_| ());
     let beside = |members: &mut [Server]| {
         assert_eq!(written(&mut members[0]), 0, "an NBD client of the member's server");
-        let drive = format!("small={}", members[0].url());
+        let drive = format!("small=nvme-tcp://{}", places[0]);
         let mut other = Server::start(tempfile::tempdir().unwrap(), &["--drive", &drive, "--nbd", "unix:n.sock"]);
         assert_eq!(written(&mut other), 0, "another host of the member");
         let mut client = Client::connect(&mut members[0]);
@@ -191,21 +193,22 @@ fn a_member_takes_writes_of_its_array_alone() {
     };
     beside(&mut members);
     // The server of a member starts again, as one that was killed.
-    let address =
-        members[0].url().strip_prefix("nvme-tcp://").and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+    let address = places[0].split_once('/').unwrap().0;
     members[0].signal(Signal::KILL);
     members[0].wait();
-    let own = ["--nvme-tcp", &address, "--nbd", "unix:n.sock", "--store", "small=file:drive.nand", "--seed", "1"];
+    let own = ["--nvme-tcp", address, "--nbd", "unix:n.sock", "--store", "small=file:drive.nand", "--seed", "1"];
     let folder = members.remove(0).keep_folder();
     members.insert(0, Server::start(folder, &[&SMALL[..12], &own].concat()));
     assert_eq!(written(&mut members[0]), 0, "before the array is back");
-    fio(&array, &VERIFY_ONLY);
+    model.write_telling(&mut client, &mut rng, 200, (&mut next, true), |_| ());
+    assert_eq!(next, 400, "a write of the array has failed");
+    drop(client);
     beside(&mut members);
     assert_eq!(array.end().code, Some(0));
     // No array is there to notice a write.
     beside(&mut members);
-    let array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives].concat());
-    fio(&array, &VERIFY_ONLY);
+    let mut array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives].concat());
+    model.verify(&mut Client::connect(&mut array));
     assert_eq!(array.end().code, Some(0));
 }
 
@@ -292,36 +295,28 @@ fn a_server_that_stood_still_while_another_one_took_its_array_over_writes_nothin
     assert_eq!(second.end().code, Some(0));
 }
 
-/// A network between an array and a member, which can break, or fall silent.
+/// A network between an array and a member, which can break.
 struct Network {
     address: String,
     connections: Arc<Mutex<Vec<TcpStream>>>,
-    /// Whether connections of I/O queues, every second one, carry nothing any more.
-    is_silent: Arc<AtomicBool>,
 }
 
 impl Network {
     /// To a member's server. Its threads end with their connections, the one that accepts with the test.
     fn to(member: &str) -> Network {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let network = Network { address, connections: Arc::default(), is_silent: Arc::default() };
+        let network = Network { address: listener.local_addr().unwrap().to_string(), connections: Arc::default() };
         let (member, connections) = (member.to_owned(), network.connections.clone());
-        let is_silent = network.is_silent.clone();
         std::thread::spawn(move || {
-            for (number, near) in listener.incoming().enumerate() {
+            for near in listener.incoming() {
                 let (near, far) = (near.unwrap(), TcpStream::connect(&member).unwrap());
                 for (mut from, mut to) in [
                     (near.try_clone().unwrap(), far.try_clone().unwrap()),
                     (far.try_clone().unwrap(), near.try_clone().unwrap()),
                 ] {
-                    let is_silent = is_silent.clone();
                     std::thread::spawn(move || {
                         let mut bytes = vec![0; 1 << 16];
                         while let Ok(count @ 1..) = from.read(&mut bytes) {
-                            if is_silent.load(Ordering::SeqCst) && number % 2 == 1 {
-                                continue;
-                            }
                             if to.write_all(&bytes[..count]).is_err() {
                                 break;
                             }
@@ -345,45 +340,21 @@ impl Network {
     }
 }
 
-/// An array of three drives, each behind a network of its own.
-fn array_behind_networks(patience: u32) -> (Vec<Server>, Vec<Network>, Server) {
+#[test]
+fn an_array_has_its_drives_back_after_connections_that_broke() {
     let (members, _) = servers_of_three();
     let place =
         |server: &Server| server.url().strip_prefix("nvme-tcp://").unwrap().split_once('/').unwrap().0.to_owned();
     let networks: Vec<Network> = members.iter().map(|server| Network::to(&place(server))).collect();
     let drive = |(number, server): (usize, &Server)| {
         let url = server.url().replace(&place(server), &networks[number].address);
-        ["--drive".to_owned(), format!("m{number}={url}?patience={patience}")]
+        ["--drive".to_owned(), format!("m{number}={url}?patience=60")]
     };
     let drives: Vec<String> = members.iter().enumerate().flat_map(drive).collect();
     let own =
         ["--array", "small=raid5:3", "--array-create", "--set", "array.chunk=16KiB", "--nbd", "unix:n.sock", "--json"];
     let args = [&own[..], &drives.iter().map(String::as_str).collect::<Vec<_>>()].concat();
-    let array = Server::start(tempfile::tempdir().unwrap(), &args);
-    (members, networks, array)
-}
-
-/// Its admin queue answers, so only its commands show that the member is out of reach.
-#[test]
-fn a_member_whose_io_connection_falls_silent_counts_as_missing() {
-    let (_members, networks, mut array) = array_behind_networks(2);
-    let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
-    let mut client = Client::connect(&mut array);
-    model.write_telling(&mut client, &mut rng, 60, (&mut next, true), |count| {
-        if count == 30 {
-            networks[1].is_silent.store(true, Ordering::SeqCst);
-        }
-    });
-    assert_eq!(next, 60, "a write has failed");
-    model.verify(&mut client);
-    let figures = array.figures();
-    let counter = |name: &str| number(&figures, &format!("/drives/0/counters/{name}"));
-    assert_eq!((counter("array_members_missing"), counter("array_lost")), (1.0, 0.0), "{figures:#}");
-}
-
-#[test]
-fn an_array_has_its_drives_back_after_connections_that_broke() {
-    let (_members, networks, mut array) = array_behind_networks(60);
+    let mut array = Server::start(tempfile::tempdir().unwrap(), &args);
     let (mut rng, mut next, mut model) = (Seed::new(1).rng(), 0, Model::new());
     let mut client = Client::connect(&mut array);
     for cut in [&networks[..], &networks[1..2], &networks[..2]] {
