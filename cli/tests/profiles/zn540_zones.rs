@@ -1,5 +1,4 @@
-//! `wd-zn540`, the drive with its zones, against fio's measurements of writes, appends, resets and finishes; with several zones,
-//! those of pull request 205 of FEMU.
+//! `wd-zn540`, the drive with its zones, against fio's measurements of writes, appends, resets and finishes.
 
 use crate::point::Figure::{Kiops, MBps, Ms, Us};
 use crate::point::Role::{Fitted, Judged, Missed, Shown};
@@ -83,41 +82,6 @@ pub(crate) const TABLE: Table = Table {
             figure: MBps,
             role: Shown(USED),
             words: "--rw write --bs 128k --iodepth 1 --io-count 20000",
-        },
-        Point {
-            what: "128 KiB writes, 2 zones side by side",
-            published: 1_200.0,
-            figure: MBps,
-            role: Judged,
-            words: "--rw write --bs 128k --iodepth 2 --max-open-zones 2 --io-count 20000",
-        },
-        Point {
-            what: "128 KiB writes, 3 zones side by side",
-            published: 1_200.0,
-            figure: MBps,
-            role: Judged,
-            words: "--rw write --bs 128k --iodepth 3 --max-open-zones 3 --io-count 20000",
-        },
-        Point {
-            what: "128 KiB writes, 4 zones side by side",
-            published: 1_200.0,
-            figure: MBps,
-            role: Judged,
-            words: "--rw write --bs 128k --iodepth 4 --max-open-zones 4 --io-count 20000",
-        },
-        Point {
-            what: "128 KiB writes, 8 zones side by side",
-            published: 1_200.0,
-            figure: MBps,
-            role: Judged,
-            words: "--rw write --bs 128k --iodepth 8 --max-open-zones 8 --io-count 20000",
-        },
-        Point {
-            what: "128 KiB writes, 14 zones side by side",
-            published: 1_200.0,
-            figure: MBps,
-            role: Judged,
-            words: "--rw write --bs 128k --iodepth 14 --max-open-zones 14 --io-count 20000",
         },
         Point {
             what: "reset of a zone with one block",
