@@ -9,7 +9,7 @@ use nandscape_lab_ledger::results::{Found, Inputs, Stored, this_program};
 use nandscape_lab_ledger::verdict::Verdict;
 use nandscape_lab_ledger::{Outcome, Session};
 
-use crate::support::{Ear, TINY, TOY, TROUBLE, experiment, files, folder, session};
+use crate::support::{Ear, SEEDED, TINY, TOY, TROUBLE, experiment, files, folder, session};
 
 #[test]
 fn threads_change_nothing() {
@@ -133,6 +133,29 @@ fn results_of_another_program_are_shown_as_such_and_measured_again() {
     session.run(&[registers], &mut ear).unwrap();
     assert!(ear.points == 3 && ear.notes[0].contains("was measured by another program"), "{:?}", ear.notes);
     assert_eq!(files(folder.path()), good);
+}
+
+#[test]
+fn points_are_measured_with_three_seeds_and_one_asks_for_more() {
+    let folder = folder();
+    let one = session(folder.path());
+    let outcome = one.run(&[&SEEDED], &mut ()).unwrap().unwrap().remove(0);
+    assert_eq!((outcome.verdict, files(folder.path()).len()), (Verdict::Awaits, 2));
+    assert!(outcome.reason.contains("3 seeds, here 1"), "{}", outcome.reason);
+
+    let three = Session { effort: Effort { is_repeated: true, ..TINY }, jobs: 1, ..session(folder.path()) };
+    let mut ear = Ear { stop_after: Some(3), ..Ear::default() };
+    assert!(three.run(&[&SEEDED], &mut ear).unwrap().is_none(), "the first of the new points are kept");
+    let held = Outcome::held(&SEEDED, &three.folder);
+    assert!(held.verdict == Verdict::NotMeasured && held.reason.contains("5 of 6 points"), "{}", held.reason);
+    let mut ear = Ear::default();
+    let outcome = three.run(&[&SEEDED], &mut ear).unwrap().unwrap().remove(0);
+    assert_eq!((outcome.verdict, ear.points, files(folder.path()).len()), (Verdict::Reproduced, 1, 6));
+    assert!(outcome.judgement.criteria.iter().all(|criterion| criterion.runs == 3), "{:?}", outcome.judgement);
+    let values: Vec<f64> = outcome.results.iter().map(|run| run.of("one").unwrap().number("value").unwrap()).collect();
+    assert!(values.len() == 3 && values[0] != values[1] && values[1] != values[2], "{values:?}");
+    let held = Outcome::held(&SEEDED, &three.folder);
+    assert_eq!((held.verdict, held.judgement), (outcome.verdict, outcome.judgement));
 }
 
 #[test]

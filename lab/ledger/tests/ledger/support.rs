@@ -8,7 +8,7 @@ use std::path::Path;
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::{Figures, Results};
-use nandscape_lab_ledger::verdict::{Judgement, atmost};
+use nandscape_lab_ledger::verdict::{Judgement, atmost, order};
 use nandscape_lab_ledger::{Effort, Folder, Outcome, Session, Watch, find};
 use nandscape_sim::Span;
 use tempfile::TempDir;
@@ -97,6 +97,25 @@ pub(crate) static TOY: Experiment = Experiment {
         let mut judgement = Judgement::default();
         for (point, figures) in &results.0 {
             judgement.criteria.push(atmost::cost(point.clone(), figures.number("value")?, "", 1.0));
+        }
+        Ok(judgement)
+    },
+};
+
+/// Two points without runs of their own, far from their bound.
+pub(crate) static SEEDED: Experiment = Experiment {
+    claim: Claim { id: "seeded", check: Check::Order, ..TOY_CLAIM },
+    clock: Clock::Virtual,
+    runs: 1,
+    published: &[],
+    awaits: &[],
+    parameters: &[],
+    choices: &[],
+    points: || vec![Point::new("one", random), Point::new("two", random)],
+    judge: |results: &Results| {
+        let mut judgement = Judgement::default();
+        for (point, figures) in &results.0 {
+            judgement.criteria.push(order::below(point.clone(), figures.number("value")?, "", 3.0));
         }
         Ok(judgement)
     },
