@@ -314,7 +314,8 @@ mod tests {
         sweep.vary(Axis::of_key("iodepth", values(1)));
         sweep.vary(Axis::of_key("iodepth", values(2)));
         sweep.check().unwrap();
-        sweep.axes[0].choices.push(sweep.axes[0].choices[7].clone());
+        let again = sweep.axes[0].choices[7].clone();
+        sweep.axes[0].choices.push(again);
         assert!(sweep.check().unwrap_err().to_string().contains("iodepth has the value 9 twice"));
         sweep.axes.pop();
         sweep.axes.extend((0..20_000).map(|at| Axis::of_key(&format!("a{at}"), Value::list("1"))));
