@@ -408,7 +408,9 @@ mod tests {
         strike(9);
         let mark = |ns, struck| Mark { at: Time::from_ns(ns), struck };
         assert_eq!(plan.marks(), [[mark(5, 3), mark(9, 1)]]);
-        (10..5_010).for_each(|ns| drop(strike(ns)));
+        (10..5_010).for_each(|ns| {
+            let _ = strike(ns);
+        });
         let marks = plan.marks().remove(0);
         assert!(marks.len() <= MARKS && marks.windows(2).all(|pair| pair[0].at < pair[1].at));
         assert_eq!((marks[0].at, marks.iter().map(|mark| mark.struck).sum::<u64>()), (Time::from_ns(5), 5_004));
