@@ -26,6 +26,7 @@
 //! | `store` | drives in files, killed and started again |
 //! | `readme` | the README's tour of a drive in a file |
 //! | `recordings` | recorded and replayed, and what is no recording |
+//! | `refusals` | commands that are refused, recorded and replayed |
 #![cfg(target_os = "linux")]
 
 mod arrays;
@@ -47,6 +48,7 @@ mod namespaces;
 mod patience;
 mod readme;
 mod recordings;
+mod refusals;
 mod remote;
 mod server;
 mod sockets;

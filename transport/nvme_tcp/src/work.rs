@@ -312,7 +312,8 @@ impl Work {
         let mut entry = command.entry;
         entry.flags &= !FLAGS_PSDT;
         let mem = match &command.data {
-            Data::None if entry.opcode & 0b11 != 0 => HostMem::whole(&self.empty),
+            // A replay of a recording makes the same difference.
+            Data::None if Transfer::of(entry.opcode) != Transfer::None => HostMem::whole(&self.empty),
             data => data.memory(),
         };
         intake.submit(number.into(), entry, mem);

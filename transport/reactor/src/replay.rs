@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::Executor;
+use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::access::{self, Outcome, Outcomes};
@@ -217,6 +218,8 @@ impl Player {
                 self.without_data += u64::from(data == Data::LeftOut);
                 let data = if let Data::Kept(data) = data { data } else { vec![0; len as usize] };
                 let mem = match port.is_message_queue(connection) {
+                    // A command that moves data has memory, be it of no length.
+                    true if Transfer::of(entry.opcode) != Transfer::None => HostMem::of_message(data),
                     _ if len == 0 => HostMem::none(),
                     true => HostMem::of_message(data),
                     false => HostMem::from_bytes(&data),
