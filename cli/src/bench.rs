@@ -157,6 +157,7 @@ fn in_process(args: &BenchArgs, set: &[String]) -> Result<Option<InProcess>, Fai
         keeps_data: store == StoreKind::Ram,
         precondition: args.precondition.unwrap_or(Precondition::None),
         from_state: None,
+        is_shared: false,
     };
     let drives = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: args.seed, drives: vec![drive] };
     let started = InProcess::start(drives, args.poll.into());

@@ -69,6 +69,10 @@ pub trait Subsystem {
     /// Connect: Controller Busy when the subsystem has no controller left.
     fn new_controller(&self, host: HostIdentity, model: TransportModel) -> Result<Rc<dyn Controller>, Status>;
 
+    /// From now on, all controllers report that the subsystem may have several of them (CMIC), and that namespaces are shared (NMIC).
+    /// Those of hosts of messages do in any case.
+    fn report_several(&self);
+
     /// The identifiers of the controllers that exist, in ascending order.
     fn controllers(&self) -> Vec<u16>;
 }

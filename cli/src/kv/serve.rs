@@ -67,6 +67,7 @@ impl ServeArgs {
             keeps_data: true,
             precondition: Precondition::None,
             from_state: None,
+            is_shared: false,
         })
     }
 

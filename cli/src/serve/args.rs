@@ -322,9 +322,14 @@ impl ServeArgs {
             }
             _ => drives,
         };
+        let shared = self.shared(drives.len())?;
+        let drives: Vec<_> =
+            drives.into_iter().zip(&shared).map(|(drive, is_shared)| drive.shared(*is_shared)).collect();
         let share = |reactor: usize| reactor * drives.len() / self.reactors;
-        let part =
-            |reactor: usize| Part { seed: self.seed(), drives: drives[share(reactor)..share(reactor + 1)].to_vec() };
+        let part = |reactor: usize| {
+            let of_it = share(reactor)..share(reactor + 1);
+            Part { seed: self.seed(), drives: drives[of_it.clone()].to_vec(), shared: shared[of_it].to_vec() }
+        };
         Ok((0..self.reactors).map(part).collect())
     }
 
@@ -496,6 +501,14 @@ impl ServeArgs {
         functions::of_words(&self.vfio_user, &self.served(&self.named()?))
     }
 
+    /// Of each drive, whether hosts reach it by several controllers, one of them a PCI function.
+    fn shared(&self, drives: usize) -> Result<Vec<bool>, Failure> {
+        let functions = self.functions()?;
+        let of = |drive: usize| functions.iter().filter(|function| function.drive() == drive).count();
+        let others = usize::from(!self.nvme_tcp.is_empty());
+        Ok((0..drives).map(|drive| of(drive) > 0 && of(drive) + others > 1).collect())
+    }
+
     /// A drive, and what was decided for it.
     fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> (DriveSpec, Vec<String>) {
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
@@ -510,6 +523,7 @@ impl ServeArgs {
             keeps_data,
             precondition: self.precondition,
             from_state: None,
+            is_shared: false,
         };
         (spec, notes)
     }

@@ -69,6 +69,11 @@ fn unknown(word: &str, names: &[String]) -> Failure {
 }
 
 impl FunctionArg {
+    /// The place of its drive on the command line.
+    pub(super) fn drive(&self) -> usize {
+        self.drive
+    }
+
     /// Where it listens.
     pub(super) fn address(&self) -> Address {
         Address::Unix(self.path.clone())

@@ -27,6 +27,8 @@ pub(super) struct Part {
     /// Seed of everything random.
     pub(super) seed: u64,
     pub(super) drives: Vec<PlannedDrive>,
+    /// Of each drive, whether hosts reach it by several controllers, one of them a PCI function.
+    pub(super) shared: Vec<bool>,
 }
 
 /// A drive that is to be served.
@@ -63,6 +65,14 @@ impl PlannedDrive {
             PlannedDrive::Array(spec) => &spec.name,
             PlannedDrive::Layered(spec) => &spec.drive.name,
         }
+    }
+
+    /// The same; a model's recording says whether it is reached by several controllers, one of them a PCI function: a replay reports the same.
+    pub(super) fn shared(mut self, is_shared: bool) -> PlannedDrive {
+        if let PlannedDrive::Model(spec) = &mut self {
+            spec.is_shared = is_shared;
+        }
+        self
     }
 
     /// Drives that may have a file: of an array, each of its drives.
@@ -149,7 +159,12 @@ impl Part {
         };
         let (mut served, mut built) = (Vec::new(), self.drives.iter().map(build));
         let failed = built.find_map(|drive| drive.map(|drive| served.push(drive)).err());
-        let Some(failure) = failed else { return Ok(served) };
+        let Some(failure) = failed else {
+            for (drive, _) in served.iter().zip(&self.shared).filter(|(_, is_shared)| **is_shared) {
+                drive.export().subsystem().iter().for_each(|subsystem| subsystem.report_several());
+            }
+            return Ok(served);
+        };
         for (planned, drive) in self.drives.iter().zip(&served) {
             // The reason why the start fails is told.
             let _ = drive.close(executor, planned.name());

@@ -108,4 +108,7 @@ pub struct ControllerConfig {
     pub windows: Option<WindowRules>,
     /// Whether there is Predictable Latency Mode, where there are windows.
     pub predictable_latency: bool,
+    /// Whether PCI hosts and those in this process see a subsystem with several controllers and shared namespaces. Hosts of messages always
+    /// do: each that connects has a controller of its own.
+    pub multipath: bool,
 }

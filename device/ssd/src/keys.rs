@@ -276,6 +276,10 @@ section! {
         /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive does no
         /// work of its own. The drive tells of its one NVM Set then. For one FTL of the kind `"page"`.
         predictable_latency: bool,
+        /// Whether PCI hosts see a [subsystem with several controllers](nvme.md#what-a-kernel-decides-by), over which Linux puts a
+        /// multipath device. Left out, `false`; `serve` reports several for a drive that has a second PCI function, or that NVMe/TCP hosts
+        /// reach as well.
+        multipath: bool,
     } with {
         /// The controller's processors.
         processors: ProcessorKeys,

@@ -115,6 +115,7 @@ impl Host {
 
 /// Two namespaces of different formats take the place of the one that the drive begins with.
 async fn create_namespaces(sim: &Sim, ssd: &Ssd) {
+    ssd.subsystem().report_several();
     let admin = Pair::new(sim, &ssd.controller(), 0).expect("it is the first");
     let entry = |opcode, select: u8, nsid: u32| {
         let entry = SubmissionEntry::admin(opcode);

@@ -29,6 +29,7 @@ fn server(listen: Address) -> Serving {
         keeps_data: true,
         precondition: Precondition::None,
         from_state: None,
+        is_shared: false,
     };
     let (allow_remote, noise, seed, log) = (false, None, 1, Box::new(|_: &str| ()));
     let spec = ServeSpec { drive, file: None, listen, allow_remote, block: Config::default(), noise, seed, log };

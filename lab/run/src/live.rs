@@ -46,6 +46,9 @@ pub struct DriveSpec {
     /// The file that this state is taken from; `None` if the drive is brought into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_state: Option<PathBuf>,
+    /// Whether it is reached by several controllers, one of them a PCI function ([`Subsystem::report_several`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_shared: bool,
 }
 
 impl DriveSpec {
@@ -101,7 +104,9 @@ impl DriveSpec {
                 ssd
             }
         };
-        Ok(SsdExport::new(sim, Rc::new(ssd), profile, history))
+        let export = SsdExport::new(sim, Rc::new(ssd), profile, history);
+        export.subsystem().iter().filter(|_| self.is_shared).for_each(|subsystem| subsystem.report_several());
+        Ok(export)
     }
 
     /// Checks before the drive is served that its state can be saved to a file at the end.

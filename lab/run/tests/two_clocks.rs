@@ -47,6 +47,7 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         keeps_data: true,
         precondition: Precondition::Full,
         from_state: None,
+        is_shared: false,
     };
     LiveDrives { version: "test".to_owned(), seed, drives: NAMES.iter().zip(0..).map(drive).collect() }
 }

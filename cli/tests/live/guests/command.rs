@@ -16,9 +16,10 @@ fn a_command_runs_in_a_guest_with_a_drive() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("words");
     std::fs::write(&file, "words").unwrap();
-    let command = "blockdev --getsize64 /dev/nvme0n1; cat words; echo; exit 3";
+    // With a multipath device over it there would be nvme0c0n1, too.
+    let command = "blockdev --getsize64 /dev/nvme0n1; ls -d /sys/block/nvme*; cat words; echo; exit 3";
     let ended = nandscape_guest(&["--file", file.to_str().unwrap(), "--run", command]);
-    assert_eq!((ended.code, &ended.out[..]), (Some(1), "268435456\nwords\n"), "{ended:?}");
+    assert_eq!((ended.code, &ended.out[..]), (Some(1), "268435456\n/sys/block/nvme0n1\nwords\n"), "{ended:?}");
     assert!(ended.err.contains("failed with status 3"), "{ended:?}");
 }
 

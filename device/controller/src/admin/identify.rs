@@ -66,7 +66,7 @@ impl<C: CommandSet> NvmeController<C> {
         (data.vid, data.ssvid) = (vendor::PCI_VENDOR.into(), vendor::PCI_VENDOR.into());
         data.rab = 3;
         data.mdts = (self.subsystem.config.max_transfer / PAGE as u32).ilog2() as u8;
-        data.cmic = identify::CMIC_SEVERAL_CONTROLLERS;
+        data.cmic = if self.reports_several() { identify::CMIC_SEVERAL_CONTROLLERS } else { 0 };
         data.cntlid = self.id().into();
         data.ver = VERSION_2_1.into();
         data.cntrltype = 1;

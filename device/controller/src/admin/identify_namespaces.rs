@@ -97,11 +97,14 @@ impl<C: CommandSet> NvmeController<C> {
         }
     }
 
-    /// Capsules have no metadata pointer: metadata can only follow the data.
+    /// Capsules have no metadata pointer: metadata can only follow the data. Without other controllers no namespace is shared.
     fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = self.subsystem.set.identify_namespace(namespace);
         if self.passes_messages() {
             data.mc &= !identify::MC_SEPARATE;
+        }
+        if !self.reports_several() {
+            data.nmic = 0;
         }
         if let Some(namespace) = namespace.filter(|_| self.has_sets()) {
             let number = identifier_of(namespace.set);

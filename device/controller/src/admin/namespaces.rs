@@ -99,7 +99,8 @@ impl<C: CommandSet> NvmeController<C> {
         }
         let protection = (given.dps & 0b111, given.dps & 1 << 3 != 0);
         let format = self.format_asked_for(index, is_extended, protection)?;
-        if given.nmic & !identify::NMIC_SHARED != 0 || given.nsze.get() == 0 || given.ncap > given.nsze {
+        let sharing = if self.reports_several() { identify::NMIC_SHARED } else { 0 };
+        if given.nmic & !sharing != 0 || given.nsze.get() == 0 || given.ncap > given.nsze {
             return Err(Status::INVALID_FIELD.into());
         }
         if given.ncap < given.nsze {

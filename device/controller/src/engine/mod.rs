@@ -210,6 +210,11 @@ impl<C: CommandSet> NvmeController<C> {
         self.model == TransportModel::Message
     }
 
+    /// Whether it reports several controllers and shared namespaces: each host of messages has a controller of its own.
+    pub(crate) fn reports_several(&self) -> bool {
+        self.passes_messages() || self.subsystem.several.get()
+    }
+
     /// Whether the host has told the sizes of entries that the controller has.
     pub(crate) fn has_entry_sizes(&self) -> bool {
         self.registers.borrow().has_entry_sizes()

@@ -76,6 +76,8 @@ pub struct NvmSubsystem<C: CommandSet> {
     pub(crate) latency: Latency,
     /// Windows by schedule, as they were set.
     pub(crate) windows: Cell<Option<Windows>>,
+    /// Whether controllers of all hosts report several controllers.
+    pub(crate) several: Cell<bool>,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<CommandJob<C>>,
     pub(crate) fused: Workers<FusedJob<C>>,
@@ -117,6 +119,7 @@ impl<C: CommandSet> NvmSubsystem<C> {
             notebook: Notebook::default(),
             latency: Latency::default(),
             windows: Cell::new(None),
+            several: Cell::new(config.multipath),
             jobs: Workers::new(sim, CommandJob::serve),
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),
@@ -246,6 +249,10 @@ impl<C: CommandSet> Subsystem for NvmSubsystem<C> {
         self.controllers.add(&controller);
         self.slots.set_shared(self.controllers.count() > 1);
         Ok(controller)
+    }
+
+    fn report_several(&self) {
+        self.several.set(true);
     }
 
     fn controllers(&self) -> Vec<u16> {

@@ -4,14 +4,14 @@ use crate::common::{BLOCKS, CAPACITY, PAIRS, Pair, config, drive_with, host, rea
 use nandscape_device_controller::{BufferMode, ControllerConfig};
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
-use nandscape_drive::{Controller, HostMem, QueueId};
+use nandscape_drive::{Controller, HostMem, QueueId, Subsystem as _};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues};
 use nandscape_wire_nvme::identify::{self, cns};
 use nandscape_wire_nvme::io::DEAC;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, NSID_ALL, Status, SubmissionEntry};
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes as _};
 
 /// Executes an admin command with 4 KiB of memory: its data, or its status without Do Not Retry.
 async fn data(admin: &Host, entry: SubmissionEntry) -> Result<Vec<u8>, Status> {
@@ -139,6 +139,47 @@ fn identify_namespace() {
             assert_eq!((&descriptors[12..16], &descriptors[16..32]), (&[2, 16, 0, 0][..], &id.nguid[..]));
             assert_eq!((&descriptors[32..36], descriptors[36..52] == [0; 16]), (&[3, 16, 0, 0][..], false));
             assert_eq!(descriptors[52..61], [4, 1, 0, 0, 0, 0, 0, 0, 0], "command set 0, and the end of the list");
+        });
+    }
+}
+
+/// What of Identify makes a kernel treat a drive in one way or another, as a table in docs/nvme.md has it: a drive of one PCI controller is an
+/// ordinary one, without a multipath device over it.
+#[test]
+fn a_kernel_finds_an_ordinary_drive_unless_it_has_several_controllers() {
+    let alone = || ControllerConfig { multipath: false, ..config() };
+    for (config, reports_several) in [(alone(), false), (config(), true), (alone(), true)] {
+        with(config.clone(), async |sim, drive| {
+            if !config.multipath && reports_several {
+                drive.subsystem().report_several();
+            }
+            let admin = &host(sim, drive, QueueId::ADMIN);
+            let (cmic, nmic) = if reports_several { (0b10, 1) } else { (0, 0) };
+            let bytes = data(admin, SubmissionEntry::identify(cns::CONTROLLER, 0)).await.unwrap();
+            let id = identify::Controller::read_from_bytes(&bytes).unwrap();
+            assert_eq!((id.cmic, id.cntrltype, id.mdts), (cmic, 1, 5));
+            // No power states that a kernel would choose among, no memory of the host, no asymmetric access.
+            assert_eq!((id.npss_z, bytes[265], &bytes[272..276], &bytes[343..348]), (0, 0, &[0; 4][..], &[0; 5][..]));
+            assert_eq!(id.oacs.get() & identify::OACS_DOORBELL_BUFFER, 0, "doorbells are registers");
+            let read = async |cns| data(admin, SubmissionEntry::identify(cns, 1)).await.unwrap();
+            let bytes = read(cns::NAMESPACE).await;
+            let id = identify::Namespace::read_from_bytes(&bytes).unwrap();
+            assert_eq!((id.nmic, &bytes[92..96], id.dlfeat & 0b111), (nmic, &[0; 4][..], 1));
+            let preferred = [id.npwg_z, id.npwa_z, id.npdg_z, id.npda_z, id.nows_z].map(|field| field.get());
+            assert_eq!(
+                (id.nsfeat & identify::NSFEAT_OPTPERF != 0, preferred),
+                (true, [7; 5]),
+                "mapping units of 4 KiB"
+            );
+            assert!(id.nsfeat & identify::NSFEAT_ATOMICITY != 0 && id.nawupf_z.get() >= id.npwg_z.get());
+            assert!(id.eui64 != [0; 8] && id.nguid != [0; 16]);
+            assert_eq!(read(cns::INDEPENDENT_NAMESPACE).await[1], nmic);
+            // A namespace that is to be shared needs somebody to share it with.
+            let wish = identify::Namespace { nsze: 8.into(), ncap: 8.into(), nmic: 1, ..identify::Namespace::zeroed() };
+            let create = SubmissionEntry::admin(AdminOpcode::NAMESPACE_MANAGEMENT);
+            let ended = admin.execute(create, HostMem::from_bytes(wish.as_bytes())).await.unwrap().status.meaning();
+            let right = if reports_several { Status::NAMESPACE_INSUFFICIENT_CAPACITY } else { Status::INVALID_FIELD };
+            assert_eq!(ended, right);
         });
     }
 }

@@ -39,6 +39,7 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
         rated_erases: rated_erases(&keys.timing)?,
         windows: None,
         predictable_latency: given.predictable_latency.unwrap_or(false),
+        multipath: given.multipath.unwrap_or(false),
     })
 }
 

@@ -25,6 +25,7 @@ pub(crate) fn small(mode: &str, changes: &[&str]) -> Resolved {
         "ftl.over_provisioning=5%",
         "buffer.size=256KiB",
         "ftl.wear.static_threshold=4",
+        "controller.multipath=true",
         &mode,
     ];
     profile.set_all(small.iter().chain(changes)).unwrap();

@@ -54,6 +54,7 @@ pub(crate) fn drive(name: &str, profile: &str, changes: &[&str]) -> anyhow::Resu
         keeps_data: true,
         precondition: Precondition::None,
         from_state: None,
+        is_shared: false,
     })
 }
 

@@ -48,6 +48,7 @@ impl WhatIf {
             precondition: self.precondition.unwrap_or(spec.precondition),
             // A state that was given takes the place of a saved one.
             from_state: spec.from_state.clone().filter(|_| self.precondition.is_none()),
+            is_shared: spec.is_shared,
         })
     }
 

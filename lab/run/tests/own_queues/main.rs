@@ -44,6 +44,7 @@ fn drives(seed: u64) -> LiveDrives {
         keeps_data: true,
         precondition: Precondition::None,
         from_state: None,
+        is_shared: false,
     };
     LiveDrives { version: "test".to_owned(), seed, drives: vec![spec] }
 }

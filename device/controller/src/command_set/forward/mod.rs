@@ -126,6 +126,7 @@ impl Forward {
             rated_erases: 0,
             windows: None,
             predictable_latency: false,
+            multipath: false,
         })
     }
 

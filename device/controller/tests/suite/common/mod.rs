@@ -59,6 +59,7 @@ pub(crate) fn config() -> ControllerConfig {
         rated_erases: 3_000,
         windows: None,
         predictable_latency: false,
+        multipath: true,
     }
 }
 
