@@ -244,7 +244,8 @@ fn a_page_is_told_what_the_drives_do() {
         // Once a second it is told of the whole second.
         let told = std::iter::repeat_with(|| events.next("frame").unwrap())
             .find(|frame| frame["drives"][0].get("last_second").is_some());
-        let rows = told.unwrap()["drives"][2]["last_second"].as_array().unwrap();
+        let told = told.unwrap();
+        let rows = told["drives"][2]["last_second"].as_array().unwrap();
         let kinds: Vec<&str> = rows.iter().map(|row| row["kind"].as_str().unwrap()).collect();
         assert!(kinds.starts_with(&["reads", "writes", "others"]), "{kinds:?}");
     });
