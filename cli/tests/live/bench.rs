@@ -120,7 +120,10 @@ fn a_drive_of_the_same_process_needs_no_server() {
     let of_drive: Value = serde_json::from_str(&file("report.json")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&file("bench.json")).unwrap()["requests"], seen["requests"]);
     let reads = number(&of_drive, "/latency_us/read/count");
-    assert_eq!((reads, number(&of_drive, "/flash/page_reads"), &of_drive["clock"]), (500.0, 500.0, &Value::from("wall")));
+    assert_eq!(
+        (reads, number(&of_drive, "/flash/page_reads"), &of_drive["clock"]),
+        (500.0, 500.0, &Value::from("wall"))
+    );
     assert!(file("report.html").contains("clock on the wall"));
     let refused = bench(&["--to", "nbd://127.0.0.1:1/x", "--rw", "randread", "--out", out.to_str().unwrap()]);
     assert!(refused.code == Some(2) && refused.err.contains("give --out to `nandscape serve`"), "{refused:?}");
