@@ -39,16 +39,13 @@ impl Export for DelaysExport {
     }
 }
 
+/// A reactor that does not sleep: on a slow machine the time in which it would wait awake is over before a test's steps are.
 fn reactor() -> (Reactor, Handle) {
-    reactor_that(PollMode::Adaptive)
-}
-
-fn reactor_that(poll: PollMode) -> (Reactor, Handle) {
     let executor = Executor::new();
     let sim = executor.sim();
     let drive = FakeDrive::new(&sim, DriveInfo { blocks: 1 << 40, ..INFO }, Servers::Unlimited, Delays);
     let port = Port::new(&sim, vec![Rc::new(DelaysExport(drive))]);
-    let setup = Setup { executor, port, names: vec!["only".to_owned()], poll, log: Box::new(|_| {}) };
+    let setup = Setup { executor, port, names: vec!["only".to_owned()], poll: PollMode::Busy, log: Box::new(|_| {}) };
     Reactor::new(setup).unwrap()
 }
 
@@ -210,8 +207,7 @@ fn a_client_that_is_always_busy_does_not_keep_the_loop_from_sockets() {
 #[test]
 fn a_client_is_looked_after_when_any_of_its_descriptors_has_something() {
     use std::io::{Read as _, Write as _};
-    // One that sleeps would not wake where nothing comes.
-    let (mut reactor, handle) = reactor_that(PollMode::Busy);
+    let (mut reactor, handle) = reactor();
     let pairs = [(); 2].map(|()| UnixStream::pair().unwrap());
     let [mut first, mut second] = pairs.each_ref().map(|(near, _)| near.try_clone().unwrap());
     let descriptors = pairs.map(|(_, far)| {
