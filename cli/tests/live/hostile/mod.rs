@@ -41,8 +41,9 @@ const INPUTS: u64 = 60;
 const CROWD: usize = 100;
 /// Times that all kinds come. After the first, the server has what it keeps for later clients, such as buffers.
 const PASSES: u64 = 3;
-/// How much more memory it may have after the last, in bytes. The clients of each pass ask for gigabytes.
-const MORE_MEMORY: u64 = 16 << 20;
+/// How much more memory it may have after the last, in bytes. The clients of each pass ask for gigabytes; what one client may have
+/// under way grows to 64 MiB as it reads, so the first pass does not always need as much as a later one.
+const MORE_MEMORY: u64 = 32 << 20;
 
 /// Where the server's drives are. `prey` is the drive that is forged input's.
 pub(super) struct Places {

@@ -2,7 +2,7 @@
 //! are whole; verdicts are those of figures that do not depend on the moment.
 
 use nandscape_lab_ledger::experiment::{Clock, Effort};
-use nandscape_lab_ledger::verdict::Verdict;
+use nandscape_lab_ledger::verdict::{Criterion, Verdict};
 use nandscape_lab_ledger::{EXPERIMENTS, Outcome, Session, outcome, show};
 use serde_json::Value;
 
@@ -110,14 +110,14 @@ fn the_grid_is_near_its_queueing_solution() {
     assert!(criteria.len() == 8 && missed.iter().all(|what| what.contains("largest rise")), "{criteria:?}");
 }
 
-/// The order of the schemes at a tenth of the requests. There the far tails of channel and controller blocking are too close on
-/// the drive with two channels; everything else is decided.
+/// The order of the schemes at a tenth of the requests. There seeds do not tell the tails of channel and controller blocking apart
+/// on the drive with two channels; everything else is decided, and nothing contradicts the order.
 #[test]
 fn the_collection_schemes_are_in_order() {
     let folder = folder();
     let session = Session { effort: Effort { requests_percent: 10, ..TINY }, ..session(folder.path()) };
     let outcomes = session.run(&[experiment("femu-gc-schemes")], &mut ()).unwrap().unwrap();
     let criteria = &outcomes[0].judgement.criteria;
-    let missed: Vec<&str> = criteria.iter().filter(|one| !one.holds).map(|one| one.what.as_str()).collect();
-    assert!(criteria.len() == 8 && missed.iter().all(|what| *what == "femu-ocssd: p99.9 of reads"), "{criteria:?}");
+    let may_miss = |one: &Criterion| !one.told_apart && one.what.starts_with("femu-ocssd: p9");
+    assert!(criteria.len() == 8 && criteria.iter().all(|one| one.holds || may_miss(one)), "{criteria:?}");
 }
