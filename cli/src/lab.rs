@@ -29,7 +29,7 @@ Examples:
   nandscape lab run femu-registers            measure one
   nandscape lab run all --quick               a first look at all
   nandscape lab report > verdicts.md          what is in lab-results, as a page
-  nandscape lab score                         how many results of each paper are reproduced
+  nandscape lab score                         results reproduced, by paper
 
 Exit status: 0 when done, 1 when a point failed or results cannot be written, 2 for bad usage.")]
 pub(crate) struct LabArgs {

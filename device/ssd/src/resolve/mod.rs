@@ -476,8 +476,8 @@ mod tests {
             ),
             (
                 zone,
-                &["ftl.zone.max_active=0", "buffer.size=4MiB"],
-                "buffer.size: 4MiB is too small for ftl.zone.max_active = ",
+                &["ftl.zone.max_active=0", "buffer.size=2MiB"],
+                "buffer.size: 2MiB is too small for ftl.zone.max_active = ",
             ),
             (
                 chunks,
