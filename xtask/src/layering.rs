@@ -205,6 +205,6 @@ mod tests {
             named("device/ftl", "nandscape-ftl"),
             ["device/ftl/Cargo.toml: is named nandscape-ftl; its path makes it nandscape-device-ftl"]
         );
-        assert!(named("misc", "nandscape-misc")[0].starts_with("misc/Cargo.toml: is in no layer; there are sim,"));
+        assert!(named("misc", "nandscape-misc")[0].starts_with("misc/Cargo.toml: is in no layer; there are files,"));
     }
 }
