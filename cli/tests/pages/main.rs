@@ -78,7 +78,7 @@ fn the_outputs_on_the_pages_are_what_the_commands_print() {
             compared += 1;
         }
     }
-    assert!(compared >= 3, "only {compared} outputs are compared: the pages mark them with ```output");
+    assert!(compared >= 2, "only {compared} outputs are compared: the pages mark them with ```output");
 }
 
 #[test]

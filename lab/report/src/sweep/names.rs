@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(with_interval("iops", 312.6, Some(0.0)), "312.6 ± 0", "a mean is exact");
         assert_eq!(
             with_interval("latency_us.read.p99_9", 312.6, Some(0.0)),
-            "312.6 ± <0.3",
+            "312.6 ± <0.31",
             "one bin of the histogram"
         );
         assert_eq!(with_interval("latency_us.read.p50", 312.6, Some(4.0)), "312.6 ± 4.0");
