@@ -165,7 +165,8 @@ fn properties_are_those_of_the_controller() {
     }
     assert_eq!(admin.set(register::VS, 0).0, Status::INVALID_FIELD.final_().with_more());
     let mut queue = admin.queue(&server, 1, Digests::default());
-    assert_eq!(queue.get(register::CSTS, SIZE_4).0, Status::INVALID_OPCODE.final_().with_more());
+    // Hosts probe a silent queue with it, so it leaves no entry in the error log.
+    assert_eq!(queue.get(register::CSTS, SIZE_4).0, Status::INVALID_OPCODE.final_());
     // A reset ends the I/O queues, keeps the admin queue, and the controller can be enabled again.
     assert_eq!(admin.set(register::CC, 0x0046_0000).0, Status::SUCCESS);
     assert!(queue.try_receive().is_none(), "its queue was deleted");
