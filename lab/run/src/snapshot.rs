@@ -111,7 +111,7 @@ impl About<'_> {
         let own_state = planted.and_then(|workload| state::note(self.precondition, ended.unit_bytes, workload));
         let standstill = pressure::standstill_note(outcome, &profile.keys);
         let unwritten = state::unwritten_note(
-            self.history.is_none() && self.precondition == Precondition::None,
+            self.precondition == Precondition::None,
             ended.unit_bytes,
             ended.ftl.since(&begun.ftl).unwritten_units,
             outcome.tally(Direction::Read),
