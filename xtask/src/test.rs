@@ -114,14 +114,15 @@ fn selection(part: &Part) -> Command {
 fn documented() -> Vec<Command> {
     let mut comments = test();
     lint::select(&mut comments, &[], false).arg("--doc");
-    [comments].into_iter().chain(EXAMPLES.map(example)).collect()
+    // `cargo run` would select the features of one crate alone, and compile most crates once more.
+    let mut examples = cargo();
+    lint::select(examples.arg("build"), &[], false).arg("--examples");
+    [comments, examples].into_iter().chain(EXAMPLES.map(example)).collect()
 }
 
 /// The programs that the documentation has its readers run. Each checks what it shows, and fails otherwise.
 const EXAMPLES: [&str; 4] = ["page_store", "bw_tree", "ftl_component", "victim_policy"];
 
-/// It was compiled with the tests of all crates. `cargo run` would select the features of its crate alone, and compile most crates
-/// once more.
 fn example(name: &str) -> Command {
     let mut command = Command::new(target().join("debug/examples").join(name));
     command.current_dir(root());
@@ -149,7 +150,8 @@ mod tests {
         let all = "nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet";
         let shown: Vec<String> = documented().iter().map(words).collect();
         assert_eq!(shown[0], format!("cargo test --workspace --features {all} --doc"));
-        assert_eq!(shown[1], "page_store");
+        assert_eq!(shown[1], format!("cargo build --workspace --features {all} --examples"));
+        assert_eq!(shown[2], "page_store");
     }
 
     #[test]
