@@ -20,9 +20,12 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
     files.chain(folders.iter().flat_map(|folder| pages(folder))).collect()
 }
 
-/// Words that stand for something else.
+/// Words that stand for something else, and options that are named without their values.
 fn is_a_pattern(words: &[String]) -> bool {
-    words.iter().any(|word| word.contains("...") || word.contains('[') || word.contains('…'))
+    let stands_for = |word: &String| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase());
+    let is_open = |word: &String| word.contains("...") || word.contains('[') || word.contains('…');
+    words.iter().any(|word| is_open(word) || stands_for(word))
+        || words.last().is_some_and(|word| word.starts_with("--"))
 }
 
 #[test]

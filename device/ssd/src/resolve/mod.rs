@@ -491,7 +491,7 @@ mod tests {
         for no_limit in ["ftl.zone.max_active=4294967295", "ftl.zone.max_active=0"] {
             let mut most = Profile::load("default").unwrap();
             most.set_all(zone).unwrap();
-            most.set_all([no_limit, "ftl.zone.max_open=0"]).unwrap();
+            most.set_all([no_limit, "ftl.zone.max_open=0", "capacity=4GiB"]).unwrap();
             let resolved = most.resolve().expect("more than there are is all");
             let (zones, keys) = (resolved.zone().unwrap().zones, &resolved.keys.ftl.zone);
             assert!(zones > 14 && keys.max_active == Some(zones) && keys.max_open == keys.max_active, "{keys:?}");

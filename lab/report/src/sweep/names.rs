@@ -118,6 +118,6 @@ mod tests {
             "312.6 ± <0.31",
             "one bin of the histogram"
         );
-        assert_eq!(with_interval("latency_us.read.p50", 312.6, Some(4.0)), "312.6 ± 4.0");
+        assert_eq!(with_interval("latency_us.read.p50", 312.6, Some(4.0)), "312.6 ± 4.00");
     }
 }
