@@ -323,7 +323,7 @@ mod tests {
     fn wear_without_an_effect_on_reads_is_a_note() {
         let notes = |changes: &[&str]| {
             let mut profile = Profile::load("default").unwrap();
-            profile.set_all([changes, &["capacity=20GiB"]].concat()).unwrap();
+            profile.set_all(changes).unwrap();
             profile.resolve().unwrap().notes
         };
         let (mlc, qlc) = (["timing.cell=mlc", "timing.read=50us"], ["timing.cell=qlc", "timing.read=50us"]);
