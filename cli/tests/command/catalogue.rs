@@ -8,8 +8,9 @@ use serde_json::Value;
 use crate::program::{refuse, succeed};
 
 /// The drives that come with the program and that workloads run on: those without zones.
-pub(crate) const DRIVES: [&str; 11] = [
+pub(crate) const DRIVES: [&str; 12] = [
     "default",
+    "qlc",
     "femu-blackbox",
     "femu-ocssd",
     "femu-teafa",

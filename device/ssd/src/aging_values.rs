@@ -68,7 +68,10 @@ impl fmt::Display for Age {
 
 /// A model of the raw bit error rate: a name, or its numbers.
 #[derive(Clone, PartialEq, Debug, serde::Deserialize, serde::Serialize)]
-#[serde(untagged, expecting = "expected \"tlc-72-layers\", \"none\", or nine numbers: base, a, k, b, m, n, c, p, q")]
+#[serde(
+    untagged,
+    expecting = "expected \"tlc-72-layers\", \"qlc-from-tlc\", \"none\", or nine numbers: base, a, k, b, m, n, c, p, q"
+)]
 pub enum ErrorModel {
     /// By name.
     Named(String),
@@ -140,6 +143,7 @@ mod tests {
     fn models_are_named_or_given_in_numbers() {
         let named = |name: &str| ErrorModel::Named(name.to_owned()).rates();
         assert_eq!(named("tlc-72-layers"), Ok(Some(ErrorRates::TLC_72_LAYERS)));
+        assert_eq!(named("qlc-from-tlc"), Ok(Some(ErrorRates::QLC_FROM_TLC)));
         assert_eq!(named("none"), Ok(None));
         assert!(named("tlc").unwrap_err().contains("tlc-72-layers"));
         let numbers = |numbers: &[f64]| ErrorModel::Numbers(numbers.to_vec()).rates();

@@ -20,6 +20,7 @@ macro_rules! builtin {
 
 builtin![
     "default",
+    "qlc",
     "femu-blackbox",
     "femu-ocssd",
     "femu-teafa",

@@ -54,6 +54,9 @@ const LIFE: [(&str, &str); 7] = [
     ("wear.reads_per_day", "1.0"),
 ];
 
+/// Those of them that leave a mark on the flash by themselves.
+const WEARING: [&str; 3] = ["wear.age", "wear.shelf", "wear.cycles"];
+
 /// The same of each part.
 const FIXED_IN_PARTS: [&str; 9] = [
     "channels",
@@ -173,6 +176,7 @@ impl Resolved {
         for path in FIXED {
             compare(path, at(&there, path), at(&here, path))?;
         }
+        check_own_life(&there, &here, "a drive in a file")?;
         self.check_part_keys(&stored.keys)?;
         let Names { serial, model, nqn, .. } = &stored.names;
         let identity = &self.keys.identity;
@@ -187,6 +191,24 @@ impl Resolved {
             return Err("its geometry is another one".to_owned());
         }
         Ok(())
+    }
+
+    /// Whether a new file can hold a drive of this profile: its flash begins new, since a file does not keep the ages of data.
+    ///
+    /// # Errors
+    /// The first key that wears or ages the flash before the run.
+    pub fn check_new_store(&self) -> Result<(), String> {
+        let here = values(&self.keys);
+        let given = |(path, none): (&'static str, &str)| {
+            let value = at(&here, path)?.to_string();
+            (value != none).then_some((path, value))
+        };
+        match LIFE.into_iter().filter(|(path, _)| WEARING.contains(path)).find_map(given) {
+            None => Ok(()),
+            Some((path, value)) => Err(format!(
+                "{path} is {value}, and a drive in a file begins with new flash: leave {path} out, or keep the drive in memory (--store ram)"
+            )),
+        }
     }
 
     /// Whether a drive of this profile can be in a state that was taken out of one with these resolved keys.
@@ -237,11 +259,16 @@ fn check_life(there: &Value, here: &Value) -> Result<(), String> {
              and {RATES} = \"none\" leaves it out"
         ));
     }
+    check_own_life(there, here, "the state")
+}
+
+/// A life before the run is that of what is there already, or is not given.
+fn check_own_life(there: &Value, here: &Value, owner: &str) -> Result<(), String> {
     for (path, none) in LIFE {
         let (there, here) = (at(there, path), at(here, path));
         if here.is_some_and(|here| here.to_string() != none) {
             compare(path, there, here)
-                .map_err(|differs| format!("{differs}; the state has its own age and wear: leave {path} out"))?;
+                .map_err(|differs| format!("{differs}; {owner} has its own age and wear: leave {path} out"))?;
         }
     }
     Ok(())
@@ -277,4 +304,43 @@ fn compare(path: &str, there: Option<&Value>, here: Option<&Value>) -> Result<()
     }
     let shown = |value: Option<&Value>| value.map_or_else(|| "not given".to_owned(), Value::to_string);
     Err(format!("{path} is {} there, and {} in the profile", shown(there), shown(here)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    /// The wear of a drive in a file is its own: other keys of a life are refused, for a new file and for one that is there.
+    #[test]
+    fn a_drive_in_a_file_takes_no_life_from_its_profile() {
+        let drive = |changes: &[&str]| {
+            let mut profile = Profile::load("default").unwrap();
+            profile.set_all([&["capacity=1GiB"][..], changes].concat()).unwrap();
+            profile.resolve().unwrap()
+        };
+        let new = drive(&["wear.erase_growth=50%"]);
+        assert_eq!(new.check_new_store(), Ok(()));
+        assert_eq!(drive(&["wear.cycles=0", "wear.age=0h"]).check_new_store(), Ok(()));
+        let spec = new.store_spec(true, Seed::new(1));
+        assert_eq!(new.check_store(&spec), Ok(()));
+        assert_eq!(drive(&["wear.erase_growth=20%"]).check_store(&spec), Ok(()));
+        for (change, key) in [
+            ("wear.cycles=2500", "wear.cycles"),
+            ("wear.age=18months", "wear.age"),
+            ("wear.shelf=3months", "wear.shelf"),
+        ] {
+            let worn = drive(&[change]);
+            let problem = worn.check_new_store().unwrap_err();
+            assert!(
+                problem.starts_with(&format!("{key} is ")) && problem.contains("begins with new flash"),
+                "{problem}"
+            );
+            let problem = worn.check_store(&spec).unwrap_err();
+            assert!(
+                problem.starts_with(key) && problem.contains("a drive in a file has its own age and wear"),
+                "{problem}"
+            );
+        }
+    }
 }

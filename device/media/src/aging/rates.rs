@@ -2,6 +2,8 @@
 //!
 //! Left out: temperature, whose effect on retention the hours of the model stand for.
 
+use crate::cell::Cell;
+
 /// A model of the error rate: `base + a e^k + b e^m t^n + c e^p r^q`, with `e` erases, `t` hours since the program and `r` reads of
 /// the block for each of its pages. The terms are those of B. S. Kim, J. Choi and S. L. Min, "Design Tradeoffs for SSD
 /// Reliability", FAST 2019: wear, loss of charge over time, and disturb by reads.
@@ -26,12 +28,33 @@ impl ErrorRates {
         disturb: (3.73e-9, 0.33, 1.71),
     };
 
+    /// QLC, derived from [`ErrorRates::TLC_72_LAYERS`], for we know of no published constants of QLC. Two assumptions, both ours: at the
+    /// same share of its rated erases ([`Cell::rated_erases`]) a cell is misread at each boundary between two states with the same
+    /// probability; and a misread cell has one wrong bit (Gray code). So an erase counts as three of TLC, and a bit has 45/28 of the
+    /// errors: 15 boundaries for four bits, against 7 for three. Three digits.
+    pub const QLC_FROM_TLC: ErrorRates = ErrorRates {
+        base: 2.38e-3,
+        wear: (5.96e-9, 2.05),
+        retention: (1.18e-4, 0.14, 0.54),
+        disturb: (8.61e-9, 0.33, 1.71),
+    };
+
     /// Cells without errors.
     pub const ERROR_FREE: ErrorRates =
         ErrorRates { base: 0.0, wear: (0.0, 0.0), retention: (0.0, 0.0, 0.0), disturb: (0.0, 0.0, 0.0) };
 
     /// All that have names.
-    pub const ALL: [(&str, ErrorRates); 1] = [("tlc-72-layers", ErrorRates::TLC_72_LAYERS)];
+    pub const ALL: [(&str, ErrorRates); 2] =
+        [("tlc-72-layers", ErrorRates::TLC_72_LAYERS), ("qlc-from-tlc", ErrorRates::QLC_FROM_TLC)];
+
+    /// The model of a kind of cell; `None` where there is none, for want of figures.
+    pub fn of_cell(cell: Cell) -> Option<ErrorRates> {
+        match cell {
+            Cell::Tlc => Some(ErrorRates::TLC_72_LAYERS),
+            Cell::Qlc => Some(ErrorRates::QLC_FROM_TLC),
+            Cell::Slc | Cell::Mlc => None,
+        }
+    }
 
     /// A model of nine numbers: base, a, k, b, m, n, c, p, q.
     pub fn of(numbers: [f64; 9]) -> ErrorRates {
@@ -80,6 +103,21 @@ mod tests {
         let disturb = 3.73e-9 * libm::pow(1_000.0, 0.33) * libm::pow(500.0, 1.71);
         close(rates.parts(1_000, 0.0, 500.0).1, disturb);
         assert_eq!(ErrorRates::of(rates.numbers()), rates);
+    }
+
+    /// A cell of QLC has 15 boundaries for four bits, one of TLC 7 for three, and wears out in a third of the erases.
+    #[test]
+    fn worn_qlc_errs_more_than_tlc_at_the_same_share_of_its_rated_erases() {
+        let (qlc, tlc) = (ErrorRates::QLC_FROM_TLC, ErrorRates::TLC_72_LAYERS);
+        let erases_of_tlc = Cell::Tlc.rated_erases() / Cell::Qlc.rated_erases();
+        for (erases, hours, reads) in [(1, 0.0, 0.0), (500, 24.0, 0.0), (1_000, 0.0, 0.0), (1_000, 8_760.0, 2_000.0)] {
+            let (worn, denser) = (tlc.rber(erases * erases_of_tlc, hours, reads), (15.0 / 4.0) / (7.0 / 3.0));
+            let ratio = qlc.rber(erases, hours, reads) / worn;
+            assert!((ratio / denser - 1.0).abs() < 5e-3, "{erases} erases: {ratio} times the errors, not {denser}");
+        }
+        let rated = |cell: Cell| ErrorRates::of_cell(cell).expect("it has a model").rber(cell.rated_erases(), 0.0, 0.0);
+        assert!(rated(Cell::Qlc) > 1.5 * rated(Cell::Tlc));
+        assert_eq!((ErrorRates::of_cell(Cell::Slc), ErrorRates::of_cell(Cell::Mlc)), (None, None));
     }
 
     /// The shapes that measurements of flash agree on: each cause makes it worse, wear faster than in proportion, retention

@@ -11,11 +11,11 @@ section! {
     /// How the flash ages, and how old it is. Without any of these keys it does not age.
     AgingKeys at "wear" {
         /// The [raw bit error rate](techniques/aging.md) by erases, hours since the program, and reads of the block for each of its
-        /// pages: `"tlc-72-layers"`; nine numbers, base, a, k, b, m, n, c, p, q of `base + a e^k + b e^m t^n + c e^p r^q`; or `"none"`.
-        /// Left out, flash of tlc has the former if any other key of `wear` is given, and else none. Without a model bits do not fail;
+        /// pages: `"tlc-72-layers"`, `"qlc-from-tlc"`; nine numbers, base, a, k, b, m, n, c, p, q of `base + a e^k + b e^m t^n + c e^p r^q`; or `"none"`.
+        /// Left out, flash of tlc and qlc has its model if any other key of `wear` is given, and else none. Without a model bits do not fail;
         /// `erase_growth`, `erase_failures`, `program_failures`, `failure_shape`, `cycles` and `cycles_spread` are valid then.
         rber: ErrorModel,
-        /// Errors of a codeword (`timing.ecc.codeword`) that are corrected: `288`. Left out, 72 for each KiB.
+        /// Errors of a codeword (`timing.ecc.codeword`) that are corrected: `288`. Left out, 72 for each KiB; of qlc, 115.
         correctable: u32,
         /// How often a page that could not be corrected is read again at other voltages, 0 to 16: `8`. A retry takes
         /// `timing.read_retry.time` besides sensing, a transfer and decoding.

@@ -15,8 +15,14 @@ use crate::values::{Choice, FtlKind, Text};
 /// Keys of [wear] that need no model of bit errors.
 const WITHOUT_ERRORS: &str = "erase_growth, erase_failures, program_failures, failure_shape, cycles and cycles_spread";
 /// Errors that are corrected of each KiB of a codeword, unless the profile says otherwise: 72 bits of 1 KiB are what data sheets
-/// of TLC ask for.
-const CORRECTABLE_OF_KIB: u32 = 72;
+/// of TLC ask for. QLC has a code that corrects cells misread as often: 45/28 of the errors, as in [`ErrorRates::QLC_FROM_TLC`].
+const fn correctable_of_kib(cell: Cell) -> u32 {
+    match cell {
+        Cell::Slc | Cell::Mlc | Cell::Tlc => 72,
+        Cell::Qlc => 72 * 45 / 28,
+    }
+}
+
 const DEFAULT_STEPS: u32 = 8;
 const DEFAULT_KEEPS: Ratio = Ratio(0.5);
 const DEFAULT_SHAPE: f64 = 3.0;
@@ -133,12 +139,12 @@ fn rates(keys: &AgingKeys, cell: Cell) -> Result<Option<ErrorRates>> {
             Err(problem) => wrong("wear.rber", problem),
         },
         None if *keys == AgingKeys::default() => Ok(None),
-        None if cell == Cell::Tlc => Ok(Some(ErrorRates::TLC_72_LAYERS)),
+        None if ErrorRates::of_cell(cell).is_some() => Ok(ErrorRates::of_cell(cell)),
         None if !needs_errors => Ok(Some(ErrorRates::ERROR_FREE)),
         None => {
             let cell = cell.name();
             let problem = format!(
-                "is missing: there is a model of tlc, and timing.cell is {cell}; give nine numbers, or leave out the keys of \
+                "is missing: there are models of tlc and qlc, and timing.cell is {cell}; give nine numbers, or leave out the keys of \
                  [wear] that tell of bit errors: {WITHOUT_ERRORS} need none"
             );
             wrong("wear.rber", problem)
@@ -163,7 +169,7 @@ fn correction(keys: &AgingKeys, timing: &Timing, geometry: &Counts) -> Result<Co
     // A codeword that is larger than a page holds a page.
     let bytes = timing.features.ecc.codeword.min(geometry.page_size);
     let bits = bytes * 8;
-    let default = CORRECTABLE_OF_KIB * bytes / 1024;
+    let default = correctable_of_kib(timing.cell) * bytes / 1024;
     let correctable = within("wear.correctable", keys.correctable.unwrap_or(default).into(), 0, bits.into())? as u32;
     Ok(Correction { bits, correctable, codewords: geometry.page_size / bytes })
 }
@@ -185,6 +191,20 @@ fn life(keys: &AgingKeys, geometry: &Counts, logical: u32) -> Result<Life> {
         reads_a_day: reads * share,
         amplification,
     })
+}
+
+/// Where erases before the run leave no mark on reads, for the user.
+pub(super) fn notes(aging: Option<&Aging>, cell: Cell) -> Vec<String> {
+    let worn = aging.filter(|aging| aging.life.cycles > 0.0 && aging.rates == ErrorRates::ERROR_FREE);
+    let note = |aging: &Aging| {
+        let (cell, cycles) = (cell.name(), aging.life.cycles);
+        format!(
+            "wear.cycles = {cycles} causes no bit errors, since wear.rber chooses no model for this flash of {cell}: {} or nine numbers are \
+             valid",
+            ErrorRates::ALL.map(|(name, _)| format!("\"{name}\"")).join(", ")
+        )
+    };
+    worn.map(note).into_iter().collect()
 }
 
 impl AgingKeys {
@@ -296,6 +316,43 @@ mod tests {
             let error = with(&["wear.erase_growth=50%", "wear.age=2years"]).unwrap_err();
             assert!(error.contains("wear.rber"), "{error}");
         }
+    }
+
+    /// Worn flash has errors, or a note says that it has none.
+    #[test]
+    fn wear_without_an_effect_on_reads_is_a_note() {
+        let notes = |changes: &[&str]| {
+            let mut profile = Profile::load("default").unwrap();
+            profile.set_all(changes).unwrap();
+            profile.resolve().unwrap().notes
+        };
+        let (mlc, qlc) = (["timing.cell=mlc", "timing.read=50us"], ["timing.cell=qlc", "timing.read=50us"]);
+        for flash in [&mlc[..], &["wear.rber=none"]] {
+            let told = notes(&[flash, &["wear.cycles=1000"]].concat()).join("\n");
+            assert!(
+                told.contains("wear.cycles = 1000 causes no bit errors") && told.contains("\"qlc-from-tlc\""),
+                "{told}"
+            );
+            assert_eq!(
+                notes(&[flash, &["wear.erase_growth=50%"]].concat()),
+                [""; 0],
+                "new flash has errors later, or none"
+            );
+        }
+        assert_eq!(notes(&["wear.cycles=1000"]), [""; 0]);
+        assert_eq!(notes(&[&qlc[..], &["wear.cycles=1000"]].concat()), [""; 0]);
+        let aging = resolve(&[&qlc[..], &["wear.cycles=1000"]].concat()).unwrap().unwrap();
+        assert_eq!((aging.rates, aging.correction.correctable), (ErrorRates::QLC_FROM_TLC, 4 * 115));
+        // At its rated erases it is as near what its code corrects as TLC at three times as many.
+        let tlc = resolve(&["wear.cycles=3000"]).unwrap().unwrap();
+        let fails = |aging: &Aging| aging.correction.page_fails(aging.rates.rber(aging.rated, 0.0, 0.0));
+        assert!(aging.rates.rber(1_000, 0.0, 0.0) > 1.5 * tlc.rates.rber(3_000, 0.0, 0.0));
+        assert!(
+            (0.0..0.1).contains(&fails(&aging)) && (0.0..0.1).contains(&fails(&tlc)),
+            "{}, {}",
+            fails(&aging),
+            fails(&tlc)
+        );
     }
 
     /// A drive write a day wears each block by less than an erase a day, for there is more flash than capacity.

@@ -163,6 +163,7 @@ impl Profile {
         rain::check(keys, &resolved.timing, &resolved.geometry, &resolved.ftl)?;
         resolved.notes.extend(zone::notes(&resolved, &given));
         resolved.notes.extend(rain::notes(&resolved.ftl));
+        resolved.notes.extend(aging::notes(resolved.aging.as_ref(), resolved.timing.cell));
         resolved.check_faults()?;
         resolved.fill_in();
         resolved.check_changes()?;
