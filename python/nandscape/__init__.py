@@ -14,13 +14,17 @@ from nandscape._lab import Claim, claims, measure
 from nandscape._lists import Drive, Key, Workload, drive, drives, keys, workloads
 from nandscape._live import Live, serve
 from nandscape._native import BufferFill, Candidate, Plane
+from nandscape._native import version as _version
 from nandscape._policies import Policies, VictimPolicy
 from nandscape._result import Requests, Result
 from nandscape._run import run
 from nandscape._search import Search, find_rate
-from nandscape._sweep import SweepResult, sweep
+from nandscape._sweep import Seeds, SweepResult, sweep
 from nandscape._traces import convert_trace
 from nandscape._values import Value, Varied
+
+__version__: str = _version()
+"""The version of the package, which is that of the command."""
 
 __all__ = [
     "BufferFill",
@@ -38,11 +42,13 @@ __all__ = [
     "Result",
     "RunError",
     "Search",
+    "Seeds",
     "SweepResult",
     "Value",
     "Varied",
     "VictimPolicy",
     "Workload",
+    "__version__",
     "claims",
     "compare",
     "convert_trace",

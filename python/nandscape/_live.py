@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -104,16 +105,15 @@ def serve(*options: str, program: str | os.PathLike[str] | None = None) -> Itera
     those of `nandscape serve`, but for --control and --json. When the block ends, the server completes what is in work, flushes and ends;
     `live.figures` is what it printed. A server that fails raises `RunError` with its messages.
 
-    `program` is the command; left out, it is what the environment variable NANDSCAPE names, or `nandscape` in PATH.
+    `program` is the command, which the package does not contain. Left out, it is what the environment variable NANDSCAPE names,
+    `nandscape` next to the interpreter (the folder bin of a virtual environment), or `nandscape` in PATH.
     """
-    command = program or os.environ.get("NANDSCAPE") or shutil.which("nandscape")
-    if command is None:
-        raise InputError("program: there is no command nandscape in PATH; install it with cargo, or name it", "program")
+    command = _command(program)
     with tempfile.TemporaryDirectory(prefix="nandscape-") as folder, tempfile.TemporaryFile("w+") as messages:
         control = Path(folder) / "control"
         # Its own group: Ctrl-C is for this program, which ends the server in order.
         server = subprocess.Popen(
-            [os.fspath(command), "serve", *options, "--json", "--control", os.fspath(control)],
+            [command, "serve", *options, "--json", "--control", os.fspath(control)],
             stdout=subprocess.PIPE,
             stderr=messages,
             text=True,
@@ -134,6 +134,26 @@ def serve(*options: str, program: str | os.PathLike[str] | None = None) -> Itera
         if server.returncode != 0:
             raise RunError(f"the server has failed ({server.returncode}): {'; '.join(_lines(messages))}")
         live.figures = json.loads(out)
+
+
+def _command(program: str | os.PathLike[str] | None) -> str:
+    """The program: what is named, or the first that is found."""
+    for source, named in (("program", program), ("NANDSCAPE", os.environ.get("NANDSCAPE"))):
+        if named:
+            found = shutil.which(os.fspath(named))
+            if found is None:
+                raise InputError(f"{source}: {os.fspath(named)} is no program; the path of the command nandscape is valid", "program")
+            return found
+    beside = os.path.dirname(sys.executable)
+    found = (shutil.which("nandscape", path=beside) if beside else None) or shutil.which("nandscape")
+    if found is None:
+        raise InputError(
+            "program: the command nandscape is neither next to the interpreter nor in PATH, and the Python package does not contain it; "
+            "build it in the repository with `cargo install --path cli --locked`, then name it with program=PATH or NANDSCAPE=PATH; "
+            "the path of the command is valid",
+            "program",
+        )
+    return found
 
 
 def _attach(server: subprocess.Popen[str], control: Path, messages: Any, listens: int) -> Live:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 from nandscape import _native
 from nandscape._cluster import distribute
@@ -18,6 +19,13 @@ from nandscape._values import Value, Varied, pairs, text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Seeds = Union[int, str, Iterable[int]]
+"""Seeds of a sweep: a number of seeds, which begin with 1; the seeds; or text such as "1-5" or "1,2,7"."""
+
+_MOST_SEEDS = 10_000
+"""The most seeds of a number or of a range of text, as of the command."""
 
 
 class SweepResult:
@@ -54,7 +62,7 @@ def sweep(
     drive: str | None = None,
     workload: str | Mapping[str, Any] | None = None,
     set: Mapping[str, Value] | None = None,
-    seeds: Sequence[int] | None = None,
+    seeds: Seeds | None = None,
     out: str | os.PathLike[str],
     jobs: int | None = None,
     fresh: bool = False,
@@ -70,6 +78,8 @@ def sweep(
     is measured once. `fresh` measures existing points again. `jobs` points run at a time, by default one per core. With `client`, a
     client of a Dask cluster (`distributed.Client`), its workers measure the points; a point whose worker is lost goes to another one.
 
+    `seeds` is a number of seeds, which begin with 1, as in a sweep file; the seeds as a list or a range; or text as of `--seeds`: "1-5", "1,2,7".
+
     `policies` maps names to policies that are compared: `nandscape.Policies`, a function that makes them for each point, or None for those
     of the drive. Their points are measured in this process, one after another. They are known by their names and code: a point is
     measured again when a function is written differently, and not when something changes that it refers to, which `fresh` is for. The
@@ -82,7 +92,7 @@ def sweep(
         raise InputError("workload: a sweep file takes no mapping; a name or a file is valid", "workload")
     changes = named + pairs(set, keys)
     axes = [(name, _choices(name, values)) for name, values in (vary or {}).items()]
-    chosen = None if seeds is None else [checked_seed(seed) for seed in seeds]
+    chosen = None if seeds is None else _seeds(seeds)
     workers = (os.cpu_count() or 1) if jobs is None else jobs
     if not 1 <= workers <= 1024:
         raise InputError(f"jobs: {jobs} is out of range; 1 to 1024 are valid", "jobs")
@@ -105,6 +115,29 @@ def sweep(
     if interrupt is not None:
         raise Interrupted(result) from interrupt
     return result
+
+
+def _seeds(seeds: Seeds) -> list[int]:
+    """The seeds, each of which fits."""
+    if isinstance(seeds, bool) or not isinstance(seeds, (int, str, Iterable)):
+        raise InputError(f"seeds: {seeds!r} is neither a number of seeds nor a list; 3, [1, 2, 7], range(1, 4) or \"1-3\" is valid", "seeds")
+    if isinstance(seeds, int):
+        if not 1 <= seeds <= _MOST_SEEDS:
+            raise InputError(f"seeds: {seeds} is out of range; from 1 to {_MOST_SEEDS} seeds, or a list of seeds, are valid", "seeds")
+        return list(range(1, seeds + 1))
+    if isinstance(seeds, str):
+        return [seed for part in seeds.split(",") for seed in _seed_range(seeds, part.strip())]
+    return [checked_seed(seed) for seed in seeds]
+
+
+def _seed_range(whole: str, part: str) -> range:
+    """The seeds of a part of a list: a number, or a range."""
+    found = re.fullmatch(r"([0-9]+)(?:\s*-\s*([0-9]+))?", part)
+    if found:
+        first, last = checked_seed(int(found[1])), checked_seed(int(found[2] or found[1]))
+        if first <= last < first + _MOST_SEEDS:
+            return range(first, last + 1)
+    raise InputError(f"seeds: \"{whole}\" is no list and no range of up to {_MOST_SEEDS} seeds; \"1,2,7\" or \"1-5\" is valid", "seeds")
 
 
 def _choices(

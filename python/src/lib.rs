@@ -45,7 +45,7 @@ mod native {
     #[pymodule_export]
     use super::lab::{claims, measure_claims};
     #[pymodule_export]
-    use super::lists::{drives, key_list, resolved, workload_list};
+    use super::lists::{drives, key_list, resolved, version, workload_list};
     #[pymodule_export]
     use super::policies::{BufferFill, Candidate, Plane};
     #[pymodule_export]

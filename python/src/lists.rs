@@ -56,3 +56,9 @@ pub(crate) fn workload_list(py: Python<'_>) -> PyResult<Vec<Listed>> {
     };
     WORKLOADS.iter().map(of).collect()
 }
+
+/// The version of the package.
+#[pyfunction]
+pub(crate) fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -54,3 +54,13 @@ def test_any_text_is_refused_or_runs(key: str, value: str) -> None:
         nandscape.run(set={**SMALL, "io_count": 10, key: value})
     except nandscape.InputError as error:
         assert str(error)
+
+
+def test_a_misspelt_option_of_a_workload_is_recognised() -> None:
+    with pytest.raises(nandscape.InputError, match="did you mean iodepth") as caught:
+        nandscape.run(set=SMALL, iodpeth=4)
+    assert caught.value.key == "iodpeth"
+
+
+def test_the_package_has_the_version_of_its_module() -> None:
+    assert nandscape.__version__.count(".") == 2

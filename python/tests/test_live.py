@@ -59,3 +59,18 @@ def test_an_exception_in_the_block_ends_the_server(tmp_path: Path, command: str)
         with nandscape.serve(*SMALL, "--nbd", f"unix:{path}", program=command):
             raise ZeroDivisionError
     assert not path.exists()
+
+
+def test_without_the_program_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NANDSCAPE", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    with pytest.raises(nandscape.InputError, match="cargo install --path cli"), nandscape.serve(*SMALL):
+        pass
+    with pytest.raises(nandscape.InputError, match="none is no program"), nandscape.serve(*SMALL, program="none"):
+        pass
+    beside = tmp_path / "nandscape"
+    beside.write_text("#!/bin/sh\necho next to the interpreter >&2\nexit 2\n")
+    beside.chmod(0o755)
+    with pytest.raises(nandscape.InputError, match="next to the interpreter"), nandscape.serve(*SMALL):
+        pass

@@ -59,3 +59,15 @@ def test_mistakes_name_their_key(tmp_path: Path) -> None:
     with pytest.raises(nandscape.InputError) as caught:
         nandscape.sweep(vary={"iodepth": [1, 0]}, set=KEYS, out=tmp_path)
     assert caught.value.key == "iodepth"
+
+
+def test_seeds_are_a_number_a_list_a_range_or_text(tmp_path: Path) -> None:
+    forms: dict[str, nandscape.Seeds] = {"number": 2, "list": [1, 2], "range": range(1, 3), "text": "1-2", "words": "1,2"}
+    for name, seeds in forms.items():
+        swept = nandscape.sweep(vary={"iodepth": [1]}, set={**KEYS, "io_count": 10}, seeds=seeds, out=tmp_path / name)
+        assert [point["seed"] for point in swept.points] == [1, 2], name
+    wrong: list[nandscape.Seeds] = [0, 10_001, True, "", "3-1", "-1", "0-99999999", [-1]]
+    for seeds in wrong:
+        with pytest.raises(nandscape.InputError, match="valid") as caught:
+            nandscape.sweep(vary={"iodepth": [1]}, set=KEYS, seeds=seeds, out=tmp_path / "wrong")
+        assert caught.value.key in ("seed", "seeds") and caught.value.valid is not None, seeds

@@ -103,11 +103,11 @@ fn parts(stages: &Stages) -> Vec<Part> {
     parts
 }
 
-/// Bars for the template: with `one_scale`, their lengths are their means; otherwise all have full width.
-pub(crate) fn bars(bars: &[Bar<'_>], one_scale: bool) -> Value {
+/// Bars for the template. The length of a bar is its mean, on the same scale for all.
+pub(crate) fn bars(bars: &[Bar<'_>]) -> Value {
     let longest = bars.iter().map(|bar| bar.mean_us).fold(0.0, f64::max);
     let bar = |bar: &Bar<'_>| {
-        let width = if one_scale && longest > 0.0 { 100.0 * bar.mean_us / longest } else { 100.0 };
+        let width = if longest > 0.0 { 100.0 * bar.mean_us / longest } else { 100.0 };
         let part = |part: &Part| {
             let Part { name, color, wait, us: figure } = part;
             let room = width / 100.0 * figure / bar.mean_us;
@@ -165,6 +165,18 @@ pub(crate) fn rows(bars: &[Bar<'_>]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bars_are_to_scale() {
+        let stages = serde_json::json!({ "array": 40.0 });
+        let bar = |name: &str, mean_us| Bar { name: name.to_owned(), mean_us, stages: &stages };
+        let drawn = bars(&[bar("read", 40.0), bar("write", 10.0)]);
+        let width = |at: usize| {
+            let bar = drawn.get_item(&Value::from(at)).expect("a bar");
+            f64::try_from(bar.get_attr("width").expect("it has a width")).expect("a number")
+        };
+        assert_eq!((width(0), width(1)), (100.0, 25.0));
+    }
 
     #[test]
     fn parts_are_told_apart_by_stage_and_cause_and_sum_to_the_mean() {

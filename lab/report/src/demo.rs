@@ -59,7 +59,7 @@ impl Tour {
         let shown = context! {
             load => self.load, seen => self.seen.each_ref().map(|text| text.replace(" us", " µs")), rows, timelines, command,
             commands => self.runs.iter().map(|run| run.command.as_str()).collect::<Vec<_>>(),
-            means => bars::bars(&bars, true), key => bars::key(&bars),
+            means => bars::bars(&bars), key => bars::key(&bars),
             waf => self.runs.iter().map(|run| format!("{:.2}", run.report.waf.unwrap_or(0.0))).collect::<Vec<_>>().join(", "),
             seed => self.runs[0].report.seed,
         };

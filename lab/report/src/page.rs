@@ -74,9 +74,9 @@ fn embedded(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// The slowest request in words.
-pub(crate) fn slowest(slowest: &Slowest) -> Value {
-    let Slowest { direction, submitted_s, latency_us, parts } = slowest;
+/// The slowest request in words, of a drive with these dies.
+pub(crate) fn slowest(slowest: &Slowest, dies: &[String]) -> Value {
+    let Slowest { direction, submitted_s, latency_us, parts, die } = slowest;
     let part = |part: &Part| {
         let stage = part.stage.replace('_', " ");
         let behind = part.behind.map_or(String::new(), |behind| format!(" behind {}", behind.replace('_', " ")));
@@ -89,12 +89,24 @@ pub(crate) fn slowest(slowest: &Slowest) -> Value {
         us(*latency_us),
         most.join(", then ")
     );
-    context! { direction, text }
+    let die = die.and_then(|die| dies.get(die as usize));
+    context! { direction, text, die }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slowest_read_names_its_die_where_it_is_known() {
+        let dies = ["channel 0 die 0", "channel 0 die 1"].map(str::to_owned);
+        let of = |die| {
+            slowest(&Slowest { direction: "read", submitted_s: 0.1, latency_us: 5.0, parts: Vec::new(), die }, &dies)
+        };
+        let named = |die| of(die).get_attr("die").expect("it is a map").as_str().map(str::to_owned);
+        assert_eq!(named(Some(1)).as_deref(), Some("channel 0 die 1"));
+        assert_eq!((named(Some(2)), named(None)), (None, None));
+    }
 
     #[test]
     fn data_cannot_end_the_element_it_is_in() {

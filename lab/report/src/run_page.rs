@@ -44,7 +44,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         shares_interval => seconds(timeline.shares.interval_s),
         dies_left_out,
         breakdown => breakdown(report),
-        slowest => timeline.slowest.as_ref().map(page::slowest),
+        slowest => timeline.slowest.as_ref().map(|slowest| page::slowest(slowest, &timeline.dies)),
         drive => drive(report),
         parts => parts(report),
         command => report.host.command,
@@ -135,7 +135,7 @@ fn breakdown(report: &Report) -> Value {
         .map(|(way, mean_us, stages)| Bar { name: format!("{}, mean", row_name(way)), mean_us: *mean_us, stages })
         .collect();
     let ways: Vec<&str> = stages.iter().map(|(way, _, _)| row_name(way)).collect();
-    context! { ways, bars => bars::bars(&bars, false), key => bars::key(&bars), rows => bars::rows(&bars) }
+    context! { ways, bars => bars::bars(&bars), key => bars::key(&bars), rows => bars::rows(&bars) }
 }
 
 /// The jobs of a workload that has several.

@@ -8,7 +8,7 @@
   for (const way of ["read", "write"]) {
     if (!(way in histogram)) continue;
     const of = drives.map((drive, i) => ({ label: drive.name, histogram: drive.histogram?.[way], color: color(i) }));
-    several.tails("tails-" + way, [{ label: "array", histogram: histogram[way], color: "--run0" }, ...of], way, 300);
+    several.tails("tails-" + way, [{ label: "array", histogram: histogram[way], color: "--run0" }, ...of], way);
     const over = series.by[way];
     charts.add("latency-" + way, {
       x, y: { kind: "latency", label: way + " latency" }, xs: middle,

@@ -6,12 +6,19 @@ const charts = (() => {
   // The value of a variable of the style; a colour is its own value.
   const css = (name) => name.startsWith("--") ? getComputedStyle(document.documentElement).getPropertyValue(name).trim() : name;
 
-  // Three significant digits, without trailing zeros.
-  const short = (x) => String(Number(x.toPrecision(3)));
-  const us = (x) => x < 1e3 ? short(x) + " µs" : x < 1e6 ? short(x / 1e3) + " ms" : short(x / 1e6) + " s";
-  const seconds = (x) => x === 0 ? "0" : x < 1e-3 ? short(x * 1e6) + " µs" : x < 1 ? short(x * 1e3) + " ms" : short(x) + " s";
-  const count = (x) => x < 1e4 ? short(x) : x < 1e6 ? short(x / 1e3) + "k" : x < 1e9 ? short(x / 1e6) + "M" : short(x / 1e9) + "G";
-  const percent = (share) => Number((share * 100).toPrecision(3)) + "%";
+  // Significant digits, three unless told, without trailing zeros.
+  const short = (x, digits = 3) => String(Number(x.toPrecision(digits)));
+  const us = (x, digits) => x < 1e3 ? short(x, digits) + " µs" : x < 1e6 ? short(x / 1e3, digits) + " ms" : short(x / 1e6, digits) + " s";
+  const seconds = (x, digits) => x === 0 ? "0" : x < 1e-3 ? short(x * 1e6, digits) + " µs" : x < 1 ? short(x * 1e3, digits) + " ms" : short(x, digits) + " s";
+  const count = (x, digits) => x < 1e4 ? short(x, digits) : x < 1e6 ? short(x / 1e3, digits) + "k" : x < 1e9 ? short(x / 1e6, digits) + "M" : short(x / 1e9, digits) + "G";
+  const percent = (share, digits) => short(share * 100, digits) + "%";
+  // The labels of an axis: as many digits as it takes for all to differ, 9 at most.
+  const distinct = (kind, ticks) => {
+    const known = ticks.filter((x) => x !== null);
+    const differ = (digits) => new Set(known.map((x) => kind.text(x, digits))).size === new Set(known).size;
+    const digits = [3, 4, 5, 6, 7, 8].find(differ) ?? 9;
+    return ticks.map((x) => x === null ? "" : kind.text(x, digits));
+  };
   // 1 / (1 - q) as a percentile: 100 is p99, 10,000 is p99.99.
   const percentile = (x) => {
     const q = 100 * (1 - 1 / x);
@@ -45,8 +52,8 @@ const charts = (() => {
     slower: { log: true, text: percent, ticks: (min, max) => [1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6].filter((x) => x >= min * 0.999 && x <= max) },
     time: { text: seconds },
     count: { text: count, zero: true },
-    bytes: { text: (x) => x === 0 ? "0" : count(x).replace(/[kMG]?$/, (prefix) => " " + prefix) + "B/s", zero: true },
-    share: { text: (x) => Math.round(x * 100) + "%", range: [0, 1] },
+    bytes: { text: (x, digits) => x === 0 ? "0" : count(x, digits).replace(/[kMG]?$/, (prefix) => " " + prefix) + "B/s", zero: true },
+    share: { text: percent, range: [0, 1] },
     plain: { text: short },
   };
 
@@ -78,7 +85,7 @@ const charts = (() => {
     const one = {
       stroke: css("--soft"), font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
       label: label || undefined, labelSize: 17, labelGap: 0, gap: 3, ticks: { show: false }, grid: { stroke: css("--faint"), width: 1 },
-      values: (u, ticks) => ticks.map((x) => x === null ? "" : kind.text(x)),
+      values: (u, ticks) => distinct(kind, ticks),
       space: side === "x" ? 70 : 34, size: side === "x" ? 24 : (u, values) => Math.max(36, 12 + 7 * Math.max(0, ...(values ?? []).map((v) => v.length))),
     };
     if (kind.log) {
@@ -101,7 +108,10 @@ const charts = (() => {
     // A latency of 0 cannot be drawn on a logarithmic axis.
     const kindOf = (axis) => typeof axis.kind === "string" ? kinds[axis.kind] : axis.kind;
     if (kindOf(spec.y).log) spec.series.forEach((one) => { one.values = one.values.map((v) => v > 0 ? v : null); });
-    const points = spec.series.reduce((sum, one) => sum + one.values.filter((v) => v !== null && v !== undefined).length, 0);
+    const known = (one) => one.values.filter((v) => v !== null && v !== undefined).length;
+    // A line without a point would leave its name in the legend alone.
+    if (!spec.live) spec = { ...spec, series: spec.series.filter((one) => known(one) > 0).map((one, i, all) => ({ ...one, dash: one.dash ?? dash(all, i) })) };
+    const points = spec.series.reduce((sum, one) => sum + known(one), 0);
     figure.dataset.points = points;
     if (points === 0 && !spec.live) {
       holder.innerHTML = '<p class="none">Nothing to draw: no such requests, or no time passed.</p>';
@@ -120,7 +130,7 @@ const charts = (() => {
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { live: true },
       series: [{ label: spec.x.short ?? spec.x.label, value: (u, x) => x === null || x === undefined ? "" : xKind.text(x) }, ...spec.series.map((one) => ({
-        label: one.label, stroke: css(one.color), width: one.width ?? 1.8, dash: one.dash, points: { show: one.points ?? one.values.length < 4 }, spanGaps: !!one.spanGaps,
+        label: one.label, stroke: css(one.color), width: one.width ?? 1.8, dash: one.dash, points: { show: one.points ?? known(one) < 4 }, spanGaps: !!one.spanGaps,
         fill: one.fill ? css(one.color) + (one.fill === true ? "30" : one.fill) : undefined,
         paths: one.step ? uPlot.paths.stepped({ align: 1 }) : undefined,
         value: (u, y, i, at) => at === null || at === undefined ? "" : y === null || y === undefined ? "none" : (spec.show ?? yKind.text)(one.shown ? one.shown[at] : y),
@@ -139,6 +149,15 @@ const charts = (() => {
       if (holder.clientWidth > 0 && holder.clientWidth !== plot.width) plot.setSize({ width: holder.clientWidth, height: height() });
     }).observe(holder);
     return plot;
+  }
+
+  // A line that lies on an earlier one almost everywhere, nine points in ten, is dashed, so that both are seen.
+  function dash(series, i) {
+    const one = series[i];
+    if (one.fill) return undefined;
+    const at = one.values.flatMap((v, x) => v === null || v === undefined ? [] : [x]);
+    const covers = series.slice(0, i).filter((other) => at.filter((x) => other.values[x] === one.values[x]).length >= 0.9 * at.length).length;
+    return covers === 0 ? undefined : [12 / (covers + 1), 12 - 12 / (covers + 1)];
   }
 
   // Fills the interval around a line, from `low` to `high`; a point that stands alone has a bar.

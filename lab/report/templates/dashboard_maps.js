@@ -30,7 +30,8 @@ const maps = (() => {
       if (row * high - last < 13) return;
       last = row * high;
       g.fillStyle = charts.css("--soft");
-      g.fillText(name, LEFT - 8, row * high + high / 2);
+      // Half a line from the edge at least, so that the topmost is whole.
+      g.fillText(name, LEFT - 8, Math.max(7, row * high + high / 2));
     });
   }
 

@@ -10,11 +10,11 @@ const exports = (() => {
   function drawing(width, height) {
     const parts = [];
     const ANCHOR = { left: "start", center: "middle", right: "end" }, BASE = { middle: "central", alphabetic: "alphabetic" };
-    let path = "", area = null, clips = 0;
+    let path = "", area = null, clips = 0, dash = "";
     const saved = [];
     const g = {
       font: "11px system-ui, sans-serif", fillStyle: "#000", strokeStyle: "#000", lineWidth: 1, globalAlpha: 1, textAlign: "left", textBaseline: "alphabetic",
-      scale() {}, setLineDash() {},
+      scale() {}, setLineDash(list) { dash = list.length === 0 ? "" : ` stroke-dasharray="${list.map(n).join(" ")}"`; },
       save() { saved.push([clips, { ...g }]); },
       restore() { const [count, before] = saved.pop(); while (clips > count) { parts.push("</svg>"); clips--; } Object.assign(g, before); },
       rect(x, y, w, h) { area = [x, y, w, h]; },
@@ -22,7 +22,7 @@ const exports = (() => {
       beginPath() { path = ""; area = null; },
       moveTo(x, y) { path += `M${n(x)} ${n(y)}`; },
       lineTo(x, y) { path += `${path === "" ? "M" : "L"}${n(x)} ${n(y)}`; },
-      stroke() { parts.push(`<path d="${path}" fill="none" stroke="${g.strokeStyle}" stroke-width="${g.lineWidth}" opacity="${g.globalAlpha}"/>`); },
+      stroke() { parts.push(`<path d="${path}" fill="none" stroke="${g.strokeStyle}" stroke-width="${g.lineWidth}" opacity="${g.globalAlpha}"${dash}/>`); },
       fill() { parts.push(`<path d="${path}" fill="${g.fillStyle}" opacity="${g.globalAlpha}"/>`); },
       fillRect(x, y, w, h) { parts.push(`<rect x="${n(x)}" y="${n(y)}" width="${n(w)}" height="${n(h)}" fill="${g.fillStyle}" opacity="${g.globalAlpha}"/>`); },
       fillText(text, x, y) { parts.push(`<text x="${n(x)}" y="${n(y)}" fill="${g.fillStyle}" text-anchor="${ANCHOR[g.textAlign]}" dominant-baseline="${BASE[g.textBaseline]}" style="font: ${escaped(g.font)}">${escaped(text)}</text>`); },
@@ -120,12 +120,14 @@ const exports = (() => {
       g.globalAlpha = 1;
       g.strokeStyle = charts.css(one.color);
       g.lineWidth = one.width ?? 1.8;
+      g.setLineDash(one.dash ?? []);
       g.beginPath();
       run.forEach((i, nth) => {
         if (one.step && nth > 0) g.lineTo(x(xs[i]), y(one.values[run[nth - 1]]));
         g.lineTo(x(xs[i]), y(one.values[i]));
       });
       g.stroke();
+      g.setLineDash([]);
       if (run.length === 1) { g.fillStyle = charts.css(one.color); g.fillRect(x(xs[run[0]]) - 2, y(one.values[run[0]]) - 2, 4, 4); }
       run = [];
     };

@@ -83,7 +83,7 @@
     const ends = operations.start_ns.map((start, i) => start + operations.duration_ns[i]);
     const from = operations.from_s, to = from + ends.reduce((a, b) => Math.max(a, b)) / 1e9;
     const done = slowest.submitted_s + slowest.latency_us / 1e6;
-    const mark = { from: slowest.submitted_s, to: done, text: `slowest ${slowest.direction}: ${charts.us(slowest.latency_us)}` };
+    const mark = { from: slowest.submitted_s, to: done, die: slowest.die, text: `slowest ${slowest.direction}: ${charts.us(slowest.latency_us)}` };
     // Opens with five latencies on each side of the request; "All" shows all recorded operations.
     const last = Math.max(to, done), first = Math.min(from, mark.from), room = 5 * (done - mark.from);
     const zoom = room > 0 ? [Math.max(first, mark.from - room), Math.min(last, done + room)] : undefined;

@@ -3,13 +3,13 @@
   const { drawings } = JSON.parse(document.getElementById("report").textContent);
   const { short, us, seconds, count, percent } = charts;
 
-  const bytes = (x) => {
+  const bytes = (x, digits) => {
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = 0;
     while (x >= 1024 && unit < units.length - 1) { x /= 1024; unit++; }
-    return short(x) + " " + units[unit];
+    return short(x, digits) + " " + units[unit];
   };
-  const texts = { us, seconds, share: percent, number: count, bytes: (x) => count(x) + "B/s" };
+  const texts = { us, seconds, share: percent, number: count, bytes: (x, digits) => count(x, digits) + "B/s" };
   const units = { us, share: percent, number: count, bytes };
 
   const color = (drawing, i) => {

@@ -21,7 +21,7 @@ const timeline = (() => {
     return (s / size).toFixed(Math.min(3, digits)) + " " + unit;
   };
 
-  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; windows (by line, [from, to]); mark {from, to, text}; marks of {from, until, color}.
+  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; windows (by line, [from, to]); mark {from, to, text, die}; marks of {from, until, color}.
   function add(id, model) {
     const figure = document.getElementById(id);
     if (!figure) return;
@@ -118,9 +118,23 @@ const timeline = (() => {
         g.fillRect(LEFT, y + lane - 1, holder.clientWidth - LEFT - 8, 1);
         if (y - last < 13) return;
         last = y;
-        g.fillStyle = colors.soft;
-        g.fillText(model.dies[die], LEFT - 8, y + lane / 2);
+        label(g, model.dies[die], y + lane / 2, colors.soft);
       });
+      const row = lanes.indexOf(model.mark?.die);
+      if (row < 0) return;
+      // Where labels are left out, that of the marked die takes the place of its neighbours.
+      const y = top + row * lane + lane / 2;
+      g.fillStyle = colors.paper;
+      g.fillRect(0, y - 12, LEFT - 6, 24);
+      g.font = "600 11px system-ui, sans-serif";
+      label(g, model.dies[model.mark.die], y, colors.ink);
+      g.font = "11px system-ui, sans-serif";
+    }
+
+    // A label's middle is half a line from the edge at least, so that the topmost is whole.
+    function label(g, text, y, color) {
+      g.fillStyle = color;
+      g.fillText(text, LEFT - 8, Math.max(7, y));
     }
 
     // A window is a pale field over its line, if it is wide enough to be seen apart.
@@ -196,10 +210,22 @@ const timeline = (() => {
       g.lineWidth = 1;
       for (const px of [left, right]) { g.beginPath(); g.moveTo(px, top - 5); g.lineTo(px, height - BOTTOM); g.stroke(); }
       g.beginPath(); g.moveTo(left, top - 4.5); g.lineTo(right, top - 4.5); g.stroke();
+      const row = lanes.indexOf(model.mark.die);
+      if (row >= 0) frame(g, left, right, top + row * laneHeight());
       g.textBaseline = "alphabetic";
       g.textAlign = "left";
       const size = g.measureText(model.mark.text).width;
       g.fillText(model.mark.text, Math.max(LEFT + 2, Math.min((left + right - size) / 2, width - 10 - size)), top - 8);
+    }
+
+    // A frame around the marked die's line, while the request was in work.
+    function frame(g, left, right, y) {
+      const bottom = y + laneHeight() - 0.5;
+      g.lineWidth = 1.5;
+      g.beginPath();
+      g.moveTo(left, y - 0.5); g.lineTo(right, y - 0.5); g.lineTo(right, bottom); g.lineTo(left, bottom); g.lineTo(left, y - 0.5);
+      g.stroke();
+      g.lineWidth = 1;
     }
 
     // The text for the item under the pointer.

@@ -139,7 +139,15 @@ impl Settings {
                 self.drive_faults.push((name.to_owned(), rule.to_owned()));
             }
             "fault" => self.changes.push(format!("faults=[{}]", rule(value).map_err(wrong)?)),
-            key => self.changes.push(format!("{key}={}", value.0)),
+            key => {
+                if let Some(word) = misspelt(key) {
+                    let problem = format!(
+                        "no such key; did you mean {word}? Options of workloads and keys of drives, see `nandscape drives keys`, are valid"
+                    );
+                    return Err(wrong(problem));
+                }
+                self.changes.push(format!("{key}={}", value.0));
+            }
         }
         Ok(())
     }
@@ -315,6 +323,17 @@ fn rule(value: &Value) -> Result<String, String> {
     Ok(format!("\"{rule}\""))
 }
 
+/// The option of a workload that an unknown key stands for. `None` if it resembles a key of drives as much, or nothing.
+fn misspelt(key: &str) -> Option<&'static str> {
+    let (word, likeness) = workload_table::nearest(key);
+    let of_drive = |doc: &nandscape_device_ssd::KeyDoc| {
+        let full = if doc.section.is_empty() { doc.key.to_owned() } else { format!("{}.{}", doc.section, doc.key) };
+        strsim::jaro_winkler(key, doc.key).max(strsim::jaro_winkler(key, &full))
+    };
+    let drives = nandscape_device_ssd::key_docs().iter().map(of_drive).fold(0.0, f64::max);
+    (!key.contains('.') && likeness > 0.85 && likeness > drives).then_some(word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,5 +417,18 @@ mod tests {
         assert!(inputs(&[]).unwrap_err().to_string().contains("rw"));
         let impossible = inputs(&[("rw", "randread"), ("geometry.channels", "1000")]).unwrap().unwrap_err();
         assert!(impossible.contains("channels"), "{impossible}");
+    }
+
+    #[test]
+    fn a_misspelt_option_of_a_workload_is_recognised() {
+        let problem = |key| settings(&[(key, "4")]).err().map(|error| error.to_string()).unwrap_or_default();
+        for (key, meant) in [("iodpeth", "iodepth"), ("rwmixraed", "rwmixread"), ("io-cuont", "io_count")] {
+            let problem = problem(key);
+            assert!(problem.starts_with(key) && problem.contains(&format!("did you mean {meant}?")), "{problem}");
+        }
+        // The profile names what is like these.
+        for key in ["chanels", "capacty", "capacity", "ftl.iodpeth", "xyzzy"] {
+            assert_eq!(problem(key), "");
+        }
     }
 }

@@ -93,6 +93,14 @@ pub(crate) fn is_key(key: &str) -> bool {
         || section.is_some_and(|section| SECTIONS.contains(&section))
 }
 
+/// The word of a workload that an unknown key resembles most, with how much: 1 is the same.
+pub(crate) fn nearest(key: &str) -> (&'static str, f64) {
+    let word = key.replace('-', "_");
+    let likeness = |known: &'static str| (known, strsim::jaro_winkler(&word, known));
+    let words = JOB_WORDS.into_iter().chain(RUN_WORDS).map(likeness);
+    words.max_by(|(_, one), (_, other)| one.total_cmp(other)).expect("there are words")
+}
+
 /// Sets a key of a workload.
 ///
 /// # Errors

@@ -47,7 +47,7 @@ pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails, report
         whole_interval => seconds(timeline.whole.interval_s),
         whole_windows => whole_windows(timeline, array),
         slowest => timeline.slowest.as_ref().zip(timeline.around.as_ref()).map(|(slowest, around)| {
-            context! { interval => seconds(around.interval_s), ..page::slowest(slowest) }
+            context! { interval => seconds(around.interval_s), ..page::slowest(slowest, &[]) }
         }),
         cycle => details.cycle.is_some(),
         turns => details.cycle.as_ref().map(|cycle| turns(&cycle.positions)),

@@ -142,7 +142,7 @@ fn breakdown(comparison: &Comparison, way: &str) -> Option<minijinja::Value> {
     let found: Vec<_> = comparison.columns.iter().filter_map(bar).collect();
     let bars: Vec<Bar<'_>> =
         found.iter().map(|(name, mean_us, stages)| Bar { name: name.clone(), mean_us: *mean_us, stages }).collect();
-    (!bars.is_empty()).then(|| context! { way, bars => bars::bars(&bars, true), key => bars::key(&bars) })
+    (!bars.is_empty()).then(|| context! { way, bars => bars::bars(&bars), key => bars::key(&bars) })
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! The page of a sweep.
 
+use std::collections::BTreeSet;
+
 use minijinja::{Value, context};
-use nandscape_lab_sweep::{Figure, Kind};
+use nandscape_lab_run::Program;
+use nandscape_lab_sweep::{Figure, Kind, this_program};
 use serde_json::json;
 
 use super::drawings::{figures, layout, lines};
@@ -33,9 +36,27 @@ pub(super) fn render(report: &SweepReport<'_>, command: &str) -> String {
     let shown = context! {
         title => sweep.name, description => sweep.description, counts => report.counts(), method => METHOD,
         fewer_seeds => report.tells_seeds(), several_seeds => sweep.seeds.len() > 1, seeds => sweep.seeds.len(),
-        figures, heads, rows, failed, command,
+        figures, heads, rows, failed, command, made => made(report),
     };
     page::render("sweep.html", SCRIPT, &json!({ "drawings": drawings }).to_string(), shown)
+}
+
+/// What the results depend on: the sweep, its drives, its seeds, and the program.
+fn made(report: &SweepReport<'_>) -> Vec<Value> {
+    let plan = &report.outcome.plan;
+    let inputs = plan.points.iter().filter_map(|point| point.inputs.as_ref().ok());
+    let drives: BTreeSet<&str> = inputs.map(|inputs| inputs.drive.name.as_str()).collect();
+    let drives: Vec<&str> = drives.into_iter().collect();
+    let seeds: Vec<String> = plan.sweep.seeds.iter().map(u64::to_string).collect();
+    let Program { version, sources } = this_program();
+    let program = format!("nandscape {version}, sources {sources}; `nandscape --version` prints both with the commit");
+    let row = |name: &str, value: String| context! { name, value };
+    vec![
+        row("sweep", plan.sweep.name.clone()),
+        row("drives", drives.join(", ")),
+        row("seeds", seeds.join(", ")),
+        row("program", program),
+    ]
 }
 
 /// A figure of the page: its panels, or its tables. `None` if the sweep has no parameters to draw it against.

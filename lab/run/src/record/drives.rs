@@ -186,7 +186,7 @@ impl Recorder {
                 windows_s: seconds(&state.windows(state.begun, ended, rows), state.begun),
             },
             around: state.around.as_ref().map(|kept| kept.told(state.begun, rows)),
-            slowest: state.slowest.map(|slowest| slowest.told(state.begun)),
+            slowest: state.slowest.map(|slowest| slowest.told(state.begun, None)),
         }
     }
 }

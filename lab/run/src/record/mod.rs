@@ -136,7 +136,7 @@ impl Recorder {
             histogram: distributions(outcome),
             series: parts.series.finish(outcome.ended),
             drive: parts.samples.finish(outcome.ended, &self.ssd),
-            timeline: self.timeline.finish(outcome.ended),
+            timeline: self.timeline.finish(outcome.ended, |slowest| parts.tail.die_of(slowest.read()?)),
             tail: parts.tail.finish(outcome.ended),
             marks: Marks::of(&self.ssd, parts.begun, outcome.ended),
         }

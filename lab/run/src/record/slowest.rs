@@ -18,6 +18,10 @@ pub struct Slowest {
     pub latency_us: f64,
     /// The parts of its latency, longest first; parts of 0 are left out.
     pub parts: Vec<Part>,
+    /// The die that holds the beginning of a read, by its position in `timeline.dies`. `None`: a write, a read from the write
+    /// buffer, or a drive of several FTLs or namespaces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub die: Option<u32>,
 }
 
 /// A part of a request's time.
@@ -36,6 +40,7 @@ pub(super) struct Candidate {
     direction: Direction,
     submitted: Time,
     latency: Span,
+    offset: u64,
     breakdown: Breakdown,
 }
 
@@ -50,17 +55,24 @@ impl Candidate {
             direction: request.direction,
             submitted: request.submitted,
             latency,
+            offset: request.offset,
             breakdown: request.completion.breakdown.clone(),
         })
     }
 
-    /// In a run whose measured phase began then.
-    pub(super) fn told(&self, begun: Time) -> Slowest {
+    /// What identifies a read among the slowest; `None` if it is no read.
+    pub(super) fn read(&self) -> Option<(Span, Time, u64)> {
+        (self.direction == Direction::Read).then_some((self.latency, self.submitted, self.offset))
+    }
+
+    /// In a run whose measured phase began then. `die` is the die of a read, if it is known.
+    pub(super) fn told(&self, begun: Time, die: Option<u32>) -> Slowest {
         Slowest {
             direction: if self.direction.is_write() { Direction::Write.name() } else { self.direction.name() },
             submitted_s: self.submitted.max(begun).since(begun).as_s(),
             latency_us: self.latency.as_us(),
             parts: tail::parts(&self.breakdown),
+            die,
         }
     }
 }

@@ -184,6 +184,13 @@ impl Recorder {
         Some((die, work))
     }
 
+    /// The die of one of the slowest reads, by its latency, submission and offset, if it is known.
+    pub(super) fn die_of(&self, read: (Span, Time, u64)) -> Option<u32> {
+        let (_, slowest) = &self.slowest[Direction::Read as usize];
+        let Reverse(kept) = slowest.iter().find(|Reverse(kept)| kept.rank() == read)?;
+        kept.die.map(|(die, _)| die)
+    }
+
     pub(super) fn finish(self, ended: Time) -> BTreeMap<&'static str, Tail> {
         let Recorder { begun, slowest, dies, .. } = self;
         let of_all = Direction::ALL.into_iter().zip(slowest).filter(|(_, (count, _))| *count > 0);

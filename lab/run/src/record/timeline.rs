@@ -152,7 +152,8 @@ impl Recorder {
         }
     }
 
-    pub(super) fn finish(&self, ended: Time) -> Timeline {
+    /// `die_of` gives the die of the slowest read, if it is known.
+    pub(super) fn finish(&self, ended: Time, die_of: impl Fn(&Candidate) -> Option<u32>) -> Timeline {
         let mut state = self.state.take().expect("begun");
         if state.to_come > 0 {
             state.keep();
@@ -162,7 +163,7 @@ impl Recorder {
             planes_per_die: self.planes_per_die,
             dies_left_out: self.dies_left_out,
             shares: self.shares(&state.intervals, ended),
-            slowest: state.slowest.as_ref().map(|slowest| slowest.told(state.begun)),
+            slowest: state.slowest.as_ref().map(|slowest| slowest.told(state.begun, die_of(slowest))),
             operations: operations(&state.around, state.begun),
         }
     }
