@@ -148,7 +148,15 @@ impl Toolchain {
     /// Builds the program in the profile `fastest`, with a flag. A target is named so that the flag is not for build scripts and macros.
     fn compile(&self, tree: &Path, folder: &Path, flag: &str) -> anyhow::Result<PathBuf> {
         let mut command = cargo();
-        command.current_dir(tree).args(["build", "--profile", "fastest", "--package", "nandscape-cli", "--target", &self.host]);
+        command.current_dir(tree).args([
+            "build",
+            "--profile",
+            "fastest",
+            "--package",
+            "nandscape-cli",
+            "--target",
+            &self.host,
+        ]);
         let before = std::env::var("RUSTFLAGS").unwrap_or_default();
         command.env("RUSTFLAGS", format!("{before} {flag}").trim()).env("CARGO_TARGET_DIR", folder);
         step(command)?;
