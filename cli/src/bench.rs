@@ -6,6 +6,7 @@ use clap::Args;
 use nandscape_device_media::StoreKind;
 use nandscape_host_block::{Config, PredictorKind};
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
+use nandscape_lab_run::chain::BlockOver;
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
 use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
 use nandscape_sim::Span;
@@ -160,10 +161,12 @@ fn failure(error: WallError) -> Failure {
 
 /// The settings of the block layer, if there are any, and the changes of the drive. Unless told otherwise, the drive decides what is late.
 fn block_and_drive(args: &BenchArgs) -> Result<(Option<Config>, Vec<String>), Failure> {
-    let (block, of_drive) = block_words::split(false, &args.set)?;
-    let is_chosen = args.set.iter().any(|change| change.trim_start().starts_with("block.predictor"));
-    let predictor = |config: &Config| if is_chosen { config.predictor } else { PredictorKind::None };
-    Ok((block.map(|config| Config { predictor: predictor(&config), ..config }), of_drive))
+    let (block, of_drive) = block_words::split(&args.set)?;
+    let config = |BlockOver { config, is_chosen }: BlockOver| match is_chosen {
+        true => config,
+        false => Config { predictor: PredictorKind::None, ..config },
+    };
+    Ok((block.map(config), of_drive))
 }
 
 /// The drive of this process, if one is meant.

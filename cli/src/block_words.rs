@@ -2,25 +2,24 @@
 
 use nandscape_host_block::Config;
 use nandscape_lab_report::format::{count, percent, us};
+use nandscape_lab_run::chain::BlockOver;
 use nandscape_lab_run::{BlockReport, Latency};
 
 use crate::failure::Failure;
 
-/// The settings of the block layer, if there are any, and the other changes.
-pub(crate) fn split(is_array: bool, set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure> {
+/// The block layer with its settings, if there are any, and the other changes.
+pub(crate) fn split(set: &[String]) -> Result<(Option<BlockOver>, Vec<String>), Failure> {
     let (of_block, others): (Vec<&String>, Vec<&String>) = set.iter().partition(|change| Config::is_key(change));
     let others = others.into_iter().cloned().collect();
-    let Some(first) = of_block.first() else { return Ok((None, others)) };
-    if is_array {
-        let problem =
-            format!("--set {first}: the block layer knows one drive, and --array has several; leave out one of them");
-        return Err(Failure::Input(anyhow::anyhow!(problem)));
+    if of_block.is_empty() {
+        return Ok((None, others));
     }
     let mut config = Config::default();
     for change in of_block {
         config.set(change).map_err(Failure::input)?;
     }
-    Ok((Some(config), others))
+    let is_chosen = set.iter().any(|change| change.trim_start().starts_with("block.predictor"));
+    Ok((Some(BlockOver { config, is_chosen }), others))
 }
 
 /// The lines of the report.

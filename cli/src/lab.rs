@@ -190,10 +190,13 @@ fn held(out: &Path) -> Result<Vec<Outcome>, Failure> {
     Ok(EXPERIMENTS.iter().map(|experiment| Outcome::held(experiment, &folder)).collect())
 }
 
+/// Bytes of a page of claims at most.
+const MOST_OF_PAGE: u64 = 64 << 20;
+
 fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let score = match &args.page {
         None => Score::of(&held(&args.out)?).map_err(Failure::Input)?,
-        Some(page) => std::fs::read_to_string(page)
+        Some(page) => nandscape_files::input::text(page, MOST_OF_PAGE, "page of claims")
             .map_err(anyhow::Error::from)
             .and_then(|text| Score::of_page(&text))
             .map_err(|error| Failure::Input(error.context(format!("--page {}", page.display()))))?,

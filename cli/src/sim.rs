@@ -11,6 +11,7 @@ use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Age, Profile, Resolved};
 use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
+use nandscape_lab_run::chain::{ArrayLayer, Chain, LayerWords, Named, drives_below, names};
 use nandscape_lab_run::search::Bound;
 use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation};
 use nandscape_lab_workload::{Workload, is_workload};
@@ -48,6 +49,9 @@ Examples:
   nandscape sim --array raid5:4 --drive default --set array.technique=tea2 \\
       --precondition steady --rw randrw --rate-iops 4000
         four drives as one, with reads that evade garbage collection
+  nandscape sim --drive default --over block,deadline=2ms --over raid1:2 \
+      --over cache,memory=256MiB --rw randread
+        a mirror of two drives, each behind a block layer, under a page cache
   nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit \\
       --rw randrw
   nandscape sim --replay run.rec --out results/
@@ -83,6 +87,11 @@ pub(crate) struct SimArgs {
     /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests"])]
     pub(crate) array: Option<Shape>,
+    /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
+    /// layer with deadlines), cache (a page cache), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each,
+    /// one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
+    #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests"])]
+    pub(crate) over: Vec<LayerWords>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
@@ -172,11 +181,29 @@ impl FromStr for FaultWord {
 }
 
 impl SimArgs {
-    /// Drives beside the members of an array.
-    fn spares(&self) -> usize {
-        // What is wrong with the settings is told later.
-        let config = self.array.and_then(|shape| sim_array::split(shape, &self.set).ok());
-        config.map_or(0, |(config, _)| config.spares)
+    /// The layers over the drives, with their settings, and the other changes of keys.
+    fn layers(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
+        if let Some(shape) = self.array {
+            let (config, others) = sim_array::split(shape, set)?;
+            let (block, of_drives) = block_words::split(&others)?;
+            let array = ArrayLayer { shape, config }.into();
+            return Ok((block.into_iter().map(Named::from).chain([array]).collect(), of_drives));
+        }
+        let mut chain = Chain { layers: self.over.clone() };
+        let resolved = chain.take(set).and_then(|others| Ok((chain.resolve()?, others)));
+        let (layers, others) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
+        match others.iter().find(|change| is_of_layers(change)).filter(|_| !layers.is_empty()) {
+            Some(change) => Err(Failure::Input(anyhow::anyhow!(
+                "--set {change}: no layer of --over has this name; there are {}",
+                names(&layers).join(", ")
+            ))),
+            None => Ok((layers, others)),
+        }
+    }
+
+    /// Whether there are layers that need a run on several drives.
+    fn has_layers(&self) -> bool {
+        self.array.is_some() || !self.over.is_empty()
     }
 
     /// The rules for all drives. One that names a drive is an error, unless there are several.
@@ -228,14 +255,22 @@ impl SimArgs {
         if let Some(trace) = &self.chrome_trace {
             files = files.writes("--chrome-trace", trace);
         }
-        match (&self.out, self.array) {
-            (Some(folder), Some(shape)) => sim_array::file_names(shape.members + self.spares())
-                .iter()
-                .fold(files, |files, name| files.writes("--out", &folder.join(name))),
-            (Some(folder), None) => files.writes_into("--out", folder, Document::file_names()),
-            (None, _) => files,
+        match &self.out {
+            Some(folder) if self.has_layers() => {
+                // What is wrong with the layers is reported later.
+                let drives = self.layers(&self.set).map_or(1, |(layers, _)| drives_below(&layers));
+                let names = sim_array::file_names(drives);
+                names.iter().fold(files, |files, name| files.writes("--out", &folder.join(name)))
+            }
+            Some(folder) => files.writes_into("--out", folder, Document::file_names()),
+            None => files,
         }
     }
+}
+
+/// Whether a change is one of a layer, by the names that layers have without one of the user's.
+fn is_of_layers(change: &str) -> bool {
+    ["array.", "block.", "cache."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
 /// A time in the life of a drive, as it is written: the option tells what is wrong with it, not the key that it sets.
@@ -258,13 +293,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let set: Vec<String> =
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
     let changes = set.clone();
-    let array = args.array.map(|shape| Ok((shape, sim_array::split(shape, &set)?))).transpose()?;
-    let set = array.as_ref().map_or(set, |(_, (_, of_drives))| of_drives.clone());
-    let (block, of_drive) = block_words::split(args.array.is_some(), &set)?;
-    if let (Some((shape, (config, _))), Some(drive)) = (&array, &args.drive) {
-        let profiles = sim_array::profiles(args, (*shape, config), |faults| resolve_with(drive, &of_drive, faults))?;
-        // What an array holds follows from its drives.
-        return sim_array::run(args, (*shape, config.clone()), profiles, workload(args, None)?, (args.seed, changes));
+    let (layers, set) = args.layers(&set)?;
+    let (block, of_drive) = block_words::split(&set)?;
+    if let (true, Some(drive)) = (args.has_layers(), &args.drive) {
+        let count = drives_below(&layers);
+        let profiles = sim_array::profiles(args, count, |faults| resolve_with(drive, &of_drive, faults))?;
+        // What a layer holds follows from its drives.
+        return sim_array::run(args, layers, profiles, workload(args, None)?, (args.seed, changes));
     }
     let profile = match (&args.drive, &file) {
         (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,
@@ -297,7 +332,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         seed: args.seed,
         trace: args.chrome_trace.is_some(),
         check: args.check,
-        block,
+        block: block.map(|block| block.config),
         profile,
     };
     if args.fairness {

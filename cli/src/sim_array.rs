@@ -1,23 +1,23 @@
-//! `nandscape sim --array`: an array of drives under a workload, in virtual time.
+//! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in virtual time.
 //!
 //! Left out: states in files, searches for rates and logs of requests, which are of one drive.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
-use nandscape_lab_run::{ArrayLayer, ArrayReport, Gc, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_run::chain::{CacheReport, LayerSettings, Named, Part, Section};
+use nandscape_lab_run::{ArrayReport, Gc, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
 use crate::sim::{FaultWord, SimArgs};
-use crate::{output, progress, sim, table};
+use crate::{block_words, output, progress, sim, table};
 
 /// Settings of the array among changes of keys, and the changes of the drives' keys.
 pub(crate) fn split(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
@@ -53,13 +53,13 @@ pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
     ArrayDocument::file_names((0..drives).map(name_of))
 }
 
-/// The profile of each drive, members and spares, with the faults that are meant for it.
+/// The profile of each of so many drives, with the faults that are meant for it.
 pub(crate) fn profiles(
     args: &SimArgs,
-    (shape, config): (Shape, &Config),
+    count: usize,
     resolve: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
 ) -> Result<Vec<Resolved>, Failure> {
-    let names: Vec<String> = (0..shape.members + config.spares).map(name_of).collect();
+    let names: Vec<String> = (0..count).map(name_of).collect();
     let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
     if let Some(FaultWord { drive: Some(drive), text, .. }) = args.fault.iter().find(unknown) {
         return Err(Failure::Input(anyhow::anyhow!(
@@ -107,40 +107,52 @@ fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
     })
 }
 
-/// Runs it and prints the report.
-pub(crate) fn run(
-    args: &SimArgs,
-    (shape, config): (Shape, Config),
-    profiles: Vec<Resolved>,
-    workload: Workload,
-    (seed, set): (u64, Vec<String>),
-) -> Result<(), Failure> {
+/// Checks layers against the drives that they are to lie over, and says what a user should know.
+fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
     let profile = &profiles[0];
+    let words = args.array.map_or("--over".to_owned(), |shape| format!("--array {shape}"));
     if let Some(has) = nandscape_lab_run::written_in_order(profile) {
         let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
         return Err(Failure::Input(anyhow::anyhow!(
-            "--array {shape}: {problem}; a profile with a block interface is valid, such as default"
+            "{words}: {problem}; a profile with a block interface is valid, such as default"
         )));
     }
     if profile.parts().len() > 1 {
         let (name, parts) = (&profile.name, profile.parts().len());
         output::note(&format!(
-            "{name} has {parts} parts with a namespace each: the array is over the first of each drive, the others are left out"
+            "{name} has {parts} parts with a namespace each: layers are over the first of each drive, the others are left out"
         ));
     }
+    // What an array asks for goes to the drives if it lies directly over them.
+    let array = layers.first().and_then(|named| named.layer.array());
+    array.map_or(Ok(()), |array| check_array(args, &array.config, profiles))
+}
+
+fn check_array(args: &SimArgs, config: &Config, profiles: &[Resolved]) -> Result<(), Failure> {
     let unheard: Vec<String> =
-        (0..).zip(&profiles).filter(|(_, drive)| !drive.fails_reads()).map(|(number, _)| name_of(number)).collect();
-    unheard_of(&config, &unheard).iter().for_each(|note| output::note(note));
-    if config.technique == Technique::Preempt && !profile.lets_urgent_reads_in() {
+        (0..).zip(profiles).filter(|(_, drive)| !drive.fails_reads()).map(|(number, _)| name_of(number)).collect();
+    unheard_of(config, &unheard).iter().for_each(|note| output::note(note));
+    if config.technique == Technique::Preempt && !profiles[0].lets_urgent_reads_in() {
         output::note(
             "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",
         );
     }
-    profiles
-        .iter()
-        .enumerate()
-        .try_for_each(|(number, profile)| check_windows(&config, (&name_of(number), profile)))?;
-    without_effect(&config, &args.set, false).iter().for_each(|note| output::note(note));
+    let numbered = profiles.iter().enumerate();
+    numbered.map(|(number, profile)| check_windows(config, (&name_of(number), profile))).collect::<Result<(), _>>()?;
+    without_effect(config, &args.set, false).iter().for_each(|note| output::note(note));
+    Ok(())
+}
+
+/// Runs it and prints the report.
+pub(crate) fn run(
+    args: &SimArgs,
+    layers: Vec<Named>,
+    profiles: Vec<Resolved>,
+    workload: Workload,
+    (seed, set): (u64, Vec<String>),
+) -> Result<(), Failure> {
+    check(args, &layers, &profiles)?;
+    let profile = &profiles[0];
     let drive = |(number, profile): (usize, &Resolved)| RigDrive {
         name: name_of(number),
         profile: profile.clone(),
@@ -150,7 +162,7 @@ pub(crate) fn run(
     };
     let stack = Stack {
         drives: profiles.iter().enumerate().map(drive).collect(),
-        layer: Some(Arc::new(ArrayLayer { shape, config: config.clone() })),
+        layers,
         workload,
         seed,
         wanted: Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() },
@@ -175,7 +187,7 @@ pub(crate) fn run(
         finished: &finished,
         profile: &profile.name,
         profile_toml: &profile.to_toml(),
-        settings: config.settings(),
+        settings: LayerSettings::of(&stack.layers),
         set,
         command: output::command(),
     };
@@ -213,17 +225,55 @@ fn tell_of_faults(finished: &StackFinished) {
 
 fn render(profile: &str, finished: &StackFinished) -> String {
     let host = &finished.host;
-    let array = host.array.as_ref().map(array_of).unwrap_or_default();
+    let sections: String = match &host.chain[..] {
+        // The head names it.
+        [only] => counted(only),
+        all => all.iter().map(|one| format!("{} over {}:\n{}", one.layer, one.over.join(", "), counted(one))).collect(),
+    };
     let latencies = table::latencies(&host.latency_us, &host.latency_corrected_us, &Default::default());
-    [head(profile, host), latencies, layers(host), array + &windows(finished), drives(finished)].join("\n")
+    [head(profile, host), latencies, layers(host), sections + &windows(finished), drives(finished)].join("\n")
+}
+
+/// A layer of the chain in a few words, as one of several over its nodes.
+fn called(section: &Section) -> String {
+    match &section.part {
+        Part::Array(array) => {
+            let (technique, chunk) = (array.technique, Bytes(array.chunk_bytes));
+            format!("{} ({technique}, chunks of {chunk})", array.array)
+        }
+        Part::Cache(cache) => format!("{} ({})", section.called(), Bytes(cache.memory_bytes)),
+        Part::Block(block) => {
+            format!("{} (scheduler {}, predictor {})", section.called(), block.scheduler, block.predictor)
+        }
+        Part::Other => section.called().to_owned(),
+    }
+}
+
+/// What a layer has counted.
+fn counted(section: &Section) -> String {
+    match &section.part {
+        Part::Array(array) => array_of(array),
+        Part::Block(block) => block_words::render(Some(block)),
+        Part::Cache(cache) => cache_of(cache),
+        Part::Other => String::new(),
+    }
+}
+
+fn cache_of(cache: &CacheReport) -> String {
+    let ratio = cache.hit_ratio.map_or("no reads".to_owned(), |ratio| format!("{} of reads hit", percent(ratio)));
+    format!(
+        "{ratio}; {} pages read, {} evicted, {} reads rejected\n",
+        count(cache.loaded_pages),
+        count(cache.evicted_pages),
+        count(cache.rejected)
+    )
 }
 
 fn head(profile: &str, host: &HostReport) -> String {
     let HostReport { workload, seed, requests, virtual_s, .. } = host;
-    let of = host.array.as_ref().map_or(String::new(), |array| {
-        let (technique, chunk) = (array.technique, Bytes(array.chunk_bytes));
-        format!("{} ({technique}, chunks of {chunk}) of ", array.array)
-    });
+    let mut names: Vec<String> = host.chain.iter().rev().map(called).collect();
+    names.dedup();
+    let of = if names.is_empty() { String::new() } else { format!("{} of ", names.join(" over ")) };
     let speed = host.iops.map_or(String::new(), |iops| format!(": {} IOPS", rounded(iops)));
     format!(
         "{of}{profile} under {workload}, seed {seed}\n\n{} requests, {} in {} of drive time{speed}\n{}",
@@ -234,12 +284,16 @@ fn head(profile: &str, host: &HostReport) -> String {
     )
 }
 
-/// Mean time in the array itself and in the drives.
+/// Mean time in each layer itself, from the top down, and in the drives.
 fn layers(host: &HostReport) -> String {
-    let mut rows = table::table(&["mean time, us", "array", "drives"]);
+    let mut names: Vec<&str> = host.chain.iter().rev().map(|one| one.layer.split('/').next().unwrap_or("")).collect();
+    names.dedup();
+    let heads: Vec<&str> = ["mean time, us"].into_iter().chain(names.iter().copied()).chain(["drives"]).collect();
+    let mut rows = table::table(&heads);
     for (way, layers) in &host.layers_us {
         let of = |layer: &str| rounded(layers.get(layer).copied().unwrap_or(0.0));
-        rows.add_row([(*way).to_owned(), of("array"), of(nandscape_lab_run::DRIVE)]);
+        let times = names.iter().copied().chain([nandscape_lab_run::DRIVE]).map(of);
+        rows.add_row([(*way).to_owned()].into_iter().chain(times));
     }
     format!("{rows}\n")
 }

@@ -1,7 +1,9 @@
 //! Where a command's time went. The stages sum to its latency, to the nanosecond.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::AddAssign;
+use std::sync::{Mutex, PoisonError};
 
 use nandscape_sim::{Cause, Span, Wait};
 
@@ -95,6 +97,20 @@ pub mod cause {
     pub const fn is_of_trouble(cause: Cause) -> bool {
         cause.index() >= POWER.index()
     }
+}
+
+/// The name of a layer as breakdowns have it. Names are kept until the program ends: they are those of a few layers, however many
+/// runs have them.
+pub fn layer_name(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    // What a panic left behind is a set of names still.
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    names.insert(kept);
+    kept
 }
 
 /// The trouble that is a power cut, among those that [`Breakdown::met`] tells.
@@ -386,6 +402,12 @@ mod tests {
         let mut next = Breakdown::new();
         next.spend(Stage::Link, Span::from_us(1));
         assert_eq!(next.layers().count(), 0);
+    }
+
+    #[test]
+    fn a_name_of_a_layer_is_kept_once() {
+        let (one, again) = (layer_name("cache-1"), layer_name(&String::from("cache-1")));
+        assert!(std::ptr::eq(one, again) && one == "cache-1");
     }
 
     #[test]

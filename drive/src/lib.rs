@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `drive` | the `Drive` trait |
 //! | `command` | commands to drives that are no controllers, checked |
+//! | `node` | the `Node` trait: what users connect to |
 //! | `flash` | what a host that manages flash is told of it |
 //! | `shingle` | the same of a shingled disk |
 //! | `controller` | the `Controller` trait |
@@ -40,6 +41,7 @@ pub mod io;
 pub mod issuer;
 pub mod mark;
 pub mod mem;
+pub mod node;
 pub mod parity;
 pub mod queue_drive;
 pub mod queue_memory;
@@ -55,6 +57,7 @@ pub use drive::{Drive, DriveInfo};
 pub use io::{CommandRef, Completion, Io, Token};
 pub use issuer::Issuer;
 pub use mem::HostMem;
+pub use node::{Node, Refused, Role, Use};
 pub use queue_drive::QueueDrive;
 pub use queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};
 pub use subsystem::{HostIdentity, Names, Subsystem, TransportModel};

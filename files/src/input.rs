@@ -2,7 +2,7 @@
 //! reading wait for nothing, and texts have a length at the most.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::kind::refused;
@@ -47,12 +47,19 @@ pub fn open_stream(path: &Path) -> io::Result<File> {
 /// As [`open`], and that the file is longer or does not end.
 pub fn bytes(path: &Path, most: u64, what: &str) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    let mut bytes = Vec::new();
-    // The length that a file of /proc reports is not its length.
-    let too_long = || io::Error::other(format!("it is longer than {}, which no {what} is", shown(most)));
     if file.metadata()?.len() > most {
-        return Err(too_long());
+        return Err(too_long(most, what));
     }
+    whole(file, most, what)
+}
+
+fn too_long(most: u64, what: &str) -> io::Error {
+    io::Error::other(format!("it is longer than {}, which no {what} is", shown(most)))
+}
+
+/// All that can be read. The length that a file of /proc reports is not its length, and some of them have no end.
+fn whole(file: impl Read, most: u64, what: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
     match file.take(most + 1).read_to_end(&mut bytes) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
             let problem = format!("it has no end that could be read to; a regular file is valid as a {what}");
@@ -60,7 +67,7 @@ pub fn bytes(path: &Path, most: u64, what: &str) -> io::Result<Vec<u8>> {
         }
         read => read?,
     };
-    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
+    if bytes.len() as u64 > most { Err(too_long(most, what)) } else { Ok(bytes) }
 }
 
 /// The same as text.
@@ -145,10 +152,21 @@ mod tests {
         assert!(text(Path::new("/proc/self/status"), 9, "status").is_err());
     }
 
-    /// With the permission to open it, the kernel's log waits for the next message when all are read.
+    /// As the kernel's log, which has no end and would wait for the next message.
+    struct Log(usize);
+
+    impl Read for Log {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::WouldBlock)?;
+            into[..4].copy_from_slice(b"line");
+            Ok(4)
+        }
+    }
+
     #[test]
-    fn a_file_that_never_ends_is_refused() {
-        let log = Path::new("/proc/kmsg");
-        assert!(bytes(log, 1 << 30, "profile").is_err());
+    fn what_has_no_end_is_refused() {
+        let error = whole(Log(3), 1 << 30, "profile").unwrap_err().to_string();
+        assert_eq!(error, "it has no end that could be read to; a regular file is valid as a profile");
+        assert!(whole(io::repeat(0), 1 << 10, "profile").unwrap_err().to_string().starts_with("it is longer than"));
     }
 }

@@ -17,12 +17,16 @@ use crate::kind::refused;
 /// The beginning of the names of files that are being written.
 pub const UNFINISHED: &str = ".unfinished-";
 
-/// Checks that nothing but a regular file is at a path.
+/// Checks that nothing but a regular file that may be written is at a path.
 ///
 /// # Errors
 /// What else is there, with what would be valid; or that the system does not tell.
 pub fn check(path: &Path) -> io::Result<()> {
     let found = match path.symlink_metadata() {
+        Ok(found) if found.is_file() && found.permissions().readonly() => {
+            let problem = "it is read-only: make it writable, remove it, or name another file";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+        }
         Ok(found) if found.is_file() => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,
@@ -176,6 +180,17 @@ pub(crate) mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
         let missing = replace(&folder.path().join("no/x"), b"").unwrap_err().to_string();
         assert!(missing.starts_with("there is no folder ") && missing.ends_with("/no"), "{missing}");
+    }
+
+    #[test]
+    fn a_file_that_is_read_only_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kept");
+        std::fs::write(&path, "precious").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).unwrap();
+        let error = replace(&path, b"").unwrap_err().to_string();
+        assert!(error.starts_with("it is read-only"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }
 
     #[test]

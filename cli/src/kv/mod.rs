@@ -62,8 +62,8 @@ pub(crate) fn run(args: &KvArgs) -> Result<(), Failure> {
 
 /// The settings of the servers' block layers, if there are any, and the changes of the profile.
 fn block_layer(set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure> {
-    let (config, others) = block_words::split(false, set)?;
-    let Some(config) = config else { return Ok((None, others)) };
+    let (layer, others) = block_words::split(set)?;
+    let Some(config) = layer.map(|layer| layer.config) else { return Ok((None, others)) };
     config.check().map_err(Failure::input)?;
     if config.default_deadline().is_some() || config.predict_only {
         let problem = "--set block.deadline and block.predict_only: the clients' policies have deadlines, and reads that miss them are \

@@ -281,7 +281,14 @@ impl ServeArgs {
         let stores = self.stores_of(&names)?;
         self.check_stores(&named, &stores)?;
         let (array, set) = self.split()?;
-        let (layer, set) = block_words::split(array.is_some(), &set)?;
+        let (layer, set) = block_words::split(&set)?;
+        if let (Some(_), Some(shape)) = (&layer, &self.array) {
+            return input(format!(
+                "--set block: a served array ({}) has no block layer below it; leave out the keys of block, or simulate it with \
+                 `nandscape sim --over block --over {}`",
+                shape.shape, shape.shape
+            ));
+        }
         let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
         let saves = self.saves()?;
@@ -313,7 +320,7 @@ impl ServeArgs {
         let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
         let drives = match &layer {
-            Some(config) => block::over(drives, config, self.record.is_some())?,
+            Some(layer) => block::over(drives, &layer.config, self.record.is_some())?,
             None => drives,
         };
         for ((drive, store), save) in drives.iter().zip(&stores).zip(&saves) {

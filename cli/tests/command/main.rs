@@ -11,6 +11,7 @@
 //! | `faults` | what goes wrong as planned |
 //! | `partitioning` | tenants with dies of their own |
 //! | `arrays` | arrays of drives |
+//! | `layers` | layers of a host over drives, in any order |
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
 //! | `lsm` | loads of db_bench on an LSM-tree, on a generic FTL and on that for LSM-trees |
@@ -46,6 +47,7 @@ mod fox;
 mod help;
 mod interrupt;
 mod lab;
+mod layers;
 mod lsm;
 mod meaning;
 mod mitt;

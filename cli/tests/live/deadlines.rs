@@ -69,7 +69,7 @@ fn what_has_no_block_layer_is_told() {
         (&["--drive", "default", "--drive", none], "is no model of this process"),
         (&["--drive", "default", "--record", "r"], "leave out the keys of block"),
         (&["--drive", "default", "--save-state", "s"], "a block layer is over it"),
-        (&["--drive", "default", "--array", "raid1:2"], "the block layer knows one drive"),
+        (&["--drive", "default", "--array", "raid1:2"], "a served array (raid1:2) has no block layer below it"),
         (&["--drive", "wd-zn540"], "and the layer passes on reads and writes anywhere"),
         (&["--drive", "two-ftls"], "has 2 parts with a namespace each"),
         (&["--drive", "default", "--set", "block.predictor=noop-disk"], "knows disks, and this drive is flash"),

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
+use crate::serve::LAYER;
 use crate::tail::Technique;
 
 /// How windows of the members are set.
@@ -60,6 +61,8 @@ pub struct Config {
     pub spares: usize,
     /// Seed of choices by chance.
     pub seed: u64,
+    /// Its name as a layer in breakdowns.
+    pub layer: &'static str,
     /// What tells a new array from others, beside its drives: its name, and, at the wall clock, something that comes once only.
     /// An array that is opened has its own from its records.
     pub identity: String,
@@ -80,6 +83,7 @@ impl Default for Config {
             swap: Span::from_s(10),
             spares: 0,
             seed: 1,
+            layer: LAYER,
             identity: String::new(),
         }
     }

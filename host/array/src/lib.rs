@@ -58,7 +58,7 @@ pub use member::Member;
 pub use news::News;
 pub use rails::Rails;
 pub use rebuild::ScrubReport;
-pub use serve::{JOURNAL, LAYER};
+pub use serve::LAYER;
 pub use stats::{MemberStats, Stats};
 pub use tail::Technique;
 pub use windows::Schedule;

@@ -18,7 +18,6 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::array::ArrayError;
 use crate::flight::{Flight, Sent, all, longer};
-use crate::serve::LAYER;
 
 /// Blocks of missed writes that are carried over by one command at the most.
 const RUN: u64 = 64;
@@ -37,6 +36,8 @@ struct Core {
     info: DriveInfo,
     issuer: Issuer,
     paths: [Rc<dyn Drive>; 2],
+    /// Its name as a layer in breakdowns.
+    layer: &'static str,
     /// The drive that is read.
     reader: Cell<usize>,
     /// Writes that each drive has missed, by block.
@@ -55,11 +56,16 @@ pub struct Rails {
 }
 
 impl Rails {
-    /// Two drives of the same kind, which change roles every `swap`.
+    /// Two drives of the same kind, which change roles every `swap`. In breakdowns the layer is called `layer`.
     ///
     /// # Errors
     /// When they differ.
-    pub fn new(sim: &Sim, swap: Span, paths: [Rc<dyn Drive>; 2]) -> Result<Rc<Rails>, ArrayError> {
+    pub fn new(
+        sim: &Sim,
+        layer: &'static str,
+        swap: Span,
+        paths: [Rc<dyn Drive>; 2],
+    ) -> Result<Rc<Rails>, ArrayError> {
         let info = paths[0].info();
         if paths[1].info() != info {
             return Err(ArrayError("rails: the two drives differ; drives of one profile are valid".to_owned()));
@@ -69,6 +75,7 @@ impl Rails {
             info,
             issuer: Issuer::new(sim),
             paths: paths.clone(),
+            layer,
             reader: Cell::new(0),
             missed: Default::default(),
             writing: RefCell::default(),
@@ -115,7 +122,7 @@ impl Drive for Rails {
             };
             let taken = core.sim.now() - begun;
             if !taken.is_zero() {
-                completion.breakdown.charge_rest(LAYER, taken);
+                completion.breakdown.charge_rest(core.layer, taken);
             }
             io.token.complete(completion);
         });

@@ -15,10 +15,10 @@ use crate::geometry::Segments;
 use crate::member::Answer;
 use crate::write::Source;
 
-/// The layer's name in breakdowns.
+/// The layer's name in breakdowns, unless it is given another.
 pub const LAYER: &str = "array";
-/// The name of the time that a write waits for the journal.
-pub const JOURNAL: &str = "array_journal";
+/// What is added to that name for the time that a write waits for the journal.
+pub(crate) const JOURNAL: &str = "_journal";
 /// The attributes of a command that its sub-I/Os have, too: workload class and tenant.
 pub(crate) const PASSED: u32 = 0xffff;
 
@@ -53,7 +53,7 @@ impl Core {
         }
         let taken = self.sim.now() - begun;
         if !taken.is_zero() {
-            completion.breakdown.charge_rest(LAYER, taken);
+            completion.breakdown.charge_rest(self.config.layer, taken);
         }
         io.token.complete(completion);
     }

@@ -103,7 +103,7 @@ impl Core {
         }
         self.unprotect(stripe, entry);
         if !waited.is_zero() {
-            breakdown.charge_rest(crate::serve::JOURNAL, breakdown.total() + waited);
+            breakdown.charge_rest(self.journal_layer, breakdown.total() + waited);
         }
         breakdown += &ended?;
         Ok(breakdown)

@@ -2,6 +2,7 @@
 
 use nandscape_sim::Span;
 
+use crate::layer::LAYER;
 use crate::scheduler::SchedulerKind;
 
 /// How the layer finds out how long a read will take.
@@ -66,6 +67,8 @@ pub struct Config {
     pub correct: bool,
     /// The time of a turn of the scheduler `cfq` at priority 4.
     pub slice: Span,
+    /// Its name as a layer in breakdowns.
+    pub layer: &'static str,
 }
 
 impl Default for Config {
@@ -85,6 +88,7 @@ impl Default for Config {
             correct: true,
             // Linux: slice_sync of CFQ.
             slice: Span::from_ms(100),
+            layer: LAYER,
         }
     }
 }
@@ -160,6 +164,24 @@ impl Config {
         Ok(())
     }
 
+    /// The settings with their values, by key.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("scheduler", self.scheduler.name().to_owned()),
+            ("predictor", self.predictor.name().to_owned()),
+            ("deadline", self.deadline.to_string()),
+            ("hop", self.hop.to_string()),
+            ("depth", self.depth.to_string()),
+            ("predict_only", self.predict_only.to_string()),
+            ("page_types", self.page_types.to_string()),
+            ("channels", self.channels.to_string()),
+            ("resample", self.resample.to_string()),
+            ("reject", self.reject.to_string()),
+            ("correct", self.correct.to_string()),
+            ("slice", self.slice.to_string()),
+        ]
+    }
+
     /// Whether the settings go together.
     ///
     /// # Errors
@@ -226,6 +248,10 @@ mod tests {
         }
         assert_eq!((config.scheduler, config.default_deadline()), (SchedulerKind::Ssd, Some(Span::from_ms(2))));
         assert_eq!((config.depth, config.predict_only), (8, true));
+        let mut again = Config::default();
+        config.settings().iter().for_each(|(key, value)| again.set(&format!("block.{key}={value}")).unwrap());
+        assert_eq!(again, config);
+        assert_eq!(config.settings().len(), Config::KEYS.len());
         for (change, problem) in [
             ("block.scheduler=bfq", "valid are noop"),
             ("block.predictor=x", "valid are none, told, ssd, noop-disk, cfq-disk, smr-disk"),

@@ -25,7 +25,7 @@ use crate::scheduler::Scheduler;
 use crate::tolerance::{Tolerance, Tolerated};
 use crate::watched::Watched;
 
-/// The layer's name in breakdowns.
+/// The layer's name in breakdowns, unless it is given another.
 pub const LAYER: &str = "block";
 
 /// A read would be late.
@@ -234,12 +234,13 @@ impl BlockLayer {
     fn reject(&self, token: Token, request: &Request, wait: Span) {
         self.counted.borrow_mut().rejected += 1;
         let (sim, takes, began) = (self.sim.clone(), self.config.reject, request.arrived);
+        let layer = self.config.layer;
         if takes.is_zero() {
-            return token.complete(busy(wait, Span::ZERO));
+            return token.complete(busy(self.config.layer, wait, Span::ZERO));
         }
         self.sim.spawn(async move {
             sim.sleep(takes).await;
-            token.complete(busy(wait, sim.now() - began));
+            token.complete(busy(layer, wait, sim.now() - began));
         });
     }
 
@@ -367,7 +368,7 @@ impl BlockLayer {
         let Some(flight) = self.take_waiting(key) else { return };
         self.counted.borrow_mut().cancelled += 1;
         let took = self.sim.now() - flight.began();
-        flight.token.complete(busy(wait.max(took), took));
+        flight.token.complete(busy(self.config.layer, wait.max(took), took));
     }
 
     /// Takes a command out that waits here.
@@ -427,17 +428,17 @@ impl BlockLayer {
             self.counted.borrow_mut().rejected += 1;
         }
         if !took.is_zero() {
-            completion.breakdown.charge_rest(LAYER, took);
+            completion.breakdown.charge_rest(self.config.layer, took);
         }
         flight.token.complete(completion);
     }
 }
 
 /// How a read ends that would be late.
-fn busy(wait: Span, took: Span) -> Completion {
+fn busy(layer: &'static str, wait: Span, took: Span) -> Completion {
     let mut completion = Completion { dw0: us(wait), ..Completion::of(BUSY) };
     if !took.is_zero() {
-        completion.breakdown.charge_rest(LAYER, took);
+        completion.breakdown.charge_rest(layer, took);
     }
     completion
 }
@@ -487,7 +488,7 @@ impl BlockLayer {
         let took = self.sim.now() - flight.began();
         let mut completion = Completion::of(Status::ABORT_REQUESTED);
         if !took.is_zero() {
-            completion.breakdown.charge_rest(LAYER, took);
+            completion.breakdown.charge_rest(self.config.layer, took);
         }
         flight.token.complete(completion);
     }

@@ -22,7 +22,7 @@ use crate::pages::{PAGE, Pages};
 use crate::predict::{Form, Sought};
 use crate::writes::{Writes, noted};
 
-/// The cache's name in breakdowns.
+/// The cache's name in breakdowns, unless it is given another.
 pub const LAYER: &str = "cache";
 
 /// Why a drive can have no cache.
@@ -234,12 +234,12 @@ impl Cache {
 
     /// Rejects a read after some time.
     fn reject(&self, token: Token, request: &Request, wait: Span, takes: Span) {
-        let (sim, began) = (self.sim.clone(), request.arrived);
+        let (sim, began, layer) = (self.sim.clone(), request.arrived, self.config.layer);
         self.sim.spawn(async move {
             sim.sleep(takes).await;
             let us = u32::try_from(wait.ns().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
             let mut completion = Completion { dw0: us, ..Completion::of(BUSY) };
-            completion.breakdown.charge_rest(LAYER, sim.now() - began);
+            completion.breakdown.charge_rest(layer, sim.now() - began);
             token.complete(completion);
         });
     }
@@ -363,7 +363,7 @@ impl Cache {
                 completion.dw0 = u32::try_from(wait.ns().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
             }
         }
-        completion.breakdown.charge_rest(LAYER, took);
+        completion.breakdown.charge_rest(self.config.layer, took);
         token.complete(completion);
     }
 

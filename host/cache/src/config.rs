@@ -3,6 +3,7 @@
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
+use crate::cache::LAYER;
 use crate::pages::PAGE;
 use crate::replacement::ReplacementKind;
 
@@ -21,6 +22,8 @@ pub struct Config {
     pub reject: Span,
     /// Whether predictions are attached to reads, which are served all the same.
     pub predict_only: bool,
+    /// Its name as a layer in breakdowns.
+    pub layer: &'static str,
 }
 
 impl Default for Config {
@@ -34,6 +37,7 @@ impl Default for Config {
             // Of the 5 us that a system call and its EBUSY take at the most (Li 3.1.3).
             reject: Span::from_us(5),
             predict_only: false,
+            layer: LAYER,
         }
     }
 }
@@ -95,6 +99,19 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    /// The settings with their values, by key.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let replacement = ReplacementKind::ALL.iter().find(|(_, kind)| *kind == self.replacement);
+        vec![
+            ("memory", Bytes(self.memory).to_string()),
+            ("replacement", replacement.map_or("", |(name, _)| name).to_owned()),
+            ("hit", self.hit.to_string()),
+            ("load_rejected", self.load_rejected.to_string()),
+            ("reject", self.reject.to_string()),
+            ("predict_only", self.predict_only.to_string()),
+        ]
     }
 
     /// Pages for which there is memory.

@@ -40,6 +40,7 @@ const lines = (() => {
   const part = ([stage, cause]) => cause === null
     ? { name: stage, color: stages[stage] ?? "--array", wait: false }
     : { name: `wait for the ${WORDS[stage]} behind ${causes[cause][0]}`, color: causes[cause][1], wait: true };
+  const layerColors = ["--trim", "--program", "--erase"];
 
   // The mean of each part of the last ten seconds: [{name, color, wait, us}].
   function means(history, d, which) {
@@ -53,6 +54,11 @@ const lines = (() => {
         if (!sums.has(key)) sums.set(key, { ...part([stage, cause]), us: 0 });
         sums.get(key).us += us;
       }
+      (went.layers ?? []).forEach(([layer, us], at) => {
+        const key = `layer ${layer}`;
+        if (!sums.has(key)) sums.set(key, { name: key, color: layerColors[at % layerColors.length], wait: false, us: 0 });
+        sums.get(key).us += us;
+      });
     }
     return { requests, parts: [...sums.values()].map((one) => ({ ...one, us: one.us / requests })) };
   }

@@ -1,19 +1,17 @@
-//! Arrays as a layer over the drives of a [`Stack`](crate::Stack), or of an experiment with a rig of its own; and their part of the report.
+//! Arrays over the drives of an experiment that has its own rig, and the part of arrays in reports. As a layer of a
+//! [`Stack`](crate::Stack) they are in [`chain`](crate::chain).
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique, WindowMode};
-use nandscape_sim::{Sim, Span, Time};
+use nandscape_host_array::{Array, Config, LAYER, Member, Rails, Shape, Stats, WindowMode};
+use nandscape_sim::Span;
 use serde::Serialize;
 
-use crate::array_history::{History, MemberFailure, Rebuild, reads_for_a_stripe};
-use crate::record::Turns;
+use crate::array_history::{MemberFailure, Rebuild, reads_for_a_stripe};
 use crate::rig::Rig;
 use crate::simulation::RunError;
-use crate::stack::{Connect, Layer, Shared};
 
 /// Entries of queue pairs for reads.
 pub(crate) const ENTRIES: u32 = 1_024;
@@ -24,23 +22,6 @@ const WRITE_ENTRIES: u32 = 512;
 /// with more of them no read would be fetched, and none could fail fast.
 pub(crate) fn write_entries(profile: &Resolved) -> u32 {
     (profile.command_slots() / 2).clamp(2, WRITE_ENTRIES)
-}
-
-/// An array over all drives of a stack.
-#[derive(Clone, Debug)]
-pub struct ArrayLayer {
-    /// Level and members.
-    pub shape: Shape,
-    /// Settings.
-    pub config: Config,
-}
-
-/// An array under a run.
-struct ArrayUse {
-    array: Rc<Array>,
-    sim: Sim,
-    history: Rc<History>,
-    begun: RefCell<(Time, Stats)>,
 }
 
 /// What an array has counted in the measured phase. A stripe read is what a request reads of one stripe.
@@ -255,7 +236,7 @@ impl ArrayReport {
 /// # Errors
 /// Why these drives cannot be such an array.
 pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, RunError> {
-    array_over(rig, shape, config, true, &|number, entries| Ok(rig.connect(number, entries)?))
+    array_over(rig, 1, true, (shape, config))
 }
 
 /// The same on a namespace of the drives, without their admin queues: two arrays may be on two namespaces.
@@ -263,22 +244,21 @@ pub fn array_on(rig: &Rig, shape: Shape, config: Config) -> Result<Rc<Array>, Ru
 /// # Errors
 /// Why these drives cannot be such an array, or have no such namespace.
 pub fn array_on_namespace(rig: &Rig, nsid: u32, shape: Shape, config: Config) -> Result<Rc<Array>, RunError> {
-    array_over(rig, shape, config, false, &|number, entries| Ok(rig.connect_to(number, nsid, entries)?))
+    array_over(rig, nsid, false, (shape, config))
 }
 
-/// The same, through queue pairs that `connect` makes, with the drives' admin queues or without.
+/// The same on any namespace, with the drives' admin queues or without.
 fn array_over(
     rig: &Rig,
-    shape: Shape,
-    config: Config,
+    nsid: u32,
     with_admin: bool,
-    connect: &Connect<'_>,
+    (shape, config): (Shape, Config),
 ) -> Result<Rc<Array>, RunError> {
     let member = |number: usize| -> Result<Member, RunError> {
         let admin: Option<Rc<dyn Drive>> = if with_admin { Some(rig.admin(number)?) } else { None };
         Ok(Member {
-            io: connect(number, write_entries(rig.profile(number)))?,
-            reads: Some(connect(number, ENTRIES)?),
+            io: rig.connect_to(number, nsid, write_entries(rig.profile(number)))?,
+            reads: Some(rig.connect_to(number, nsid, ENTRIES)?),
             admin,
         })
     };
@@ -291,85 +271,7 @@ fn array_over(
 /// # Errors
 /// Why these drives cannot be that.
 pub fn rails_on(rig: &Rig, swap: Span) -> Result<Rc<Rails>, RunError> {
-    rails_over(rig, swap, &|number, entries| Ok(rig.connect(number, entries)?))
+    let paths = [rig.connect(0, ENTRIES)? as Rc<dyn Drive>, rig.connect(1, ENTRIES)?];
+    Rails::new(rig.sim(), LAYER, swap, paths).map_err(|error| RunError::Workload(error.to_string()))
 }
 
-/// The same, through queue pairs that `connect` makes.
-fn rails_over(rig: &Rig, swap: Span, connect: &Connect<'_>) -> Result<Rc<Rails>, RunError> {
-    let paths = [connect(0, ENTRIES)?, connect(1, ENTRIES)?];
-    Rails::new(rig.sim(), swap, paths).map_err(|error| RunError::Workload(error.to_string()))
-}
-
-impl Layer for ArrayLayer {
-    fn over(&self, _: &Sim, _: Vec<Rc<dyn Drive>>) -> Result<Rc<dyn Drive>, String> {
-        Err("an array is shared by all jobs of a run".to_owned())
-    }
-
-    fn share(&self, rig: &Rig, connect: &Connect<'_>) -> Result<Option<Rc<dyn Shared>>, RunError> {
-        let checked = self.config.check(self.shape).map_err(|error| RunError::Workload(error.to_string()));
-        checked?;
-        if self.config.technique == Technique::Rails {
-            let rails = rails_over(rig, self.config.swap, connect)?;
-            return Ok(Some(Rc::new(RailsUse { rails, config: self.config.clone() })));
-        }
-        let array = array_over(rig, self.shape, self.config.clone(), true, connect)?;
-        let (sim, history) = (rig.sim().clone(), Rc::<History>::default());
-        let (clock, told) = (sim.clone(), history.clone());
-        array.listen(move |news| told.tell(clock.now(), news));
-        let begun = RefCell::new((sim.now(), array.stats()));
-        Ok(Some(Rc::new(ArrayUse { array, sim, history, begun })))
-    }
-}
-
-/// Flash on Rails under a run.
-struct RailsUse {
-    rails: Rc<Rails>,
-    config: Config,
-}
-
-impl Shared for RailsUse {
-    fn over(&self, below: Vec<Rc<dyn Drive>>) -> Rc<dyn Drive> {
-        let paths: [Rc<dyn Drive>; 2] = below.try_into().unwrap_or_else(|_| unreachable!("it was checked: two drives"));
-        self.rails.over(paths)
-    }
-
-    fn begin(&self) {}
-
-    fn array(&self) -> Option<ArrayReport> {
-        let (swaps, most_missed_bytes) = (self.rails.swaps(), self.rails.most_missed());
-        Some(ArrayReport {
-            array: "raid1:2".to_owned(),
-            technique: Technique::Rails.name(),
-            tolerates: 0,
-            chunk_bytes: self.config.chunk,
-            bytes: self.rails.info().bytes(),
-            rails: Some(RailsReport { swaps, most_missed_bytes }),
-            ..ArrayReport::default()
-        })
-    }
-}
-
-impl Shared for ArrayUse {
-    fn over(&self, below: Vec<Rc<dyn Drive>>) -> Rc<dyn Drive> {
-        self.array.over(below)
-    }
-
-    fn begin(&self) {
-        self.begun.replace((self.sim.now(), self.array.stats()));
-    }
-
-    fn array(&self) -> Option<ArrayReport> {
-        let (at, stats) = &*self.begun.borrow();
-        let (member_failures, rebuilds) = (self.history.failures(*at), self.history.rebuilds(*at));
-        Some(ArrayReport { member_failures, rebuilds, ..ArrayReport::of(&self.array, stats) })
-    }
-
-    fn turns(&self) -> Option<Turns> {
-        let ranges = usize::from(self.array.config().ranges).max(1);
-        self.array.turns().map(|places| Turns { places, ranges })
-    }
-
-    fn schedule(&self) -> Option<Schedule> {
-        self.array.schedule()
-    }
-}

@@ -9,6 +9,7 @@ use nandscape_sim::Span;
 use serde::Serialize;
 
 use crate::array::ArrayReport;
+use crate::chain::Section;
 use crate::inputs::is_closed;
 use crate::latency::Latency;
 use crate::pressure::{self, Arrivals};
@@ -54,7 +55,10 @@ pub struct HostReport {
     pub layers_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
     /// Mean time in the drive by stage; sums to the drive's part.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
-    /// The array over the drives; left out where there is none.
+    /// Each layer over the drives, the lowest first; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<Section>,
+    /// The lowest array over the drives; left out where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<ArrayReport>,
     /// Requests that failed, by status.
@@ -94,6 +98,7 @@ impl HostReport {
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             latency_us,
             latency_corrected_us,
+            chain: Vec::new(),
             array: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             notes: outcome.notes.iter().cloned().chain(interrupted).chain(overload).chain(omission).collect(),

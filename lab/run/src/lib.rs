@@ -8,7 +8,8 @@
 //! | `saved` | states of drives, saved to files and taken from them; preconditioning under a load |
 //! | `simulation` | a workload on one drive |
 //! | `stack` | a workload on several drives, with layers of the host over them |
-//! | `array` | arrays over several drives |
+//! | `chain` | layers of a host over drives: arrays, block layers, page caches, in any order |
+//! | `array` | arrays of experiments, and their part of the report |
 //! | `array_members` | whether drives can be their members |
 //! | `array_history` | failures and rebuilds of their members, with times |
 //! | `block` | the host's block layer over the drive of a run |
@@ -52,6 +53,7 @@ mod array_history;
 mod array_members;
 mod block;
 mod build;
+pub mod chain;
 mod damage;
 mod flow;
 #[cfg(target_os = "linux")]
@@ -94,11 +96,12 @@ mod watched;
 mod whole;
 
 pub use aging::{AgingReport, RberBin};
-pub use array::{ArrayLayer, ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
+pub use array::{ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
 pub use array_history::{MemberFailure, Rebuild};
 pub use array_members::{name_of_drive, takes_windows, written_in_order};
 pub use block::{BlockReport, counters as block_counters, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
+pub use chain::{ArrayLayer, Chain, LayerWords};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;
 pub use host::process_cpu;
@@ -125,6 +128,6 @@ pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 #[cfg(target_os = "linux")]
 pub use served_block::{BlockExport, BlockSpec};
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
-pub use stack::{Connect, Layer, Shared, Stack, StackFinished, notes_of_each};
+pub use stack::{Stack, StackFinished, notes_of_each};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveReport, LiveWatch};

@@ -18,6 +18,7 @@ use nandscape_transport_reactor::{Export, Order, Pairs, Source, WallClock};
 use nandscape_wire_nvme::{Status, identify};
 
 use crate::forwarded::Forwarded;
+use crate::tap::{Tail, Tap};
 
 /// A remote drive that is to be served.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,7 +39,8 @@ impl RemoteSpec {
     pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, String> {
         let far = Rc::new(Far::connect(&self.target)?);
         let identity = far.drive.identity().clone();
-        let front = Forwarded::new(sim, far.clone(), offers(&identity), self.names(&identity));
+        let tap = Tap::over_remote(sim, far.clone(), Rc::new(Tail::default()));
+        let front = Forwarded::new(sim, tap, offers(&identity), self.names(&identity));
         let front = front.map_err(|problem| format!("{}: {problem}", self.target))?;
         Ok(RemoteExport { far, identity, front })
     }

@@ -14,6 +14,7 @@ use nandscape_lab_workload::{Outcome, Served, Workload};
 use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
+use crate::chain::ModelNode;
 use crate::build::{Precondition, build_drive, restore_drive};
 use crate::host::Moment;
 use crate::placement::enable_streams;
@@ -60,7 +61,7 @@ pub(crate) struct Placed {
     pub(crate) given: RigDrive,
     pub(crate) ssd: Rc<Ssd>,
     /// Queue pairs that hosts have.
-    queues: Cell<u16>,
+    queues: Rc<Cell<u16>>,
     /// How its state came about, if it was taken out of another drive.
     history: Option<History>,
     /// The counters when the measured phase began.
@@ -131,7 +132,7 @@ impl Rig {
             };
             let ssd = Rc::new(ssd);
             let recorder = wanted.details.then(|| Rc::new(Recorder::new(&ssd, profile.namespaces().len())));
-            Ok(Placed { given, ssd, queues: Cell::new(0), history, begun: RefCell::new(None), recorder })
+            Ok(Placed { given, ssd, queues: Rc::default(), history, begun: RefCell::new(None), recorder })
         };
         let drives: Rc<[Placed]> = drives.into_iter().enumerate().map(place).collect::<Result<_, RunError>>()?;
         sim.trace().set_prefix("");
@@ -172,6 +173,12 @@ impl Rig {
 
     pub(crate) fn drives(&self) -> &Rc<[Placed]> {
         &self.drives
+    }
+
+    /// Drive `number` as layers and jobs connect to it. `listener` hears of its commands.
+    pub(crate) fn node(&self, number: usize, listener: Option<Rc<dyn crate::tap::Listener>>) -> ModelNode {
+        let Placed { given, ssd, queues, .. } = &self.drives[number];
+        ModelNode::with((&self.sim, ssd, &given.profile), queues.clone(), listener)
     }
 
     /// A queue pair of drive `number`, with `entries` entries or as many as the drive allows.

@@ -1,79 +1,32 @@
-//! A workload on several drives in one simulation, with a layer of the host over them: an array, a filter, a service. The
-//! layer is a [`Drive`] over drives; a command carries the time that each layer took beside what the drive below says, so
-//! that all of it sums to the latency.
+//! A workload on several drives in one simulation, with [layers](crate::chain) of the host over them. A command carries the time
+//! that each layer took in addition to that of the drive, so that all of it sums to the latency.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use nandscape_drive::Drive;
-use nandscape_host_array::Schedule;
+use nandscape_drive::{Drive, Node, Role, Use};
 use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload};
 use nandscape_sim::{Histogram, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
-use crate::array::ArrayReport;
+use crate::chain::{self, Named, Opened, Section};
 use crate::damage::is_for_faults;
 use crate::host_report::HostReport;
 use crate::percentile::Percentile;
-use crate::record::{HostDetails, HostRecorder, Turns};
+use crate::record::{HostDetails, HostRecorder};
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError};
-use crate::tap::{Tally, Tap};
-
-/// Makes a queue pair, given the number of its drive and that of its entries. Its commands count among those of the drive.
-pub type Connect<'a> = dyn Fn(usize, u32) -> Result<Rc<dyn Drive>, RunError> + 'a;
-
-/// A layer of a host over the drives.
-pub trait Layer: Debug + Send + Sync {
-    /// A drive for one job, over a connection of its own to each of the drives, in their order. Its completions charge the
-    /// layer's own time with [`Breakdown::charge_rest`](nandscape_drive::Breakdown::charge_rest).
-    ///
-    /// # Errors
-    /// Why these drives cannot be below it, and what would be valid.
-    fn over(&self, sim: &Sim, below: Vec<Rc<dyn Drive>>) -> Result<Rc<dyn Drive>, String>;
-
-    /// What all jobs share, of a layer with a state of its own: it makes the drives of jobs in place of [`Layer::over`].
-    ///
-    /// # Errors
-    /// As those of [`Layer::over`].
-    fn share(&self, _rig: &Rig, _connect: &Connect<'_>) -> Result<Option<Rc<dyn Shared>>, RunError> {
-        Ok(None)
-    }
-}
-
-/// The state of a layer that all jobs share.
-pub trait Shared {
-    /// A drive for one job, as by [`Layer::over`].
-    fn over(&self, below: Vec<Rc<dyn Drive>>) -> Rc<dyn Drive>;
-
-    /// The measured phase begins.
-    fn begin(&self);
-
-    /// What it has counted since, if it is an array.
-    fn array(&self) -> Option<ArrayReport>;
-
-    /// The turns of drives that take turns.
-    fn turns(&self) -> Option<Turns> {
-        None
-    }
-
-    /// The drives' windows in force now.
-    fn schedule(&self) -> Option<Schedule> {
-        None
-    }
-}
+use crate::tap::Tally;
 
 /// Everything that a run on several drives depends on.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// The drives, by name; names differ.
     pub drives: Vec<RigDrive>,
-    /// What lies over them. Without it, jobs go to the drives in turn.
-    pub layer: Option<Arc<dyn Layer>>,
-    /// The load on the layer.
+    /// What lies over them, the lowest first. Where more than one drive or layer is at the top, jobs use them in turn.
+    pub layers: Vec<Named>,
+    /// The load on what is at the top.
     pub workload: Workload,
     /// Seed of everything random in the load.
     pub seed: u64,
@@ -128,7 +81,7 @@ struct Watch {
     sim: Sim,
     drives: Rc<[Placed]>,
     tallies: Rc<[Rc<Tally>]>,
-    shared: Option<Rc<dyn Shared>>,
+    opened: Rc<Opened>,
     recorder: Option<Rc<HostRecorder>>,
     progress: Rc<dyn Progress>,
     measuring: Cell<bool>,
@@ -139,7 +92,7 @@ impl Hooks for Watch {
         assert!(!self.measuring.replace(true), "the measured phase begins once");
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
-        self.shared.iter().for_each(|shared| shared.begin());
+        self.opened.layers.iter().for_each(|layer| layer.node.begin());
         self.recorder.iter().for_each(|recorder| recorder.begin(self.sim.now()));
     }
 
@@ -148,7 +101,7 @@ impl Hooks for Watch {
     }
 
     fn served(&self, request: &Served<'_>) {
-        let schedule = || self.shared.as_ref().and_then(|shared| shared.schedule());
+        let schedule = || self.opened.layers.iter().find_map(|layer| layer.node.schedule());
         self.recorder.iter().for_each(|recorder| recorder.served(request, schedule()));
     }
 
@@ -170,24 +123,32 @@ impl Stack {
         self.check_names()?;
         let mut rig = Rig::build(self.drives.clone(), self.wanted, &*progress)?;
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
-        let connect = |number: usize, entries: u32| -> Result<Rc<dyn Drive>, RunError> {
-            Ok(Tap::over(rig.sim(), rig.connect(number, entries)?, tallies[number].clone()))
+        let node = |(number, tally): (usize, &Rc<Tally>)| -> (String, Rc<dyn Node>) {
+            (self.drives[number].name.clone(), Rc::new(rig.node(number, Some(tally.clone()))))
         };
-        let shared = self.layer.as_ref().map_or(Ok(None), |layer| layer.share(&rig, &connect))?;
-        let tops = self.connect_all(rig.sim(), &connect, shared.as_ref())?;
+        let nodes = tallies.iter().enumerate().map(node).collect();
+        let opened = Rc::new(chain::open(rig.sim(), &self.layers, nodes).map_err(RunError::Workload)?);
+        let tops = self.connect_all(&opened.tops)?;
         for top in &tops {
             let info = top.info();
             self.workload.check_on(info.bytes(), info.lba_bytes).map_err(RunError::Workload)?;
         }
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
-        let (of_all, measuring) = (shared.clone(), Cell::new(false));
-        let turns = || shared.as_ref().and_then(|shared| shared.turns());
+        let measuring = Cell::new(false);
+        let turns = || opened.layers.iter().find_map(|layer| layer.node.turns());
         let recorder = || HostRecorder::new(rig.ssds().map(|ssd| &**ssd), turns());
         let recorder = self.wanted.details.then(|| Rc::new(recorder()));
         recorder.iter().for_each(|recorder| rig.listen(recorder.clone()));
         let (tapped, of_host) = (tallies.clone(), recorder.clone());
-        let watch =
-            Watch { sim: sim.clone(), drives, tallies: tapped, shared: of_all, recorder: of_host, progress, measuring };
+        let watch = Watch {
+            sim: sim.clone(),
+            drives,
+            tallies: tapped,
+            opened: opened.clone(),
+            recorder: of_host,
+            progress,
+            measuring,
+        };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let (seed, mut tops) = (Seed::new(self.seed).child("workload"), tops.into_iter());
         let outcome = rig.run(runner.run(&self.workload, seed, |_, _| tops.next().expect("a drive for each job")))?;
@@ -205,7 +166,8 @@ impl Stack {
             rig.check()?;
         }
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
-        host.array = shared.and_then(|shared| shared.array());
+        host.chain = opened.layers.iter().map(Section::of).collect();
+        host.array = host.chain.iter().find_map(Section::array).cloned();
         if host.array.as_ref().is_some_and(|array| array.windows_refused) {
             let note = "the drives have refused the array's windows, and collect at any time: drives with ftl.kind=\"page\" have \
                         windows, and array.ranges has to be 1 or their ftl.windows.ranges";
@@ -240,24 +202,12 @@ impl Stack {
     }
 
     /// A drive for each job and each load.
-    fn connect_all(
-        &self,
-        sim: &Sim,
-        connect: &Connect<'_>,
-        shared: Option<&Rc<dyn Shared>>,
-    ) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+    fn connect_all(&self, tops: &[Rc<dyn Node>]) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
         let loads = self.workload.loads.iter().map(|_| u32::MAX);
-        let top = |(index, entries): (usize, u32)| match &self.layer {
-            None => connect(index % self.drives.len(), entries),
-            Some(layer) => {
-                let below = (0..self.drives.len()).map(|number| connect(number, entries));
-                let below = below.collect::<Result<Vec<_>, RunError>>()?;
-                match shared {
-                    Some(shared) => Ok(shared.over(below)),
-                    None => layer.over(sim, below).map_err(RunError::Workload),
-                }
-            }
+        let top = |(index, entries): (usize, u32)| {
+            let connected = tops[index % tops.len()].connect(Use { role: Role::Any, entries });
+            connected.map_err(|refused| RunError::Workload(refused.to_string()))
         };
         jobs.chain(loads).enumerate().map(top).collect()
     }

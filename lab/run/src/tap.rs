@@ -1,10 +1,10 @@
-//! A connection to one of several drives that records the commands passing through it: the drive's own latencies, below the
-//! layers of the host. A drive alone needs none, as its host sees the same.
+//! A connection to a drive that records the commands passing through it: the drive's own latencies, below the layers of the
+//! host. A model alone needs none, as its host sees the same. Behind a tap a remote drive accounts for its time, as one stage.
 //!
 //! | listener | where |
 //! |---|---|
 //! | [`Tally`] | a run on several drives: latencies of the measured phase, and the drive's page |
-//! | [`Tail`] | an array that is served: latencies since it began |
+//! | [`Tail`] | members of a served array, and remote drives: latencies since the server began |
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -89,9 +89,14 @@ pub(crate) struct Tap {
     lba_bytes: u64,
     below: Rc<dyn Drive>,
     listener: Rc<dyn Listener>,
+    /// The layer in breakdowns of a drive that has none inside.
+    layer: Option<&'static str>,
     passing: RefCell<Slots<Passing>>,
     me: Weak<Tap>,
 }
+
+/// A remote drive, with its network, as a layer in breakdowns.
+const REMOTE: &str = "remote";
 
 /// A command on its way.
 struct Passing {
@@ -104,9 +109,19 @@ struct Passing {
 }
 
 impl Tap {
+    /// Over a drive of this process.
     pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>) -> Rc<Tap> {
-        let (sim, lba_bytes) = (sim.clone(), u64::from(below.info().lba_bytes));
-        Rc::new_cyclic(|me| Tap { sim, lba_bytes, below, listener, passing: RefCell::default(), me: me.clone() })
+        Tap::with(sim, below, listener, None)
+    }
+
+    /// Over a remote drive: all time in it is that of a layer.
+    pub(crate) fn over_remote(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>) -> Rc<Tap> {
+        Tap::with(sim, below, listener, Some(REMOTE))
+    }
+
+    fn with(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>, layer: Option<&'static str>) -> Rc<Tap> {
+        let (sim, lba_bytes, passing) = (sim.clone(), u64::from(below.info().lba_bytes), RefCell::default());
+        Rc::new_cyclic(|me| Tap { sim, lba_bytes, below, listener, layer, passing, me: me.clone() })
     }
 }
 
@@ -159,8 +174,11 @@ impl Drive for Tap {
 }
 
 impl Sink for Tap {
-    fn complete(&self, tag: u64, completion: Completion) {
+    fn complete(&self, tag: u64, mut completion: Completion) {
         let passed = self.passing.borrow_mut().remove(Key::from_bits(tag)).expect("a command completes once");
+        if let Some(layer) = self.layer {
+            completion.breakdown.charge_rest(layer, self.sim.now() - passed.submitted);
+        }
         if let Some(direction) = passed.direction {
             let Passing { bytes, offset, submitted, .. } = passed;
             let completed = self.sim.now();

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::chain::{LayerSettings, Section};
 use crate::host_report::HostReport;
 use crate::inputs::Inputs;
 use crate::report::{Host, Report};
@@ -29,25 +30,31 @@ struct Named<'a> {
 }
 
 impl StackFinished {
-    /// What it ran on: `raid5:4 of default`.
+    /// What it ran on, from the top down: `raid5:4 of default`, `cache over raid5:4 of default`.
     pub fn called(&self, profile: &str) -> String {
-        let array = self.host.array.as_ref();
-        format!("{} of {profile}", array.map_or("drives", |array| &array.array))
+        let mut names: Vec<&str> = self.host.chain.iter().rev().map(Section::called).collect();
+        names.dedup();
+        match names.is_empty() {
+            true => format!("drives of {profile}"),
+            false => format!("{} of {profile}", names.join(" over ")),
+        }
     }
 
-    /// All figures. `settings` are those of the array, `set` the changes of keys as they were given; `command` ran it.
+    /// All figures. `settings` are those of the layers, `set` the changes of keys as they were given; `command` ran it.
     pub fn whole(
         &self,
         profile: &str,
-        settings: &[(&'static str, String)],
+        settings: &[LayerSettings],
         set: &[String],
         command: Option<&str>,
     ) -> Whole<'_> {
         let first = &self.drives[0].report;
         let mut inputs = first.inputs.clone();
         inputs.set = set.to_vec();
-        let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), json!(value)));
-        inputs.profile_keys["array"] = Value::Object(settings.collect());
+        for LayerSettings { layer, settings } in settings {
+            let settings = settings.iter().map(|(key, value)| ((*key).to_owned(), json!(value)));
+            inputs.profile_keys[layer.as_str()] = Value::Object(settings.collect());
+        }
         let mut host = first.host.clone();
         host.command = command.map(str::to_owned);
         Whole {

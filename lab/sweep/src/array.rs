@@ -3,11 +3,11 @@
 //! Left out: states in files and states under a load, which are of one drive.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileKeys, Resolved};
 use nandscape_host_array::{Config, Shape};
+use nandscape_lab_run::chain::LayerSettings;
 use nandscape_lab_run::{
     ArrayLayer, Percentile, Progress, RigDrive, Stack, Wanted, name_of_drive, takes_windows, written_in_order,
 };
@@ -117,7 +117,7 @@ impl Inputs {
         };
         let stack = Stack {
             drives: array.drives(&self.drive)?.into_iter().enumerate().map(drive).collect(),
-            layer: Some(Arc::new(ArrayLayer { shape, config: config.clone() })),
+            layers: vec![ArrayLayer { shape, config }.into()],
             workload: self.workload()?,
             seed: self.seed,
             wanted: Wanted { trace: false, details: false },
@@ -131,7 +131,8 @@ impl Inputs {
             0 => None,
             failed => Some(format!("{failed} requests failed; the report counts them by status")),
         };
-        let whole = finished.whole(&self.drive.name, &config.settings(), &self.set, None);
+        let settings = LayerSettings::of(&stack.layers);
+        let whole = finished.whole(&self.drive.name, &settings, &self.set, None);
         let mut figures = serde_json::to_value(&whole).expect("a report is plain data");
         without_host(&mut figures);
         for drive in figures["drives"].as_array_mut().into_iter().flatten() {

@@ -202,13 +202,13 @@ impl RequestSource for Replayed {
             None if self.left == 0 => return Ok(None),
             None => {
                 self.left -= 1;
-                self.shift += period_ns(self.trace.totals());
+                self.shift = self.shift.saturating_add(period_ns(self.trace.totals()));
                 self.records = self.trace.records()?;
                 let Some(record) = self.records.next().transpose()? else { return Ok(None) };
                 record
             }
         };
-        let at = record.at + self.shift;
+        let at = record.at.saturating_add(self.shift);
         let ns = if self.scale == 1.0 { at } else { (at as f64 / self.scale + 0.5) as u64 };
         Ok(Some(TimedRequest { at: Span::from_ns(ns), request: self.fit.request(&record) }))
     }

@@ -1,7 +1,7 @@
 //! Every level passes the checks that every drive must, with each technique and in the modes of the members' buffers.
 
 use nandscape_drive::conformance::{self, Subject};
-use nandscape_host_array::Rails;
+use nandscape_host_array::{LAYER, Rails};
 use nandscape_sim::{Sim, Span};
 
 use crate::rig::{array, queue, seed, ssd};
@@ -45,7 +45,7 @@ fn rails() {
         let ssds = [0, 1].map(|number| ssd(sim, &["buffer.mode=volatile"], number));
         let paths = [queue(sim, &ssds[0], 1), queue(sim, &ssds[1], 1)];
         // Roles change many times in a run, and once at the end.
-        let rails = Rails::new(sim, Span::from_ms(3), paths).expect("drives of one kind");
+        let rails = Rails::new(sim, LAYER, Span::from_ms(3), paths).expect("drives of one kind");
         Subject::new(rails)
     };
     conformance::all(&make, seed()).unwrap_or_else(|what| panic!("{what}"));

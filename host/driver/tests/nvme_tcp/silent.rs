@@ -5,17 +5,19 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, HostMem, Io, Token};
 use nandscape_host_driver::Remote as _;
 use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
-use nandscape_sim::{Span, Time};
+use nandscape_sim::{Seed, Span, Time};
 use nandscape_transport_reactor::WallClock;
 use nandscape_wire_nvme::identify::cns;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::breaking::Ended;
 use crate::proxy::{Fate, Passing, Proxy};
-use crate::server::Server;
+use crate::server::{Server, SsdExport};
 
 const PATIENCE: Span = Span::from_s(1_000);
 /// The clock goes on by this at a time.
@@ -31,7 +33,10 @@ struct Rig {
 
 impl Rig {
     fn new(address: &str, nqn: &str, queues: u16) -> Rig {
-        let target = Target { queues, patience: PATIENCE, keep_alive: PATIENCE, ..Target::new(address, nqn) };
+        Rig::with(Target { queues, patience: PATIENCE, keep_alive: PATIENCE, ..Target::new(address, nqn) })
+    }
+
+    fn with(target: Target) -> Rig {
         let time = Rc::new(Cell::new(Time::ZERO + STEP));
         let clock = time.clone();
         let drive = Rc::new(NvmeTcp::connect(target, Box::new(move || clock.get())).unwrap());
@@ -150,6 +155,35 @@ fn connections_that_fall_silent_one_after_another_end_within_the_patience() {
     rig.until("a request for the data", |rig, came| came || rig.ended.count() > 0);
     rig.advance_until(|rig| rig.ended.count() == 1);
     assert_eq!(rig.ended.last(), FAILED);
+}
+
+/// Its commands take longer than the patience, and its target answers all the same that it is there.
+#[test]
+fn a_slow_drive_is_waited_for() {
+    let server = Server::of(None, 1 << 30, |sim| {
+        let mut profile = Profile::load("default").unwrap();
+        for change in ["capacity=64MiB", "timing.read=10s", "buffer.mode=through", "controller.queue_pairs=8"] {
+            profile.set(change).unwrap();
+        }
+        let ssd = Ssd::new(sim, &profile.resolve().unwrap(), StoreKind::Ram, Seed::new(1)).unwrap();
+        SsdExport::of(sim, ssd)
+    });
+    // No Keep Alive within the test: whatever comes is an answer on the I/O connection, and the clock stands until it is there.
+    let target = Target::new(&server.address, &server.nqn);
+    let rig = Rig::with(Target { queues: 1, patience: PATIENCE, keep_alive: PATIENCE * 1_000, ..target });
+    rig.executes(IoOpcode::WRITE, 4_096);
+    rig.submit(IoOpcode::READ, 4_096);
+    let _ = rig.drive.poll();
+    let begun = rig.time.get();
+    // A machine on which a few probes take longer than the read has shown less.
+    while rig.time.get().since(begun) < PATIENCE * 3 && rig.ended.count() == 1 {
+        rig.time.set(rig.time.get() + PATIENCE / 4);
+        rig.until("the answer to a probe", |_, came| came);
+        assert_eq!(rig.drive.problem(), None);
+    }
+    assert_eq!(rig.ended.last(), Status::SUCCESS);
+    // The drive would serve the read to its end, and the server wait for it.
+    std::mem::forget(server);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nandscape_lab_run::chain::LayerSettings;
 use nandscape_lab_run::{HostDetails, StackFinished};
 
 use super::page;
@@ -19,8 +20,8 @@ pub struct ArrayDocument<'a> {
     pub profile: &'a str,
     /// That profile with all keys.
     pub profile_toml: &'a str,
-    /// The settings of the array, with their values.
-    pub settings: Vec<(&'static str, String)>,
+    /// Each layer by name, with its settings and their values.
+    pub settings: Vec<LayerSettings>,
     /// Changes of the drives' profile and of the array, as they were given.
     pub set: Vec<String>,
     /// The command that ran it.

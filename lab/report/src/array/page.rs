@@ -1,6 +1,7 @@
 //! The page of a run on an array: its latencies beside those of its drives, what was busy, and whether the drives kept to their turns.
 
 use minijinja::{Value, context};
+use nandscape_lab_run::chain::LayerSettings;
 use nandscape_lab_run::record::DriveTimeline;
 use nandscape_lab_run::{ArrayReport, HostDetails, Latency, Report};
 use nandscape_lab_workload::Direction;
@@ -55,7 +56,7 @@ pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails, report
         drives => rows(document),
         command => document.command,
         workload_lines => host.workload_lines,
-        settings => document.settings.iter().map(|(key, value)| format!("array.{key} = {value}")).collect::<Vec<_>>(),
+        settings => document.settings.iter().flat_map(LayerSettings::lines).collect::<Vec<_>>(),
         notes => host.notes,
     };
     page::render("array.html", SCRIPT, &data.to_string(), shown)
@@ -77,7 +78,8 @@ fn explained(report: &str) -> Value {
 
 /// What ranges with windows of their own mean for the lines of the picture.
 fn ranges(document: &ArrayDocument<'_>, by_range: bool) -> &'static str {
-    let several = document.settings.iter().any(|(key, value)| *key == "ranges" && !matches!(value.as_str(), "0" | "1"));
+    let mut all = document.settings.iter().flat_map(|layer| &layer.settings);
+    let several = all.any(|(key, value)| *key == "ranges" && !matches!(value.as_str(), "0" | "1"));
     match (several, by_range) {
         (false, _) => "",
         (true, true) => {

@@ -27,7 +27,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 164] = [
+pub(super) const REPORT: [Field; 170] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -123,6 +123,12 @@ pub(super) const REPORT: [Field; 164] = [
     must("power.max_us", AmountOrNull),
     may("errors", Object),
     may("errors.*", Count),
+    may("chain", List),
+    may("chain.*", Object),
+    must("chain.*.layer", Text),
+    must("chain.*.over", List),
+    may("chain.*.over.*", Text),
+    must("chain.*.bytes", Count),
     may("array", Object),
     must("array.technique", Text),
     must("array.tolerates", Count),

@@ -154,27 +154,26 @@ impl Under {
 
     /// Its queues, as the array uses them.
     pub(super) fn member(&self, sim: &Sim) -> Result<Member, String> {
-        type Queues = (Rc<dyn Drive>, Option<Rc<dyn Drive>>, Rc<dyn Drive>);
-        let (io, reads, admin): Queues = match &self.at {
+        match &self.at {
             Place::Here(export) => {
                 let refused = |status: nandscape_wire_nvme::Status| format!("drive {}: {}", self.name, status.name());
                 let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, ADMIN_ENTRIES);
-                (
-                    export.connect_for_writes().map_err(refused)?,
-                    Some(export.connect().map_err(refused)?),
-                    admin.map_err(refused)?,
-                )
+                let tap = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
+                Ok(Member {
+                    io: tap(export.connect_for_writes().map_err(refused)?),
+                    reads: Some(tap(export.connect().map_err(refused)?)),
+                    admin: Some(admin.map_err(refused)?),
+                })
             }
             Place::Elsewhere(far) => {
                 let honours = far.connection().identity().attributes & HINTS;
                 let io: Rc<dyn Drive> = far.clone();
                 let io = if honours == HINTS { io } else { Rc::new(Plain { below: io, honours }) };
-                (io, None, Rc::new(FarAdmin::of(far)))
+                let io = Tap::over_remote(sim, io, self.tail.clone());
+                Ok(Member { io, reads: None, admin: Some(Rc::new(FarAdmin::of(far))) })
             }
-            Place::Nowhere(info) => return Ok(Member { io: Rc::new(Absent(*info)), reads: None, admin: None }),
-        };
-        let heard = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
-        Ok(Member { io: heard(io), reads: reads.map(heard), admin: Some(admin) })
+            Place::Nowhere(info) => Ok(Member { io: Rc::new(Absent(*info)), reads: None, admin: None }),
+        }
     }
 
     /// Whether all of it reads as zeros once it is deallocated. The models' do.

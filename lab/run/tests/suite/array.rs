@@ -1,7 +1,6 @@
 //! Arrays under a workload: all times sum, and the techniques do to busy sub-I/Os what they should.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
@@ -32,7 +31,7 @@ fn run(shape: &str, settings: &[&str]) -> StackFinished {
     let job = JobSpec { rw, bs, rate, numjobs: 2, ..JobSpec::default() };
     let stack = Stack {
         drives: (0..shape.members as u64).map(drive).collect(),
-        layer: Some(Arc::new(ArrayLayer { shape, config })),
+        layers: vec![ArrayLayer { shape, config }.into()],
         workload: Workload { limit: Limit::Requests(6_000), warmup: 500, ..Workload::of(job) },
         seed: 5,
         wanted: Wanted::default(),
@@ -90,7 +89,7 @@ fn teafa(changes: &[&str], workload: Workload) -> StackFinished {
     config.set("array.technique=teafa").unwrap();
     let stack = Stack {
         drives: (0..4).map(drive).collect(),
-        layer: Some(Arc::new(ArrayLayer { shape: "raid5:4".parse().unwrap(), config })),
+        layers: vec![ArrayLayer { shape: "raid5:4".parse().unwrap(), config }.into()],
         workload,
         seed: 1,
         wanted: Wanted::default(),

@@ -2,19 +2,25 @@
 //! inputs give the same bytes.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
-use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
-use nandscape_lab_run::{DRIVE, Layer, Precondition, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted};
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, Node, Refused, Use};
+use nandscape_lab_run::chain::{Layer, LayerNode};
+use nandscape_lab_run::{DRIVE, Precondition, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-/// A stripe of chunks of 4 KiB, which takes 3 us for each command before it sends anything.
+/// A stripe of chunks of 4 KiB over so many drives, which takes 3 us for each command before it sends anything.
 #[derive(Debug)]
-struct Stripe;
+struct Stripe(usize);
+
+/// It, over these.
+struct StripeNode {
+    sim: Sim,
+    below: Vec<Rc<dyn Node>>,
+}
 
 const OWN: Span = Span::from_us(3);
 
@@ -26,12 +32,34 @@ struct Striped {
 }
 
 impl Layer for Stripe {
-    fn over(&self, sim: &Sim, below: Vec<Rc<dyn Drive>>) -> Result<Rc<dyn Drive>, String> {
+    fn kind(&self) -> &'static str {
+        "stripe"
+    }
+
+    fn takes(&self) -> usize {
+        self.0
+    }
+
+    fn open(&self, sim: &Sim, _: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+        Ok(Rc::new(StripeNode { sim: sim.clone(), below }))
+    }
+}
+
+impl Node for StripeNode {
+    fn info(&self) -> DriveInfo {
+        let info = self.below[0].info();
+        DriveInfo { blocks: info.blocks * self.below.len() as u64, ..info }
+    }
+
+    fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
+        let below = self.below.iter().map(|node| node.connect(wanted)).collect::<Result<Vec<_>, _>>()?;
         let chunk_blocks = u64::from(4_096 / below[0].info().lba_bytes);
-        let (sim, issuer) = (sim.clone(), Rc::new(Issuer::new(sim)));
+        let (sim, issuer) = (self.sim.clone(), Rc::new(Issuer::new(&self.sim)));
         Ok(Rc::new(Striped { sim, below: below.into(), chunk_blocks, issuer }))
     }
 }
+
+impl LayerNode for StripeNode {}
 
 impl Striped {
     /// The drive and the command for each chunk that a command touches; commands begin and end with chunks.
@@ -100,7 +128,7 @@ fn workload(bs: &str) -> Workload {
 fn stack(drives: usize, bs: &str) -> Stack {
     Stack {
         drives: (0..drives).map(drive).collect(),
-        layer: Some(Arc::new(Stripe)),
+        layers: vec![Stripe(drives).into()],
         workload: workload(bs),
         seed: 5,
         wanted: Wanted { trace: true, details: true },
@@ -189,7 +217,7 @@ fn one_drive_without_a_layer_is_a_simulation() {
         block: None,
     };
     let wanted = Wanted::default();
-    let stack = Stack { drives: vec![alone], layer: None, wanted, ..stack(1, "4k") };
+    let stack = Stack { drives: vec![alone], layers: Vec::new(), wanted, ..stack(1, "4k") };
     let (simulated, stacked) = (simulation.run(Rc::new(())).unwrap().report, run(&stack));
     let shown = |latency| serde_json::to_string(latency).unwrap();
     assert_eq!(shown(&simulated.latency_us), shown(&stacked.host.latency_us));
@@ -199,7 +227,7 @@ fn one_drive_without_a_layer_is_a_simulation() {
 
 #[test]
 fn two_drives_of_one_name_are_refused() {
-    let twins = Stack { drives: vec![drive(1), drive(1)], ..stack(1, "4k") };
+    let twins = Stack { drives: vec![drive(1), drive(1)], ..stack(2, "4k") };
     match twins.run(Rc::new(())) {
         Err(RunError::Workload(problem)) => assert!(problem.contains("\"drive-1\"; names must differ"), "{problem}"),
         _ => panic!("taken"),

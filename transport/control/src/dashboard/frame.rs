@@ -107,6 +107,9 @@ struct WentTold {
     requests: u64,
     /// Stage, cause of a wait, microseconds of all requests together. Those of 0 are left out.
     parts: Vec<(&'static str, Option<&'static str>, f64)>,
+    /// Layer above the drives, microseconds of all requests together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    layers: Vec<(&'static str, f64)>,
 }
 
 /// What one look has seen.
@@ -287,6 +290,7 @@ impl WentTold {
                 false => push(stage, None, went.times.stage(stage)),
             }
         }
-        WentTold { requests: went.requests, parts }
+        let layers = went.times.layers().map(|(layer, span)| (layer, span.as_us())).collect();
+        WentTold { requests: went.requests, parts, layers }
     }
 }

@@ -18,8 +18,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::address::SECTOR;
 use nandscape_device_media::Priority;
-use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer, Stage};
+use nandscape_drive::{Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
@@ -75,6 +74,9 @@ struct Counts {
     writes: u64,
     written_bytes: u64,
 }
+
+/// What lies behind the controllers, in breakdowns: the part of its time that it does not account for itself.
+pub const BELOW: &str = "below";
 
 /// I/O queue pairs of each controller, and entries of a queue.
 const QUEUE_PAIRS: u16 = 64;
@@ -169,16 +171,25 @@ impl Forward {
         Ok(forward)
     }
 
-    /// Has the drive execute a command. One that is to end early is cancelled there, and ends when the drive has let go of
-    /// its memory.
-    async fn execute(&self, command: &Command<'_>, entry: SubmissionEntry) -> Result<Completion, Status> {
+    /// Has the drive execute a command, and adds the drive's breakdown of it. One that is to end early is cancelled there, and
+    /// ends when the drive has let go of its memory.
+    async fn execute(
+        &self,
+        command: &Command<'_>,
+        entry: SubmissionEntry,
+        breakdown: &mut Breakdown,
+    ) -> Result<Completion, Status> {
         let mem = if Transfer::of(entry.opcode) == Transfer::None { HostMem::none() } else { command.mem.clone() };
         let mut execution = self.issuer.execute(&*self.drive, entry, mem);
         match command.stop.or_stopped(&mut execution).await {
-            Ok(completion) => Ok(completion),
+            Ok(completion) => {
+                *breakdown += &completion.breakdown;
+                Ok(completion)
+            }
             Err(stopped) => {
                 execution.cancel(&*self.drive);
                 let completion = execution.await;
+                *breakdown += &completion.breakdown;
                 let is_cancelled = completion.status.meaning() == Status::ABORT_REQUESTED;
                 if is_cancelled { Err(stopped) } else { Ok(completion) }
             }
@@ -308,10 +319,9 @@ impl DirectSet for Forward {
             Err(refusal) => return Err(refusal).into(),
         };
         self.count(&entry);
-        let begun = self.sim.now();
-        let completion = self.execute(command, entry).await;
-        let cause = if Transfer::of(entry.opcode) == Transfer::ToHost { cause::HOST_READ } else { cause::HOST_WRITE };
-        breakdown.waits(Stage::Queue).add(cause, self.sim.now() - begun);
+        let (begun, before) = (self.sim.now(), breakdown.total());
+        let completion = self.execute(command, entry, breakdown).await;
+        breakdown.charge_rest(BELOW, before + (self.sim.now() - begun));
         match completion {
             Ok(completion) => reply(&completion),
             Err(status) => Err(status).into(),

@@ -1,0 +1,154 @@
+//! Arrays, and Flash on Rails, as layers.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
+use nandscape_host_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique};
+use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::Status;
+
+use super::{Layer, LayerNode, Part};
+use crate::array::{ArrayReport, ENTRIES, RailsReport};
+use crate::array_history::History;
+use crate::record::Turns;
+
+/// An array over drives or layers that hold zeros, of which nothing was read or written.
+#[derive(Clone, Debug)]
+pub struct ArrayLayer {
+    /// Level and members.
+    pub shape: Shape,
+    /// Settings.
+    pub config: Config,
+}
+
+impl Layer for ArrayLayer {
+    fn kind(&self) -> &'static str {
+        "array"
+    }
+
+    fn takes(&self) -> usize {
+        self.shape.members + self.config.spares
+    }
+
+    fn array(&self) -> Option<&ArrayLayer> {
+        Some(self)
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        self.config.settings()
+    }
+
+    fn open(&self, sim: &Sim, name: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+        let config = Config { layer: name, ..self.config.clone() };
+        config.check(self.shape).map_err(|error| error.to_string())?;
+        if config.technique == Technique::Rails {
+            return Ok(RailsNode::open(sim, config, &below)?);
+        }
+        let members = below.iter().map(|node| member(&**node)).collect::<Result<Vec<_>, String>>()?;
+        let array = Array::new(sim, self.shape, config, members).map_err(|error| error.to_string())?;
+        let history = Rc::<History>::default();
+        let (clock, told) = (sim.clone(), history.clone());
+        array.listen(move |news| told.tell(clock.now(), news));
+        let begun = RefCell::new((sim.now(), array.stats()));
+        Ok(Rc::new(ArrayNode { array, below, sim: sim.clone(), history, begun }))
+    }
+}
+
+/// The connections of an array to one of its members. A node without an admin queue cannot be told of windows.
+fn member(node: &dyn Node) -> Result<Member, String> {
+    let connect = |role| node.connect(Use { role, entries: ENTRIES }).map_err(|refused| refused.to_string());
+    let admin = node.connect(Use { role: Role::Admin, entries: ENTRIES }).ok();
+    Ok(Member { io: connect(Role::Writes)?, reads: Some(connect(Role::Reads)?), admin })
+}
+
+/// Connections to each node.
+fn paths(below: &[Rc<dyn Node>], wanted: Use) -> Result<Vec<Rc<dyn Drive>>, Refused> {
+    if wanted.role == Role::Admin {
+        let what = "an array has no admin queue".to_owned();
+        return Err(Refused { what, status: Status::INVALID_QUEUE_ID, hint: "" });
+    }
+    below.iter().map(|node| node.connect(wanted)).collect()
+}
+
+struct ArrayNode {
+    array: Rc<Array>,
+    below: Vec<Rc<dyn Node>>,
+    sim: Sim,
+    history: Rc<History>,
+    begun: RefCell<(Time, Stats)>,
+}
+
+impl Node for ArrayNode {
+    fn info(&self) -> DriveInfo {
+        self.array.info()
+    }
+
+    fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
+        Ok(self.array.over(paths(&self.below, wanted)?))
+    }
+}
+
+impl LayerNode for ArrayNode {
+    fn begin(&self) {
+        self.begun.replace((self.sim.now(), self.array.stats()));
+    }
+
+    fn part(&self) -> Part {
+        let (at, stats) = &*self.begun.borrow();
+        let (member_failures, rebuilds) = (self.history.failures(*at), self.history.rebuilds(*at));
+        Part::Array(Box::new(ArrayReport { member_failures, rebuilds, ..ArrayReport::of(&self.array, stats) }))
+    }
+
+    fn turns(&self) -> Option<Turns> {
+        let ranges = usize::from(self.array.config().ranges).max(1);
+        self.array.turns().map(|places| Turns { places, ranges })
+    }
+
+    fn schedule(&self) -> Option<Schedule> {
+        self.array.schedule()
+    }
+}
+
+struct RailsNode {
+    rails: Rc<Rails>,
+    below: Vec<Rc<dyn Node>>,
+    config: Config,
+}
+
+impl RailsNode {
+    fn open(sim: &Sim, config: Config, below: &[Rc<dyn Node>]) -> Result<Rc<RailsNode>, String> {
+        let own = paths(below, Use { role: Role::Any, entries: ENTRIES }).map_err(|refused| refused.to_string())?;
+        let rails = Rails::new(sim, config.layer, config.swap, two(own)).map_err(|error| error.to_string())?;
+        Ok(Rc::new(RailsNode { rails, below: below.to_vec(), config }))
+    }
+}
+
+fn two(paths: Vec<Rc<dyn Drive>>) -> [Rc<dyn Drive>; 2] {
+    paths.try_into().unwrap_or_else(|_| unreachable!("it was checked: two drives"))
+}
+
+impl Node for RailsNode {
+    fn info(&self) -> DriveInfo {
+        self.rails.info()
+    }
+
+    fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
+        Ok(self.rails.over(two(paths(&self.below, wanted)?)))
+    }
+}
+
+impl LayerNode for RailsNode {
+    fn part(&self) -> Part {
+        let (swaps, most_missed_bytes) = (self.rails.swaps(), self.rails.most_missed());
+        Part::Array(Box::new(ArrayReport {
+            array: "raid1:2".to_owned(),
+            technique: Technique::Rails.name(),
+            tolerates: 0,
+            chunk_bytes: self.config.chunk,
+            bytes: self.rails.info().bytes(),
+            rails: Some(RailsReport { swaps, most_missed_bytes }),
+            ..ArrayReport::default()
+        }))
+    }
+}

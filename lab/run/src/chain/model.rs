@@ -1,0 +1,79 @@
+//! The node at the bottom of a chain: a drive of this process.
+
+use std::any::{Any, TypeId};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, QueueId, Refused, Role, Use};
+use nandscape_sim::Sim;
+
+use super::block::ManagedView;
+use crate::array::write_entries;
+use crate::tap::{Listener, Tap};
+
+/// Entries of an admin queue at most.
+const ADMIN_ENTRIES: u32 = 32;
+
+/// See the file.
+pub struct ModelNode {
+    sim: Sim,
+    ssd: Rc<Ssd>,
+    profile: Resolved,
+    /// The number of the last queue pair that was made.
+    queues: Rc<Cell<u16>>,
+    /// Hears of all commands that its connections pass.
+    listener: Option<Rc<dyn Listener>>,
+}
+
+impl ModelNode {
+    /// The first namespace of a drive that has no queue pairs yet, and was made from `profile`.
+    pub fn new(sim: &Sim, ssd: &Rc<Ssd>, profile: &Resolved) -> ModelNode {
+        ModelNode::with((sim, ssd, profile), Rc::default(), None)
+    }
+
+    /// The same of one that may have some, whose commands are heard.
+    pub(crate) fn with(
+        (sim, ssd, profile): (&Sim, &Rc<Ssd>, &Resolved),
+        queues: Rc<Cell<u16>>,
+        listener: Option<Rc<dyn Listener>>,
+    ) -> ModelNode {
+        let (sim, ssd, profile) = (sim.clone(), ssd.clone(), profile.clone());
+        ModelNode { sim, ssd, profile, queues, listener }
+    }
+
+    fn queue(&self, id: QueueId, entries: u32) -> Result<Rc<QueueDrive>, Refused> {
+        let entries = entries.clamp(2, self.profile.max_queue_entries());
+        QueueDrive::new(&self.sim, self.ssd.controller(), id, entries).map_err(|status| Refused {
+            what: format!("the drive has no room for queue pair {}", id.0),
+            status,
+            hint: "; raise controller.queue_pairs, or run fewer jobs",
+        })
+    }
+}
+
+impl Node for ModelNode {
+    fn info(&self) -> DriveInfo {
+        self.ssd.controller().info()
+    }
+
+    fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
+        let entries = match wanted.role {
+            Role::Admin => return Ok(self.queue(QueueId::ADMIN, wanted.entries.min(ADMIN_ENTRIES))?),
+            Role::Writes => wanted.entries.min(write_entries(&self.profile)),
+            Role::Any | Role::Reads => wanted.entries,
+        };
+        let id = self.queues.get() + 1;
+        let queue = self.queue(QueueId(id), entries)?;
+        self.queues.set(id);
+        Ok(match &self.listener {
+            Some(listener) => Tap::over(&self.sim, queue, listener.clone()),
+            None => queue,
+        })
+    }
+
+    fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
+        let view = || Rc::new(ManagedView { ssd: self.ssd.clone(), priority: self.profile.priority() });
+        (of == TypeId::of::<ManagedView>()).then(|| view() as Rc<dyn Any>)
+    }
+}

@@ -1,0 +1,62 @@
+//! A layer's part of the report.
+
+use serde::Serialize;
+
+use super::{CacheReport, Instance};
+use crate::array::ArrayReport;
+use crate::block::BlockReport;
+
+/// What a layer has counted in the measured phase, by its kind.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// An array.
+    Array(Box<ArrayReport>),
+    /// A block layer.
+    Block(Box<BlockReport>),
+    /// A page cache.
+    Cache(CacheReport),
+    /// One that counts nothing.
+    Other,
+}
+
+/// A layer in the report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Section {
+    /// Its name; one of several over the nodes of a chain has a number, as in `block/2`.
+    pub layer: String,
+    /// What it lies over: drives or layers, by name.
+    pub over: Vec<String>,
+    /// Its size, in bytes.
+    pub bytes: u64,
+    /// What it has counted, under the name of its kind.
+    #[serde(flatten)]
+    pub part: Part,
+}
+
+impl Section {
+    pub(crate) fn of(instance: &Instance) -> Section {
+        Section {
+            layer: instance.name.clone(),
+            over: instance.over.clone(),
+            bytes: instance.node.info().bytes(),
+            part: instance.node.part(),
+        }
+    }
+
+    /// What it is called among others, as one of several over the nodes of a chain: an array by level and members.
+    pub fn called(&self) -> &str {
+        match &self.part {
+            Part::Array(report) => &report.array,
+            Part::Block(_) | Part::Cache(_) | Part::Other => self.layer.split('/').next().unwrap_or_default(),
+        }
+    }
+
+    /// The array, if it is one.
+    pub fn array(&self) -> Option<&ArrayReport> {
+        match &self.part {
+            Part::Array(report) => Some(report),
+            Part::Block(_) | Part::Cache(_) | Part::Other => None,
+        }
+    }
+}

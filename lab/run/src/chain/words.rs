@@ -1,0 +1,190 @@
+//! A chain as text, from the bottom up, a layer a word: `block,deadline=2ms`, `raid5:4,technique=tea2`, `hot=cache,memory=64MiB`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use nandscape_host_array::{Config as ArrayConfig, Shape};
+use nandscape_host_block::Config as BlockConfig;
+use nandscape_host_cache::Config as CacheConfig;
+use serde::{Deserialize, Serialize};
+
+use super::{ArrayLayer, BlockOver, CacheLayer, Layer, Named, names};
+
+/// Layers, the lowest first.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Chain {
+    /// A word for each.
+    pub layers: Vec<LayerWords>,
+}
+
+/// A layer as it is given: `[NAME=]KIND[:N][,KEY=VALUE]...`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LayerWords {
+    /// Its name, if it was given one.
+    pub name: Option<String>,
+    /// Its kind, with the number of nodes that it takes where it takes several: `raid5:4`.
+    pub kind: String,
+    /// Changes of its settings, `KEY=VALUE` each.
+    pub set: Vec<String>,
+}
+
+/// The kinds, as they are written.
+const KINDS: &str = "block, cache, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
+/// Levels of arrays begin so.
+const LEVEL: &str = "raid";
+
+impl FromStr for LayerWords {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<LayerWords, String> {
+        let mut parts = word.split(',').map(str::trim);
+        let head = parts.next().unwrap_or_default();
+        let (name, kind) = match head.split_once('=') {
+            Some((name, kind)) => (Some(name.trim().to_owned()), kind.trim()),
+            None => (None, head),
+        };
+        if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
+            return Err(format!("{word:?}: {name:?} is no name of a layer; letters, digits, - and _ are valid in it"));
+        }
+        let set: Vec<String> = parts.map(str::to_owned).collect();
+        if let Some(bad) = set.iter().find(|change| !change.contains('=')) {
+            return Err(format!("{word:?}: {bad:?} is no setting; KEY=VALUE is valid"));
+        }
+        let words = LayerWords { name, kind: kind.to_owned(), set };
+        words.layer().map_err(|problem| format!("{word:?}: {problem}"))?;
+        Ok(words)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+}
+
+impl fmt::Display for LayerWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.iter().try_for_each(|name| write!(f, "{name}="))?;
+        write!(f, "{}", self.kind)?;
+        self.set.iter().try_for_each(|change| write!(f, ",{change}"))
+    }
+}
+
+impl LayerWords {
+    /// The layer, with its settings.
+    fn layer(&self) -> Result<Arc<dyn Layer>, String> {
+        let full = |prefix: &str, change: &String| match change.starts_with(&format!("{prefix}.")) {
+            true => change.clone(),
+            false => format!("{prefix}.{change}"),
+        };
+        match self.kind.as_str() {
+            "block" => {
+                let mut config = BlockConfig::default();
+                let set = |change: &String| config.set(&full("block", change)).map_err(|error| error.to_string());
+                self.set.iter().try_for_each(set)?;
+                let is_chosen = self.set.iter().any(|change| full("block", change).starts_with("block.predictor="));
+                Ok(Arc::new(BlockOver { config, is_chosen }))
+            }
+            "cache" => {
+                let mut config = CacheConfig::default();
+                let set = |change: &String| config.set(&full("cache", change)).map_err(|error| error.to_string());
+                self.set.iter().try_for_each(set)?;
+                Ok(Arc::new(CacheLayer { config }))
+            }
+            kind if kind.starts_with(LEVEL) => self.array(full),
+            kind => Err(format!("there is no layer {kind:?}; valid are {KINDS}")),
+        }
+    }
+
+    fn array(&self, full: impl Fn(&str, &String) -> String) -> Result<Arc<dyn Layer>, String> {
+        let shape: Shape = self.kind.parse().map_err(|error| format!("{error}"))?;
+        let mut config = ArrayConfig::default();
+        for change in self.set.iter().map(|change| full("array", change)) {
+            let key = change.split('=').next().unwrap_or_default().trim();
+            if ["array.journal", "array.force"].contains(&key) {
+                return Err(format!("{key}: an array of a simulation is new in each run, and has no journal; leave it out"));
+            }
+            config.set(&change).map_err(|error| error.to_string())?;
+        }
+        config.check(shape).map_err(|error| error.to_string())?;
+        Ok(Arc::new(ArrayLayer { shape, config }))
+    }
+}
+
+impl Chain {
+    /// The layers.
+    ///
+    /// # Errors
+    /// Which one is not valid, and what would be.
+    pub fn resolve(&self) -> Result<Vec<Named>, String> {
+        let layer = |words: &LayerWords| {
+            let layer = words.layer().map_err(|problem| format!("{words}: {problem}"))?;
+            Ok(Named { name: words.name.clone(), layer })
+        };
+        let layers = self.layers.iter().map(layer).collect::<Result<Vec<Named>, String>>()?;
+        let all = names(&layers);
+        match all.iter().enumerate().find(|(number, name)| all[..*number].contains(name)) {
+            Some((_, name)) => Err(format!("two layers are called {name:?}; names differ")),
+            None => Ok(layers),
+        }
+    }
+
+    /// Takes the changes of settings that name a layer of it, `NAME.KEY=VALUE`, and returns the others.
+    ///
+    /// # Errors
+    /// A change that its layer does not take.
+    pub fn take(&mut self, set: &[String]) -> Result<Vec<String>, String> {
+        let names = names(&self.resolve()?);
+        let mut others = Vec::new();
+        for change in set {
+            let addressed = change.trim_start().split_once('.');
+            let found = addressed.and_then(|(name, rest)| Some((names.iter().position(|one| one == name)?, rest)));
+            match found {
+                Some((number, rest)) => self.layers[number].set.push(rest.to_owned()),
+                None => others.push(change.clone()),
+            }
+        }
+        self.resolve()?;
+        Ok(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_is_written_as_it_is_read() {
+        for word in ["block", "raid5:4,technique=tea2", "hot=cache,memory=64MiB,hit=1us", "block,block.deadline=2ms"] {
+            assert_eq!(word.parse::<LayerWords>().unwrap().to_string(), word);
+        }
+    }
+
+    #[test]
+    fn what_is_no_layer_is_refused_with_what_would_be() {
+        for (word, problem) in [
+            ("blok", "valid are block, cache, raid0:N"),
+            ("", "there is no layer"),
+            ("raid5:2", "raid5"),
+            ("raid5:4,technique=fast", "technique"),
+            ("raid5:4,journal=data", "has no journal"),
+            ("cache,memory", "KEY=VALUE is valid"),
+            ("cache,memory=1", "a size of a page"),
+            ("a.b=cache", "no name of a layer"),
+            ("block,deadline=soon", "deadline"),
+        ] {
+            let error = word.parse::<LayerWords>().unwrap_err();
+            assert!(error.contains(problem), "{word:?}: {error}");
+        }
+        let twice = Chain { layers: vec!["a=cache".parse().unwrap(), "a=block".parse().unwrap()] };
+        assert!(twice.resolve().unwrap_err().contains("two layers are called \"a\""));
+    }
+
+    #[test]
+    fn settings_go_to_the_layer_that_they_name() {
+        let mut chain = Chain { layers: vec!["block".parse().unwrap(), "raid1:2".parse().unwrap()] };
+        let set = ["block.deadline=2ms", "array.technique=tea2", "ftl.gc.scheme=plane"].map(str::to_owned);
+        assert_eq!(chain.take(&set).unwrap(), ["ftl.gc.scheme=plane"]);
+        assert_eq!(chain.layers[1].to_string(), "raid1:2,technique=tea2");
+        assert!(chain.take(&["array.technique=x".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! Layers in any order: all ordered pairs of kinds, and chains of four that are drawn, pass the checks that every drive must;
+//! their times sum, each layer has its own, and the same inputs give the same figures.
+//!
+//! `NANDSCAPE_TEST_SEED` gives another seed.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
+use nandscape_drive::conformance::{self, Subject};
+use nandscape_drive::{Node, Role, Use};
+use nandscape_lab_run::chain::{Chain, ModelNode, drives_below, open};
+use nandscape_lab_run::{DRIVE, Precondition, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_workload::{JobSpec, Limit, Workload};
+use nandscape_sim::{Rng, Seed, Sim};
+
+/// Every kind, with settings that make it work: small memory, small queues, a technique that evades.
+const KINDS: [&str; 5] =
+    ["block,depth=8,scheduler=ssd", "cache,memory=64KiB", "raid0:2", "raid1:2,technique=tea2", "raid5:3,chunk=8KiB"];
+/// Drives of a drawn chain at most.
+const MOST_DRIVES: usize = 6;
+
+fn seed() -> u64 {
+    std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+fn chain(words: &[&str]) -> Chain {
+    Chain { layers: words.iter().map(|word| word.parse().expect("a valid layer")).collect() }
+}
+
+/// A drive of some MiB, as the tests of arrays have it.
+fn profile() -> Resolved {
+    let small = [
+        "capacity=8MiB",
+        "geometry.channels=2",
+        "geometry.dies_per_channel=1",
+        "geometry.planes_per_die=2",
+        "geometry.pages_per_block=16",
+        "buffer.size=256KiB",
+        "controller.max_transfer=256KiB",
+    ];
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    profile.set_all(small).expect("valid changes");
+    profile.resolve().expect("a possible drive")
+}
+
+/// The top of a chain over drives that keep data.
+fn make(sim: &Sim, chain: &Chain) -> Subject {
+    let (layers, profile) = (chain.resolve().expect("valid layers"), profile());
+    let ssd = |number: usize| Ssd::new(sim, &profile, StoreKind::Ram, Seed::new(3).nth(number as u64)).expect("memory");
+    let ssds: Vec<Rc<Ssd>> = (0..drives_below(&layers)).map(|number| Rc::new(ssd(number))).collect();
+    let node = |(number, ssd): (usize, &Rc<Ssd>)| -> (String, Rc<dyn Node>) {
+        (format!("drive-{number}"), Rc::new(ModelNode::new(sim, ssd, &profile)))
+    };
+    let opened = open(sim, &layers, ssds.iter().enumerate().map(node).collect()).expect("it fits");
+    let drive = opened.tops[0].connect(Use { role: Role::Any, entries: 33 }).expect("a free queue pair");
+    let check = move || ssds.iter().try_for_each(|ssd| ssd.check());
+    Subject { check: Box::new(check), ..Subject::new(drive) }
+}
+
+fn passes(words: &[&str]) {
+    let chain = chain(words);
+    conformance::all(&|sim| make(sim, &chain), seed()).unwrap_or_else(|what| panic!("{words:?}, seed {}: {what}", seed()));
+}
+
+#[test]
+fn every_ordered_pair_passes_the_checks_of_a_drive() {
+    for below in KINDS {
+        for above in KINDS {
+            passes(&[below, above]);
+        }
+    }
+}
+
+#[test]
+fn drawn_chains_of_four_pass_the_checks_of_a_drive() {
+    let mut rng: Rng = Seed::new(seed()).child("chains").rng();
+    for _ in 0..4 {
+        let mut words: Vec<&str> = Vec::new();
+        while words.len() < 4 {
+            words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
+            let fits = drives_below(&chain(&words).resolve().expect("valid")) <= MOST_DRIVES;
+            words.truncate(if fits { words.len() } else { words.len() - 1 });
+        }
+        passes(&words);
+    }
+}
+
+fn run(words: &[&str]) -> StackFinished {
+    let layers = chain(words).resolve().expect("valid layers");
+    let mut profile = Profile::load("default").unwrap();
+    profile.set_all(["capacity=128MiB", "geometry.channels=2", "geometry.dies_per_channel=2"]).unwrap();
+    let resolved = profile.resolve().unwrap();
+    let drive = |number: usize| RigDrive {
+        name: format!("drive-{number}"),
+        profile: resolved.clone(),
+        store: StoreKind::None,
+        precondition: Precondition::Steady,
+        seed: Seed::new(9).nth(number as u64),
+    };
+    let job = JobSpec { rw: "randrw".parse().unwrap(), bs: "4k".parse().unwrap(), iodepth: 8, ..JobSpec::default() };
+    let stack = Stack {
+        drives: (0..drives_below(&layers)).map(drive).collect(),
+        layers,
+        workload: Workload { limit: Limit::Requests(2_000), warmup: 100, ..Workload::of(job) },
+        seed: 5,
+        wanted: Wanted { trace: false, details: true },
+        check: true,
+    };
+    stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn times_of_all_layers_sum_and_each_has_its_section() {
+    let words = ["block,depth=4,scheduler=ssd", "low=raid1:2", "cache,memory=4MiB"];
+    let finished = run(&words);
+    let host = &finished.host;
+    for (way, latency) in &host.latency_us {
+        let (mean, layers) = (latency.mean.unwrap(), &host.layers_us[way]);
+        assert!((layers.values().sum::<f64>() - mean).abs() < 1e-6, "{way}: {layers:?} of {mean}");
+        assert!(layers[DRIVE] > 0.0);
+    }
+    assert!(host.layers_us["read"]["cache"] > 0.0 && host.layers_us["write"]["block"] > 0.0, "{:?}", host.layers_us);
+    let sections: Vec<(&str, String)> = host.chain.iter().map(|one| (&*one.layer, one.over.join(" "))).collect();
+    let expected = [("block/0", "drive-0"), ("block/1", "drive-1"), ("low", "block/0 block/1"), ("cache", "low")];
+    assert_eq!(sections, expected.map(|(layer, over)| (layer, over.to_owned())));
+    let json = serde_json::to_value(&host.chain).unwrap();
+    assert!(json[0]["block"]["reads"].as_u64() > Some(0) && json[2]["array"]["array"] == "raid1:2", "{json}");
+    assert!(json[3]["cache"]["hits"].as_u64() > Some(0), "{json}");
+    assert_eq!(host.array.as_ref().unwrap().array, "raid1:2");
+    assert_eq!(finished.called("default"), "cache over raid1:2 over block of default");
+    let again = run(&words);
+    assert_eq!(serde_json::to_value(host).unwrap(), serde_json::to_value(&again.host).unwrap());
+}
+
+#[test]
+fn what_cannot_lie_over_what_is_below_it_is_refused() {
+    let opened = |words: &[&str], drives: usize| {
+        let (executor, profile) = (nandscape_sim::Executor::new(), profile());
+        let sim = executor.sim();
+        let node = |number: usize| -> (String, Rc<dyn Node>) {
+            let ssd = Rc::new(Ssd::new(&sim, &profile, StoreKind::None, Seed::new(3)).expect("memory"));
+            (format!("drive-{number}"), Rc::new(ModelNode::new(&sim, &ssd, &profile)))
+        };
+        open(&sim, &chain(words).resolve().unwrap(), (0..drives).map(node).collect()).map(|_| ()).unwrap_err()
+    };
+    assert_eq!(opened(&["raid0:2"], 3), "array: 3 drives or layers lie below it, and it takes 2 at a time");
+    let error = opened(&["raid1:2", "block,predictor=ssd"], 2);
+    assert!(error.contains("block: block.predictor: ssd knows the flash") && error.contains("none and told"), "{error}");
+    let error = opened(&["block", "block,predictor=ssd"], 1);
+    assert!(error.starts_with("block-2: block.predictor"), "{error}");
+}
