@@ -85,12 +85,12 @@ pub(crate) struct SimArgs {
     /// Make an array of drives of the profile, each with a seed of its own: LEVEL:N with level raid0, raid1, raid5, raid6 or raid10,
     /// such as raid5:4. Its keys are set with --set: array.technique=base, proactive, tea1, tea2, teafa, speculative, preempt,
     /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
-    #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests"])]
+    #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "fairness", "requests"])]
     pub(crate) array: Option<Shape>,
     /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
     /// layer with deadlines), cache (a page cache), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each,
     /// one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
-    #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay", "from_state", "save_state", "save_state_after", "find_rate", "fairness", "requests"])]
+    #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay", "from_state", "save_state", "save_state_after", "fairness", "requests"])]
     pub(crate) over: Vec<LayerWords>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
@@ -127,7 +127,7 @@ pub(crate) struct SimArgs {
     /// Find the highest rate of arrivals at which a latency stays below a bound: 'read.p99.9 < 1ms'. The workload runs at several
     /// rates, from --rate-iops or 1000 a second; the rates of a file's jobs keep their proportions
     #[arg(long, value_name = "BOUND", conflicts_with_all = ["replay", "out", "chrome_trace", "trace", "percentiles"])]
-    find_rate: Option<Bound>,
+    pub(crate) find_rate: Option<Bound>,
     /// Measure each of several jobs alone, too, and report slowdowns and fairness
     #[arg(long, conflicts_with_all = ["replay", "find_rate"])]
     fairness: bool,

@@ -1,6 +1,6 @@
 //! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in virtual time.
 //!
-//! Left out: states in files, searches for rates and logs of requests, which are of one drive.
+//! Left out: states in files and logs of requests, which are of one drive.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
 use crate::sim::{FaultWord, SimArgs};
-use crate::{block_words, output, progress, sim, table};
+use crate::{block_words, find_rate, output, progress, sim, table};
 
 /// Settings of the array among changes of keys, and the changes of the drives' keys.
 pub(crate) fn split(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
@@ -168,6 +168,14 @@ pub(crate) fn run(
         wanted: Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() },
         check: args.check,
     };
+    if let Some(bound) = args.find_rate {
+        let settings = LayerSettings::of(&stack.layers);
+        let json = |finished: &StackFinished| {
+            let whole = finished.whole(&profile.name, &settings, &set, Some(&output::command()));
+            serde_json::to_value(&whole).expect("a report is plain data")
+        };
+        return find_rate::run_stack(args, &stack, bound, json);
+    }
     sim::prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;

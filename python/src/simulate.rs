@@ -211,10 +211,11 @@ impl Prepared {
         Ok((run, collector.map(|collector| collector.take())))
     }
 
-    fn search(self, bound: LatencyBound) -> Result<Found, Failure> {
+    fn search(self, bound: LatencyBound) -> Result<Found<Run>, Failure> {
         let simulation = self.simulation().map_err(Failure::Input)?;
         let begin = self.inputs.begin(&simulation).map_err(Failure::Input)?;
-        search::find(&simulation, bound, Failure::Input, |trial| {
+        search::find(&simulation.workload, bound, Failure::Input, |workload| {
+            let trial = Simulation { workload, ..simulation.clone() };
             let run = trial.run_begun(&begin, self.progress(), false, None)?;
             match run.report.failures().1 {
                 0 if run.report.interrupted => Err(Failure::Interrupted),

@@ -52,7 +52,7 @@ fn settings_of_the_array_are_checked() {
 
 #[test]
 fn what_is_of_one_drive_is_refused_beside_an_array() {
-    for (flag, value) in [("--requests", "r.csv"), ("--find-rate", "read.p99 < 1ms"), ("--save-state", "s")] {
+    for (flag, value) in [("--requests", "r.csv"), ("--save-state", "s")] {
         refused(&["--array", "raid5:4", "--drive", "default", flag, value], &["--array", flag, "cannot be used with"]);
     }
 }

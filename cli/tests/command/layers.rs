@@ -63,6 +63,15 @@ fn faults_settings_and_pages_find_their_drives_and_layers() {
 }
 
 #[test]
+fn the_highest_rate_is_found_under_layers() {
+    let words = ["--over", "raid0:2", "--over", "cache", "--find-rate", "read.p99 < 1ms", "--json", "--io-count", "3000"];
+    let small = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "randrw"];
+    let found: Value = serde_json::from_str(&succeed(&[&small[..], &words].concat())).expect("one JSON object");
+    assert!(number(&found, "/search/holds_iops") > 1_000.0, "{}", found["search"]);
+    assert_eq!(found["report"]["profile"], "cache over raid0:2 of default");
+}
+
+#[test]
 fn what_is_no_layer_is_refused() {
     for (words, problem) in [
         (&["--over", "raid9:4"][..], "there is no level \"raid9\""),

@@ -13,7 +13,7 @@ use nandscape_sim::{Histogram, Span};
 use serde::Serialize;
 
 use crate::percentile::Quantity;
-use crate::simulation::{Finished, Simulation};
+use crate::pressure::Arrivals;
 
 /// A latency and its bound: `read.p99.9 < 1ms`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -169,32 +169,40 @@ impl Bound {
 /// The first rate, if the workload has none.
 const FIRST: f64 = 1_000.0;
 
+/// A run, as far as a search looks at it.
+pub trait Measured {
+    /// The latencies of one direction.
+    fn latencies(&self, direction: Direction) -> &Histogram;
+
+    /// How requests arrived, if they did so at their own times.
+    fn arrivals(&self) -> Option<&Arrivals>;
+}
+
 /// The result of a search, and the run at the rate of the answer.
-pub struct Found {
+pub struct Found<R> {
     /// The search.
     pub search: Search,
     /// The run.
-    pub finished: Option<Finished>,
+    pub finished: Option<R>,
 }
 
-/// The highest rate at which the latency of a simulation stays below a bound. `run` runs it at a rate; `wrong` says why the workload
+/// The highest rate at which the latency under a workload stays below a bound. `run` runs the workload at a rate; `wrong` says why it
 /// has no rate to search for.
 ///
 /// # Errors
 /// Those of `run` and `wrong`.
-pub fn find<E>(
-    simulation: &Simulation,
+pub fn find<R: Measured, E>(
+    workload: &Workload,
     bound: Bound,
     wrong: impl Fn(String) -> E,
-    mut run: impl FnMut(&Simulation) -> Result<Finished, E>,
-) -> Result<Found, E> {
-    let first = total(&simulation.workload).unwrap_or(FIRST);
-    let mut best: Option<Finished> = None;
+    mut run: impl FnMut(Workload) -> Result<R, E>,
+) -> Result<Found<R>, E> {
+    let first = total(workload).unwrap_or(FIRST);
+    let mut best: Option<R> = None;
     let search = Search::run(first, |rate| -> Result<Trial, E> {
-        let workload = at_rate(&simulation.workload, rate).map_err(&wrong)?;
-        let finished = run(&Simulation { workload, ..simulation.clone() })?;
-        let overloaded = finished.report.arrivals.as_ref().is_some_and(|arrivals| arrivals.overloaded);
-        let shown = bound.probe(rate, finished.latency(bound.direction), overloaded);
+        let finished = run(at_rate(workload, rate).map_err(&wrong)?)?;
+        let overloaded = finished.arrivals().is_some_and(|arrivals| arrivals.overloaded);
+        let shown = bound.probe(rate, finished.latencies(bound.direction), overloaded);
         if matches!(&shown, Trial::Shown(probe) if probe.holds) {
             best = Some(finished);
         }

@@ -15,10 +15,12 @@ use crate::build::{DriveError, Precondition};
 use crate::flow::mean_us;
 use crate::host::Moment;
 use crate::percentile::Percentile;
+use crate::pressure::Arrivals;
 use crate::record::Details;
 use crate::report::Report;
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::saved::{Begin, StateError, save_run};
+use crate::search::Measured;
 use crate::stack::entries;
 
 /// A phase of a run.
@@ -126,6 +128,16 @@ pub struct Finished {
     pub saved: Result<(), RunError>,
     /// The latencies of the measured phase, in the order of [`Direction::ALL`].
     latencies: [Histogram; Direction::ALL.len()],
+}
+
+impl Measured for Finished {
+    fn latencies(&self, direction: Direction) -> &Histogram {
+        self.latency(direction)
+    }
+
+    fn arrivals(&self) -> Option<&Arrivals> {
+        self.report.arrivals.as_ref()
+    }
 }
 
 impl Finished {

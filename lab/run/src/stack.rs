@@ -14,8 +14,10 @@ use crate::chain::{self, Named, Opened, Section};
 use crate::damage::is_for_faults;
 use crate::host_report::HostReport;
 use crate::percentile::Percentile;
+use crate::pressure::Arrivals;
 use crate::record::{HostDetails, HostRecorder};
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
+use crate::search::Measured;
 use crate::simulation::{Phase, Progress, RunError};
 use crate::tap::Tally;
 
@@ -48,6 +50,16 @@ pub struct StackFinished {
     pub trace: Option<String>,
     /// All latencies, by the number of the direction.
     latencies: Vec<Histogram>,
+}
+
+impl Measured for StackFinished {
+    fn latencies(&self, direction: Direction) -> &Histogram {
+        &self.latencies[direction as usize]
+    }
+
+    fn arrivals(&self) -> Option<&Arrivals> {
+        self.host.arrivals.as_ref()
+    }
 }
 
 impl StackFinished {

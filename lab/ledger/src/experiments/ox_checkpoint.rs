@@ -62,7 +62,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "what a checkpoint takes from the host",
             taken: "time of planes, beside the host's data; so it costs much less than published, and only the order is compared",
-            why: "the thesis' checkpoints also take the controller's processors and lock tables, which the model does not have",
+            why: "the thesis' checkpoints also take the controller's processors and lock tables, which this drive is set up without",
         },
     ],
     points,
