@@ -11,7 +11,7 @@ use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Age, Profile, Resolved};
 use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
-use nandscape_lab_run::chain::{ArrayLayer, Chain, LayerWords, Named, drives_below, names};
+use nandscape_lab_run::chain::{Chain, LayerWords, Named, drives_below, names};
 use nandscape_lab_run::search::Bound;
 use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation};
 use nandscape_lab_workload::{Workload, is_workload};
@@ -183,18 +183,17 @@ impl FromStr for FaultWord {
 impl SimArgs {
     /// The layers over the drives, with their settings, and the other changes of keys.
     fn layers(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
-        if let Some(shape) = self.array {
-            let (config, others) = sim_array::split(shape, set)?;
-            let (block, of_drives) = block_words::split(&others)?;
-            let array = ArrayLayer { shape, config }.into();
-            return Ok((block.into_iter().map(Named::from).chain([array]).collect(), of_drives));
+        if !self.has_layers() {
+            return Ok((Vec::new(), set.to_vec()));
         }
-        let mut chain = Chain { layers: self.over.clone() };
-        let resolved = chain.take(set).and_then(|others| Ok((chain.resolve()?, others)));
-        let (layers, others) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
-        match others.iter().find(|change| is_of_layers(change)).filter(|_| !layers.is_empty()) {
+        let array = self.array.map(|shape| LayerWords { name: None, kind: shape.to_string(), set: Vec::new() });
+        let option = self.array.map_or("--over".to_owned(), |shape| format!("--array {shape}"));
+        let mut chain = Chain { layers: array.into_iter().chain(self.over.iter().cloned()).collect() };
+        let resolved = chain.take_with_block(set).and_then(|others| Ok((chain.resolve()?, others)));
+        let (layers, others) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("{option}: {problem}")))?;
+        match others.iter().find(|change| is_of_layers(change)) {
             Some(change) => Err(Failure::Input(anyhow::anyhow!(
-                "--set {change}: no layer of --over has this name; there are {}",
+                "--set {change}: no layer has this name; there are {}",
                 names(&layers).join(", ")
             ))),
             None => Ok((layers, others)),

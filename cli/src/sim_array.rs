@@ -19,16 +19,7 @@ use crate::failure::Failure;
 use crate::sim::{FaultWord, SimArgs};
 use crate::{block_words, find_rate, output, progress, sim, table};
 
-/// Settings of the array among changes of keys, and the changes of the drives' keys.
-pub(crate) fn split(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
-    if set.iter().any(|change| change.trim_start().starts_with("array.journal")) {
-        let problem = "array.journal: the array of a simulation is new in each run, and has no journal; leave it out";
-        return Err(Failure::Input(anyhow::anyhow!(problem)));
-    }
-    parts(shape, set)
-}
-
-/// The same, of an array that may outlast the process.
+/// Settings of an array that may outlast the process among changes of keys, and the changes of the drives' keys.
 pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
     let (of_array, of_drives): (Vec<&String>, Vec<&String>) = set.iter().partition(|change| Config::is_key(change));
     let mut config = Config::default();

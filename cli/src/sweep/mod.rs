@@ -31,7 +31,8 @@ use crate::sweep::words::{Seeds, Setting, Varied};
 /// a run that was interrupted goes on where it stopped, and a point is measured once.
 #[derive(Args)]
 #[command(after_help = "\
-A key is drive, array (raid5:4) or a setting of one (array.technique), precondition, from_state, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of
+A key is drive, array (raid5:4) or a setting of one (array.technique), over (block,depth=8 raid1:2 cache) or a setting of a layer (cache.memory),
+precondition, from_state, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of
 `nandscape sim` that describes the workload (rw, bs, iodepth, rate_iops, ...), which applies to all jobs; such an option of one job,
 job.NAME.iodepth; fault, a fault rule; or any key of the profile, see `nandscape drives keys`. A FILE says the same and more, see docs/sweeps.md.
 
@@ -65,6 +66,9 @@ pub(crate) struct SweepArgs {
     /// Run an array of such drives, as --set array=LEVEL:MEMBERS: raid0:N, raid1:N, raid5:N, raid6:N or raid10:N
     #[arg(long, value_name = "LEVEL:MEMBERS")]
     array: Option<String>,
+    /// Put a layer over the drives, as --over of `nandscape sim`; may be repeated, from the bottom up
+    #[arg(long, value_name = "LAYER", conflicts_with = "array")]
+    over: Vec<String>,
     /// Vary a key over values; may be repeated, for all combinations
     #[arg(long, value_name = "KEY=A,B,C")]
     vary: Vec<Varied>,
@@ -151,7 +155,8 @@ fn sweep(args: &SweepArgs) -> Result<Sweep, SweepError> {
         None => Sweep::new("sweep"),
     };
     args.vary.iter().for_each(|Varied(axis)| sweep.vary(axis.clone()));
-    for (key, given) in [("drive", &args.drive), ("array", &args.array)] {
+    let over = Some(args.over.join(" ")).filter(|over| !over.is_empty());
+    for (key, given) in [("drive", &args.drive), ("array", &args.array), ("over", &over)] {
         given.iter().for_each(|text| sweep.set(key, Value(text.clone().into())));
     }
     for Setting(key, value) in &args.set {

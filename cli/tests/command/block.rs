@@ -64,7 +64,6 @@ fn what_the_layer_does_not_know_is_told() {
     for (more, words) in [
         (&["--set", "block.deadlin=1ms"][..], "block.deadlin: there is no such key; valid are block.scheduler"),
         (&["--set", "block.deadline=soon"], "a time such as 300us"),
-        (&["--set", "block.deadline=1ms", "--over", "cache"], "no layer of --over has this name; there are cache"),
     ] {
         refuse(&with(more), &[words]);
     }

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::program::{number, refuse, succeed};
 
-const SMALL: [&str; 9] = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "randrw", "--io-count", "600"];
+const SMALL: [&str; 9] =
+    ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "randrw", "--io-count", "600"];
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
@@ -64,7 +65,8 @@ fn faults_settings_and_pages_find_their_drives_and_layers() {
 
 #[test]
 fn the_highest_rate_is_found_under_layers() {
-    let words = ["--over", "raid0:2", "--over", "cache", "--find-rate", "read.p99 < 1ms", "--json", "--io-count", "3000"];
+    let words =
+        ["--over", "raid0:2", "--over", "cache", "--find-rate", "read.p99 < 1ms", "--json", "--io-count", "3000"];
     let small = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "randrw"];
     let found: Value = serde_json::from_str(&succeed(&[&small[..], &words].concat())).expect("one JSON object");
     assert!(number(&found, "/search/holds_iops") > 1_000.0, "{}", found["search"]);
@@ -80,7 +82,7 @@ fn what_is_no_layer_is_refused() {
         (&["--over", "raid1:2", "--over", "block,predictor=ssd"], "none and told are valid here"),
         (&["--over", "a=cache", "--over", "a=cache"], "two layers are called \"a\""),
         (&["--over", "raid1:2", "--array", "raid1:2"], "cannot be used with"),
-        (&["--over", "cache", "--set", "array.chunk=8KiB"], "no layer of --over has this name; there are cache"),
+        (&["--over", "cache", "--set", "array.chunk=8KiB"], "no layer has this name; there are cache"),
         (&["--over", "raid1:2", "--fault", "drive-2=slow read by=1ms"], "there is no drive \"drive-2\""),
     ] {
         refuse(&with(words), &[problem]);

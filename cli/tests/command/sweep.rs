@@ -301,6 +301,18 @@ fn points_on_arrays_are_those_that_sim_measures() {
 }
 
 #[test]
+fn settings_of_layers_are_varied() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let layers = ["--over", "raid1:2", "--over", "hot=cache", "--set", "rw=randread"];
+    let all = words(&out, &[&layers[..], &["--vary", "hot.memory=1MiB,32MiB", "--seeds", "1", "--json"]].concat());
+    let json: Value = serde_json::from_str(&succeed_words(&all)).expect("JSON");
+    let hits = |point: usize| number(&json["points"][point]["report"], "/chain/1/cache/hit_ratio");
+    assert!(hits(1) > 2.0 * hits(0), "{} and {}", hits(0), hits(1));
+    assert_eq!(json["points"][0]["report"]["profile"], "hot over raid1:2 of default");
+}
+
+#[test]
 fn arrays_that_cannot_be_swept_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |more: &[&str], parts: &[&str]| {

@@ -60,12 +60,7 @@ impl Rails {
     ///
     /// # Errors
     /// When they differ.
-    pub fn new(
-        sim: &Sim,
-        layer: &'static str,
-        swap: Span,
-        paths: [Rc<dyn Drive>; 2],
-    ) -> Result<Rc<Rails>, ArrayError> {
+    pub fn new(sim: &Sim, layer: &'static str, swap: Span, paths: [Rc<dyn Drive>; 2]) -> Result<Rc<Rails>, ArrayError> {
         let info = paths[0].info();
         if paths[1].info() != info {
             return Err(ArrayError("rails: the two drives differ; drives of one profile are valid".to_owned()));

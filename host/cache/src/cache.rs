@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::command::{Command, Extent};
 use nandscape_drive::io::Sink;
-use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_drive::{Breakdown, CommandRef, Completion, Drive, DriveInfo, HostMem, Io, Token};
 use nandscape_host_block::{Accuracy, BlockLayer, Busy, Request};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span};
@@ -317,9 +317,13 @@ impl Cache {
 
     /// Waits until all pages of a read are there.
     async fn wait_for(self: Rc<Self>, reading: Reading, mut loads: Vec<Rc<Load>>) {
-        let mut status = Status::SUCCESS;
+        let (mut status, mut below) = (Status::SUCCESS, Breakdown::new());
         while let Some(load) = loads.pop() {
             let ended = load.wait().await;
+            // One that another read began took time before this one came.
+            if load.began >= reading.request.arrived && ended.breakdown.total() > below.total() {
+                below = ended.breakdown;
+            }
             match ended.status.meaning() {
                 Status::SUCCESS => self.copy_loaded(&load, &reading),
                 BUSY if reading.request.deadline.is_some() && !reading.only => {
@@ -335,7 +339,7 @@ impl Cache {
         }
         let copying = self.copying(reading.extent);
         self.sim.sleep(copying).await;
-        self.end(reading, status);
+        self.end(reading, status, below);
     }
 
     fn copy_loaded(&self, load: &Load, Reading { mem, extent, .. }: &Reading) {
@@ -350,13 +354,14 @@ impl Cache {
         }
     }
 
-    fn end(&self, reading: Reading, mut status: Status) {
+    /// Ends a read; `below` is where the time of the longest of its own loads went.
+    fn end(&self, reading: Reading, mut status: Status, below: Breakdown) {
         let Reading { token, mem, request, predicted, .. } = reading;
         if mem.has_failed() && status.is_success() {
             status = Status::DATA_TRANSFER_ERROR;
         }
         let took = self.sim.now() - request.arrived;
-        let mut completion = Completion::of(status);
+        let mut completion = Completion { breakdown: below, ..Completion::of(status) };
         if let Some((deadline, (latency, wait))) = request.deadline.zip(predicted).filter(|_| status.is_success()) {
             self.counted.borrow_mut().compare(latency, took, deadline);
             if latency > deadline {

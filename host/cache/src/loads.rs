@@ -13,6 +13,7 @@ use nandscape_sim::{Sim, Time};
 pub(crate) struct Load {
     pub(crate) pages: RangeInclusive<u64>,
     pub(crate) mem: HostMem,
+    pub(crate) began: Time,
     /// When it will have ended, as far as that is known.
     pub(crate) until: Option<Time>,
     /// Whether the drive below may reject it.
@@ -29,7 +30,8 @@ impl Load {
         until: Option<Time>,
         has_deadline: bool,
     ) -> Rc<Load> {
-        Rc::new(Load { pages, mem, until, has_deadline, ended: RefCell::default(), told: Signal::new(sim) })
+        let began = sim.now();
+        Rc::new(Load { pages, mem, began, until, has_deadline, ended: RefCell::default(), told: Signal::new(sim) })
     }
 
     pub(crate) fn end(&self, completion: Completion) {

@@ -248,12 +248,7 @@ pub fn array_on_namespace(rig: &Rig, nsid: u32, shape: Shape, config: Config) ->
 }
 
 /// The same on any namespace, with the drives' admin queues or without.
-fn array_over(
-    rig: &Rig,
-    nsid: u32,
-    with_admin: bool,
-    (shape, config): (Shape, Config),
-) -> Result<Rc<Array>, RunError> {
+fn array_over(rig: &Rig, nsid: u32, with_admin: bool, (shape, config): (Shape, Config)) -> Result<Rc<Array>, RunError> {
     let member = |number: usize| -> Result<Member, RunError> {
         let admin: Option<Rc<dyn Drive>> = if with_admin { Some(rig.admin(number)?) } else { None };
         Ok(Member {
@@ -274,4 +269,3 @@ pub fn rails_on(rig: &Rig, swap: Span) -> Result<Rc<Rails>, RunError> {
     let paths = [rig.connect(0, ENTRIES)? as Rc<dyn Drive>, rig.connect(1, ENTRIES)?];
     Rails::new(rig.sim(), LAYER, swap, paths).map_err(|error| RunError::Workload(error.to_string()))
 }
-

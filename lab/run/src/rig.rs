@@ -14,8 +14,8 @@ use nandscape_lab_workload::{Outcome, Served, Workload};
 use nandscape_sim::trace::{Event, Listener};
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
-use crate::chain::ModelNode;
 use crate::build::{Precondition, build_drive, restore_drive};
+use crate::chain::ModelNode;
 use crate::host::Moment;
 use crate::placement::enable_streams;
 use crate::record::{Details, Recorder};

@@ -41,13 +41,7 @@ impl StackFinished {
     }
 
     /// All figures. `settings` are those of the layers, `set` the changes of keys as they were given; `command` ran it.
-    pub fn whole(
-        &self,
-        profile: &str,
-        settings: &[LayerSettings],
-        set: &[String],
-        command: Option<&str>,
-    ) -> Whole<'_> {
+    pub fn whole(&self, profile: &str, settings: &[LayerSettings], set: &[String], command: Option<&str>) -> Whole<'_> {
         let first = &self.drives[0].report;
         let mut inputs = first.inputs.clone();
         inputs.set = set.to_vec();

@@ -18,6 +18,7 @@ struct File {
     description: String,
     drive: Option<String>,
     array: Option<String>,
+    over: Option<Over>,
     precondition: Option<String>,
     precondition_workload: Option<String>,
     from_state: Option<String>,
@@ -29,6 +30,26 @@ struct File {
     vary: Vec<Spanned<Vary>>,
     #[serde(default)]
     figure: Vec<FigureKeys>,
+}
+
+/// Layers, the lowest first.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "over is a list of layers, such as [\"block\", \"raid5:4\"], or a text of them with blanks between"
+)]
+enum Over {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Over {
+    fn text(self) -> String {
+        match self {
+            Over::Text(text) => text,
+            Over::List(layers) => layers.join(" "),
+        }
+    }
 }
 
 /// A number of seeds, which begin with 1, or the seeds.
@@ -109,6 +130,7 @@ impl Sweep {
         let mut set: Vec<(String, Value)> = Vec::new();
         set.extend(file.drive.map(|drive| text_key("drive", drive)));
         set.extend(file.array.map(|array| text_key("array", array)));
+        set.extend(file.over.map(|over| text_key("over", over.text())));
         set.extend(file.precondition.map(|state| text_key("precondition", state)));
         set.extend(file.precondition_workload.map(|name| text_key("precondition_workload", name)));
         set.extend(file.from_state.map(|path| text_key("from_state", path)));

@@ -15,7 +15,7 @@
 //! | `workload_table` | the keys of workloads |
 //! | `trace_keys` | a trace as the workload |
 //! | `plan` | the points of a sweep |
-//! | `array` | points on an array of drives |
+//! | `layers` | points on drives with layers over them |
 //! | `point` | the inputs of a point, and its measurement |
 //! | `start` | where the drive of a point begins |
 //! | `stored` | the file of a point |
@@ -28,12 +28,12 @@
 //!
 //! Left out: tables and pages of a sweep, which are `nandscape-lab-report`'s.
 
-mod array;
 mod error;
 mod figures;
 mod file;
 mod folder;
 mod keys;
+mod layers;
 mod plan;
 mod point;
 mod process;
@@ -48,10 +48,10 @@ mod trace_keys;
 mod value;
 mod workload_table;
 
-pub use array::ArrayInputs;
 pub use error::SweepError;
 pub use figures::{check_name, figure, names};
 pub use folder::Folder;
+pub use layers::LayerInputs;
 pub use plan::{Plan, Planned};
 pub use point::{Drive, Inputs};
 pub use process::Process;

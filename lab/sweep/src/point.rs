@@ -11,7 +11,7 @@ use nandscape_lab_workload::{Workload, parse_table};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::array::ArrayInputs;
+use crate::layers::LayerInputs;
 use crate::start::{self, FromState, Load};
 use crate::stored::{Stored, this_program};
 use crate::trace_keys::TraceKeys;
@@ -23,9 +23,9 @@ pub struct Inputs {
     pub drive: Drive,
     /// The changes of its profile, as they were given.
     pub set: Vec<String>,
-    /// The array, whose drives all are that drive.
+    /// The layers over drives that all are that drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub array: Option<ArrayInputs>,
+    pub layers: Option<LayerInputs>,
     /// The name of the workload.
     pub workload_name: String,
     /// The workload: the text of a workload file.
@@ -86,9 +86,9 @@ impl Inputs {
     pub fn in_words(&self) -> String {
         let changes: Vec<String> = self.set.iter().map(|change| format!(", {change}")).collect();
         let Inputs { drive, workload_name, seed, .. } = self;
-        let array = self.array.as_ref().map_or(String::new(), |array| format!("{} of ", array.shape));
+        let layers = self.layers.as_ref().map_or(String::new(), |layers| format!("{} over ", layers.chain));
         format!(
-            "the point {} ({array}{}{}, workload {workload_name}, seed {seed})",
+            "the point {} ({layers}{}{}, workload {workload_name}, seed {seed})",
             self.digest(),
             drive.name,
             changes.concat()
@@ -111,8 +111,8 @@ impl Inputs {
                 "its policies ({policies}) are functions, and only the process that has them can call them"
             ));
         }
-        match self.array {
-            Some(_) => self.measure_array(progress),
+        match self.layers {
+            Some(_) => self.measure_layers(progress),
             None => self.measure_run(&self.simulation()?, made, progress),
         }
     }
@@ -155,8 +155,8 @@ impl Inputs {
     /// # Errors
     /// Why there is none.
     pub fn simulation(&self) -> Result<Simulation, String> {
-        if self.array.is_some() {
-            return Err("array: `nandscape sim --array` and sweeps run arrays, and this runs one drive".to_owned());
+        if self.layers.is_some() {
+            return Err("over: `nandscape sim --over` and sweeps run layers, and this runs one drive".to_owned());
         }
         let keys: ProfileKeys = toml::from_str(&self.drive.keys).map_err(|error| error.to_string())?;
         let mut profile = Profile::of_keys(&self.drive.name, keys).resolve().map_err(|error| error.to_string())?;

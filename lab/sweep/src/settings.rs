@@ -11,12 +11,13 @@ use std::rc::Rc;
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::Profile;
 use nandscape_host_array::{Config, Shape};
+use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::{Percentile, Precondition, StateFile};
 use nandscape_lab_workload::parse_table;
 use toml::Table;
 
-use crate::array::{self, ArrayInputs};
 use crate::error::SweepError;
+use crate::layers::{self, LayerInputs};
 use crate::point::{Drive, Inputs};
 use crate::spec::WorkloadFrom;
 use crate::start::{FromState, Load};
@@ -31,10 +32,10 @@ pub(crate) struct Settings {
     drive: Option<String>,
     /// Changes of the profile, `KEY=VALUE` each.
     changes: Vec<String>,
-    /// Level and members of an array, and changes of its settings.
-    array: Option<String>,
-    array_changes: Vec<String>,
-    /// Faults of one drive of an array: its name, and the rule.
+    /// Layers over the drives, and changes of their settings, `NAME.KEY=VALUE` each.
+    chain: Chain,
+    layer_changes: Vec<String>,
+    /// Faults of one of several drives: its name, and the rule.
     drive_faults: Vec<(String, String)>,
     precondition: Option<Precondition>,
     /// The load of `precondition = "load"`.
@@ -69,8 +70,8 @@ impl Settings {
         Ok(Settings {
             drive: None,
             changes: Vec::new(),
-            array: None,
-            array_changes: Vec::new(),
+            chain: Chain::default(),
+            layer_changes: Vec::new(),
             drive_faults: Vec::new(),
             precondition: None,
             precondition_workload: None,
@@ -94,11 +95,14 @@ impl Settings {
         let wrong = |problem: String| SweepError::new(format!("{key} = {}", value.text()), problem);
         match key {
             "drive" => self.drive = Some(value.text()),
-            "array" => self.array = Some(shape(&value.text()).map_err(wrong)?),
-            key if Config::is_key(key) => {
+            "array" => self.chain = shape(&value.text()).map_err(wrong)?,
+            "over" => self.chain = value.text().parse().map_err(wrong)?,
+            key if self.chain.is_key(key) => {
                 let change = format!("{key}={}", value.text());
-                array::check_setting(&change).map_err(|problem| SweepError::new(key, problem))?;
-                self.array_changes.push(change);
+                if Config::is_key(key) {
+                    layers::check_setting(&change).map_err(|problem| SweepError::new(key, problem))?;
+                }
+                self.layer_changes.push(change);
             }
             "precondition" => self.precondition = Some(precondition(&value.text()).map_err(wrong)?),
             "precondition_workload" | "precondition-workload" => {
@@ -132,10 +136,10 @@ impl Settings {
             "seed" | "seeds" => return Err(wrong("seeds are given by seeds = [1, 2] or --seeds".to_owned())),
             key if workload_table::is_key(key) => workload_table::set(&mut self.workload, key, value).map_err(wrong)?,
             // A rule of its own, or a list of rules.
-            "fault" if array::of_one_drive(&value.text()).is_some() => {
+            "fault" if layers::of_one_drive(&value.text()).is_some() => {
                 let text = value.text();
-                let (name, rule) = array::of_one_drive(&text).expect("it was just found");
-                array::check_rule(rule).map_err(wrong)?;
+                let (name, rule) = layers::of_one_drive(&text).expect("it was just found");
+                layers::check_rule(rule).map_err(wrong)?;
                 self.drive_faults.push((name.to_owned(), rule.to_owned()));
             }
             "fault" => self.changes.push(format!("faults=[{}]", rule(value).map_err(wrong)?)),
@@ -174,7 +178,7 @@ impl Settings {
     /// Which ones do.
     pub(crate) fn check_start(&self) -> Result<(), SweepError> {
         let wrong = |key: &str, problem: &str| Err(SweepError::new(key, problem));
-        self.check_array()?;
+        self.check_layers()?;
         match (&self.from_state, self.precondition, &self.precondition_workload) {
             (Some(_), Some(_), _) => wrong("from_state", "there is precondition besides; choose one"),
             (_, state, Some(_)) if state != Some(Precondition::Load) => {
@@ -184,10 +188,10 @@ impl Settings {
         }
     }
 
-    /// Refuses keys of arrays without one, and keys of one drive with an array.
-    fn check_array(&self) -> Result<(), SweepError> {
-        if self.array.is_some() {
-            let problem = "it is of one drive, and there is an array; precondition = none, full and steady are valid";
+    /// Refuses keys of arrays without one, and keys of one drive with layers.
+    fn check_layers(&self) -> Result<(), SweepError> {
+        if self.has_layers() {
+            let problem = "it is of one drive, and there are layers; precondition = none, full and steady are valid";
             let of_one = [
                 ("from_state", self.from_state.is_some()),
                 ("precondition = load", self.precondition == Some(Precondition::Load)),
@@ -196,9 +200,10 @@ impl Settings {
             let given = of_one.iter().find(|(_, is_given)| *is_given);
             return given.map_or(Ok(()), |(key, _)| Err(SweepError::new(*key, problem)));
         }
-        if let Some(change) = self.array_changes.first() {
+        if let Some(change) = self.layer_changes.first() {
             let key = change.split('=').next().unwrap_or_default();
-            return Err(SweepError::new(key, "there is no array; give array = LEVEL:MEMBERS, such as raid5:4"));
+            let problem = "there is no such layer; give array = LEVEL:MEMBERS, such as raid5:4, or over = \"cache\"";
+            return Err(SweepError::new(key, problem));
         }
         match self.drive_faults.first() {
             Some((name, rule)) => {
@@ -209,12 +214,23 @@ impl Settings {
         }
     }
 
-    /// The array of a point whose drives are these, if there is one; the error is that of an array that cannot be.
-    fn array(&self, drive: &Drive) -> Result<Option<ArrayInputs>, String> {
-        let Some(shape) = &self.array else { return Ok(None) };
-        let faults = self.drive_faults.clone();
-        let array = ArrayInputs { shape: shape.clone(), set: self.array_changes.clone(), faults };
-        array.drives(drive).map(|_| Some(array))
+    /// Whether there are layers: a block layer is there as soon as it has a setting.
+    fn has_layers(&self) -> bool {
+        !self.chain.layers.is_empty() || self.layer_changes.iter().any(|change| change.starts_with("block."))
+    }
+
+    /// The layers of a point whose drives are these, if there are any; the error is that of layers that cannot be.
+    fn layers(&self, drive: &Drive) -> Result<Option<LayerInputs>, String> {
+        if !self.has_layers() {
+            return Ok(None);
+        }
+        let mut chain = self.chain.clone();
+        let others = chain.take_with_block(&self.layer_changes)?;
+        if let Some(change) = others.first() {
+            return Err(format!("{change}: there is no such layer over the drives; they are {chain}"));
+        }
+        let layers = LayerInputs { chain, faults: self.drive_faults.clone() };
+        layers.drives(drive).map(|_| Some(layers))
     }
 
     /// The profile of the drive as it was written, with what was decided when it was saved.
@@ -262,14 +278,14 @@ impl Settings {
         notes.retain(|note| !resolved.notes.contains(note));
         notes.extend_from_slice(&resolved.notes);
         let drive = Drive { name: resolved.name.clone(), keys: resolved.to_toml(), notes };
-        let array = match self.array(&drive) {
-            Ok(array) => array,
+        let layers = match self.layers(&drive) {
+            Ok(layers) => layers,
             Err(problem) => return Ok(Err(problem)),
         };
         Ok(Ok(Inputs {
             drive,
-            set: self.changes.iter().chain(&self.array_changes).cloned().collect(),
-            array,
+            set: self.changes.iter().chain(&self.layer_changes).cloned().collect(),
+            layers,
             workload_name,
             workload: match self.trace {
                 Some(_) => String::new(),
@@ -295,9 +311,9 @@ impl Settings {
     }
 }
 
-/// Level and members of an array.
-fn shape(text: &str) -> Result<String, String> {
-    text.parse::<Shape>().map(|shape| shape.to_string()).map_err(|error| error.to_string())
+/// An array of this level with so many members.
+fn shape(text: &str) -> Result<Chain, String> {
+    text.parse::<Shape>().map_err(|error| error.to_string())?.to_string().parse()
 }
 
 /// A state at the start by its name.

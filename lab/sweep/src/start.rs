@@ -75,7 +75,7 @@ impl Inputs {
     pub(crate) fn state_digest(&self) -> Option<String> {
         let is_slow = matches!(self.precondition, Precondition::Steady | Precondition::Load);
         // The drives of an array are brought there by each point itself.
-        if self.from_state.is_some() || !is_slow || self.array.is_some() {
+        if self.from_state.is_some() || !is_slow || self.layers.is_some() {
             return None;
         }
         let own = match (self.precondition, &self.precondition_workload) {

@@ -20,7 +20,7 @@ use anyhow::bail;
 
 use crate::clock::Moment;
 use crate::say;
-use crate::watchdog::{Patience, watched};
+use crate::watchdog::{Interrupted, Patience, watched};
 pub(crate) use build::Suite;
 pub(crate) use outcome::Outcome;
 pub(crate) use part::Part;
@@ -53,7 +53,10 @@ pub(crate) fn run(selection: Command, filter: Option<&str>) -> anyhow::Result<()
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(suite) = next(&queue) {
-                    let outcome = one(&suite, filter);
+                    let (outcome, is_interrupted) = one(&suite, filter);
+                    if is_interrupted {
+                        queue.lock().expect("no worker panics").clear();
+                    }
                     outcomes.lock().expect("no worker panics").push((suite.name, outcome));
                 }
             });
@@ -72,14 +75,16 @@ fn in_order(mut suites: Vec<Suite>) -> Vec<Suite> {
     suites
 }
 
-/// Runs a suite. What it prints is shown when it has ended: whole if it failed, else its result.
-fn one(suite: &Suite, filter: Option<&str>) -> Outcome {
+/// Runs a suite; its result, and whether the user has ended it. What it prints is shown when it has ended: whole if it failed, else
+/// its result.
+fn one(suite: &Suite, filter: Option<&str>) -> (Outcome, bool) {
     let mut command = Command::new(&suite.program);
     command.current_dir(&suite.folder).env("CARGO_MANIFEST_DIR", &suite.folder).args(filter);
     let mut text = Vec::new();
     let begun = Moment::now();
     let status = watched(Patience::default(), &mut command, &mut |line| text.extend_from_slice(line));
     let seconds = begun.passed().as_secs_f64();
+    let is_interrupted = status.as_ref().is_err_and(|error| error.is::<Interrupted>());
     let outcome = Outcome::of(&String::from_utf8_lossy(&text), &status, seconds);
     if outcome.has_failed() {
         say::output(&text);
@@ -87,7 +92,7 @@ fn one(suite: &Suite, filter: Option<&str>) -> Outcome {
     if outcome.is_worth_a_line() {
         say::line(&format!("    {}: {outcome}", suite.name));
     }
-    outcome
+    (outcome, is_interrupted)
 }
 
 /// Prints what all suites gave together.

@@ -14,6 +14,7 @@ mod family;
 mod patience;
 mod progress;
 
+use std::fmt;
 use std::io::{BufRead as _, BufReader, PipeReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -49,6 +50,18 @@ enum Event {
     /// Somebody ends the run, by a signal.
     Interrupted(i32),
 }
+
+/// The user has ended a run by a signal.
+#[derive(Debug)]
+pub(crate) struct Interrupted(i32);
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "ended by {}", ExitStatus::from_raw(self.0))
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// Runs a step with its output on the terminal, and ends it when it hangs.
 ///
@@ -139,7 +152,7 @@ impl Watch {
                 }
                 Ok(Event::Silent) => is_silent = true,
                 Ok(Event::Ended(status)) => ended = Some((status?, Moment::now())),
-                Ok(Event::Interrupted(signal)) => bail!("ended by {}", ExitStatus::from_raw(signal)),
+                Ok(Event::Interrupted(signal)) => return Err(Interrupted(signal).into()),
                 Err(timeout) => match ended {
                     Some((status, _)) => return Ok(status),
                     None => self.look(timeout)?,

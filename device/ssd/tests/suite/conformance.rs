@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_controller::{Forward, NvmSubsystem, Offers};
+use nandscape_device_controller::{Forward, FrontConfig, Offers, front_of};
 use nandscape_device_ftl::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
@@ -238,8 +238,9 @@ fn a_drive_that_commands_are_forwarded_to_passes() {
             };
             let names = ssd.subsystem().names().clone();
             let forward = Forward::new(sim, behind, offers);
-            let controller = NvmSubsystem::new(sim, Rc::new(forward), config, names, Forward::arbiter).in_process();
-            let drive = QueueDrive::new(sim, controller, QueueId(1), entries).expect("a free queue pair");
+            let config = FrontConfig { controller: config, names, arbiter: Forward::arbiter, notes: None };
+            let front = front_of(sim, Rc::new(forward), config).expect("it has no notes");
+            let drive = QueueDrive::new(sim, front.controller(), QueueId(1), entries).expect("a free queue pair");
             Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }
         };
         let load = Load { steps: 2_000, ..Load::default() };

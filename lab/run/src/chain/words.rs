@@ -101,7 +101,9 @@ impl LayerWords {
         for change in self.set.iter().map(|change| full("array", change)) {
             let key = change.split('=').next().unwrap_or_default().trim();
             if ["array.journal", "array.force"].contains(&key) {
-                return Err(format!("{key}: an array of a simulation is new in each run, and has no journal; leave it out"));
+                return Err(format!(
+                    "{key}: an array of a simulation is new in each run, and has no journal; leave it out"
+                ));
             }
             config.set(&change).map_err(|error| error.to_string())?;
         }
@@ -110,7 +112,51 @@ impl LayerWords {
     }
 }
 
+impl fmt::Display for Chain {
+    /// Words that [`Chain::from_str`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.layers.iter().map(LayerWords::to_string).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+impl FromStr for Chain {
+    type Err = String;
+
+    /// Reads layers with blanks between them: `block,deadline=2ms raid1:2 cache`.
+    fn from_str(text: &str) -> Result<Chain, String> {
+        let layers = text.split_whitespace().map(str::parse).collect::<Result<Vec<LayerWords>, String>>()?;
+        let chain = Chain { layers };
+        match chain.layers.is_empty() {
+            true => Err(format!("there is no layer; valid are {KINDS}, with blanks between them")),
+            false => chain.resolve().map(|_| chain),
+        }
+    }
+}
+
 impl Chain {
+    /// Whether a key is one of a layer: of one of these, or of a kind by its own name.
+    pub fn is_key(&self, key: &str) -> bool {
+        let Some((name, _)) = key.split_once('.') else { return false };
+        let is_named = |words: &LayerWords| words.name.as_deref() == Some(name);
+        // Two of a kind are numbered.
+        let kind =
+            name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(name, |(kind, _)| kind);
+        ["array", "block", "cache"].contains(&kind) || self.layers.iter().any(is_named)
+    }
+
+    /// As [`Chain::take`]. Settings of a block layer put one over each drive if the chain has none.
+    ///
+    /// # Errors
+    /// As [`Chain::take`].
+    pub fn take_with_block(&mut self, set: &[String]) -> Result<Vec<String>, String> {
+        let is_of_block = |change: &String| change.trim_start().starts_with("block.");
+        if set.iter().any(is_of_block) && !self.layers.iter().any(|words| words.kind == "block") {
+            self.layers.insert(0, "block".parse()?);
+        }
+        self.take(set)
+    }
+
     /// The layers.
     ///
     /// # Errors

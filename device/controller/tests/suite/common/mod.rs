@@ -1,13 +1,13 @@
 //! A small drive for the controller's tests, and two ways to use it: as a drive, and entry by entry.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+mod drive;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_controller::arbiter::RoundRobin;
-use nandscape_device_controller::{
-    BufferMode, ControllerConfig, Duplex, LinkConfig, Nvm, NvmSubsystem, NvmeController,
-};
+use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
+use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, FrontConfig, LinkConfig, Nvm, front_of_page};
 use nandscape_device_ftl::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
 use nandscape_device_ftl::{
     FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, PlacementConfig, Policies, WearConfig,
@@ -19,6 +19,8 @@ use nandscape_drive::ring::{Posted, Ring, Submission};
 use nandscape_drive::{Completion, Controller, HostMem, Names, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+pub(crate) use drive::TestDrive;
 
 /// Capacity in bytes.
 pub(crate) const CAPACITY: u64 = 16 << 20;
@@ -37,7 +39,7 @@ pub(crate) const LINK: &str = "4096MB/s";
 pub(crate) const PAIRS: u16 = 4;
 pub(crate) const ENTRIES: u32 = 256;
 
-pub(crate) type Drive = Rc<NvmeController<Nvm<PageFtl>>>;
+pub(crate) type Drive = Rc<TestDrive>;
 
 pub(crate) fn config() -> ControllerConfig {
     ControllerConfig {
@@ -153,8 +155,10 @@ fn any_drive(
         stripes: Default::default(),
     };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
-    let set = Nvm::new(sim, media, ftl, &config);
-    NvmSubsystem::new(sim, Rc::new(set), config, names(), || Box::new(RoundRobin::default())).in_process()
+    let set = Nvm::new(sim, media, ftl.clone(), &config);
+    let arbiter = || -> Box<dyn Arbiter> { Box::new(RoundRobin::default()) };
+    let config = FrontConfig { controller: config, names: names(), arbiter, notes: None };
+    Rc::new(TestDrive::new(&*front_of_page(sim, set, config).unwrap(), ftl))
 }
 
 /// Runs a test on a new drive, and checks the drive's tables afterwards.

@@ -1,4 +1,4 @@
-//! Points on an array of drives: all drives have the profile of the point, and some faults of their own.
+//! Points on drives with layers over them: all drives have the profile of the point, and some faults of their own.
 //!
 //! Left out: states in files and states under a load, which are of one drive.
 
@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileKeys, Resolved};
-use nandscape_host_array::{Config, Shape};
-use nandscape_lab_run::chain::LayerSettings;
+use nandscape_host_array::Config;
+use nandscape_lab_run::chain::{Chain, LayerSettings, drives_below};
 use nandscape_lab_run::{
-    ArrayLayer, Percentile, Progress, RigDrive, Stack, Wanted, name_of_drive, takes_windows, written_in_order,
+    Percentile, Progress, RigDrive, Stack, Wanted, name_of_drive, takes_windows, written_in_order,
 };
 use nandscape_sim::Seed;
 use serde::{Deserialize, Serialize};
@@ -18,13 +18,11 @@ use serde_json::Value;
 use crate::point::{Drive, Inputs};
 use crate::stored::Stored;
 
-/// The array of a point.
+/// The layers over the drives of a point.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ArrayInputs {
-    /// Level and members, such as `raid5:4`.
-    pub shape: String,
-    /// Changes of its settings, `array.KEY=VALUE` each.
-    pub set: Vec<String>,
+pub struct LayerInputs {
+    /// The layers, with their settings.
+    pub chain: Chain,
     /// Faults of one drive: its name, and the rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<(String, String)>,
@@ -45,23 +43,14 @@ pub(crate) fn of_one_drive(text: &str) -> Option<(&str, &str)> {
     Some((name, &text.trim_start()[name.len() + 1..]))
 }
 
-impl ArrayInputs {
-    /// Level and settings.
-    fn parts(&self) -> Result<(Shape, Config), String> {
-        let shape: Shape = self.shape.parse().map_err(|error| format!("array = {}: {error}", self.shape))?;
-        let mut config = Config::default();
-        self.set.iter().try_for_each(|change| config.set(change)).map_err(|error| error.to_string())?;
-        config.check(shape).map_err(|error| error.to_string())?;
-        Ok((shape, config))
-    }
-
-    /// The drives, members and spares.
+impl LayerInputs {
+    /// The drives that the layers need.
     ///
     /// # Errors
-    /// Why there can be no such array.
+    /// Why there can be no such layers over them.
     pub(crate) fn drives(&self, drive: &Drive) -> Result<Vec<Resolved>, String> {
-        let (shape, config) = self.parts()?;
-        let names: Vec<String> = (0..shape.members + config.spares).map(name_of_drive).collect();
+        let layers = self.chain.resolve()?;
+        let names: Vec<String> = (0..drives_below(&layers)).map(name_of_drive).collect();
         if let Some((name, rule)) = self.faults.iter().find(|(name, _)| !names.contains(name)) {
             let known = names.join(", ");
             return Err(format!("fault = {name}={rule}: there is no drive {name:?}; NAME=RULE names one of {known}"));
@@ -70,11 +59,14 @@ impl ArrayInputs {
         if let Some(has) = written_in_order(&drives[0]) {
             let name = &drive.name;
             return Err(format!(
-                "array = {shape}: drives of {name} have {has}, and members are written anywhere; a profile with a block interface is valid, \
-                 such as default"
+                "{}: drives of {name} have {has}, and members are written anywhere; a profile with a block interface is valid, \
+                 such as default",
+                self.chain
             ));
         }
-        names.iter().zip(&drives).try_for_each(|(name, drive)| takes_windows(&config, (name, drive)))?;
+        if let Some(array) = layers.first().and_then(|lowest| lowest.layer.array()) {
+            names.iter().zip(&drives).try_for_each(|(name, drive)| takes_windows(&array.config, (name, drive)))?;
+        }
         Ok(drives)
     }
 
@@ -101,13 +93,12 @@ pub(crate) fn check_rule(rule: &str) -> Result<(), String> {
 }
 
 impl Inputs {
-    /// Measures a point on an array. The figures are those of `nandscape sim --array`.
+    /// Measures a point with layers. The figures are those of `nandscape sim --over`.
     ///
     /// # Errors
-    /// Why the run failed, or that the point has no array.
-    pub fn measure_array(&self, progress: &Rc<dyn Progress>) -> Result<Stored, String> {
-        let array = self.array.as_ref().ok_or("the point has no array")?;
-        let (shape, config) = array.parts()?;
+    /// Why the run failed, or that the point has no layers.
+    pub fn measure_layers(&self, progress: &Rc<dyn Progress>) -> Result<Stored, String> {
+        let given = self.layers.as_ref().ok_or("the point has no layers")?;
         let drive = |(number, profile): (usize, Resolved)| RigDrive {
             name: name_of_drive(number),
             profile,
@@ -116,8 +107,8 @@ impl Inputs {
             seed: Seed::new(self.seed).child("array").nth(number as u64),
         };
         let stack = Stack {
-            drives: array.drives(&self.drive)?.into_iter().enumerate().map(drive).collect(),
-            layers: vec![ArrayLayer { shape, config }.into()],
+            drives: given.drives(&self.drive)?.into_iter().enumerate().map(drive).collect(),
+            layers: given.chain.resolve()?,
             workload: self.workload()?,
             seed: self.seed,
             wanted: Wanted { trace: false, details: false },
