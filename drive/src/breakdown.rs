@@ -139,19 +139,22 @@ struct Times {
     next: Option<Box<Times>>,
 }
 
-/// Time in the layers of a host above the drive, the innermost first. A drive's own commands have none, which costs them
-/// four instructions.
+/// Time in the layers of a host above the drive by cause, the innermost first. A drive's own commands have none, which costs
+/// them four instructions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Above(Vec<(&'static str, Span)>);
+struct Above(Vec<(&'static str, &'static str, Span)>);
 
 impl Above {
-    fn add(&mut self, layer: &'static str, span: Span) {
-        match self.0.iter_mut().find(|(name, _)| *name == layer) {
-            Some((_, sum)) => *sum += span,
-            None => self.0.push((layer, span)),
+    fn add(&mut self, layer: &'static str, cause: &'static str, span: Span) {
+        match self.0.iter_mut().find(|(name, of, _)| (*name, *of) == (layer, cause)) {
+            Some((.., sum)) => *sum += span,
+            None => self.0.push((layer, cause, span)),
         }
     }
 }
+
+/// The cause of a layer's time that it gives none for.
+pub const OWN: &str = "own";
 
 /// Boxes to be used again: every command needs one, and allocating is what it would cost most.
 struct Spare {
@@ -330,14 +333,33 @@ impl Breakdown {
         let below = self.total();
         assert!(below <= latency, "{layer}: {below} below it is more than its latency, {latency}");
         if below < latency {
-            self.times().above.get_or_insert_default().add(layer, latency - below);
+            self.times().above.get_or_insert_default().add(layer, OWN, latency - below);
         }
+    }
+
+    /// Charges a time to a layer of the host, which has spent it for this cause. [`Breakdown::charge_rest`] has what is left.
+    pub fn charge(&mut self, layer: &'static str, cause: &'static str, span: Span) {
+        if !span.is_zero() {
+            self.times().above.get_or_insert_default().add(layer, cause, span);
+        }
+    }
+
+    /// Time in the layers of a host above the drive by layer and cause, the innermost first.
+    pub fn causes(&self) -> impl Iterator<Item = (&'static str, &'static str, Span)> {
+        let above = self.0.iter().filter_map(|times| times.above.as_deref());
+        above.flat_map(|above| above.0.iter().copied())
     }
 
     /// Time in the layers of a host above the drive, the innermost first.
     pub fn layers(&self) -> impl Iterator<Item = (&'static str, Span)> {
-        let above = self.0.iter().filter_map(|times| times.above.as_deref());
-        above.flat_map(|above| above.0.iter().copied())
+        let mut sums: Vec<(&'static str, Span)> = Vec::new();
+        for (layer, _, span) in self.causes() {
+            match sums.iter_mut().find(|(name, _)| *name == layer) {
+                Some((_, sum)) => *sum += span,
+                None => sums.push((layer, span)),
+            }
+        }
+        sums.into_iter()
     }
 
     /// Time in the drive: the sum of all stages.
@@ -348,7 +370,7 @@ impl Breakdown {
     /// All time, in the drive and in the layers above it.
     #[inline]
     pub fn total(&self) -> Span {
-        self.layers().fold(self.in_drive(), |sum, (_, span)| sum + span)
+        self.causes().fold(self.in_drive(), |sum, (.., span)| sum + span)
     }
 }
 
@@ -377,7 +399,7 @@ impl AddAssign<&Breakdown> for Breakdown {
         mine.met |= theirs.met;
         if let Some(above) = &theirs.above {
             let sums = mine.above.get_or_insert_default();
-            above.0.iter().for_each(|(layer, span)| sums.add(layer, *span));
+            above.0.iter().for_each(|(layer, cause, span)| sums.add(layer, cause, *span));
         }
     }
 }
@@ -390,12 +412,16 @@ mod tests {
     fn layers_take_what_is_left_and_all_sums() {
         let mut one = Breakdown::new();
         one.spend(Stage::Array, Span::from_us(40));
+        one.charge("stripe", "lock", Span::from_us(1));
         one.charge_rest("stripe", Span::from_us(43));
         one.charge_rest("cache", Span::from_us(44));
         let mut both = one.clone();
         both += &one;
         let layers: Vec<_> = both.layers().collect();
         assert_eq!(layers, [("stripe", Span::from_us(6)), ("cache", Span::from_us(2))]);
+        let stripe: Vec<_> =
+            both.causes().filter(|(layer, ..)| *layer == "stripe").map(|(_, of, time)| (of, time)).collect();
+        assert_eq!(stripe, [("lock", Span::from_us(2)), (OWN, Span::from_us(4))]);
         assert_eq!((both.in_drive(), both.total()), (Span::from_us(80), Span::from_us(88)));
         drop((one, both));
         // The memory of a breakdown is used again, its layers are not.

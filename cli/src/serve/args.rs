@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_host_array::Config;
+use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::host_ftl::{HostedSpec, Moving};
 use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec, notes_of_each};
 use nandscape_transport_nbd::Address;
@@ -17,12 +18,12 @@ use super::array::ArrayArg;
 use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
-use super::{block, faults, memory, plan, states};
+use super::{faults, layers, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{if_unseen, resolve_profile, resolve_with};
+use crate::sim_array;
 use crate::state_words::live_state;
-use crate::{block_words, sim_array};
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
 ///
@@ -94,6 +95,10 @@ pub(crate) struct ServeArgs {
     /// files (--store PATH: PATH.0, PATH.1 ...) and drives behind NVMe/TCP it has records on them, and goes on
     #[arg(long, value_name = "[NAME=]LEVEL:N")]
     array: Option<ArrayArg>,
+    /// Put a layer of a host over each drive, or over the array: [NAME=]KIND[,KEY=VALUE]..., with KIND block (a block layer with
+    /// deadlines) or cache (a page cache); may be repeated, from the bottom up. --set NAME.KEY=VALUE changes one
+    #[arg(long, value_name = "LAYER")]
+    over: Vec<String>,
     /// Make the array anew on drives that are there already: what they hold is lost
     #[arg(long, requires = "array")]
     array_create: bool,
@@ -281,14 +286,7 @@ impl ServeArgs {
         let stores = self.stores_of(&names)?;
         self.check_stores(&named, &stores)?;
         let (array, set) = self.split()?;
-        let (layer, set) = block_words::split(&set)?;
-        if let (Some(_), Some(shape)) = (&layer, &self.array) {
-            return input(format!(
-                "--set block: a served array ({}) has no block layer below it; leave out the keys of block, or simulate it with \
-                 `nandscape sim --over block --over {}`",
-                shape.shape, shape.shape
-            ));
-        }
+        let (chain, set) = layers::split(&self.over, &set)?;
         let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
         let saves = self.saves()?;
@@ -319,10 +317,9 @@ impl ServeArgs {
         let decided = decided.into_inner();
         let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
-        let drives = match &layer {
-            Some(layer) => block::over(drives, &layer.config, self.record.is_some())?,
-            None => drives,
-        };
+        let (over_each, over_array) =
+            if array.is_some() { (Chain::default(), chain) } else { (chain, Chain::default()) };
+        let drives = layers::over(drives, &over_each, self.record.is_some())?;
         for ((drive, store), save) in drives.iter().zip(&stores).zip(&saves) {
             save.as_ref().map_or(Ok(()), |path| states::check_save(drive, store.path(), path))?;
         }
@@ -340,6 +337,7 @@ impl ServeArgs {
             }
             _ => drives,
         };
+        let drives = layers::over(drives, &over_array, self.record.is_some())?;
         let shared = self.shared(drives.len())?;
         let drives: Vec<_> =
             drives.into_iter().zip(&shared).map(|(drive, is_shared)| drive.shared(*is_shared)).collect();
@@ -430,7 +428,12 @@ impl ServeArgs {
             return Ok(());
         }
         let given = [
-            ("--set", self.set.iter().any(|change| self.array.is_none() || !Config::is_key(change))),
+            (
+                "--set",
+                self.set
+                    .iter()
+                    .any(|change| !layers::is_key(change) && (self.array.is_none() || !Config::is_key(change))),
+            ),
             ("--fault", !self.fault.is_empty()),
             ("--no-delay", self.no_delay),
             ("--precondition", self.precondition != Precondition::None),

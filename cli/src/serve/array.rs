@@ -181,7 +181,7 @@ impl ArrayArg {
                         spec.name, spec.target
                     ));
                 }
-                PlannedDrive::Array(_) | PlannedDrive::Layered(_) => unreachable!("an array is made of drives"),
+                PlannedDrive::Array(_) | PlannedDrive::Layered(..) => unreachable!("an array is made of drives"),
             });
         }
         let (name, shape) = (self.name.clone(), self.shape);

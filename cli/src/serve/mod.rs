@@ -2,10 +2,10 @@
 
 mod args;
 mod array;
-mod block;
 mod descriptors;
 mod faults;
 mod functions;
+mod layers;
 mod listeners;
 mod live_line;
 mod memory;

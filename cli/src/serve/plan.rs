@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
+use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::host_ftl::{HostedExport, HostedSpec};
 use nandscape_lab_run::{
-    ArrayExport, ArraySpec, BlockExport, BlockSpec, DriveSpec, LiveDrives, MemberSpec, Progress, RemoteExport,
-    RemoteSpec, SsdExport,
+    ArrayExport, ArraySpec, DriveSpec, LayersExport, LiveDrives, MemberSpec, Progress, RemoteExport, RemoteSpec,
+    SsdExport,
 };
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
@@ -42,8 +43,8 @@ pub(super) enum PlannedDrive {
     Hosted(HostedSpec),
     /// An array of drives.
     Array(Box<ArraySpec>),
-    /// A model behind a host's block layer.
-    Layered(Box<BlockSpec>),
+    /// One of these with layers of a host over it.
+    Layered(Box<PlannedDrive>, Chain),
 }
 
 /// What `--drive` names.
@@ -63,7 +64,7 @@ impl PlannedDrive {
             PlannedDrive::Remote(spec) => &spec.name,
             PlannedDrive::Hosted(spec) => &spec.name,
             PlannedDrive::Array(spec) => &spec.name,
-            PlannedDrive::Layered(spec) => &spec.drive.name,
+            PlannedDrive::Layered(below, _) => below.name(),
         }
     }
 
@@ -77,7 +78,11 @@ impl PlannedDrive {
 
     /// Drives that may have a file: of an array, each of its drives.
     pub(super) fn flashes(&self) -> usize {
-        if let PlannedDrive::Array(spec) = self { spec.members.len() } else { 1 }
+        match self {
+            PlannedDrive::Array(spec) => spec.members.len(),
+            PlannedDrive::Layered(below, _) => below.flashes(),
+            PlannedDrive::Model(_) | PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => 1,
+        }
     }
 
     /// The models that have flash here, in the order of their files.
@@ -86,7 +91,7 @@ impl PlannedDrive {
             PlannedDrive::Model(spec) => vec![Some(spec)],
             PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => vec![None],
             PlannedDrive::Array(spec) => spec.members.iter().map(MemberSpec::model).collect(),
-            PlannedDrive::Layered(spec) => vec![Some(&spec.drive)],
+            PlannedDrive::Layered(below, _) => below.models(),
         }
     }
 
@@ -100,7 +105,7 @@ impl PlannedDrive {
     pub(super) fn memory(&self) -> u64 {
         match self {
             PlannedDrive::Model(spec) => spec.resolve().map_or(0, |resolved| resolved.capacity()),
-            PlannedDrive::Layered(spec) => spec.drive.resolve().map_or(0, |resolved| resolved.capacity()),
+            PlannedDrive::Layered(below, _) => below.memory(),
             PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => 0,
         }
     }
@@ -115,7 +120,7 @@ impl Part {
     pub(super) fn recorded(&self) -> LiveDrives {
         let models = self.drives.iter().filter_map(|drive| match drive {
             PlannedDrive::Model(spec) => Some(spec.clone()),
-            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) | PlannedDrive::Layered(_) => {
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) | PlannedDrive::Layered(..) => {
                 None
             }
         });
@@ -129,34 +134,8 @@ impl Part {
         files: Vec<Option<StoreFile>>,
         progress: &dyn Progress,
     ) -> anyhow::Result<Vec<Served>> {
-        let (sim, mut files) = (&executor.sim(), files.into_iter());
-        let build = |drive: &PlannedDrive| match drive {
-            PlannedDrive::Model(spec) => {
-                let file = files.next().flatten();
-                let export = Rc::new(spec.build_in(sim, self.seed, file, progress)?);
-                Ok(Served::Model(export, spec.profile_name.clone()))
-            }
-            PlannedDrive::Remote(spec) => {
-                files.next();
-                let export = spec.connect(sim).map_err(|problem| anyhow::anyhow!("--drive {problem}"))?;
-                Ok(Served::Remote(Rc::new(export), spec.target.to_string()))
-            }
-            PlannedDrive::Hosted(spec) => {
-                files.next();
-                let export = spec.connect(sim, self.seed).map_err(|problem| anyhow::anyhow!("{problem}"))?;
-                Ok(Served::Hosted(Rc::new(export), spec.clone()))
-            }
-            PlannedDrive::Array(spec) => {
-                let files = files.by_ref().take(spec.members.len()).collect();
-                let export = spec.build(executor, self.seed, files, progress).map_err(anyhow::Error::msg)?;
-                Ok(Served::Array(Rc::new(export), spec.shape.to_string()))
-            }
-            PlannedDrive::Layered(spec) => {
-                let file = files.next().flatten();
-                let export = spec.build_in(sim, self.seed, file, progress).map_err(anyhow::Error::msg)?;
-                Ok(Served::Layered(Rc::new(export), spec.drive.profile_name.clone()))
-            }
-        };
+        let mut files = files.into_iter();
+        let build = |drive: &PlannedDrive| drive.build(executor, self.seed, &mut files, progress);
         let (mut served, mut built) = (Vec::new(), self.drives.iter().map(build));
         let failed = built.find_map(|drive| drive.map(|drive| served.push(drive)).err());
         let Some(failure) = failed else {
@@ -173,13 +152,62 @@ impl Part {
     }
 }
 
+impl PlannedDrive {
+    /// Makes it, with the files that are its own.
+    fn build(
+        &self,
+        executor: &mut Executor,
+        seed: u64,
+        files: &mut dyn Iterator<Item = Option<StoreFile>>,
+        progress: &dyn Progress,
+    ) -> anyhow::Result<Served> {
+        let sim = executor.sim();
+        match self {
+            PlannedDrive::Model(spec) => {
+                let file = files.next().flatten();
+                let export = Rc::new(spec.build_in(&sim, seed, file, progress)?);
+                Ok(Served::Model(export, spec.profile_name.clone()))
+            }
+            PlannedDrive::Remote(spec) => {
+                files.next();
+                let export = spec.connect(&sim).map_err(|problem| anyhow::anyhow!("--drive {problem}"))?;
+                Ok(Served::Remote(Rc::new(export), spec.target.to_string()))
+            }
+            PlannedDrive::Hosted(spec) => {
+                files.next();
+                let export = spec.connect(&sim, seed).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+                Ok(Served::Hosted(Rc::new(export), spec.clone()))
+            }
+            PlannedDrive::Array(spec) => {
+                let files = files.take(spec.members.len()).collect();
+                let export = spec.build(executor, seed, files, progress).map_err(anyhow::Error::msg)?;
+                Ok(Served::Array(Rc::new(export), spec.shape.to_string()))
+            }
+            PlannedDrive::Layered(below, chain) => {
+                let name = below.name();
+                let below = below.build(executor, seed, files, progress)?;
+                let made = LayersExport::over((&sim, seed), name, below.export(), below.model(), chain);
+                match made {
+                    Ok(export) => Ok(Served::Layered(Box::new(below), Rc::new(export))),
+                    Err(problem) => {
+                        // The reason why the start fails is told.
+                        let _ = below.close(executor, name);
+                        Err(anyhow::Error::msg(problem))
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A drive that is served, and what it was made from: its profile, or its URL.
 pub(super) enum Served {
     Model(Rc<SsdExport>, String),
     Remote(Rc<RemoteExport>, String),
     Hosted(Rc<HostedExport>, HostedSpec),
     Array(Rc<ArrayExport>, String),
-    Layered(Rc<BlockExport>, String),
+    /// Layers over one of these.
+    Layered(Box<Served>, Rc<LayersExport>),
 }
 
 impl Served {
@@ -189,14 +217,20 @@ impl Served {
             Served::Remote(export, _) => export.clone(),
             Served::Hosted(export, _) => export.clone(),
             Served::Array(export, _) => export.clone(),
-            Served::Layered(export, _) => export.clone(),
+            Served::Layered(_, export) => export.clone(),
         }
+    }
+
+    /// The model, if it is one.
+    fn model(&self) -> Option<Rc<SsdExport>> {
+        if let Served::Model(export, _) = self { Some(export.clone()) } else { None }
     }
 
     /// Its profile, its URL, or its level.
     pub(super) fn made_from(&self) -> &str {
         match self {
-            Served::Model(_, profile) | Served::Layered(_, profile) => profile,
+            Served::Model(_, profile) => profile,
+            Served::Layered(below, _) => below.made_from(),
             Served::Array(_, level) => level,
             Served::Remote(_, url) => url,
             Served::Hosted(_, spec) => &spec.profile,
@@ -215,7 +249,7 @@ impl Served {
             Served::Remote(export, _) => export.max_queue_pairs(),
             Served::Hosted(export, _) => export.max_queue_pairs(),
             Served::Array(export, _) => export.max_queue_pairs(),
-            Served::Layered(export, _) => export.max_queue_pairs(),
+            Served::Layered(_, export) => export.max_queue_pairs(),
         }
     }
 
@@ -224,7 +258,7 @@ impl Served {
         match self {
             Served::Model(export, _) => export.ssd().check(),
             Served::Hosted(export, _) => export.ssd().check(),
-            Served::Layered(export, _) => export.model().ssd().check(),
+            Served::Layered(below, _) => below.check(),
             Served::Array(export, _) => export.models().try_for_each(|(name, model)| {
                 model.ssd().check().map_err(|problem| format!("drive {name}: {problem}"))
             }),
@@ -254,7 +288,7 @@ impl Served {
     fn close(&self, executor: &mut Executor, name: &str) -> Option<anyhow::Error> {
         match self {
             Served::Model(export, _) => close(executor, name, export),
-            Served::Layered(export, _) => close(executor, name, export.model()),
+            Served::Layered(below, _) => below.close(executor, name),
             Served::Array(export, _) => {
                 export.shut_down(executor);
                 // All of them are to be closed.
@@ -267,8 +301,10 @@ impl Served {
 
     /// Has `tell` told of what happens to the members of an array.
     pub(super) fn tell(&self, tell: impl Fn(&str) + 'static) {
-        if let Served::Array(export, _) = self {
-            export.tell(tell);
+        match self {
+            Served::Array(export, _) => export.tell(tell),
+            Served::Layered(below, _) => below.tell(tell),
+            Served::Model(..) | Served::Remote(..) | Served::Hosted(..) => {}
         }
     }
 
@@ -278,8 +314,9 @@ impl Served {
         let size = format!("{} in blocks of {} bytes", Bytes(info.bytes()), info.lba_bytes);
         match self {
             Served::Model(..) => None,
-            Served::Layered(export, _) => {
-                Some(format!("drive {name} is behind a block layer: {}; {size}", export.describe()))
+            Served::Layered(below, export) => {
+                let of_it = below.note(name).map_or(String::new(), |note| format!("; {note}"));
+                Some(format!("over drive {name} lies {}; {size}{of_it}", export.describe()))
             }
             Served::Array(export, _) => {
                 Some(format!("drive {name} is an array: {}{}; {size}", export.describe(), export.left_out()))

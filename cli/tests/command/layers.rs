@@ -55,7 +55,7 @@ fn faults_settings_and_pages_find_their_drives_and_layers() {
     assert_eq!(number(&found, "/chain/1/cache/memory_bytes"), 1_048_576.0);
     assert_eq!(found["inputs"]["profile_keys"]["hot"]["memory"], "1MiB");
     assert_eq!(found["profile"], "hot over raid1:2 of default");
-    assert!(found["drives"][0]["report"].get("faults").is_none() && found["drives"][1]["report"]["faults"].is_object());
+    assert!(found["drives"][0]["report"].get("faults").is_none() && found["drives"][1]["report"]["faults"].is_array());
     for file in ["report.html", "report.json", "drive-1/report.html"] {
         assert!(folder.path().join("out").join(file).exists(), "{file}");
     }

@@ -337,7 +337,10 @@ fn arrays_that_cannot_be_swept_are_told() {
         succeed_words(&all)
     };
     let told = list(&of(&["--vary", "array.technique=base,rails"]));
-    assert!(told.contains("technique rails, seed 1: array.technique") && told.contains("raid1:2"), "{told}");
+    assert!(
+        told.contains("technique rails, seed 1: raid5:4,technique=rails: array.technique") && told.contains("raid1:2"),
+        "{told}"
+    );
     let told = list(&of(&["--vary", "drive=default,wd-zn540"]));
     assert!(told.contains("have zones, and members are written anywhere"), "{told}");
     let told = list(&of(&["--seeds", "1", "--set", "fault=drive-9=dead"]));

@@ -54,6 +54,24 @@ fn fio_verifies_an_array_and_the_figures_tell_of_each_member() {
     assert_eq!((of("counters/array_members_missing"), of("counters/array_lost"), of("writes/errors")), (0.0, 0.0, 0.0));
 }
 
+/// A page cache over a block layer over an array: data is right, the figures are those of each layer, and the members take orders.
+#[test]
+fn layers_lie_over_an_array() {
+    let layers = ["--over", "block", "--over", "hot=cache,memory=8MiB", "--set", "hot.hit=1us"];
+    let server = array(&layers);
+    fio(&server, &VERIFY);
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = "over drive small lies \"block\", then \"hot=cache,memory=8MiB,hit=1us\"";
+    assert!(ended.err.contains(told), "{}", ended.err);
+    let figures: Value = serde_json::from_str(&ended.out).unwrap();
+    let of = |place: &str| number(&figures, &format!("/drives/0/{place}"));
+    assert!(of("counters/array_stripe_writes_total") > 500.0 && of("counters/block_reads_total") > 0.0, "{figures:#}");
+    let reads = of("parts/hot/cache_hits_total") + of("parts/hot/cache_misses_total");
+    assert!(reads > 100.0 && of("parts/member-3/array_member_writes_total") > 0.0, "{figures:#}");
+    assert_eq!((of("writes/errors"), of("reads/errors")), (0.0, 0.0));
+}
+
 #[test]
 fn the_summary_of_an_array_tells_busy_stripes_windows_and_the_tail_of_each_drive() {
     let teafa = [

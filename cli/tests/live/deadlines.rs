@@ -65,12 +65,12 @@ fn what_has_no_block_layer_is_told() {
     let none = "nvme-tcp://127.0.0.1:1/nqn.2026-11.org.nandscape:x";
     let layer = ["--set", "block.deadline=1ms", "--nbd", "unix:n.sock"];
     for (args, words) in [
-        (&["--drive", none][..], "no drive here is a model"),
-        (&["--drive", "default", "--drive", none], "is no model of this process"),
-        (&["--drive", "default", "--record", "r"], "leave out the keys of block"),
-        (&["--drive", "default", "--save-state", "s"], "a block layer is over it"),
-        (&["--drive", "default", "--array", "raid1:2"], "a served array (raid1:2) has no block layer below it"),
-        (&["--drive", "wd-zn540"], "and the layer passes on reads and writes anywhere"),
+        (&["--drive", none, "--set", "capacity=1GiB"][..], "no drive here is a model"),
+        (&["--drive", "default", "--record", "r"], "leave out --over and the keys of block"),
+        (&["--drive", "default", "--save-state", "s"], "layers are over it"),
+        (&["--drive", "default", "--over", "raid1:2"], "is --array LEVEL:N"),
+        (&["--drive", "default", "--over", "disk"], "there is no layer \"disk\""),
+        (&["--drive", "wd-zn540"], "and layers pass on reads and writes anywhere"),
         (&["--drive", "two-ftls"], "has 2 parts with a namespace each"),
         (&["--drive", "default", "--set", "block.predictor=noop-disk"], "knows disks, and this drive is flash"),
         (&["--drive", "default", "--set", "block.scheduler=cfq"], "block.depth=1 and more"),

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use nandscape_drive::breakdown::layer_name;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Time};
@@ -21,7 +20,6 @@ use crate::locks::StripeLocks;
 use crate::member::Member;
 use crate::news::Listener;
 use crate::rebuild::ScrubReport;
-use crate::serve::JOURNAL;
 use crate::stats::Stats;
 use crate::tail::{Base, TailPolicy, Technique};
 use crate::windows::Schedule;
@@ -56,8 +54,6 @@ pub(crate) struct Job {
 pub(crate) struct Core {
     pub(crate) sim: Sim,
     pub(crate) config: Config,
-    /// The name of the time that a write waits for the journal, in breakdowns.
-    pub(crate) journal_layer: &'static str,
     pub(crate) shape: Shape,
     pub(crate) level: Rc<dyn Level>,
     pub(crate) geometry: Geometry,
@@ -302,7 +298,6 @@ impl Core {
         let (tail, seed) = (config.technique, Seed::new(config.seed).child("array"));
         Ok(Core {
             sim: sim.clone(),
-            journal_layer: layer_name(&format!("{}{JOURNAL}", config.layer)),
             shape,
             geometry,
             info,

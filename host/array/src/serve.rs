@@ -17,8 +17,10 @@ use crate::write::Source;
 
 /// The layer's name in breakdowns, unless it is given another.
 pub const LAYER: &str = "array";
-/// What is added to that name for the time that a write waits for the journal.
-pub(crate) const JOURNAL: &str = "_journal";
+/// The cause of its time in which a command waits for others of the same stripe.
+pub(crate) const LOCK: &str = "stripe_lock";
+/// The cause of its time in which a write waits for the journal.
+pub(crate) const JOURNAL: &str = "journal";
 /// The attributes of a command that its sub-I/Os have, too: workload class and tenant.
 pub(crate) const PASSED: u32 = 0xffff;
 

@@ -22,7 +22,7 @@ use crate::journal::{Entry, RETRY};
 use crate::level::MAX_MEMBERS;
 use crate::member::{Answer, is_interrupted};
 use crate::parity::{add, change_q, p_of, q_of, recover};
-use crate::serve::Ended;
+use crate::serve::{Ended, JOURNAL, LOCK};
 
 /// What is written.
 #[derive(Clone, Debug)]
@@ -71,7 +71,9 @@ impl Core {
         fua: u32,
         attributes: u32,
     ) -> Ended {
+        let came = self.sim.now();
         let _guard = self.locks.exclusive(stripe).await;
+        let locked = self.sim.now() - came;
         if self.is_lost.get() {
             return Err(Status::WRITE_FAULT.final_());
         }
@@ -102,9 +104,8 @@ impl Core {
             self.locks.mend(stripe);
         }
         self.unprotect(stripe, entry);
-        if !waited.is_zero() {
-            breakdown.charge_rest(self.journal_layer, breakdown.total() + waited);
-        }
+        breakdown.charge(self.config.layer, LOCK, locked);
+        breakdown.charge(self.config.layer, JOURNAL, waited);
         breakdown += &ended?;
         Ok(breakdown)
     }

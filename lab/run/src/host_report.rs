@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use nandscape_drive::Stage;
+use nandscape_drive::breakdown::OWN;
 use nandscape_lab_workload::{Direction, Outcome, Tally, Workload};
 use nandscape_sim::Span;
 use serde::Serialize;
@@ -53,6 +54,9 @@ pub struct HostReport {
     pub latency_corrected_us: BTreeMap<&'static str, Latency>,
     /// Mean time by direction and layer, the drive's under `drive`; sums to the mean latency.
     pub layers_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
+    /// The same by layer and cause, of layers that give causes; left out where none does.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub layer_causes_us: BTreeMap<&'static str, BTreeMap<&'static str, BTreeMap<&'static str, f64>>>,
     /// Mean time in the drive by stage; sums to the drive's part.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Each layer over the drives, the lowest first; left out where there is none.
@@ -95,6 +99,7 @@ impl HostReport {
             arrivals,
             standstill_us,
             layers_us: directions.iter().map(|way| (way.name(), layers(outcome.tally(*way)))).collect(),
+            layer_causes_us: causes(outcome, &directions),
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             latency_us,
             latency_corrected_us,
@@ -104,6 +109,23 @@ impl HostReport {
             notes: outcome.notes.iter().cloned().chain(interrupted).chain(overload).chain(omission).collect(),
         }
     }
+}
+
+/// Mean time by direction, layer and cause, of layers that have more than one cause.
+fn causes(
+    outcome: &Outcome,
+    directions: &[Direction],
+) -> BTreeMap<&'static str, BTreeMap<&'static str, BTreeMap<&'static str, f64>>> {
+    let mut all = BTreeMap::<_, BTreeMap<_, BTreeMap<_, f64>>>::new();
+    for way in directions {
+        let tally = outcome.tally(*way);
+        let has_causes = |layer| tally.breakdown.causes().any(|(of, cause, _)| of == layer && cause != OWN);
+        for (layer, cause, span) in tally.breakdown.causes().filter(|(layer, ..)| has_causes(*layer)) {
+            let mean = span.ns() as f64 / tally.latency.count() as f64 / 1e3;
+            all.entry(way.name()).or_default().entry(layer).or_default().insert(cause, mean);
+        }
+    }
+    all
 }
 
 /// Mean time in each layer and in the drive.

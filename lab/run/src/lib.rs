@@ -21,7 +21,7 @@
 //! | `forwarded` | controllers before a drive that is no model by itself (Linux) |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
-//! | `served_block` | a drive behind the block layer of a host, served as one (Linux) |
+//! | `served_layers` | layers of a host over a served drive (Linux) |
 //! | `snapshot` | a drive's counters at one time |
 //! | `outages` | power cuts, and what they cost |
 //! | `watched` | the figures of a served drive, as a run has them |
@@ -83,7 +83,7 @@ pub mod search;
 #[cfg(target_os = "linux")]
 mod served_array;
 #[cfg(target_os = "linux")]
-mod served_block;
+mod served_layers;
 mod simulation;
 mod snapshot;
 mod stack;
@@ -126,7 +126,7 @@ pub use saved::{Begin, History, Settled, Start, StateError, StateFile, check_can
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 #[cfg(target_os = "linux")]
-pub use served_block::{BlockExport, BlockSpec};
+pub use served_layers::LayersExport;
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Stack, StackFinished, notes_of_each};
 pub use upkeep::{Recoveries, Upkeep};

@@ -27,7 +27,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 170] = [
+pub(super) const REPORT: [Field; 174] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -178,6 +178,10 @@ pub(super) const REPORT: [Field; 170] = [
     may("layers_us", Object),
     may("layers_us.*", Object),
     may("layers_us.*.*", AmountOrNull),
+    may("layer_causes_us", Object),
+    may("layer_causes_us.*", Object),
+    may("layer_causes_us.*.*", Object),
+    may("layer_causes_us.*.*.*", Amount),
     may("fairness", AmountOrNull),
     may("drives", List),
     may("inputs", Object),

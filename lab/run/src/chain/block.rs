@@ -33,6 +33,10 @@ impl Layer for BlockOver {
         "block"
     }
 
+    fn answers_deadlines(&self) -> bool {
+        self.config.predictor != PredictorKind::None
+    }
+
     fn settings(&self) -> Vec<(&'static str, String)> {
         self.config.settings()
     }

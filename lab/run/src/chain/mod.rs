@@ -13,7 +13,7 @@
 //! A layer that takes one node lies over each node below it; one that takes several takes them in groups, in order. The jobs of
 //! a workload use what is at the top in turn.
 //!
-//! Left out: layers at the wall clock, which [`served_array`](crate::ArraySpec) and [`served_block`](crate::BlockSpec) have.
+//! Left out: arrays in wall time, which open with their records ([`ArraySpec`](crate::ArraySpec)).
 
 mod array;
 mod block;
@@ -53,6 +53,11 @@ pub trait Layer: Debug + Send + Sync {
     /// The array, if it is one.
     fn array(&self) -> Option<&ArrayLayer> {
         None
+    }
+
+    /// Whether it has reads that would miss their deadlines end at once.
+    fn answers_deadlines(&self) -> bool {
+        false
     }
 
     /// Its settings with their values, by key.

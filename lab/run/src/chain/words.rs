@@ -70,6 +70,10 @@ impl fmt::Display for LayerWords {
 }
 
 impl LayerWords {
+    fn is_block(&self) -> bool {
+        self.kind == "block"
+    }
+
     /// The layer, with its settings.
     fn layer(&self) -> Result<Arc<dyn Layer>, String> {
         let full = |prefix: &str, change: &String| match change.starts_with(&format!("{prefix}.")) {
@@ -151,7 +155,7 @@ impl Chain {
     /// As [`Chain::take`].
     pub fn take_with_block(&mut self, set: &[String]) -> Result<Vec<String>, String> {
         let is_of_block = |change: &String| change.trim_start().starts_with("block.");
-        if set.iter().any(is_of_block) && !self.layers.iter().any(|words| words.kind == "block") {
+        if set.iter().any(is_of_block) && !self.layers.iter().any(LayerWords::is_block) {
             self.layers.insert(0, "block".parse()?);
         }
         self.take(set)

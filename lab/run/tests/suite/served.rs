@@ -8,7 +8,7 @@ use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::{Drive, Stage};
 use nandscape_host_array::Config;
 use nandscape_lab_run::{
-    ArraySpec, BlockSpec, DriveSpec, MemberSpec, Precondition, Rig, RigDrive, Wanted, array_on, block_layer,
+    ArraySpec, DriveSpec, LayersExport, MemberSpec, Precondition, Rig, RigDrive, Wanted, array_on, block_layer,
 };
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
 use nandscape_sim::{Executor, Seed, Sim};
@@ -110,7 +110,9 @@ fn a_served_block_layer_accounts_for_time_as_a_simulated_one() {
     let simulated = rig.run(outcome(rig.sim().clone(), top)).unwrap();
 
     let mut executor = Executor::new();
-    let export = BlockSpec { drive: spec(0), config }.build_in(&executor.sim(), SEED, None, &()).unwrap();
+    let model = Rc::new(spec(0).build(&executor.sim(), SEED, &()).unwrap());
+    let chain = "block".parse().unwrap();
+    let export = LayersExport::over((&executor.sim(), SEED), "drive-0", model.clone(), Some(model), &chain).unwrap();
     let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap())).unwrap();
     check(&served, &simulated, "block");
 }

@@ -1,0 +1,213 @@
+//! Layers of a host over a served drive: over a model, a remote drive or an array, served as one drive in wall time. What a host
+//! with MittOS exports to others is a block layer over a model.
+//!
+//! Clients put the deadline of a read into CDW3; a block layer ends one that would be late with `BUSY` at once, and reports the
+//! wait in DW0. Reads without a deadline have that of `block.deadline`.
+//!
+//! Left out: drives with several namespaces, or whose blocks are written in order; commands that are not forwarded, such as Copy;
+//! arrays as layers, which [`served_array`](crate::ArraySpec) opens with their records, and which may lie below.
+
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_device_controller::Offers;
+use nandscape_drive::{Drive, DriveInfo, Names, Node, Refused, Role, Subsystem, Use, node};
+use nandscape_host_block::BlockLayer;
+use nandscape_sim::{Seed, Sim};
+use nandscape_transport_reactor::inside::{Inside, Layout};
+use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::identify::{DLFEAT_WRITE_ZEROES, DLFEAT_ZEROS};
+use nandscape_wire_nvme::vendor::HINT_TIME;
+
+use crate::chain::{Chain, Instance, ManagedView, Named, Part, open};
+use crate::forwarded::Forwarded;
+use crate::live::SsdExport;
+
+/// A served drive as the node below layers.
+struct ServedNode {
+    export: Rc<dyn Export>,
+    model: Option<Rc<SsdExport>>,
+}
+
+impl Node for ServedNode {
+    fn info(&self) -> DriveInfo {
+        self.export.info()
+    }
+
+    fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
+        let refused = |what: &str, status| Refused { what: what.to_owned(), status, hint: "" };
+        match wanted.role {
+            Role::Admin => Err(refused("its admin queue is that of its server", Status::INVALID_QUEUE_ID)),
+            Role::Any | Role::Reads | Role::Writes => {
+                self.export.connect().map_err(|status| refused("it has no queue pair", status))
+            }
+        }
+    }
+
+    fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
+        let model = self.model.as_ref().filter(|_| of == TypeId::of::<ManagedView>())?;
+        let view = ManagedView { ssd: model.ssd().clone(), priority: model.profile().priority() };
+        Some(Rc::new(view))
+    }
+}
+
+/// See the file.
+pub struct LayersExport {
+    below: Rc<dyn Export>,
+    layers: Vec<Instance>,
+    chain: Chain,
+    front: Forwarded,
+}
+
+impl LayersExport {
+    /// Layers over a served drive called `name`, which is `model` if it is one.
+    ///
+    /// # Errors
+    /// The layer that cannot lie over it, why, and what would be valid.
+    pub fn over(
+        (sim, seed): (&Sim, u64),
+        name: &str,
+        below: Rc<dyn Export>,
+        model: Option<Rc<SsdExport>>,
+        chain: &Chain,
+    ) -> Result<LayersExport, String> {
+        let failed = |problem: String| format!("drive {name}: {problem}");
+        let layers = chain.resolve().map_err(failed)?;
+        let node: Rc<dyn Node> = Rc::new(ServedNode { export: below.clone(), model });
+        let opened = open(sim, &layers, vec![(name.to_owned(), node)]).map_err(failed)?;
+        let [top] = &opened.tops[..] else {
+            return Err(failed("layers over one drive take one drive each".to_owned()));
+        };
+        let wanted = Use { role: Role::Any, entries: u32::MAX };
+        let drive = top.connect(wanted).map_err(|refused| failed(refused.to_string()))?;
+        let offers = offers(&layers, &drive.info());
+        let front = Forwarded::new(sim, drive, offers, names(seed, name)).map_err(failed)?;
+        Ok(LayersExport { below, layers: opened.layers, chain: chain.clone(), front })
+    }
+
+    /// I/O queue pairs of each controller.
+    pub fn max_queue_pairs(&self) -> u16 {
+        self.front.max_queue_pairs()
+    }
+
+    /// The layers in words, from the bottom up.
+    pub fn describe(&self) -> String {
+        let words: Vec<String> = self.chain.layers.iter().map(|words| format!("\"{words}\"")).collect();
+        words.join(", then ")
+    }
+}
+
+/// What clients may ask of the top.
+fn offers(layers: &[Named], info: &DriveInfo) -> Offers {
+    let predicts = layers.iter().any(|one| one.layer.answers_deadlines());
+    Offers {
+        compare: info.keeps_data,
+        deallocate: true,
+        write_zeroes: true,
+        verify: true,
+        dlfeat: DLFEAT_ZEROS | DLFEAT_WRITE_ZEROES,
+        attributes: 0,
+        hints: HINT_TIME,
+        deadlines: predicts,
+    }
+}
+
+fn names(seed: u64, name: &str) -> Names {
+    let own = Seed::new(seed).child("served block layer").child(name).value();
+    Names {
+        nqn: format!("nqn.2026-11.org.nandscape:block-{own:016x}"),
+        serial: format!("NB{own:016x}"),
+        model: "Nandscape block layer".to_owned(),
+        firmware: env!("CARGO_PKG_VERSION").chars().take(8).collect(),
+    }
+}
+
+/// What a layer has counted, by the names of metrics.
+fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
+    if let Some(block) = node::view::<BlockLayer>(&*layer.node) {
+        return crate::block::counters(&block).into();
+    }
+    match layer.node.part() {
+        Part::Cache(cache) => BTreeMap::from([
+            ("cache_hits_total", cache.hits as f64),
+            ("cache_misses_total", cache.misses as f64),
+            ("cache_loaded_pages_total", cache.loaded_pages as f64),
+            ("cache_evicted_pages_total", cache.evicted_pages as f64),
+            ("cache_reads_rejected_total", cache.rejected as f64),
+        ]),
+        Part::Array(_) | Part::Block(_) | Part::Other => BTreeMap::new(),
+    }
+}
+
+impl Export for LayersExport {
+    fn info(&self) -> DriveInfo {
+        self.front.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.front.connect()
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        self.front.pairs()
+    }
+
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        Some(self.front.subsystem())
+    }
+
+    /// Those of the drive and of the layers; of two layers of a kind the upper one's, as those of each are parts.
+    fn counters(&self) -> BTreeMap<&'static str, f64> {
+        let mut all = self.below.counters();
+        self.layers.iter().for_each(|layer| all.extend(counters(layer)));
+        all
+    }
+
+    fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
+        let mut parts = self.below.parts();
+        if self.layers.len() > 1 {
+            parts.extend(self.layers.iter().map(|layer| (layer.name.clone(), counters(layer))));
+        }
+        parts
+    }
+
+    fn read_only(&self) -> Option<String> {
+        self.below.read_only()
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        self.below.layout()
+    }
+
+    fn inside(&self, with_wear: bool) -> Option<Inside> {
+        self.below.inside(with_wear)
+    }
+
+    fn order(&self, order: &Order) -> Result<(), String> {
+        match order {
+            Order::Set(setting) if self.layers.iter().any(|layer| is_of(layer, setting)) => {
+                Err(format!("{setting}: settings of layers do not change at work"))
+            }
+            order => self.below.order(order),
+        }
+    }
+
+    fn sources(&self) -> Vec<Rc<dyn Source>> {
+        self.below.sources()
+    }
+
+    fn faults(&self) -> Vec<FaultCount> {
+        self.below.faults()
+    }
+
+    fn settings(&self) -> Vec<(String, String)> {
+        self.below.settings()
+    }
+}
+
+/// Whether a setting is one of a layer: `NAME.KEY=VALUE`.
+fn is_of(layer: &Instance, setting: &str) -> bool {
+    setting.strip_prefix(layer.name.as_str()).is_some_and(|rest| rest.starts_with('.'))
+}
