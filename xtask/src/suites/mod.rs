@@ -38,13 +38,16 @@ const LONGEST: [&str; 8] = [
     "nandscape-host-lsm",
 ];
 
+/// Suites whose tests wait for clients, servers and guests most of the time: twice as many run at a time as there are cores.
+const WAITING: [&str; 1] = ["nandscape-cli live"];
+
 /// Compiles the tests that a command of cargo selects, and runs them.
 ///
 /// # Errors
 /// When the compiler, a suite or the selection fails; a run names all suites that fail.
 pub(crate) fn run(selection: Command, filter: Option<&str>) -> anyhow::Result<()> {
     let suites = build::compile(selection)?;
-    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    let workers = cores();
     say::line(&format!("\n==> {} test programs, {workers} side by side", suites.len()));
     let begun = Moment::now();
     let queue = Mutex::new(VecDeque::from(in_order(suites)));
@@ -65,6 +68,10 @@ pub(crate) fn run(selection: Command, filter: Option<&str>) -> anyhow::Result<()
     summary(&outcomes.into_inner().expect("no worker panics"), begun)
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
 fn next(queue: &Mutex<VecDeque<Suite>>) -> Option<Suite> {
     queue.lock().expect("no worker panics").pop_front()
 }
@@ -80,6 +87,9 @@ fn in_order(mut suites: Vec<Suite>) -> Vec<Suite> {
 fn one(suite: &Suite, filter: Option<&str>) -> (Outcome, bool) {
     let mut command = Command::new(&suite.program);
     command.current_dir(&suite.folder).env("CARGO_MANIFEST_DIR", &suite.folder).args(filter);
+    if WAITING.contains(&suite.name.as_str()) {
+        command.env("RUST_TEST_THREADS", (2 * cores()).to_string());
+    }
     let mut text = Vec::new();
     let begun = Moment::now();
     let status = watched(Patience::default(), &mut command, &mut |line| text.extend_from_slice(line));
