@@ -45,6 +45,9 @@ impl TaskId {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
+/// Units of noted work that count as an event.
+const WORK_AN_EVENT: u64 = 16;
+
 /// The main future, and the context in which every task is polled.
 struct Main<'a> {
     future: Pin<&'a mut dyn Future<Output = ()>>,
@@ -64,6 +67,8 @@ struct Core {
     stopped: Cell<bool>,
     /// The number of the last timer that fired, if that was due now.
     fired: Cell<u64>,
+    /// Work that tasks have noted.
+    work: Cell<u64>,
     events: RefCell<EventQueue>,
     ready: RefCell<Ready>,
     /// Whether a task is ready. New tasks are.
@@ -189,6 +194,7 @@ impl Executor {
             current: Cell::new(TaskId::MAIN),
             stopped: Cell::new(false),
             fired: Cell::new(0),
+            work: Cell::new(0),
             events: RefCell::new(EventQueue::new()),
             ready: RefCell::new(Ready::new()),
             any_ready: Cell::new(false),
@@ -237,12 +243,17 @@ impl Executor {
     }
 
     /// Runs events and ready tasks up to and including `until`, at most `most` events, each at its own timestamp; whether
-    /// none is left. The next call continues with the others: stopping between two events changes nothing.
+    /// none is left. Events that do long work ([`Sim::note_work`]) count as several. The next call continues with the others:
+    /// stopping between two events changes nothing.
     pub fn advance(&mut self, until: Time, most: u32) -> bool {
         let nobody = pin!(std::future::pending());
         let mut nobody = Main::new(nobody);
+        let limit = self.work() + u64::from(most) * WORK_AN_EVENT;
         self.run_ready(&mut nobody);
         for _ in 0..most {
+            if self.work() >= limit {
+                return false;
+            }
             let Some(task) = self.next_event(until) else { return true };
             self.poll(task, &mut nobody);
             self.run_ready(&mut nobody);
@@ -251,6 +262,12 @@ impl Executor {
             }
         }
         false
+    }
+
+    /// Units of work that tasks have noted so far ([`Sim::note_work`]).
+    #[inline]
+    pub fn work(&self) -> u64 {
+        self.sim.core.work.get()
     }
 
     /// Moves the clock to `at`, when something from outside is about to be handed to the model. Tasks that it wakes run
@@ -442,6 +459,13 @@ impl Sim {
         self.wake(id);
     }
 
+    /// Notes that the current event does work of `units` in one go, such as that of a command over many mapping units. It changes
+    /// nothing in the model: a caller of [`Executor::advance`] sees how much it has run.
+    #[inline]
+    pub fn note_work(&self, units: u64) {
+        self.core.work.set(self.core.work.get() + units);
+    }
+
     /// Waits until `time`; at once when it has passed.
     pub fn sleep_until(&self, time: Time) -> Sleep<'_> {
         Sleep::new(self, time)
@@ -605,6 +629,33 @@ mod tests {
         let whole = run(&[10_000], u32::MAX);
         assert_eq!(whole.len(), 100);
         assert_eq!(run(&[0, 1, 2, 50, 50, 51, 180, 10_000], 3), whole);
+    }
+
+    #[test]
+    fn long_work_ends_an_advance_early_and_changes_nothing() {
+        let run = |units: u64| {
+            let mut executor = Executor::new();
+            let (sim, ran) = (executor.sim(), Rc::new(Cell::new(0)));
+            let count = ran.clone();
+            executor.sim().spawn(async move {
+                for _ in 0..100 {
+                    sim.sleep(Span::from_ns(1)).await;
+                    sim.note_work(units);
+                    count.set(count.get() + 1);
+                }
+            });
+            let mut counts = Vec::new();
+            while !executor.advance(Time::from_ns(1_000), 8) {
+                counts.push(ran.get());
+            }
+            assert_eq!((ran.get(), executor.work()), (100, 100 * units));
+            counts[0]
+        };
+        // The start of the task is no event.
+        assert_eq!(run(0), 8);
+        assert_eq!(run(WORK_AN_EVENT), 8);
+        assert_eq!(run(4 * WORK_AN_EVENT), 2);
+        assert_eq!(run(1_000 * WORK_AN_EVENT), 1);
     }
 
     #[test]

@@ -31,6 +31,11 @@ pub const LEAST_STEP_TIME: Span = Span::from_us(1);
 
 /// Mapping units that one step of [`Ftl::spoil`] marks.
 pub(crate) const SPOIL_STEP: u32 = 256;
+/// What such a step takes at least, unless it is the last: 100 ns for each unit, about what the computer takes that runs the model.
+pub(crate) const SPOIL_STEP_TIME: Span = Span::from_ns(100 * SPOIL_STEP as u64);
+/// Units that are marked, and that are unmapped, with the work of one that is read or written ([`Sim::note_work`]).
+pub(crate) const MARKED: u64 = 4;
+pub(crate) const UNMAPPED: u64 = 16;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {

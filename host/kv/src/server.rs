@@ -1,4 +1,5 @@
-//! A server: requests wait for one of its handlers, which has work for a processor and then for the drive.
+//! A server: requests wait for one of its handlers, which has work for a processor and then for the drive. The requests of a
+//! client wait in their order; a handler that becomes free takes one of the client that has the fewest handlers.
 //!
 //! Left out: servers talking to each other. A replica that was away lacks puts until a client repairs them.
 
@@ -6,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_sim::credits::Credits;
+use nandscape_sim::credits::{Credits, Holder};
 use nandscape_sim::{Cause, Sim, Span, Wait};
 use nandscape_wire_kv::{Frame, Load, Refusal, Reply, Request};
 
@@ -49,13 +50,25 @@ struct Core {
     /// Requests in the server, and clients that have some there.
     count: Cell<u32>,
     busy: Cell<u32>,
+    numbers: RefCell<Numbers>,
     /// Of the time that requests take once they have a handler, in microseconds.
     service: Ewma,
+}
+
+/// Numbers of clients, used again when their requests have ended.
+#[derive(Default)]
+struct Numbers {
+    unused: Vec<u32>,
+    next: u32,
 }
 
 /// A client.
 struct Connection {
     core: Rc<Core>,
+    /// Its number among those that share the handlers.
+    number: u32,
+    /// Its requests that wait for a handler: one of them at a time asks for one, as all clients do.
+    first: Credits,
     outlet: Rc<dyn Outlet>,
     requests: RefCell<BTreeMap<u64, Rc<Cancel>>>,
 }
@@ -67,8 +80,8 @@ impl Server {
     /// A server over a store.
     pub fn new(sim: &Sim, store: Rc<Store>, cpu: Rc<Cpu>, config: ServerConfig) -> Server {
         let handlers = Credits::new(sim, config.handlers.max(1), Cause::new(0));
-        let (count, busy, service) = (Cell::new(0), Cell::new(0), Ewma::default());
-        let core = Core { sim: sim.clone(), store, cpu, handlers, config, count, busy, service };
+        let (count, busy, numbers, service) = (Cell::new(0), Cell::new(0), RefCell::default(), Ewma::default());
+        let core = Core { sim: sim.clone(), store, cpu, handlers, config, count, busy, numbers, service };
         Server { core: Rc::new(core) }
     }
 
@@ -80,7 +93,9 @@ impl Server {
 
 impl Accepts for Server {
     fn accept(&self, outlet: Rc<dyn Outlet>) -> Rc<dyn Inlet> {
-        Rc::new(Hears(Rc::new(Connection { core: self.core.clone(), outlet, requests: RefCell::default() })))
+        let (core, first) = (self.core.clone(), Credits::new(&self.core.sim, 1, Cause::new(0)));
+        let number = core.numbers.borrow_mut().take();
+        Rc::new(Hears(Rc::new(Connection { core, number, first, outlet, requests: RefCell::default() })))
     }
 }
 
@@ -113,7 +128,30 @@ impl Inlet for Hears {
     }
 }
 
+impl Numbers {
+    fn take(&mut self) -> u32 {
+        self.unused.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.core.numbers.borrow_mut().unused.push(self.number);
+    }
+}
+
 impl Connection {
+    /// Waits for a handler.
+    async fn take_handler(&self) {
+        let (holder, waited) = (Holder { number: self.number, keeps: 0 }, &mut Wait::default());
+        self.first.take(1, waited).await;
+        self.core.handlers.take_for(holder, 1, waited).await;
+        self.first.give(1);
+    }
+
     fn begin(self: Rc<Self>, id: u64, request: Request<'_>) {
         let (core, own) = (self.core.clone(), self.requests.borrow().len());
         let is_new = u32::from(own == 0);
@@ -155,7 +193,7 @@ impl Connection {
 
     async fn get(&self, id: u64, deadline_us: u32, tell: bool, key: &[u8], cancel: &Cancel) -> Vec<u8> {
         let core = &self.core;
-        core.handlers.take(1, &mut Wait::default()).await;
+        self.take_handler().await;
         let begun = core.sim.now();
         let found = if cancel.is_cancelled() {
             Err(GetError::Cancelled)
@@ -168,7 +206,7 @@ impl Connection {
             core.cpu.work(core.config.work[1]).await;
             found
         };
-        core.handlers.give(1);
+        core.handlers.give_back(self.number, 1);
         if matches!(found, Ok(_) | Err(GetError::Drive { .. })) {
             core.service.add((core.sim.now() - begun).as_us(), WEIGHT);
         }
@@ -188,11 +226,11 @@ impl Connection {
 
     async fn put(&self, id: u64, version: u64, key: &[u8], value: &[u8]) -> Vec<u8> {
         let core = &self.core;
-        core.handlers.take(1, &mut Wait::default()).await;
+        self.take_handler().await;
         core.cpu.work(core.config.work[0]).await;
         let stored = core.store.put(key, version, value).await;
         core.cpu.work(core.config.work[1]).await;
-        core.handlers.give(1);
+        core.handlers.give_back(self.number, 1);
         match stored {
             Ok(()) => Reply::Stored { load: core.load() }.to_frame(id),
             Err(error) => {
@@ -216,5 +254,47 @@ impl Core {
     fn load(&self) -> Load {
         let service_us = self.service.get().unwrap_or(0.0) as u32;
         Load { queue: self.count.get().saturating_sub(1), service_us }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_sim::Executor;
+
+    use super::*;
+    use crate::store::{Extent, Layout};
+    use crate::testing::{Disk, QueueingDrive, Times};
+
+    struct Nobody;
+
+    impl Outlet for Nobody {
+        fn send(&self, _: Vec<u8>) {}
+
+        fn is_up(&self) -> bool {
+            true
+        }
+
+        fn close(&self, _: &str) {}
+    }
+
+    #[test]
+    fn numbers_of_clients_that_have_left_are_used_again() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let disk = Disk::new(4_096 * 512);
+        let drive = QueueingDrive::new(&sim, &disk, Times::FLASH);
+        let layout = Layout { extent: Extent { slba: 0, blocks: 4_096 }, segment_bytes: 64 << 10 };
+        let store = executor.block_on(Store::open(&sim, drive, layout, 1)).unwrap().unwrap();
+        let server = Server::new(&sim, Rc::new(store), Rc::new(Cpu::elsewhere(&sim)), ServerConfig::default());
+        let get = Request::Get { deadline_us: 0, tell_begun: false, key: b"key" }.to_frame(1).unwrap();
+        for _ in 0..10 {
+            let clients = [(); 3].map(|()| server.accept(Rc::new(Nobody)));
+            clients.iter().for_each(|client| client.received(&get));
+            // They leave while their requests are in work.
+            drop(clients);
+            executor.block_on(sim.sleep(Span::from_ms(10))).unwrap();
+            assert_eq!(server.requests(), 0);
+        }
+        assert_eq!(server.core.numbers.borrow().next, 3);
     }
 }

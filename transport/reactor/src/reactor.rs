@@ -69,6 +69,9 @@ const DELIVERIES_A_SEND: u32 = 16;
 /// The longest that the model runs in one turn, so that arrivals do not wait longer. It is short compared with a stall, and
 /// long compared with polling sockets.
 const MODEL_A_TURN: Span = Span::from_us(250);
+/// The most work of long commands in one turn, in mapping units that are read or written: about as long. It is a part of such a
+/// command, so that others have a turn between two parts.
+const WORK_A_TURN: u64 = 256;
 /// Messages from other threads handled in one turn, so that clients that connect and hang up in a loop cannot starve the
 /// connected ones. Connecting a client takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;
@@ -303,9 +306,10 @@ impl Reactor {
     /// time is as far as the model has come, and the rest is for the next turn.
     fn run_model(&mut self) {
         let any = self.executor.next_due().is_some_and(|due| due <= self.turn);
+        let before = self.executor.work();
         for look in 1.. {
             let done = self.executor.advance(self.turn, EVENTS_A_DELIVERY);
-            let late = any && self.is_late();
+            let late = any && self.is_late(self.executor.work() - before);
             let enough = done || late;
             self.deliver();
             if enough || look % DELIVERIES_A_SEND == 0 {
@@ -320,12 +324,15 @@ impl Reactor {
         }
     }
 
-    /// Notes how far the model is behind after an event; whether it has run for long and may stop here, between two times.
-    fn is_late(&mut self) -> bool {
+    /// Notes how far the model is behind after an event, and the long work of this turn; whether it has run for long and may
+    /// stop here, between two times.
+    fn is_late(&mut self, work: u64) -> bool {
         let (now, reached) = (self.clock.now(), self.executor.sim().now());
         self.timing.behind_max = self.timing.behind_max.max(now.since(reached));
+        self.timing.work_max = self.timing.work_max.max(work);
+        let is_long = work >= WORK_A_TURN || now.since(self.begun) >= MODEL_A_TURN;
         // A replay runs all events of a turn's time before what arrived at that time.
-        now.since(self.begun) >= MODEL_A_TURN && self.executor.next_due().is_none_or(|due| due > reached)
+        is_long && self.executor.next_due().is_none_or(|due| due > reached)
     }
 
     /// Receives arrivals from outside; whether there were any.

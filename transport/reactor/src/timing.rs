@@ -14,6 +14,9 @@ pub struct Timing {
     pub behind_max: Span,
     /// Turns of the loop.
     pub turns: u64,
+    /// The most work of long commands that the model has noted in one turn
+    /// ([`Sim::note_work`](nandscape_sim::Sim::note_work)), in mapping units that are read or written, about.
+    pub work_max: u64,
     /// How often it slept.
     pub sleeps: u64,
 }
@@ -25,6 +28,7 @@ impl Timing {
         self.poll_gap.merge(&other.poll_gap);
         self.behind_max = self.behind_max.max(other.behind_max);
         self.turns += other.turns;
+        self.work_max = self.work_max.max(other.work_max);
         self.sleeps += other.sleeps;
     }
 }

@@ -15,7 +15,7 @@ use super::mistakes::{self, Mistake};
 use super::state::Mover;
 use crate::address::{Extent, Lpn, Piece, SlotId};
 use crate::component::{CachedMapping, ChainedLog, Log, Mapping, Stopped};
-use crate::ftl::{LEAST_STEP_TIME, Milestone, SPOIL_STEP, Settling};
+use crate::ftl::{LEAST_STEP_TIME, MARKED, Milestone, SPOIL_STEP, SPOIL_STEP_TIME, Settling, UNMAPPED};
 use crate::parts::Entry;
 
 /// Sectors that are dealt with in one step.
@@ -42,7 +42,9 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
             breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
             done.map_err(|Stopped| MediaError::PowerLost)?;
         }
-        let time = ftl.config.firmware.deallocate_unit * u64::from(step.units(ftl.unit));
+        let units = u64::from(step.units(ftl.unit));
+        ftl.sim.note_work(units / UNMAPPED);
+        let time = ftl.config.firmware.deallocate_unit * units;
         let time = if step.end() < extent.end() { time.max(LEAST_STEP_TIME) } else { time };
         ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
         breakdown.spend(Stage::Firmware, time);
@@ -80,9 +82,11 @@ pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdo
     let mut last = Span::ZERO;
     for step in extent.steps(SPOIL_STEP * ftl.unit.sectors()) {
         core.spoil_step(step).await;
-        last = ftl.config.firmware.deallocate_unit * u64::from(step.units(ftl.unit));
+        let units = u64::from(step.units(ftl.unit));
+        ftl.sim.note_work(units / MARKED);
+        last = ftl.config.firmware.deallocate_unit * units;
         if step.end() < extent.end() {
-            let time = last.max(LEAST_STEP_TIME);
+            let time = last.max(SPOIL_STEP_TIME);
             breakdown.waits(Stage::Queue).add(cause::METADATA, ftl.sim.now() - begun);
             ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
             breakdown.spend(Stage::Firmware, time);

@@ -17,7 +17,7 @@ use super::state::State;
 use super::tables::MapMiss;
 use crate::address::{Extent, Location, Piece, SlotId};
 use crate::component::Mapping;
-use crate::ftl::{LEAST_STEP_TIME, Refusal, Settling};
+use crate::ftl::{LEAST_STEP_TIME, Refusal, Settling, UNMAPPED};
 
 /// Sectors that are dealt with in one step.
 const STEP: u32 = 1 << 15;
@@ -121,6 +121,7 @@ pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Br
             return Err(MediaError::Store);
         }
         let units = u64::from(step.units(ftl.state.borrow().unit));
+        ftl.sim.note_work(units / UNMAPPED);
         let time = ftl.config.firmware.deallocate_unit * units;
         let time = if step.end() < extent.end() { time.max(LEAST_STEP_TIME) } else { time };
         ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;

@@ -7,7 +7,7 @@ use nandscape_sim::{Class, Who};
 
 use super::PageFtl;
 use crate::address::Extent;
-use crate::ftl::{LEAST_STEP_TIME, SPOIL_STEP};
+use crate::ftl::{MARKED, SPOIL_STEP, SPOIL_STEP_TIME};
 
 /// See [`Ftl::spoil`](crate::Ftl::spoil). Firmware takes the time of a deallocation, since it marks unit by unit, too, and
 /// goes step by step like a deallocation.
@@ -23,8 +23,10 @@ pub(super) async fn spoil(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdo
             let _ = ftl.state.borrow().sync();
             ftl.check_read_only();
         }
-        let time = ftl.config.firmware.deallocate_unit * u64::from(step.units(unit));
-        let time = if is_last { time } else { time.max(LEAST_STEP_TIME) };
+        let units = u64::from(step.units(unit));
+        ftl.sim.note_work(units / MARKED);
+        let time = ftl.config.firmware.deallocate_unit * units;
+        let time = if is_last { time } else { time.max(SPOIL_STEP_TIME) };
         ftl.deallocating.occupy(time, who, breakdown.waits(Stage::Queue)).await;
         breakdown.spend(Stage::Firmware, time);
     }

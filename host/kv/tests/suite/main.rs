@@ -2,6 +2,7 @@
 
 mod cluster;
 mod crash;
+mod fairness;
 mod faults;
 mod policies;
 mod seeds;

@@ -20,6 +20,8 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 /// Bytes read at a time; a connection with more is read again in the next turn.
 const READ: usize = 256 << 10;
+/// The same of short frames from a client: a few dozen of the shortest. So one that sends many takes little of a turn.
+const READ_SHORT: usize = 1 << 10;
 /// Bytes that may wait for a peer: some hundred of the longest frames.
 const MOST_UNSENT: usize = 32 << 20;
 /// Events taken at a time.
@@ -74,6 +76,8 @@ pub(super) struct Connection {
     /// When something has come from it, as [`Sockets`] count.
     heard: Cell<u64>,
     waits_for_room: Cell<bool>,
+    /// The least that is read at a time.
+    least_read: Cell<usize>,
     /// Not connected, and the system does not go on with it by itself.
     is_apart: Cell<bool>,
 }
@@ -97,7 +101,8 @@ impl Connection {
     fn receive(&self) {
         let mut bytes = std::mem::take(&mut *self.received.borrow_mut());
         let before = bytes.len();
-        bytes.resize(before + READ, 0);
+        let rest = expected(&bytes).saturating_sub(before);
+        bytes.resize(before + rest.clamp(self.least_read.get(), READ), 0);
         let read = (&self.stream).read(&mut bytes[before..]);
         let count = match read {
             Ok(0) => {
@@ -156,6 +161,11 @@ impl Connection {
         }
         sent > 0
     }
+}
+
+/// Bytes of the frame of which `bytes` are the beginning, as far as that is known.
+fn expected(bytes: &[u8]) -> usize {
+    bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize + 4)
 }
 
 /// Says to a client why its connection ends, as far as its socket takes it.
@@ -237,6 +247,7 @@ impl Sockets {
             over: RefCell::default(),
             heard: Cell::new(self.next_heard()),
             waits_for_room: Cell::new(false),
+            least_read: Cell::new(READ),
             is_apart: Cell::new(is_apart),
         });
         let number = self.next.get();
@@ -301,6 +312,7 @@ impl Sockets {
                 continue;
             }
             if let Ok(connection) = self.add(stream, false) {
+                connection.least_read.set(READ_SHORT);
                 let inlet = server.accept(self.end_of(&connection));
                 connection.inlet.replace(Some(inlet));
             }
@@ -373,16 +385,20 @@ mod tests {
     #[derive(Default)]
     struct Hears {
         is_awaited: Rc<Cell<bool>>,
+        /// Bytes of each frame that came.
+        came: Rc<RefCell<Vec<usize>>>,
     }
 
     impl Accepts for Hears {
         fn accept(&self, _: Rc<dyn Outlet>) -> Rc<dyn Inlet> {
-            Rc::new(Hears { is_awaited: self.is_awaited.clone() })
+            Rc::new(Hears { is_awaited: self.is_awaited.clone(), came: self.came.clone() })
         }
     }
 
     impl Inlet for Hears {
-        fn received(&self, _: &[u8]) {}
+        fn received(&self, frame: &[u8]) {
+            self.came.borrow_mut().push(frame.len());
+        }
 
         fn is_awaited(&self) -> bool {
             self.is_awaited.get()
@@ -430,5 +446,31 @@ mod tests {
         let fourth = enters(&sockets);
         assert!(reason(&fourth).unwrap().contains("all have requests in work"));
         assert_eq!((reason(&first), reason(&third)), (None, None));
+    }
+
+    #[test]
+    fn a_client_that_sends_many_requests_takes_a_small_part_of_each_turn() {
+        let (sockets, server) = (Sockets::new(2).unwrap(), Rc::new(Hears::default()));
+        sockets.open(server.clone());
+        let (mut many, mut one) = (enters(&sockets), enters(&sockets));
+        let get = Request::Get { deadline_us: 0, tell_begun: false, key: b"k" }.to_frame(1).unwrap();
+        let put = Request::Put { version: 1, key: b"k", value: &[7; 100 << 10] }.to_frame(2).unwrap();
+        many.write_all(&get.repeat(1_000)).unwrap();
+        one.write_all(&put[..50 << 10]).unwrap();
+        let nothing = Some(Timespec { tv_sec: 0, tv_nsec: 0 });
+        let mut turns = 0;
+        while server.came.borrow().len() < 1_000 {
+            let before = server.came.borrow().len();
+            sockets.poll(nothing).unwrap();
+            let came = server.came.borrow().len() - before;
+            assert!(came <= READ_SHORT / get.len() + 1, "{came} requests of a client came in one turn");
+            turns += 1;
+        }
+        assert!(turns >= 1_000 * get.len() / READ_SHORT);
+        // A long frame is not read in such parts.
+        settle(&sockets);
+        one.write_all(&put[50 << 10..]).unwrap();
+        sockets.poll(nothing).unwrap();
+        assert_eq!(server.came.borrow().last(), Some(&put.len()));
     }
 }

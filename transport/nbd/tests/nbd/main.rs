@@ -10,6 +10,7 @@
 //! | `requests` | transmission: every request, good and bad |
 //! | `leaving` | good-byes and hang-ups |
 //! | `crowd` | slow, greedy and silent clients, several clients, several drives |
+//! | `turns` | long commands of an emulated SSD |
 //! | `fuzz` | bytes that make no sense |
 #![cfg(target_os = "linux")]
 
@@ -19,5 +20,8 @@ mod drive;
 mod fuzz;
 mod handshake;
 mod leaving;
+#[path = "../../../reactor/tests/long/mod.rs"]
+mod long;
 mod requests;
 mod server;
+mod turns;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nandscape_sim::Executor;
+use nandscape_sim::{Executor, Sim};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
@@ -52,11 +52,25 @@ impl Server {
     }
 
     pub(crate) fn with(limits: Limits) -> Server {
+        let logs = vec![Log::default(), Log::default()];
+        let (hear, most) = (logs.clone(), limits.pairs);
+        let plain = move |sim: &Sim| -> Vec<_> {
+            hear.into_iter().map(|log| Rc::new(PlainExport::new(sim, log, most))).collect()
+        };
+        let mut server = Server::serving(limits, plain);
+        server.logs = logs;
+        server
+    }
+
+    /// Serves two other drives.
+    pub(crate) fn serving<E: Export + 'static>(
+        limits: Limits,
+        make: impl FnOnce(&Sim) -> Vec<Rc<E>> + Send + 'static,
+    ) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("nbd.sock");
-        let logs = vec![Log::default(), Log::default()];
         let complaints = Arc::new(Mutex::new(Vec::new()));
-        let (handle, reactor) = start_reactor(logs.clone(), complaints.clone(), (limits.pairs, limits.memory));
+        let (handle, reactor) = start_reactor(make, complaints.clone(), limits.memory);
         let exported = |name: &str| Exported { name: name.to_owned(), description: format!("the {name} one") };
         let hears = complaints.clone();
         let listener = Listener::start(ListenerConfig {
@@ -68,7 +82,7 @@ impl Server {
             log: Box::new(move |line| hears.lock().unwrap().push(line.to_owned())),
         });
         let listener = Some(listener.unwrap());
-        Server { handle, path, listener, reactor: Some(reactor), logs, complaints, _folder: folder }
+        Server { handle, path, listener, reactor: Some(reactor), logs: Vec::new(), complaints, _folder: folder }
     }
 
     /// What the first drive did since the last call.
@@ -116,17 +130,16 @@ impl Drop for Server {
     }
 }
 
-fn start_reactor(
-    logs: Vec<Log>,
+fn start_reactor<E: Export + 'static>(
+    make: impl FnOnce(&Sim) -> Vec<Rc<E>> + Send + 'static,
     complaints: Arc<Mutex<Vec<String>>>,
-    (most, memory): (usize, usize),
+    memory: usize,
 ) -> (Handle, JoinHandle<Figures>) {
     let (tell, told) = channel();
     let reactor = std::thread::spawn(move || {
         let executor = Executor::new();
         let sim = executor.sim();
-        let export = |log| Rc::new(PlainExport::new(&sim, log, most)) as Rc<dyn Export>;
-        let exports: Vec<_> = logs.into_iter().map(export).collect();
+        let exports = make(&sim).into_iter().map(|export| export as Rc<dyn Export>).collect();
         let port = Port::new(&sim, exports);
         let names = NAMES.map(str::to_owned).to_vec();
         let log = Box::new(move |line: &str| complaints.lock().unwrap().push(line.to_owned()));

@@ -13,6 +13,7 @@ use nandscape_wire_nvme::tcp::Digests;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::host::{Host, Pdu};
+use crate::long::{self, COMMANDS, Long};
 use crate::null::NullExport;
 use crate::server::Server;
 
@@ -84,28 +85,50 @@ fn few_bytes_of_a_burst_begin_in_one_turn() {
     assert!(most <= 3 * (96 << 10) && all == 9_600 << 10, "{most} bytes of {all} began in one turn");
 }
 
-/// A burst of commands that change 32 MiB each and bring no data is spread over turns, in each of which others are served.
+/// Bursts of commands that keep the drive at work for long are spread over turns, in each of which others are served.
 #[test]
-fn long_commands_without_data_take_a_bounded_part_of_each_turn() {
-    const COMMANDS: u16 = 6;
-    let server = Server::start();
+fn long_commands_take_a_bounded_part_of_each_turn() {
+    let server = Server::of(None, 1 << 30, Long::new);
     let (_admin, mut queue) = Host::with_queue(&server);
-    for opcode in [IoOpcode::WRITE_UNCORRECTABLE, IoOpcode::VERIFY] {
+    for (name, entry, data) in long::commands() {
         let before = server.handle.figures().unwrap().timing.turns;
-        let mut entry = SubmissionEntry::blocks(opcode, 1, 0, 1 << 16);
-        entry.flags |= 0x40;
-        let capsules = (0..COMMANDS).map(|cid| queue.capsule(SubmissionEntry { cid: cid.into(), ..entry }, &[]));
+        let entry = entry.with_sgl(SglDescriptor::in_capsule(data.len() as u32));
+        let entry = if data.is_empty() { SubmissionEntry { flags: 0x40, ..entry } } else { entry };
+        let capsules = (0..COMMANDS).map(|cid| queue.capsule(SubmissionEntry { cid: cid.into(), ..entry }, &data));
         let bytes = capsules.collect::<Vec<_>>().concat();
         queue.stream.write_all(&bytes).unwrap();
         for _ in 0..COMMANDS {
-            let ended = queue.response().status().meaning();
-            assert!([Status::SUCCESS, Status::UNRECOVERED_READ_ERROR].contains(&ended), "{ended}");
+            assert_eq!(queue.response().status(), Status::SUCCESS, "{name}");
         }
-        let turns = server.handle.figures().unwrap().timing.turns - before;
+        let figures = server.handle.figures().unwrap();
+        long::check(name, &figures);
         // Of each command 16 KiB count in a turn.
-        let least = u64::from(COMMANDS - 1) * ((32 << 20) / (16 << 10));
-        assert!(turns >= least, "{opcode:?}: {turns} turns, and {least} at least");
+        let cost = if IoOpcode(entry.opcode) == IoOpcode::WRITE_UNCORRECTABLE { 32 << 20 } else { 0 };
+        let (turns, least) = (figures.timing.turns - before, u64::from(COMMANDS - 1) * (cost / (16 << 10)));
+        assert!(turns >= least, "{name}: {turns} turns, and {least} at least");
     }
+}
+
+/// A Compare moves what it compares, and is at work on as much.
+#[test]
+fn compares_take_a_bounded_part_of_each_turn() {
+    const LEN: u32 = 1 << 20;
+    let server = Server::of(None, 1 << 30, Long::new);
+    let (_admin, mut queue) = Host::with_queue(&server);
+    let entry = SubmissionEntry::blocks(IoOpcode::COMPARE, 1, 0, LEN / 512);
+    (0..4).for_each(|_| drop(queue.begin_transfer(entry, LEN)));
+    let mut ended = 0;
+    while ended < 4 {
+        match queue.receive() {
+            Pdu::Ready(ready) => queue.answer(&ready, &vec![0; LEN as usize], 128 << 10),
+            Pdu::Response(entry) => {
+                assert_eq!(entry.status(), Status::SUCCESS);
+                ended += 1;
+            }
+            other => panic!("{other:?} was not to come"),
+        }
+    }
+    long::check("Compare", &server.handle.figures().unwrap());
 }
 
 /// The socket of a host that receives nothing takes a few MiB at most, and twice as much is read for it.

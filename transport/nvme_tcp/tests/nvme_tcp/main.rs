@@ -12,6 +12,8 @@ mod fused;
 mod host;
 mod hostile;
 mod io;
+#[path = "../../../reactor/tests/long/mod.rs"]
+mod long;
 mod metadata;
 #[path = "../../../reactor/tests/null/mod.rs"]
 mod null;

@@ -270,6 +270,31 @@ fn a_model_that_cannot_keep_up_lets_the_others_have_their_turn() {
     assert!(reactor.timing.behind_max >= MODEL_A_TURN, "and it is told: {:?}", reactor.timing.behind_max);
 }
 
+/// A task that notes the work of a part of a long command each microsecond, and has little to do.
+fn parts(sim: &Sim) {
+    let inner = sim.clone();
+    sim.spawn(async move {
+        loop {
+            inner.sleep(Span::from_us(1)).await;
+            inner.note_work(WORK_A_TURN);
+        }
+    });
+}
+
+#[test]
+fn a_turn_ends_after_a_part_of_a_long_command_however_fast_the_machine_is() {
+    let (mut reactor, handle) = reactor();
+    parts(&reactor.executor.sim());
+    let client = connect(&handle, false);
+    while reactor.clock.now() < Time::ZERO + Span::from_ms(1) {}
+    for turn in 1..=100 {
+        reactor.turn();
+        assert_eq!(reactor.executor.work(), turn * WORK_A_TURN, "turn {turn}");
+        assert_eq!(client.load(Ordering::Relaxed) as u64, turn, "others have their turn");
+    }
+    assert_eq!(reactor.timing.work_max, WORK_A_TURN);
+}
+
 /// It need not have many events to be late with: one is enough.
 #[test]
 fn an_event_that_is_run_late_counts_as_behind() {

@@ -8,6 +8,8 @@ mod doorbells;
 mod host;
 mod hostile;
 mod leaving;
+#[path = "../../../reactor/tests/long/mod.rs"]
+mod long;
 mod maps;
 mod messages;
 #[path = "../../../reactor/tests/null/mod.rs"]
@@ -15,3 +17,4 @@ mod null;
 mod remote;
 mod resets;
 mod server;
+mod turns;

@@ -174,7 +174,7 @@ impl<F: Ftl> Nvm<F> {
         let data = if bytes > 0 { HostMem::zeroed(bytes) } else { HostMem::none() };
         let mut at = 0;
         for (number, source) in sources.iter().enumerate() {
-            self.begin_part(command, number == 0, breakdown).await?;
+            self.begin_part(command, (number == 0, source.sectors.into()), breakdown).await?;
             let part = data.part(at, source.bytes() as usize);
             self.read_inside(command, *source, &part, breakdown).await?;
             at += source.bytes() as usize;

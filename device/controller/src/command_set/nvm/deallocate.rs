@@ -7,6 +7,7 @@ use nandscape_wire_nvme::Status;
 
 use super::Nvm;
 use super::read::status_of;
+use super::turns::Work;
 use super::write::Zeros;
 use crate::command_set::Command;
 use crate::namespace::Namespace;
@@ -118,6 +119,7 @@ impl<F: Ftl> Nvm<F> {
             if self.exclusive.is_held() {
                 self.wait_for_exclusive(command, step, breakdown).await?;
             }
+            self.take_turn(command, (Work::Unmap, step.sectors.into()), breakdown).await?;
             command.stop.check()?;
             self.ftl.deallocate(step, breakdown).await.map_err(status_of)?;
         }

@@ -14,9 +14,13 @@ use nandscape_wire_nvme::Status;
 
 use super::Nvm;
 use super::command::NvmCommand;
+use super::turns::Work;
 use super::write::{FromHost, Source};
 use crate::command_set::{Command, Failure, Reply};
 use crate::refusal::Refusal;
+
+/// Bytes that are compared at once: they stay in the processor's cache.
+const COMPARED: usize = 64 << 10;
 
 /// How each of the two commands has failed, or whether it has.
 pub(super) type Failures = [Option<Failure>; 2];
@@ -76,6 +80,7 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Failures> {
         self.check_writable().map_err(second_failed)?;
+        self.take_turn(compare, (Work::Read, extent.sectors.into()), breakdown).await.map_err(first_failed)?;
         let _memory = self.memory(compare, memory, breakdown).await.map_err(first_failed)?;
         let begun = self.sim.now();
         let room = write.stop.or_stopped(self.ftl.reserve(extent, breakdown.waits(Stage::Queue))).await;
@@ -110,7 +115,8 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failure> {
         let own = HostMem::zeroed(extent.bytes() as usize);
         self.read_inside(command, extent, &own, breakdown).await?;
-        match own.to_vec() == command.mem.part(0, own.len()).to_vec() {
+        let part = |mem: &HostMem, at: usize| mem.part(at, COMPARED.min(own.len() - at)).to_vec();
+        match (0..own.len()).step_by(COMPARED).all(|at| part(&own, at) == part(command.mem, at)) {
             true => Ok(()),
             false => Err(Status::COMPARE_FAILURE.into()),
         }

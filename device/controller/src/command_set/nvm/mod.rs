@@ -14,6 +14,7 @@
 //! | `placed` | writes that say where their data belongs |
 //! | `pieces` | commands over blocks that lie apart |
 //! | `memory` | memory in which commands hold data |
+//! | `turns` | turns of long work inside the drive |
 //! | `metadata` | commands on blocks with metadata |
 //! | `identify`, `health`, `drive_log` | what Identify and the logs say |
 //!
@@ -38,6 +39,7 @@ mod pieces;
 mod placed;
 mod read;
 pub(crate) mod streams;
+mod turns;
 mod write;
 
 use std::cell::{Cell, RefCell};
@@ -66,6 +68,7 @@ pub(super) use health::Health;
 use memory::Memory;
 use metadata::WithMetadata;
 use read::{Inside, ToHost, failure};
+use turns::Turns;
 use write::{FromHost, Zeros};
 
 /// The NVM command set over an FTL.
@@ -81,8 +84,6 @@ pub struct Nvm<F: Ftl> {
     with_metadata: F::Reader<WithMetadata>,
     buffer: BufferMode,
     firmware_time: Span,
-    /// Whether neither firmware nor the link takes time, so that long commands have to let others in between.
-    is_without_delays: bool,
     rated_erases: u32,
     /// Bytes that a command moves at the most.
     max_transfer: u32,
@@ -94,6 +95,7 @@ pub struct Nvm<F: Ftl> {
     /// Extents that a fused operation is working on.
     exclusive: Exclusive,
     memory: Memory,
+    turns: Turns,
     /// Where hosts place data.
     fdp: Option<Rc<Fdp>>,
     /// Where they do by streams.
@@ -136,13 +138,13 @@ impl<F: Ftl> Nvm<F> {
             ftl,
             buffer: config.buffer,
             firmware_time: config.firmware_time,
-            is_without_delays: config.firmware_time == Span::ZERO && config.link.bandwidth.is_unlimited(),
             rated_erases: config.rated_erases,
             max_transfer: config.max_transfer,
             tells_group: config.predictable_latency,
             counts: Cell::default(),
             exclusive: Exclusive::new(sim),
             memory: Memory::new(sim),
+            turns: Turns::default(),
             stores: lss::Stores::default(),
             to_erase_again: RefCell::default(),
         }

@@ -2,14 +2,13 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::LEAST_STEP_TIME;
 use nandscape_device_ftl::{Destination, Extent, Ftl, ReadError, Reader, Unreadable};
 use nandscape_device_media::MediaError;
 use nandscape_drive::{Breakdown, HostMem, Stage};
-use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
 use super::Nvm;
+use super::turns::Work;
 use crate::command_set::{Command, Culprit, Failure};
 use crate::link::Link;
 use crate::namespace::Namespace;
@@ -115,6 +114,7 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failure> {
         command.link.receive(extent.bytes(), breakdown).await;
         let _memory = self.memory(command, extent.bytes() as usize, breakdown).await?;
+        self.take_turn(command, (Work::Read, extent.sectors.into()), breakdown).await?;
         self.compare_own(command, extent, breakdown).await
     }
 
@@ -131,28 +131,23 @@ impl<F: Ftl> Nvm<F> {
         self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
-    /// A part of a command that is served in parts begins: firmware takes the time of a command for each but the first. A
-    /// drive without delays lets others in between.
+    /// A part of a command that is served in parts begins, to read `sectors` sectors: firmware takes the time of a command for
+    /// each but the first, and parts take turns.
     ///
     /// # Errors
     /// The status of a command that is to end early.
     pub(super) async fn begin_part(
         &self,
         command: &Command<'_>,
-        is_first: bool,
+        (is_first, sectors): (bool, u64),
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
         if !is_first {
-            let time = self.time_between_parts();
-            self.sim.sleep(time).await;
-            breakdown.spend(Stage::Firmware, time);
+            self.sim.sleep(self.firmware_time).await;
+            breakdown.spend(Stage::Firmware, self.firmware_time);
         }
+        self.take_turn(command, (Work::Read, sectors), breakdown).await?;
         command.stop.check()
-    }
-
-    /// What firmware takes between two parts of a command.
-    pub(super) fn time_between_parts(&self) -> Span {
-        if self.is_without_delays { LEAST_STEP_TIME } else { self.firmware_time }
     }
 
     /// Reads blocks of a namespace on behalf of no command, and drops the data.
@@ -176,7 +171,7 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failure> {
         let most = command.namespace.max_blocks * command.namespace.lba_sectors() as u32;
         for part in extent.steps(most) {
-            self.begin_part(command, part.start == extent.start, breakdown).await?;
+            self.begin_part(command, (part.start == extent.start, part.sectors.into()), breakdown).await?;
             self.read_inside(command, part, &HostMem::none(), breakdown).await?;
         }
         Ok(())

@@ -10,6 +10,7 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
 use super::Nvm;
+use super::turns::{PART, Work};
 use crate::admin::Settings;
 use crate::command_set::Command;
 use crate::config::BufferMode;
@@ -18,6 +19,11 @@ use crate::config::BufferMode;
 pub(super) trait Source {
     /// Whether it crosses the link.
     const CROSSES: bool;
+
+    /// Whether it comes from inside the drive, for a command that moves no data: in parts that take turns.
+    fn is_inside(&self) -> bool {
+        !Self::CROSSES
+    }
 
     /// Has the FTL take a part of it: its extent, and its first byte in the data.
     ///
@@ -100,10 +106,11 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Status> {
         let watch = self.write_waits_for(fua, command.settings);
         let mut settling = Vec::new();
-        for (part, at) in parts(extent, self.ftl.max_reserve()) {
-            if at > 0 && !S::CROSSES && self.is_without_delays {
-                // On a drive without delays nothing else would let others in between.
-                self.begin_part(command, false, breakdown).await?;
+        let most = self.ftl.max_reserve();
+        let most = if data.is_inside() { most.min(PART * self.ftl.unit().sectors()) } else { most };
+        for (part, at) in parts(extent, most) {
+            if data.is_inside() {
+                self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
             }
             let begun = self.sim.now();
             let room = self.ftl.reserve(part, breakdown.waits(Stage::Queue));
@@ -114,6 +121,10 @@ impl<F: Ftl> Nvm<F> {
                     return Err(status);
                 }
             };
+            if data.is_inside() && self.sim.now() > begun {
+                // Several parts may have waited for room, and got it together.
+                self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
+            }
             if S::CROSSES {
                 command.link.receive(part.bytes(), breakdown).await;
             }
@@ -147,6 +158,8 @@ impl<F: Ftl> Nvm<F> {
         extent: Extent,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
+        let first = extent.steps(PART * self.ftl.unit().sectors()).next().unwrap_or(extent);
+        self.take_turn(command, (Work::Mark, first.sectors.into()), breakdown).await?;
         let begun = self.sim.now();
         // A transaction that is not seen yet would hide the mark.
         let held = Box::pin(command.stop.or_stopped(self.hold_settled(extent))).await;

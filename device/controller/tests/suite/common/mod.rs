@@ -91,19 +91,24 @@ pub(crate) fn faulty_drive(
     blocks_per_plane: u32,
     faults: &[&str],
 ) -> Drive {
-    any_drive(sim, config, store, (blocks_per_plane, faults), PlacementConfig::default())
+    any_drive(sim, config, store, (blocks_per_plane, 64, faults), PlacementConfig::default())
+}
+
+/// The same with a write buffer of `buffer_units` units.
+pub(crate) fn buffering_drive(sim: &Sim, config: ControllerConfig, buffer_units: u32) -> Drive {
+    any_drive(sim, config, StoreKind::Ram, (32, buffer_units, &[]), PlacementConfig::default())
 }
 
 /// A drive whose hosts place data.
 pub(crate) fn placing_drive(sim: &Sim, placement: PlacementConfig, faults: &[&str]) -> Drive {
-    any_drive(sim, config(), StoreKind::Ram, (26, faults), placement)
+    any_drive(sim, config(), StoreKind::Ram, (26, 64, faults), placement)
 }
 
 fn any_drive(
     sim: &Sim,
     config: ControllerConfig,
     store: StoreKind,
-    (blocks_per_plane, faults): (u32, &[&str]),
+    (blocks_per_plane, buffer_units, faults): (u32, u32, &[&str]),
     placement: PlacementConfig,
 ) -> Drive {
     let flash = TestFlash {
@@ -135,7 +140,7 @@ fn any_drive(
     };
     let ftl = PageFtlConfig {
         logical_units: (CAPACITY / 4_096) as u32,
-        buffer_units: 64,
+        buffer_units,
         priority: config.priority,
         gc,
         wear: WearConfig { dynamic: true, static_threshold: 0 },

@@ -15,10 +15,10 @@ use super::super::state::State;
 use super::super::write;
 use super::members_of;
 use crate::address::{Extent, Location, Lpn, Piece};
-use crate::ftl::{LEAST_STEP_TIME, Settling};
+use crate::ftl::{LEAST_STEP_TIME, Settling, UNMAPPED};
 
 /// Stripes that are unmapped before others get a turn.
-const STEP: u32 = 4_096;
+const STEP: u32 = 512;
 
 impl State {
     /// Unmaps a stripe that is not being written. Returns the slots that this frees, and who waited for them.
@@ -106,6 +106,7 @@ impl PageFtl {
             watchers.iter().for_each(|settling| settling.one_settled(None));
             self.free_slots.give(freed);
             if stripe % STEP == STEP - 1 {
+                self.sim.note_work(u64::from(STEP * self.config.rain.map_or(1, |rain| rain.width)) / UNMAPPED);
                 self.sim.sleep(LEAST_STEP_TIME).await;
             }
         }

@@ -59,9 +59,9 @@ impl Blocks {
         HostMem::whole(&self.metadata).part(at(sectors.start), at(sectors.end - sectors.start))
     }
 
-    /// The data and metadata of sectors as a write takes them.
+    /// The data and metadata of sectors of the host as a write takes them.
     pub(super) fn both(&self, sectors: Range<u32>) -> Both {
-        Both { data: self.data(sectors.clone()), metadata: self.metadata(sectors) }
+        Both { data: self.data(sectors.clone()), metadata: self.metadata(sectors), is_inside: false }
     }
 
     /// Inverts the protection information, on the way from and to the FTL.

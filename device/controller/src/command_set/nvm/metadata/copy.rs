@@ -33,7 +33,8 @@ impl<F: Ftl> Nvm<F> {
         let blocks = Blocks::new(namespace.format, to.blocks);
         let mut done = 0;
         for (number, source) in sources.iter().enumerate() {
-            self.begin_part(command, number == 0, breakdown).await?;
+            let sectors = source.sectors(command);
+            self.begin_part(command, (number == 0, sectors), breakdown).await?;
             let read = self.read_blocks(command, source, None, breakdown).await?;
             read.check(&source.tags, source.slba)?;
             blocks.put(done, &read);
@@ -43,7 +44,7 @@ impl<F: Ftl> Nvm<F> {
             true => blocks.insert(&to.tags),
             false => blocks.check(&to.tags, to.slba)?,
         }
-        Ok(self.write_blocks(command, &to, &blocks, fields.fua(), breakdown).await?)
+        Ok(self.write_blocks(command, &to, (&blocks, true), fields.fua(), breakdown).await?)
     }
 }
 

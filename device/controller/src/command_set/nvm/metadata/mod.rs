@@ -31,6 +31,7 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 
 use super::Nvm;
 use super::read::failure;
+use super::turns::Work;
 use super::write::Source;
 use crate::command_set::{Command, Failure, Reply};
 use crate::link::Link;
@@ -71,10 +72,16 @@ impl Destination for WithMetadata {
 struct Both {
     data: HostMem,
     metadata: HostMem,
+    /// Whether the blocks were not sent by the host.
+    is_inside: bool,
 }
 
 impl Source for Both {
     const CROSSES: bool = false;
+
+    fn is_inside(&self) -> bool {
+        self.is_inside
+    }
 
     fn accept<F: Ftl>(
         &self,
@@ -119,6 +126,11 @@ impl Request {
     fn memory(&self, command: &Command<'_>) -> usize {
         Blocks::bytes_of(command.namespace.format, self.blocks)
     }
+
+    /// The sectors of the blocks.
+    fn sectors(&self, command: &Command<'_>) -> u64 {
+        u64::from(self.blocks) * command.namespace.lba_sectors()
+    }
 }
 
 impl<F: Ftl> Nvm<F> {
@@ -162,7 +174,7 @@ impl<F: Ftl> Nvm<F> {
         let _memory = self.memory(command, request.memory(command), breakdown).await?;
         let blocks = take_to_write(command, &request, &place)?;
         let fua = Cdw12::of(command.entry).fua();
-        Ok(self.write_blocks(command, &request, &blocks, fua, breakdown).await?)
+        Ok(self.write_blocks(command, &request, (&blocks, false), fua, breakdown).await?)
     }
 
     /// Both the host's blocks and the drive's own are checked, and then compared, except for protection information
@@ -175,6 +187,7 @@ impl<F: Ftl> Nvm<F> {
         self.count_read(1, command.namespace, request.blocks);
         command.link.receive(place.bytes(), breakdown).await;
         let _memory = self.memory(command, 2 * request.memory(command), breakdown).await?;
+        self.take_turn(command, (Work::Read, request.sectors(command)), breakdown).await?;
         self.compare_blocks(command, &request, &place, breakdown).await
     }
 
@@ -202,8 +215,8 @@ impl<F: Ftl> Nvm<F> {
         self.count_read(0, command.namespace, request.blocks);
         let most = command.namespace.max_blocks;
         for first in (0..request.blocks).step_by(most as usize) {
-            self.begin_part(command, first == 0, breakdown).await?;
             let part = request.part(first, most.min(request.blocks - first));
+            self.begin_part(command, (first == 0, part.sectors(command)), breakdown).await?;
             let _memory = self.memory(command, part.memory(command), breakdown).await?;
             let blocks = self.read_blocks(command, &part, None, breakdown).await?;
             blocks.check(&part.tags, part.slba)?;
@@ -238,12 +251,12 @@ impl<F: Ftl> Nvm<F> {
         Ok(blocks)
     }
 
-    /// Writes blocks that are in the controller.
+    /// Writes blocks that are in the controller, from inside the drive or from the host.
     async fn write_blocks(
         &self,
         command: &Command<'_>,
         request: &Request,
-        blocks: &Blocks,
+        (blocks, is_inside): (&Blocks, bool),
         fua: bool,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
@@ -252,7 +265,7 @@ impl<F: Ftl> Nvm<F> {
         for extent in command.namespace.checked_extents(request.slba, request.blocks.into())? {
             let sectors = first..first + extent.sectors;
             first = sectors.end;
-            self.write(command, extent, blocks.both(sectors), fua, breakdown).await?;
+            self.write(command, extent, Both { is_inside, ..blocks.both(sectors) }, fua, breakdown).await?;
         }
         Ok(())
     }
