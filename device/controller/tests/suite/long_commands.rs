@@ -88,7 +88,9 @@ fn work(config: ControllerConfig, count: u64, entry: SubmissionEntry, mem: &Host
     // The write buffer holds several parts.
     let drive = buffering_drive(&sim, config, 1_024);
     let io = host(&sim, &drive, QueueId(1));
-    (0..count).for_each(|_| drop(io.submit(entry, mem.clone())));
+    for _ in 0..count {
+        io.submit(entry, mem.clone());
+    }
     let mut most = 0;
     while io.ended() < count as usize {
         let due = executor.next_due().expect("commands are in work");

@@ -116,7 +116,9 @@ fn compares_take_a_bounded_part_of_each_turn() {
     let server = Server::of(None, 1 << 30, Long::new);
     let (_admin, mut queue) = Host::with_queue(&server);
     let entry = SubmissionEntry::blocks(IoOpcode::COMPARE, 1, 0, LEN / 512);
-    (0..4).for_each(|_| drop(queue.begin_transfer(entry, LEN)));
+    for _ in 0..4 {
+        queue.begin_transfer(entry, LEN);
+    }
     let mut ended = 0;
     while ended < 4 {
         match queue.receive() {
