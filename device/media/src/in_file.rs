@@ -24,18 +24,19 @@ pub struct Changed {
 }
 
 impl Media {
-    /// Flash in a file, as it was left. If its process was killed, power has failed at that instant: of each block that was being
+    /// Flash in a file, as it was left: new flash has its life behind it, if it has one, and the file keeps that. If its process was killed, power has failed at that instant: of each block that was being
     /// written the next page, or word line, was under way and is torn.
     ///
     /// # Errors
     /// When the file cannot be read or written, or is damaged.
     pub fn open(sim: &Sim, config: MediaConfig, file: StoreFile) -> io::Result<Media> {
         let keeps_data = file.spec().keeps_data;
-        let was_in_use = file.before().in_use;
-        let (memory, found) = DurableMemory::open(file, &config.geometry)?;
+        let (was_in_use, is_new) = (file.before().in_use, file.is_new());
+        let (memory, found) = DurableMemory::open(file, &config.geometry, config.aging.is_some())?;
         let cells = FileCells::new(memory.disk(), &config.geometry, keeps_data, memory.epoch(), &found);
         let contents = Contents::in_file(&config.geometry, cells)?;
-        let media = Media::with_contents(sim, config, contents, Some(Rc::new(memory)));
+        let mut media = Media::with_contents(sim, config, contents, Some(Rc::new(memory)));
+        media.go_on_with_life(is_new)?;
         let memory = media.durable.as_ref().expect("it was just given");
         memory.begin_use().map_err(|_| not_written(memory))?;
         media.mend().map_err(|_| not_written(memory))?;
@@ -46,6 +47,27 @@ impl Media {
             None => Ok(media),
             Some(_) => Err(not_written(memory)),
         }
+    }
+
+    /// The life that the file has, or that of a new drive, which the file has before the drive is used: a kill before that leaves a new
+    /// drive.
+    fn go_on_with_life(&mut self, is_new: bool) -> io::Result<()> {
+        let blocks = (0..self.geometry.blocks()).map(BlockId);
+        let grown = blocks.map(|block| self.is_marked(block, marks::GROWN_BAD)).collect();
+        self.set_grown_bad(grown);
+        let Some(memory) = self.durable.clone() else { return Ok(()) };
+        let Some(ages) = memory.ages().filter(|_| self.aging.is_some()) else { return Ok(()) };
+        let kept = ages.read()?;
+        let begins = is_new && kept.is_none();
+        if begins {
+            self.live();
+        }
+        let (contents, now) = (self.contents.borrow(), self.sim.now());
+        let block = |block| (contents.erases(block), contents.programmed(block));
+        let cells = self.aging.as_mut().expect("it ages");
+        cells.go_on(kept.as_ref(), now, ages.chunks(), block);
+        drop(contents);
+        if begins { self.keep_ages().map_err(|_| not_written(&memory)) } else { Ok(()) }
     }
 
     /// A kill may have left one of two copies.
@@ -232,6 +254,7 @@ impl Media {
     /// # Errors
     /// [`MediaError::Store`].
     pub fn close(&self) -> Result<(), MediaError> {
+        self.keep_ages()?;
         self.durable.as_ref().map_or(Ok(()), |memory| memory.end_use())
     }
 }

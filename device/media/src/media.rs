@@ -134,19 +134,22 @@ impl Media {
         Ok(media)
     }
 
-    /// New flash has its life behind it, if it has one.
-    fn live(&mut self) {
+    /// New flash has its life behind it, if it has one. A file that cannot be written any more says so when it is asked.
+    pub(crate) fn live(&mut self) {
         let Some(mut aging) = self.aging.take() else { return };
         let mut grown = vec![false; self.geometry.blocks() as usize];
-        let mut sum = 0;
+        let (mut worn, mut sum) = (vec![0; grown.len()], 0);
         for block in (0..self.geometry.blocks()).map(BlockId).filter(|block| !self.factory_bad[block.0 as usize]) {
             let (erases, is_bad) = aging.at_start(block);
             self.contents.get_mut().set_block(block, 0, erases);
-            grown[block.0 as usize] = is_bad && !self.holds_identifier(block);
+            (worn[block.0 as usize], grown[block.0 as usize]) = (erases, is_bad && !self.holds_identifier(block));
             sum += u64::from(erases);
         }
         aging.has_lived(sum, &self.geometry);
         self.aging = Some(aging);
+        if let Some(file) = self.contents.get_mut().file_mut().filter(|_| sum > 0) {
+            let _ = file.live(&worn, &grown);
+        }
         self.set_grown_bad(grown);
     }
 

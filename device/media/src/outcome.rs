@@ -49,6 +49,10 @@ impl Media {
             if operation == Operation::Read {
                 cells.look(block, |block| self.contents.borrow().erases(block), now, &self.geometry);
             }
+            if cells.is_keeping_due(now) {
+                // A file that cannot be written any more says so when it is asked.
+                let _ = self.keep_changed_ages(now);
+            }
         }
         let struck = struck?;
         if let Some((off, torn)) = struck.cut {

@@ -6,6 +6,7 @@ use nandscape_sim::{Seed, Span, Time};
 
 use super::decoder::Decoder;
 use super::health::Watch;
+use super::in_file::InFile;
 use super::{Aging, AgingCounts, Past};
 use crate::cell::Cell;
 use crate::fault::{MediaError, Operation, Struck};
@@ -22,19 +23,21 @@ pub(crate) struct AgingCells {
     /// Factor of the error rate, by page of a block, and by block.
     of_page: Vec<f64>,
     of_block: Vec<f64>,
-    blocks: RefCell<Vec<Block>>,
+    pub(super) blocks: RefCell<Vec<Block>>,
     counts: RefCell<AgingCounts>,
-    past: Past,
+    pub(super) past: Past,
+    /// Where the flash is in a file that keeps ages.
+    pub(super) in_file: Option<Box<InFile>>,
     pub(super) watch: Watch,
 }
 
 /// What is known of a block since its first program.
 #[derive(Copy, Clone)]
-struct Block {
+pub(super) struct Block {
     /// The drive time of the program, in nanoseconds; negative before the run.
-    written: i64,
+    pub(super) written: i64,
     /// Reads since then.
-    reads: u32,
+    pub(super) reads: u32,
 }
 
 /// An operation that begins.
@@ -80,6 +83,7 @@ impl AgingCells {
             blocks: RefCell::new((0..geometry.blocks()).map(written).collect()),
             counts: RefCell::default(),
             past: Past::default(),
+            in_file: None,
             watch: Watch::default(),
             aging,
         }
@@ -149,6 +153,7 @@ impl AgingCells {
             let block = &mut self.blocks.borrow_mut()[begun.block.0 as usize];
             block.reads = block.reads.saturating_add(1);
         }
+        self.changes(begun.block);
         let draw = self.draw_of_read(page, begun.erases);
         let fails = |step: &u32| self.decoder.fails(self.aging.rate_at(parts, *step), draw);
         let steps = (0..=self.aging.retries.steps).find(|step| !fails(step));
@@ -169,8 +174,9 @@ impl AgingCells {
         if begun.pages.iter().any(|page| geometry.page_in_block(*page) == 0) {
             let mut blocks = self.blocks.borrow_mut();
             for page in begun.pages {
-                let written = begun.now.ns() as i64;
-                blocks[geometry.block_of(*page).0 as usize] = Block { written, reads: 0 };
+                let (block, written) = (geometry.block_of(*page), begun.now.ns() as i64);
+                blocks[block.0 as usize] = Block { written, reads: 0 };
+                self.changes(block);
             }
         }
         let failures = self.aging.failures;
@@ -189,6 +195,7 @@ impl AgingCells {
     }
 
     fn erase(&self, begun: &Begun<'_>, struck: Option<Struck>) -> Option<Struck> {
+        self.changes(begun.block);
         let failures = self.aging.failures;
         let longer = self.aging.erase_longer(begun.erase, begun.erases);
         let struck = match longer.is_zero() {

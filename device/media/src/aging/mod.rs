@@ -7,6 +7,7 @@
 //! | `decoder` | whether a page can be decoded, by a draw |
 //! | `life` | the state that a life before the run has left |
 //! | `past` | what a drive did in that life, for reports |
+//! | `in_file` | what is kept of ages in the file of a drive |
 //! | `cells` | what is known of each block, and what strikes an operation |
 //! | `health` | what is estimated of a block, and who is told |
 //! | `decoded` | what a decoder tells of a page that it has corrected |
@@ -39,6 +40,7 @@ mod correction;
 mod decoded;
 mod decoder;
 mod health;
+mod in_file;
 mod life;
 mod past;
 mod rates;

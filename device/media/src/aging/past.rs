@@ -42,7 +42,7 @@ impl Past {
     }
 
     /// As of `now`, since which the drive has had power.
-    pub(super) fn save(&self, now: Time, to: &mut Writer) {
+    pub(crate) fn save(&self, now: Time, to: &mut Writer) {
         let powered = self.powered.ns().saturating_add(now.ns());
         let numbers = [powered, self.starts, self.programmed_bytes, self.written_bytes, self.read_bytes];
         numbers.iter().for_each(|number| to.long(*number));

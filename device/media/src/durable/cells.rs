@@ -15,13 +15,15 @@ use smallvec::{SmallVec, smallvec};
 
 use super::disk::Disk;
 use super::layout::Region;
-use super::record::{BLOCK, BlockRecord, PageRecord, PageStatus, UnitRecord};
+use super::record::{BLOCK, BlockRecord, PageRecord, PageStatus, UnitRecord, marks};
 use super::scan::Found;
 use crate::fault::MediaError;
 use crate::geometry::{BlockId, Geometry, PageId, UnitId};
 use crate::image::{Oob, PageImage};
 use crate::store::UnitData;
 
+/// Bytes of the records of blocks that are written at once, of a drive that has a life behind it.
+const LIFE_PIECE: usize = 64 << 10;
 /// The tag of a unit of which nothing is known.
 const NO_TAG: u32 = u32::MAX;
 
@@ -342,6 +344,18 @@ impl FileCells {
             self.disk.punch(at, len)?;
         }
         Ok(())
+    }
+
+    /// Blocks that nobody has used get the erases of a life, and those that went bad in it a mark.
+    pub(crate) fn live(&mut self, erases: &[u32], grown_bad: &[bool]) -> Result<(), MediaError> {
+        let mut bytes = Vec::with_capacity(self.blocks.len() * BLOCK);
+        for ((number, block), (erases, is_bad)) in (0..).zip(&mut self.blocks).zip(erases.iter().zip(grown_bad)) {
+            (block.erases, block.marks) = (*erases, if *is_bad { marks::GROWN_BAD } else { 0 });
+            bytes.extend(block.encode(BlockId(number)));
+        }
+        (0_u64..).zip(bytes.chunks(LIFE_PIECE)).try_for_each(|(number, piece)| {
+            self.disk.write_twice(self.disk.layout.blocks, number * LIFE_PIECE as u64, piece)
+        })
     }
 
     /// Marks a block, beside the marks that it has.

@@ -4,8 +4,8 @@
 use crate::geometry::Geometry;
 
 use super::snapshot::{self, CHUNK};
-use super::superblock::StoreSpec;
-use super::{journal, notes, record, slots, superblock};
+use super::superblock::{StoreSpec, WITH_AGES};
+use super::{ages, journal, notes, record, slots, superblock};
 
 const ALIGN: u64 = 4_096;
 /// Bytes of a sector's metadata at the most, which follow the data of their unit.
@@ -46,6 +46,8 @@ pub(crate) struct Layout {
     /// Data of units beyond their size: metadata of sectors.
     pub(crate) tails: Region,
     pub(crate) data: Region,
+    /// Ages of data and reads, in two copies. Empty in formats before [`WITH_AGES`].
+    pub(crate) ages: [Region; 2],
     /// Bytes of a page's record.
     pub(crate) page_stride: u64,
     /// Bytes of a unit's tail.
@@ -55,7 +57,8 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn new(spec: &StoreSpec, geometry: &Geometry) -> Layout {
+    /// Of a store in a format.
+    pub(crate) fn new(spec: &StoreSpec, geometry: &Geometry, format: u32) -> Layout {
         let mut end = 0;
         let mut next = |len: u64| {
             let region = Region { at: end, len };
@@ -81,14 +84,23 @@ impl Layout {
             pages: [(); 2].map(|()| next(pages * page_stride)),
             tails: next(units * tail_stride),
             data: next(units * u64::from(geometry.unit_size())),
+            ages: {
+                let bytes = if format >= WITH_AGES { ages::region_bytes(geometry.blocks()) } else { 0 };
+                [next(bytes), next(bytes)]
+            },
             page_stride,
             tail_stride,
             slot_stride,
         }
     }
 
+    /// Whether there is room for the ages of data.
+    pub(crate) fn has_ages(&self) -> bool {
+        self.ages[1].len > 0
+    }
+
     /// Length of the file.
     pub(crate) fn len(&self) -> u64 {
-        self.data.end()
+        if self.has_ages() { self.ages[1].end() } else { self.data.end() }
     }
 }

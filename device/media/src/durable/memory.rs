@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
 
+use super::ages::Ages;
 use super::disk::Disk;
 use super::journal::{ENTRY, Journal};
 use super::notes::Notes;
@@ -29,6 +30,8 @@ pub struct DurableMemory {
     slots: Slots,
     notes: Notes,
     counters: Notes,
+    /// The ages of data, where the flash ages, or did so at an earlier start.
+    ages: Option<Ages>,
     snapshot: RefCell<Option<Snapshot>>,
     /// What headers of snapshots lack that their other copies have.
     missing: RefCell<Vec<(u64, Vec<u8>)>>,
@@ -37,16 +40,20 @@ pub struct DurableMemory {
 }
 
 impl DurableMemory {
-    /// Opens the memory in a file, and looks at its blocks.
-    pub(crate) fn open(file: StoreFile, geometry: &Geometry) -> io::Result<(DurableMemory, Found)> {
+    /// Opens the memory in a file, and looks at its blocks. `ages` is whether the flash does.
+    pub(crate) fn open(file: StoreFile, geometry: &Geometry, ages: bool) -> io::Result<(DurableMemory, Found)> {
         let (spec, before) = (file.spec().clone(), file.before());
         let disk = Rc::new(file.disk(geometry));
         let mut missing = Vec::new();
         let snapshot = Snapshot::open(&disk, (geometry.blocks(), payload(&spec)), before.in_use, &mut missing)?;
-        let found = scan(&disk, geometry, snapshot.as_ref(), before.in_use)?;
+        // A new drive has its life written before its file is in use.
+        let may_be_torn = before.in_use || file.is_new();
+        let found = scan(&disk, geometry, snapshot.as_ref(), may_be_torn)?;
         let (closed, from) = snapshot.as_ref().map_or((0, 0), |snapshot| (snapshot.epoch, snapshot.journal_from));
         // A snapshot that did not end has closed an epoch too.
         let epoch = found.blocks.iter().map(|block| block.epoch).fold(closed, u32::max) + 1;
+        let has_ages = disk.layout.has_ages() && (ages || Ages::are_in(&disk)?);
+        let ages = has_ages.then(|| Ages::open(&disk, geometry.blocks(), may_be_torn)).transpose()?;
         let notes = |regions, name| Notes::open(&disk, regions, name, before.in_use);
         let memory = DurableMemory {
             file: RefCell::new(file),
@@ -55,6 +62,7 @@ impl DurableMemory {
             slots: Slots::open(&disk, spec.slots, before.in_use)?,
             notes: notes(disk.layout.notes, "the controller's notes")?,
             counters: notes(disk.layout.counters, "the counters")?,
+            ages,
             snapshot: RefCell::new(snapshot),
             missing: RefCell::new(missing),
             draft: RefCell::default(),
@@ -73,7 +81,8 @@ impl DurableMemory {
         self.missing.take().iter().try_for_each(|(at, head)| self.disk.write(*at, head))?;
         self.journal.mend()?;
         self.notes.mend()?;
-        self.counters.mend()
+        self.counters.mend()?;
+        self.ages.as_ref().map_or(Ok(()), Ages::mend)
     }
 
     /// What was found damaged so far, a sentence each. What it says of one copy has not lost anything.
@@ -246,6 +255,11 @@ impl DurableMemory {
     /// When the file cannot be read.
     pub fn counters(&self) -> io::Result<Option<Vec<u8>>> {
         self.counters.read()
+    }
+
+    /// The ages of data, where the flash ages, or did so at an earlier start, and the format of the file has them.
+    pub(crate) fn ages(&self) -> Option<&Ages> {
+        self.ages.as_ref()
     }
 
     // ------------------------------------------------------------ snapshots

@@ -15,6 +15,7 @@
 //! | `record` | what is written of a page and of a block, each with a checksum |
 //! | `cells` | pages and blocks in it, as the flash uses them |
 //! | `scan` | how far blocks are written, found out when the file is opened |
+//! | `ages` | when the data of each block was written, and how often it was read since |
 //! | `journal`, `snapshot`, `slots`, `notes` | the durable memory of an FTL and a controller |
 //! | `memory` | these together |
 //!
@@ -22,7 +23,7 @@
 //! block before the first page that changes in it, a snapshot before the header that makes it valid. Where the file is synced, its
 //! redo log makes a loss of the host's power the same as a kill.
 //!
-//! Records of pages and blocks, the journal, notes and headers are there twice, in different parts of the file: damage to one
+//! Records of pages and blocks, the journal, notes, ages and headers are there twice, in different parts of the file: damage to one
 //! copy loses nothing and is told by `nandscape fsck`. Data is there once, with a checksum. What is damaged in both copies, and
 //! snapshots, make the file unusable: opening it says where.
 //!
@@ -31,6 +32,7 @@
 //!
 //! Left out: compression, and more than one process on a file.
 
+mod ages;
 mod backing;
 mod cells;
 mod disk;
@@ -60,5 +62,6 @@ pub use snapshot::CHUNK as SNAPSHOT_CHUNK;
 pub use store_file::{StoreError, StoreFile};
 pub use superblock::{Membership, StoreSpec, StoreUse};
 
+pub(crate) use ages::{Aged, BLOCKS as AGES_BLOCKS, KeptAges};
 pub(crate) use cells::FileCells;
 pub(crate) use record::marks;

@@ -14,7 +14,8 @@ use crate::fault::MediaError;
 pub(crate) const BYTES: u64 = 1 << 20;
 /// Bytes of a copy of an FTL's counters.
 pub(crate) const COUNTERS: u64 = 4_096;
-const HEAD: usize = 16;
+/// Bytes of a copy before what it holds.
+pub(crate) const HEAD: usize = 16;
 
 /// See the file.
 pub(crate) struct Notes {
@@ -41,7 +42,7 @@ impl Notes {
     /// one of the two.
     pub(crate) fn open(disk: &Rc<Disk>, copies: [Region; 2], name: &str, may_be_torn: bool) -> io::Result<Notes> {
         let notes = Notes { disk: disk.clone(), copies, generation: Cell::new(0), missing: RefCell::default() };
-        let found = [notes.copy(copies[0])?, notes.copy(copies[1])?];
+        let found = [copy(disk, copies[0])?, copy(disk, copies[1])?];
         let Some((generation, bytes)) = newest(&found) else {
             // The first write of all is the only one that finds no other copy.
             let is_torn = may_be_torn && found == [Copy::Broken, Copy::Empty];
@@ -84,28 +85,34 @@ impl Notes {
 
     /// What was written last.
     pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
-        let found = [self.copy(self.copies[0])?, self.copy(self.copies[1])?];
+        let found = [copy(&self.disk, self.copies[0])?, copy(&self.disk, self.copies[1])?];
         Ok(newest(&found).map(|(_, bytes)| bytes))
     }
 
-    fn copy(&self, region: Region) -> io::Result<Copy> {
-        let mut head = [0; HEAD];
-        self.disk.read(region.at, &mut head)?;
-        if head == [0; HEAD] {
-            return Ok(Copy::Empty);
-        }
-        let mut from = Reader(&head);
-        let (sum, len, generation) = (from.u32(), from.u32(), from.u64());
-        if u64::from(len) + HEAD as u64 > region.len || generation == 0 {
-            return Ok(Copy::Broken);
-        }
-        let mut bytes = vec![0; len as usize];
-        self.disk.read(region.at + HEAD as u64, &mut bytes)?;
-        let mut found = crc32fast::Hasher::new();
-        found.update(&head[4..]);
-        found.update(&bytes);
-        Ok(if found.finalize() == sum { Copy::Whole(generation, bytes) } else { Copy::Broken })
+    /// Whether a pair of regions has a copy that is whole.
+    pub(crate) fn are_in(disk: &Disk, copies: [Region; 2]) -> io::Result<bool> {
+        let found = [copy(disk, copies[0])?, copy(disk, copies[1])?];
+        Ok(newest(&found).is_some())
     }
+}
+
+fn copy(disk: &Disk, region: Region) -> io::Result<Copy> {
+    let mut head = [0; HEAD];
+    disk.read(region.at, &mut head)?;
+    if head == [0; HEAD] {
+        return Ok(Copy::Empty);
+    }
+    let mut from = Reader(&head);
+    let (sum, len, generation) = (from.u32(), from.u32(), from.u64());
+    if u64::from(len) + HEAD as u64 > region.len || generation == 0 {
+        return Ok(Copy::Broken);
+    }
+    let mut bytes = vec![0; len as usize];
+    disk.read(region.at + HEAD as u64, &mut bytes)?;
+    let mut found = crc32fast::Hasher::new();
+    found.update(&head[4..]);
+    found.update(&bytes);
+    Ok(if found.finalize() == sum { Copy::Whole(generation, bytes) } else { Copy::Broken })
 }
 
 fn newest(copies: &[Copy; 2]) -> Option<(u64, Vec<u8>)> {

@@ -103,12 +103,14 @@ pub(crate) struct BlockRecord {
     pub(crate) marks: u32,
 }
 
-/// What an FTL marks blocks with.
+/// What an FTL, or the flash itself, marks blocks with.
 pub(crate) mod marks {
     /// It has gone bad.
     pub(crate) const BAD: u32 = 1;
     /// A program in it has failed: it is to be emptied, and is bad then.
     pub(crate) const RETIRING: u32 = 2;
+    /// It went bad in the life that the drive had before its first start.
+    pub(crate) const GROWN_BAD: u32 = 4;
 }
 
 impl BlockRecord {

@@ -14,7 +14,7 @@ use super::making;
 use super::memory_file::MemoryFile;
 use super::overlay::Overlay;
 use super::redo::{self, Redo};
-use super::superblock::{BYTES, MAGIC, Membership, NoSuperblock, StoreSpec, StoreUse, Superblock, VERSION};
+use super::superblock::{BYTES, MAGIC, Membership, NoSuperblock, OLDEST, StoreSpec, StoreUse, Superblock, VERSION};
 use super::window::Window;
 use crate::fault::MediaError;
 use crate::geometry::Geometry;
@@ -40,7 +40,11 @@ pub enum StoreError {
     )]
     Empty,
     /// It was written by another version of this program.
-    #[error("it has format {0}, and this program knows format {VERSION}; use the version that has made it")]
+    #[error(
+        "it has format {format}, which is {age}, and this program reads formats {OLDEST} to {VERSION}; use the version that made it",
+        format = .0,
+        age = if *.0 > VERSION { "newer" } else { "older" }
+    )]
     OtherFormat(u32),
     /// Both superblocks are damaged.
     #[error("its superblock is damaged: {0}")]
@@ -93,6 +97,8 @@ pub struct StoreFile {
     backing: Arc<dyn Backing>,
     superblock: Superblock,
     before: StoreUse,
+    /// Whether no copy of its superblock has seen a start.
+    is_new: bool,
     /// Where a copy of the superblock lies that is damaged, or was under way when the process was killed.
     damaged: Option<u64>,
     syncs: bool,
@@ -202,7 +208,7 @@ impl StoreFile {
         specs: Vec<StoreSpec>,
         syncs: bool,
     ) -> Result<StoreFile, StoreError> {
-        let layouts = specs.iter().map(layout_of).collect::<Result<Vec<Layout>, _>>()?;
+        let layouts = specs.iter().map(|spec| layout_of(spec, VERSION)).collect::<Result<Vec<Layout>, _>>()?;
         let end = layouts.iter().map(|layout| layout.len().next_multiple_of(BYTES)).sum::<u64>();
         backing.set_len(end + redo::BYTES)?;
         let backing = under_use(Redo::recover(backing.clone(), end)?, backing, syncs)?;
@@ -234,7 +240,7 @@ impl StoreFile {
     /// Length of the store.
     fn len(&self) -> u64 {
         let geometry = self.spec().checked_geometry().expect("it was checked when the store was created or opened");
-        Layout::new(self.spec(), &geometry).len()
+        Layout::new(self.spec(), &geometry, self.superblock.format).len()
     }
 
     /// Creates a store in an empty file.
@@ -252,10 +258,10 @@ impl StoreFile {
         syncs: bool,
     ) -> Result<StoreFile, StoreError> {
         let used = StoreUse { syncs, ..StoreUse::default() };
-        let superblock = Superblock { generation: 1, spec, used };
+        let superblock = Superblock { format: VERSION, generation: 1, spec, used };
         // The second copy first: a store whose first copy a kill has cut off is still known as one that was being made.
         layout.superblock.iter().rev().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
-        Ok(StoreFile { backing, superblock, before: used, damaged: None, syncs, following: Vec::new() })
+        Ok(StoreFile { backing, superblock, before: used, is_new: true, damaged: None, syncs, following: Vec::new() })
     }
 
     /// Opens a store in a file. What a loss of the host's power or a kill has left in the redo log is repeated.
@@ -308,11 +314,13 @@ impl StoreFile {
             NoSuperblock::Version(version) => StoreError::OtherFormat(version),
             NoSuperblock::Damaged(what) => StoreError::Damaged(what),
         })?;
-        let layout = layout_of(&superblock.spec).map_err(|_| StoreError::Damaged("its geometry is impossible"))?;
+        let layout = layout_of(&superblock.spec, superblock.format)
+            .map_err(|_| StoreError::Damaged("its geometry is impossible"))?;
         let expected = layout.len();
         if found < expected {
             return Err(StoreError::Truncated { found, expected });
         }
+        let is_new = superblock.used.starts == 0;
         if damaged.is_some() {
             // The other copy may have been the newer one: a start that is not in it, and a drive that was not stopped.
             superblock.generation += 1;
@@ -320,7 +328,7 @@ impl StoreFile {
             superblock.used.in_use = true;
         }
         let before = superblock.used;
-        Ok(StoreFile { backing, superblock, before, damaged, syncs, following: Vec::new() })
+        Ok(StoreFile { backing, superblock, before, is_new, damaged, syncs, following: Vec::new() })
     }
 
     /// What it holds.
@@ -333,12 +341,18 @@ impl StoreFile {
         self.before
     }
 
+    /// Whether no copy of its superblock has seen a start. Where one copy is damaged, there may have been one that ended with a kill.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     pub(crate) fn backing(&self) -> &Arc<dyn Backing> {
         &self.backing
     }
 
     pub(crate) fn disk(&self, geometry: &Geometry) -> Disk {
-        let disk = Disk::new(self.backing.clone(), Layout::new(self.spec(), geometry), self.syncs);
+        let disk =
+            Disk::new(self.backing.clone(), Layout::new(self.spec(), geometry, self.superblock.format), self.syncs);
         if let Some(at) = self.damaged {
             disk.note_damage(format!("the superblock at byte {at}: its other copy is whole"));
         }
@@ -429,9 +443,9 @@ fn superblocks(backing: &dyn Backing) -> io::Result<Copies> {
 }
 
 /// Where the regions of a store lie.
-fn layout_of(spec: &StoreSpec) -> Result<Layout, StoreError> {
+fn layout_of(spec: &StoreSpec, format: u32) -> Result<Layout, StoreError> {
     let geometry = spec.checked_geometry().ok().filter(|_| spec.fits()).ok_or(StoreError::TooLong)?;
-    Ok(Layout::new(spec, &geometry))
+    Ok(Layout::new(spec, &geometry, format))
 }
 
 /// A file from an offset on.

@@ -7,8 +7,12 @@ use crate::geometry::{Counts, Geometry, GeometryError};
 pub(crate) const BYTES: u64 = 64 << 10;
 /// What the file begins with.
 pub(crate) const MAGIC: [u8; 8] = *b"NANDFILE";
-/// The format that this program reads and writes.
-pub(crate) const VERSION: u32 = 4;
+/// The format that this program writes.
+pub(crate) const VERSION: u32 = 5;
+/// The oldest format that it reads. A file stays in its format, for its regions do not move.
+pub(crate) const OLDEST: u32 = 4;
+/// The first format with a region for the ages of data.
+pub(crate) const WITH_AGES: u32 = 5;
 /// The most stores of a file: as many as a drive has channels.
 const MOST_STORES: u32 = 256;
 /// Bytes of the fields before the text.
@@ -93,6 +97,8 @@ impl Membership {
 /// See the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Superblock {
+    /// From [`OLDEST`] to [`VERSION`].
+    pub(crate) format: u32,
     pub(crate) generation: u64,
     pub(crate) spec: StoreSpec,
     pub(crate) used: StoreUse,
@@ -103,7 +109,7 @@ pub(crate) struct Superblock {
 pub(crate) enum NoSuperblock {
     /// They do not begin as one.
     Foreign,
-    /// The format is another than that of this program.
+    /// The format is none that this program reads.
     Version(u32),
     /// The checksum or a field is wrong.
     Damaged(&'static str),
@@ -149,7 +155,7 @@ impl Superblock {
         } = &self.spec;
         let StoreUse { in_use, syncs, is_filling, starts, unclean, membership } = self.used;
         out.0.extend(MAGIC);
-        out.u32(VERSION);
+        out.u32(self.format);
         // The checksum's place.
         out.u32(0);
         out.u64(self.generation);
@@ -187,7 +193,7 @@ impl Superblock {
                 NoSuperblock::Damaged("its checksum is wrong")
             });
         }
-        if version != VERSION {
+        if !(OLDEST..=VERSION).contains(&version) {
             return Err(NoSuperblock::Version(version));
         }
         let (generation, flags) = (from.u64(), from.u32());
@@ -221,7 +227,7 @@ impl Superblock {
         let membership = Membership::of(flags);
         let used = StoreUse { in_use, syncs, is_filling, starts, unclean, membership };
         match spec.is_sane() {
-            true => Ok(Superblock { generation, spec, used }),
+            true => Ok(Superblock { format: version, generation, spec, used }),
             false => Err(NoSuperblock::Damaged("its geometry is impossible")),
         }
     }
@@ -293,14 +299,17 @@ mod tests {
         };
         let membership = Membership::Member;
         let used = StoreUse { in_use: true, syncs: false, is_filling: true, starts: 4, unclean: 2, membership };
-        Superblock { generation: 7, spec, used }
+        Superblock { format: VERSION, generation: 7, spec, used }
     }
 
     #[test]
     fn it_is_read_as_it_was_written() {
-        for membership in [Membership::None, Membership::Member, Membership::Strayed] {
+        let memberships = [Membership::None, Membership::Member, Membership::Strayed];
+        for (membership, format) in
+            memberships.into_iter().flat_map(|each| (OLDEST..=VERSION).map(move |of| (each, of)))
+        {
             let mut superblock = superblock();
-            superblock.used.membership = membership;
+            (superblock.used.membership, superblock.format) = (membership, format);
             assert_eq!(Superblock::decode(&superblock.encode()), Ok(superblock));
         }
     }
@@ -313,7 +322,7 @@ mod tests {
         let mut newer = good.clone();
         newer[8] = VERSION as u8 + 1;
         assert_eq!(Superblock::decode(&newer), Err(NoSuperblock::Version(VERSION + 1)));
-        for version in 1..VERSION {
+        for version in 1..OLDEST {
             let mut older = good.clone();
             older[8] = version as u8;
             let sum = checksum(&older);

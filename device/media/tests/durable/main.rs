@@ -1,6 +1,7 @@
 //! Flash in a file: killed at any write, on a full disk, after a loss of the host's power, and with files that are damaged or
 //! something else.
 
+mod ages;
 mod damage;
 mod kill;
 #[cfg(unix)]

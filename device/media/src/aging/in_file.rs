@@ -1,0 +1,124 @@
+//! The ages of data of a drive in a file, which go on from one start to the next. They are kept on the drive's clock, which counts
+//! the time with power; without power data does not age.
+//!
+//! They are written at an orderly stop, and with an operation of the flash when a minute of drive time has passed since they were
+//! written last: a block that has not changed since need not be written. So a kill loses what came after: the time, reads, and of blocks
+//! that were written anew when that was, which counts as the time of the last write of ages.
+//!
+//! Left out: a timer, so that an idle drive writes nothing.
+
+use std::cell::{Cell, RefCell};
+
+use nandscape_sim::{Span, Time};
+
+use super::Past;
+use super::cells::{AgingCells, Block};
+use crate::durable::{AGES_BLOCKS, Aged, KeptAges};
+use crate::fault::MediaError;
+use crate::geometry::BlockId;
+use crate::media::Media;
+
+/// Drive time after which ages are written again.
+const INTERVAL: Span = Span::from_s(60);
+
+/// What is kept in a file.
+pub(crate) struct InFile {
+    /// What the drive's clock showed when its time was zero, in nanoseconds.
+    base: i64,
+    /// What the drive did in a life before its first start.
+    past: Past,
+    /// When ages were written last; `None` if they have to be written.
+    kept_at: Cell<Option<Time>>,
+    /// The chunks that have changed since.
+    changed: RefCell<Vec<bool>>,
+}
+
+impl Media {
+    /// Writes the ages of all data, where the flash is in a file that keeps them.
+    ///
+    /// # Errors
+    /// [`MediaError::Store`].
+    pub fn keep_ages(&self) -> Result<(), MediaError> {
+        if let Some(in_file) = self.aging.as_ref().and_then(|cells| cells.in_file.as_ref()) {
+            in_file.changed.borrow_mut().fill(true);
+        }
+        self.keep_changed_ages(self.sim.now())
+    }
+
+    /// Writes the ages of data that have changed.
+    pub(crate) fn keep_changed_ages(&self, now: Time) -> Result<(), MediaError> {
+        let ages = self.durable.as_ref().and_then(|memory| memory.ages());
+        let cells = self.aging.as_ref().and_then(|cells| cells.in_file.as_ref().map(|in_file| (cells, in_file)));
+        let (Some(ages), Some((cells, in_file))) = (ages, cells) else { return Ok(()) };
+        let contents = self.contents.borrow();
+        let blocks = cells.blocks.borrow();
+        let block = |block: BlockId| {
+            let Block { written, reads } = blocks[block.0 as usize];
+            let (erases, pages) = (contents.erases(block), contents.programmed(block));
+            Aged { written: written.saturating_add(in_file.base), reads, erases, pages }
+        };
+        let mut changed = in_file.changed.borrow_mut();
+        let chunks = changed.iter().enumerate().filter(|(_, changed)| **changed).map(|(chunk, _)| chunk);
+        ages.write((in_file.clock(now), &in_file.past), chunks, block)?;
+        changed.fill(false);
+        in_file.kept_at.set(Some(now));
+        Ok(())
+    }
+
+    /// How long the drive has had power in all, its life before the first start included; `None` of flash that does not age.
+    pub fn powered(&self) -> Option<Span> {
+        self.aging.as_ref().map(|cells| cells.past.powered + self.sim.now().since(Time::ZERO))
+    }
+}
+
+impl InFile {
+    /// The drive's clock.
+    fn clock(&self, now: Time) -> i64 {
+        self.base.saturating_add(now.ns() as i64)
+    }
+}
+
+impl AgingCells {
+    /// Goes on from the ages that a file of `chunks` has; without any, blocks are as old as they are here. `block` gives the erases and
+    /// the programmed pages of a block.
+    pub(crate) fn go_on(
+        &mut self,
+        kept: Option<&KeptAges>,
+        now: Time,
+        chunks: usize,
+        block: impl Fn(BlockId) -> (u32, u32),
+    ) {
+        let base = kept.map_or(0, |kept| kept.clock).saturating_sub(now.ns() as i64);
+        if let Some(KeptAges { complete, past, blocks, .. }) = kept {
+            for ((number, is), kept) in (0..).zip(self.blocks.get_mut()).zip(blocks) {
+                let (erases, pages) = block(BlockId(number));
+                let holds = |kept: &Aged| kept.erases == erases && (kept.pages > 0 || pages == 0);
+                let (written, reads) =
+                    kept.filter(holds).map_or((*complete, 0), |Aged { written, reads, .. }| (written, reads));
+                *is = Block { written: written.saturating_sub(base), reads };
+            }
+            // The time with power up to the zero of the drive's time.
+            let before = Span::from_ns(base.max(0) as u64);
+            self.past = Past { powered: past.powered + before, ..*past };
+        }
+        let past = kept.map_or(self.past, |kept| kept.past);
+        let changed = RefCell::new(vec![kept.is_none(); chunks]);
+        let kept_at = Cell::new(kept.map(|_| now));
+        self.in_file = Some(Box::new(InFile { base, past, kept_at, changed }));
+    }
+
+    /// What is known of a block changes.
+    #[inline]
+    pub(super) fn changes(&self, block: BlockId) {
+        if let Some(in_file) = &self.in_file {
+            in_file.changed.borrow_mut()[(block.0 / AGES_BLOCKS) as usize] = true;
+        }
+    }
+
+    /// Whether ages have to be written, with the operation that begins.
+    #[inline]
+    pub(crate) fn is_keeping_due(&self, now: Time) -> bool {
+        let is_due = |in_file: &InFile| in_file.kept_at.get().is_none_or(|kept| now.since(kept) >= INTERVAL);
+        self.in_file.as_deref().is_some_and(is_due)
+    }
+}
