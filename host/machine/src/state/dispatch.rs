@@ -151,6 +151,13 @@ impl State {
     fn wake_realtime(&mut self, key: Key, priority: u8, by: Option<usize>, asker: Option<Key>) -> Option<usize> {
         let ticket = self.realtime.join(key, priority);
         self.entity_mut(key).place = Place::Ticket(ticket);
+        self.push(key, by, asker)
+    }
+
+    /// Gives a waiting real-time thread a processor that is free or has a less urgent thread. Returns the processor.
+    fn push(&mut self, key: Key, by: Option<usize>, asker: Option<Key>) -> Option<usize> {
+        let entity = self.entity(key);
+        let (Class::Realtime(priority), Place::Ticket(_)) = (entity.class, entity.place) else { return None };
         let index = self.place_realtime(key, priority, by)?;
         self.settle(index);
         match self.cpus[index].thread {
@@ -201,6 +208,8 @@ impl State {
             }
         }
         self.changed(index, asker);
+        // A real-time thread that has lost its processor may be more urgent than that of another one.
+        self.push(key, None, asker);
     }
 
     /// A thread gives its turn away. It has a processor.
@@ -224,6 +233,7 @@ impl State {
         self.vacate(key, index);
         self.dispatch(next, index, false);
         self.changed(index, None);
+        self.push(key, None, None);
     }
 
     /// A thread was to lose its processor, and is the next one.

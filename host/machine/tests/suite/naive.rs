@@ -293,6 +293,9 @@ impl<'a> Naive<'a> {
         }
         self.off(cpu);
         self.on(next.expect("another thread waits"), cpu, false);
+        if self.is_realtime(thread) {
+            self.push(thread);
+        }
     }
 
     /// Threads that wait in the run queue of a processor.
@@ -485,6 +488,14 @@ impl<'a> Naive<'a> {
     }
 
     fn wake_realtime(&mut self, thread: usize) -> Option<usize> {
+        self.joins += 1;
+        let it = &mut self.threads[thread];
+        (it.is, it.joined) = (Is::Ready, self.joins);
+        self.push(thread)
+    }
+
+    /// Gives a real-time thread a processor that is free or has a less urgent thread.
+    fn push(&mut self, thread: usize) -> Option<usize> {
         let priority = |thread: usize| self.case.threads[thread].priority;
         let count = self.cpus.len();
         let from = self.threads[thread].cpu;
@@ -494,11 +505,7 @@ impl<'a> Naive<'a> {
             .filter(|cpu| self.case.threads[thread].cpus.contains(cpu))
             .min_by_key(|cpu| of_cpu(*cpu))
             .filter(|cpu| of_cpu(*cpu) < priority(thread));
-        let to = self.free(thread).or(least);
-        self.joins += 1;
-        let it = &mut self.threads[thread];
-        (it.is, it.joined) = (Is::Ready, self.joins);
-        let to = to?;
+        let to = self.free(thread).or(least)?;
         match self.is_free(to) {
             true => {
                 let was_idle = !self.is_busy(to);
