@@ -1,32 +1,88 @@
-//! The processors of a machine, as many as it has: work waits for a free one, first come first served, and is not interrupted.
+//! The processors of a host, as many as it has: work waits for a free one, first come, first served, and is not interrupted.
 //!
-//! Left out: time slices and priorities. At the wall clock the machine has processors of its own, and work takes no time here.
+//! Each piece of work is a real-time thread of a [`Machine`] on which switches and interrupts take no time; all have one
+//! priority. At the wall clock the host has processors of its own, and work takes no time here.
 
-use nandscape_sim::credits::Credits;
-use nandscape_sim::{Cause, Sim, Span, Wait};
+use nandscape_host_machine::{Affinity, Config, Machine, Mode, Policy, ThreadSpec};
+use nandscape_sim::{Sim, Span};
 
 /// See the module.
 pub struct Cpu {
-    sim: Sim,
-    cores: Option<Credits>,
+    machine: Option<Machine>,
 }
 
+/// How each piece of work gets its processor.
+const FIRST_COME: ThreadSpec = ThreadSpec { policy: Policy::Realtime(0), affinity: Affinity::ALL };
+
 impl Cpu {
-    /// A machine with this number of processors.
+    /// A host with this number of processors: 1 to [`Affinity::MOST`], whichever is nearest.
     pub fn new(sim: &Sim, cores: usize) -> Cpu {
-        Cpu { sim: sim.clone(), cores: Some(Credits::new(sim, cores, Cause::new(0))) }
+        let config = Config::free(cores.clamp(1, Affinity::MOST));
+        Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")) }
     }
 
     /// Work takes no time: that is another's business.
-    pub fn elsewhere(sim: &Sim) -> Cpu {
-        Cpu { sim: sim.clone(), cores: None }
+    pub fn elsewhere(_: &Sim) -> Cpu {
+        Cpu { machine: None }
     }
 
     /// Works for so long on one processor.
     pub async fn work(&self, span: Span) {
-        let Some(cores) = self.cores.as_ref().filter(|_| !span.is_zero()) else { return };
-        cores.take(1, &mut Wait::default()).await;
-        self.sim.sleep(span).await;
-        cores.give(1);
+        let Some(machine) = self.machine.as_ref().filter(|_| !span.is_zero()) else { return };
+        let thread = machine.thread(FIRST_COME).expect("a thread on every processor");
+        thread.work(span, Mode::User).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use nandscape_sim::credits::Credits;
+    use nandscape_sim::{Cause, Executor, Seed, Wait};
+
+    use super::*;
+
+    /// Works on a host, or on processors that are taken and given back.
+    async fn work(of: &(Cpu, Credits, Sim), span: Span, on_host: bool) {
+        let (cpu, credits, sim) = of;
+        if on_host || span.is_zero() {
+            return cpu.work(span).await;
+        }
+        credits.take(1, &mut Wait::default()).await;
+        sim.sleep(span).await;
+        credits.give(1);
+    }
+
+    /// When each step of each task ended, in this order. Times are round, so that many things happen at once.
+    fn run(seed: u64, on_host: bool) -> Vec<(u64, u64, u64)> {
+        let mut rng = Seed::new(seed).child("cpu").rng();
+        let mut executor = Executor::new();
+        let (sim, log) = (executor.sim(), Rc::new(RefCell::new(Vec::new())));
+        let cores = 1 + rng.below(4) as usize;
+        let of = Rc::new((Cpu::new(&sim, cores), Credits::new(&sim, cores, Cause::new(0)), sim.clone()));
+        for task in 0..8 {
+            let (of, sim, log, mut rng) = (of.clone(), sim.clone(), log.clone(), Seed::new(rng.bits()).rng());
+            executor.sim().spawn(async move {
+                for step in 0..200 {
+                    sim.sleep(Span::from_ns(10 * rng.below(4))).await;
+                    work(&of, Span::from_ns(10 * rng.below(5)), on_host).await;
+                    work(&of, Span::from_ns(10 * rng.below(3)), on_host).await;
+                    log.borrow_mut().push((sim.now().ns(), task, step));
+                }
+            });
+        }
+        executor.block_on(sim.sleep(Span::from_ms(1))).unwrap();
+        assert_eq!(log.borrow().len(), 1_600);
+        log.take()
+    }
+
+    #[test]
+    fn a_host_serves_as_processors_that_are_taken_and_given_back() {
+        let first = std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
+        for seed in first..first + 30 {
+            assert_eq!(run(seed, true), run(seed, false), "seed {seed}");
+        }
     }
 }

@@ -1,19 +1,21 @@
-//! Machines, their work, and turns: a machine has the core until its slice ends, its work is done, or another one takes the core from it.
+//! Virtual machines and their work. Each is a thread of a host's only core; its turn lasts until its slice ends, its work is done, or
+//! another one takes the core.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use nandscape_host_kv::race::race;
+use nandscape_host_machine::{Config, Context, Event, Machine, Mode, ThreadSpec};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span, Time};
 
-use super::scheduler::{Scheduler, SchedulerKind};
-use crate::resource::Average;
+use super::queue::{Queue, Running, Turns};
+use super::scheduler::SchedulerKind;
 
 /// Work of a machine, done in order of arrival.
+#[derive(Clone)]
 struct Job {
-    left: Span,
+    work: Span,
     done: Rc<Done>,
 }
 
@@ -23,37 +25,20 @@ struct Done {
 }
 
 struct Vm {
-    jobs: VecDeque<Job>,
-    /// Work of all jobs that has been done since the last one ended.
-    begun: Span,
-    /// How long its turns are.
-    turn: Average,
-}
-
-/// The machine that has the core.
-#[derive(Copy, Clone)]
-struct Running {
-    vm: usize,
-    since: Time,
-    /// Since when its work is not noted.
-    from: Time,
-    /// When its slice ends.
-    until: Time,
+    thread: Context,
+    jobs: RefCell<VecDeque<Job>>,
+    came: Event,
+    /// The thread's time when the last job ended.
+    began: Cell<Span>,
 }
 
 /// See the file.
 pub struct Core {
     sim: Sim,
     slice: Span,
-    scheduler: RefCell<Box<dyn Scheduler>>,
-    vms: RefCell<Vec<Vm>>,
-    running: Cell<Option<Running>>,
-    came: Signal,
-    taken: Signal,
+    turns: Rc<RefCell<Turns>>,
+    vms: Vec<Vm>,
 }
-
-/// The weight of a new turn in their average.
-const WEIGHT: f64 = 0.25;
 
 /// What a machine that serves requests would find now.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -73,17 +58,20 @@ pub(super) struct Ahead {
 impl Core {
     /// An idle core for a number of machines. It works from now on.
     pub fn new(sim: &Sim, machines: usize, slice: Span, scheduler: SchedulerKind) -> Rc<Core> {
-        let vm = |_| Vm { jobs: VecDeque::new(), begun: Span::ZERO, turn: Average::new(slice, WEIGHT) };
-        let core = Rc::new(Core {
-            sim: sim.clone(),
-            slice: slice.max(Span::from_us(1)),
-            scheduler: RefCell::new(scheduler.make(machines)),
-            vms: RefCell::new((0..machines).map(vm).collect()),
-            running: Cell::new(None),
-            came: Signal::new(sim),
-            taken: Signal::new(sim),
-        });
-        sim.spawn(core.clone().work());
+        let slice = slice.max(Span::from_us(1));
+        let turns = Rc::new(RefCell::new(Turns::new(sim, machines, slice, scheduler.make(machines))));
+        let queue = || Box::new(Queue(turns.clone())) as Box<_>;
+        let host = Machine::with_scheduler(sim, Config::free(1), queue).expect("a host of one core");
+        let vm = |_| {
+            let thread = host.thread(ThreadSpec::default()).expect("a thread on every processor");
+            turns.borrow_mut().add(thread.key());
+            Vm { thread, jobs: RefCell::default(), came: Event::new(&host), began: Cell::new(Span::ZERO) }
+        };
+        let vms = (0..machines).map(vm).collect();
+        let core = Rc::new(Core { sim: sim.clone(), slice, turns: turns.clone(), vms });
+        for vm in 0..machines {
+            sim.spawn(core.clone().serve(vm));
+        }
         core
     }
 
@@ -95,108 +83,60 @@ impl Core {
     /// Has a machine do work, and waits until it is done.
     pub async fn run(&self, vm: usize, work: Span) {
         let done = Rc::new(Done { is_done: Cell::new(false), told: Signal::new(&self.sim) });
-        let (wakes, turn) = {
-            let vm = &mut self.vms.borrow_mut()[vm];
-            vm.jobs.push_back(Job { left: work, done: done.clone() });
-            (vm.jobs.len() == 1, vm.turn.get())
-        };
-        let has_core = self.running.get().is_some_and(|running| running.vm == vm);
-        if wakes && !has_core {
-            if self.scheduler.borrow_mut().wakes(vm, turn, self.sim.now()) {
-                self.taken.notify();
-            }
-            self.came.notify();
-        }
+        self.vms[vm].jobs.borrow_mut().push_back(Job { work, done: done.clone() });
+        self.vms[vm].came.notify();
         while !done.is_done.get() {
             done.told.changed().await;
         }
     }
 
-    async fn work(self: Rc<Self>) {
+    /// A machine does its jobs.
+    async fn serve(self: Rc<Self>, vm: usize) {
+        let Vm { thread, jobs, came, began } = &self.vms[vm];
         loop {
-            let next = self.scheduler.borrow_mut().next(self.sim.now());
-            match next {
-                Some(vm) => self.turn(vm).await,
-                None => self.came.changed().await,
-            }
+            let job = jobs.borrow().front().cloned();
+            let Some(Job { work, done }) = job else {
+                came.wait(thread).await;
+                continue;
+            };
+            thread.work(work, Mode::User).await;
+            began.set(thread.times().total());
+            jobs.borrow_mut().pop_front();
+            done.is_done.set(true);
+            done.told.notify();
         }
     }
 
-    /// A machine's turn.
-    async fn turn(&self, vm: usize) {
-        let since = self.sim.now();
-        let mut running = Running { vm, since, from: since, until: since + self.slice };
-        let mut is_taken = false;
-        while !is_taken && self.sim.now() < running.until {
-            let Some(left) = self.first_left(vm) else { break };
-            running.from = self.sim.now();
-            self.running.set(Some(running));
-            let ends = running.until.min(running.from + left);
-            let mut sleep = Box::pin(self.sim.sleep_until(ends));
-            is_taken = race(&mut sleep, self.taken.changed()).await.is_none();
-            self.did(vm, self.sim.now() - running.from);
-        }
-        self.running.set(None);
-        let turn = {
-            let vm = &mut self.vms.borrow_mut()[vm];
-            if !is_taken {
-                vm.turn.add(self.sim.now() - since);
-            }
-            (!vm.jobs.is_empty()).then(|| vm.turn.get())
-        };
-        let mut scheduler = self.scheduler.borrow_mut();
-        scheduler.ran(vm, self.sim.now() - since, self.sim.now());
-        if let Some(turn) = turn {
-            scheduler.waits(vm, turn, self.sim.now());
-        }
-    }
-
-    fn first_left(&self, vm: usize) -> Option<Span> {
-        self.vms.borrow()[vm].jobs.front().map(|job| job.left)
-    }
-
-    /// A machine has worked on its first job.
-    fn did(&self, vm: usize, span: Span) {
-        let mut vms = self.vms.borrow_mut();
-        let vm = &mut vms[vm];
-        let Some(job) = vm.jobs.front_mut() else { return };
-        job.left = job.left.saturating_sub(span);
-        vm.begun += span;
-        if job.left.is_zero()
-            && let Some(job) = vm.jobs.pop_front()
-        {
-            vm.begun = Span::ZERO;
-            job.done.is_done.set(true);
-            job.done.told.notify();
-        }
+    /// What has been done of a machine's first job.
+    fn begun(&self, vm: usize) -> Span {
+        let Vm { thread, jobs, began, .. } = &self.vms[vm];
+        if jobs.borrow().is_empty() { Span::ZERO } else { thread.times().total() - began.get() }
     }
 
     /// What a job that comes now would find: a step for each of its parts, whatever the number of machines and jobs.
     pub(super) fn ahead(&self, vm: usize) -> Ahead {
-        let (now, scheduler, vms) = (self.sim.now(), self.scheduler.borrow(), self.vms.borrow());
-        let (jobs, others) = (vms[vm].jobs.len(), scheduler.others(vm));
-        let of = |wait, turn, between, begun| Ahead { wait, turn, between, jobs, begun };
-        match self.running.get() {
-            Some(running) if running.vm == vm => {
-                of(Span::ZERO, running.until.since(now), others, vms[vm].begun + now.since(running.from))
-            }
+        let (now, jobs, begun) = (self.sim.now(), self.vms[vm].jobs.borrow().len(), self.begun(vm));
+        let turns = self.turns.borrow();
+        let others = turns.scheduler.others(vm);
+        let of = |wait, turn, between| Ahead { wait, turn, between, jobs, begun };
+        match turns.running {
+            Some(running) if running.vm == vm => of(Span::ZERO, running.until.since(now), others),
             Some(running) => {
-                let left = self.left(&running, vms[running.vm].turn.get(), now);
-                let between = others + vms[running.vm].turn.get();
-                match scheduler.ahead(vm, now) {
-                    Some(ahead) => of(left + ahead, self.slice, between, vms[vm].begun),
-                    None => of(Span::ZERO, self.slice, between, vms[vm].begun),
+                let usual = turns.usual(running.vm);
+                match turns.scheduler.ahead(vm, now) {
+                    Some(ahead) => of(left(&running, usual, now) + ahead, self.slice, others + usual),
+                    None => of(Span::ZERO, self.slice, others + usual),
                 }
             }
-            None => of(scheduler.ahead(vm, now).unwrap_or_default(), self.slice, others, vms[vm].begun),
+            None => of(turns.scheduler.ahead(vm, now).unwrap_or_default(), self.slice, others),
         }
     }
+}
 
-    /// What is left of a turn: to its usual end, and past that, to the end of the slice.
-    fn left(&self, running: &Running, turn: Span, now: Time) -> Span {
-        let usual = (running.since + turn).since(now);
-        if usual.is_zero() { running.until.since(now) } else { usual }
-    }
+/// What is left of a turn: to its usual end, and past that, to the end of the slice.
+fn left(running: &Running, turn: Span, now: Time) -> Span {
+    let usual = (running.since + turn).since(now);
+    if usual.is_zero() { running.until.since(now) } else { usual }
 }
 
 #[cfg(test)]

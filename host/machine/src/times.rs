@@ -1,0 +1,100 @@
+//! Kinds of time, and sums of time by kind.
+
+use nandscape_sim::Span;
+
+/// How many kinds there are.
+pub(crate) const KINDS: usize = 8;
+
+/// What a processor does.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A thread's work outside the kernel.
+    User,
+    /// A thread's work inside the kernel.
+    Kernel,
+    /// Entering and handling hard interrupts: of devices, of other processors, of timers.
+    Interrupt,
+    /// Entering and handling softirqs.
+    Softirq,
+    /// Switching to a thread, with the end of a power state.
+    Switch,
+    /// Work that is lost to cold caches.
+    Cold,
+    /// A thread's wait that keeps the processor busy.
+    Spin,
+    /// Nothing.
+    Idle,
+}
+
+impl Kind {
+    /// All, with the names that reports and timelines use.
+    pub const ALL: [(&str, Kind); KINDS] = [
+        ("user", Kind::User),
+        ("kernel", Kind::Kernel),
+        ("interrupt", Kind::Interrupt),
+        ("softirq", Kind::Softirq),
+        ("switch", Kind::Switch),
+        ("cold", Kind::Cold),
+        ("spin", Kind::Spin),
+        ("idle", Kind::Idle),
+    ];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        Kind::ALL[self as usize].0
+    }
+}
+
+/// Sums of time by kind.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Times([Span; KINDS]);
+
+impl Times {
+    /// The time of a kind.
+    pub const fn by(&self, kind: Kind) -> Span {
+        self.0[kind as usize]
+    }
+
+    /// All kinds together. For a processor that is the time since the machine began.
+    pub fn total(&self) -> Span {
+        self.0.iter().copied().sum()
+    }
+
+    /// All kinds but [`Kind::Idle`].
+    pub fn busy(&self) -> Span {
+        self.total() - self.by(Kind::Idle)
+    }
+
+    /// Adds time of a kind.
+    #[inline]
+    pub(crate) fn add(&mut self, kind: Kind, span: Span) {
+        self.0[kind as usize] += span;
+    }
+
+    /// Adds other sums.
+    pub(crate) fn merge(&mut self, other: &Times) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    /// The time since `earlier` sums.
+    pub fn since(&self, earlier: &Times) -> Times {
+        Times(std::array::from_fn(|kind| self.0[kind].saturating_sub(earlier.0[kind])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_in_the_order_of_their_names_and_sums_are_exact() {
+        assert!(Kind::ALL.iter().enumerate().all(|(index, (_, kind))| *kind as usize == index));
+        let mut times = Times::default();
+        times.add(Kind::User, Span::from_ns(5));
+        let before = times;
+        times.add(Kind::Idle, Span::from_ns(7));
+        times.merge(&before);
+        assert_eq!((times.total().ns(), times.busy().ns(), times.since(&before).by(Kind::User).ns()), (17, 10, 5));
+        assert_eq!(Kind::Softirq.name(), "softirq");
+    }
+}
