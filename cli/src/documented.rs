@@ -1,4 +1,5 @@
-//! The commands of the documentation are commands of this program: each is parsed as if it had been typed.
+//! The commands of the documentation are commands of this program: each is parsed as if it had been typed, with its values. Files and
+//! addresses are those of the reader.
 //!
 //! Left out: what they print, which the suite `pages` compares.
 
@@ -7,10 +8,10 @@ mod extract;
 
 use std::path::{Path, PathBuf};
 
-use clap::CommandFactory as _;
-use clap::error::ErrorKind;
+use clap::Parser as _;
+use clap::error::{ContextKind, ErrorKind};
 
-use crate::Cli;
+use crate::{Cli, Command, block_words, sim};
 
 /// The Markdown files for users, below the repository's root.
 fn pages(folder: &Path) -> Vec<PathBuf> {
@@ -23,9 +24,46 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
 /// Words that stand for something else, and options that are named without their values.
 fn is_a_pattern(words: &[String]) -> bool {
     let stands_for = |word: &String| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase());
-    let is_open = |word: &String| word.contains("...") || word.contains('[') || word.contains('…');
+    let is_open = |word: &String| word.contains("...") || word.starts_with('[') || word.contains(['…', '$']);
     words.iter().any(|word| is_open(word) || stands_for(word))
         || words.last().is_some_and(|word| word.starts_with("--"))
+}
+
+/// Whether a value is a file or an address of the reader, who has it and we do not.
+fn is_the_readers(value: &str) -> bool {
+    value.contains("://") || value.contains('/') || Path::new(value).extension().is_some_and(|ending| ending.len() > 1)
+}
+
+/// Why a command is none of this program.
+fn problem(words: &[String]) -> Option<String> {
+    let words = ["nandscape".to_owned()].into_iter().chain(words.iter().cloned());
+    let error = match Cli::try_parse_from(words) {
+        Ok(cli) => return with_unknown_values(&cli.command),
+        Err(error) => error,
+    };
+    let value = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    match error.kind() {
+        // A page may name a command without its arguments.
+        ErrorKind::MissingRequiredArgument
+        | ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::MissingSubcommand
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => None,
+        ErrorKind::ValueValidation if is_the_readers(&value(ContextKind::InvalidValue)) => None,
+        _ => Some(error.to_string()),
+    }
+}
+
+/// What is wrong with a drive of ours as a command changes it. What the parser leaves to the run is looked at here.
+fn with_unknown_values(command: &Command) -> Option<String> {
+    let Command::Sim(args) = command else { return None };
+    let drive = args.drive.as_deref().filter(|drive| !is_the_readers(drive))?;
+    if args.array.is_some() || args.set.iter().any(|change| change.contains(".toml")) {
+        return None;
+    }
+    let resolved = block_words::split(false, &args.set)
+        .and_then(|(_, of_drive)| sim::resolve_with(drive, &of_drive, &args.faults()?));
+    resolved.err().map(|failure| failure.to_string())
 }
 
 #[test]
@@ -38,22 +76,32 @@ fn every_command_on_the_pages_is_one_of_this_program() {
         let text = std::fs::read_to_string(&page).expect("a page");
         for command in extract::commands(&text).into_iter().filter(|command| !is_a_pattern(&command.words)) {
             parsed += 1;
-            let words = ["nandscape".to_owned()].into_iter().chain(command.words.iter().cloned());
-            match Cli::command().try_get_matches_from(words).map_err(|error| error.kind()) {
-                // A page may name a command without its arguments, or with files and addresses that are not here.
-                Ok(_)
-                | Err(ErrorKind::MissingRequiredArgument | ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
-                Err(
-                    ErrorKind::ValueValidation
-                    | ErrorKind::MissingSubcommand
-                    | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
-                ) => {}
-                Err(kind) => {
-                    wrong.push(format!("{}:{}: {kind:?}: {}", page.display(), command.line, command.words.join(" ")));
-                }
+            if let Some(problem) = problem(&command.words) {
+                wrong.push(format!("{}:{}: {}: {problem}", page.display(), command.line, command.words.join(" ")));
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(parsed > 100, "only {parsed} commands were found");
+}
+
+#[test]
+fn invalid_values_are_found_and_files_of_the_reader_are_not() {
+    let problem = |line: &str| problem(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    for wrong in [
+        "sim --drive default --store paper",
+        "sim --drive default --age never",
+        "sim --drive default --fault burn",
+        "sim --drive defualt --rw randread",
+        "sim --drive default --set ftl.gc.victim=laziest",
+        "sim --drive default --set block.deadline=soon",
+        "sim --drive default --depth 3",
+    ] {
+        assert!(problem(wrong).is_some(), "{wrong}");
+    }
+    for valid in
+        ["sim --drive mine.toml --rw randread", "sim --drive default --set ftl.gc.victim=greedy", "serve", "kv"]
+    {
+        assert_eq!(problem(valid), None, "{valid}");
+    }
 }

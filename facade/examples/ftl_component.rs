@@ -7,6 +7,7 @@
 //!     cargo run --release -p nandscape --example ftl_component
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::rc::Rc;
 
@@ -65,16 +66,20 @@ fn run(gc: &str) -> Result<Report, Box<dyn Error>> {
     Ok(simulation.run(Rc::new(()))?.report)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    register()?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{:<14}{:>8}{:>14}{:>14}", "ftl.ox.gc", "waf", "blocks", "units moved")?;
+/// The three collectors, with the write amplification of each.
+fn table() -> Result<String, Box<dyn Error>> {
+    let mut table = format!("{:<14}{:>8}{:>14}{:>14}\n", "ftl.ox.gc", "waf", "blocks", "units moved");
     for gc in ["most_garbage", "windowed", "oldest"] {
         let report = run(gc)?;
         let waf = report.waf.unwrap_or(f64::NAN);
-        writeln!(out, "{gc:<14}{waf:>8.3}{:>14}{:>14}", report.gc.blocks, report.gc.pages_moved)?;
+        writeln!(table, "{gc:<14}{waf:>8.3}{:>14}{:>14}", report.gc.blocks, report.gc.pages_moved)?;
     }
-    Ok(())
+    Ok(table)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    register()?;
+    Ok(std::io::stdout().lock().write_all(table()?.as_bytes())?)
 }
 
 #[cfg(test)]
@@ -84,8 +89,14 @@ mod tests {
     #[test]
     fn the_component_lies_between_the_built_in_ones() {
         register().expect("the name is free");
-        let moved = |gc| run(gc).expect("the run succeeds").gc.pages_moved;
-        let (greedy, windowed, oldest) = (moved("most_garbage"), moved("windowed"), moved("oldest"));
-        assert!(greedy < windowed && windowed < oldest, "{greedy} {windowed} {oldest}");
+        let table = table().expect("the runs succeed");
+        let moved =
+            |line: &str| line.rsplit(' ').next().and_then(|moved| moved.parse::<u64>().ok()).expect("units moved");
+        let rows: Vec<u64> = table.lines().skip(1).map(moved).collect();
+        assert!(rows.len() == 3 && rows.is_sorted_by(|one, next| one < next), "{table}");
+        let page = include_str!("../../docs/ftl-components.md");
+        let shown: Vec<&str> = page.lines().map(str::trim).collect();
+        let is_shown = shown.windows(4).any(|lines| lines.iter().copied().eq(table.lines()));
+        assert!(is_shown, "docs/ftl-components.md shows another table than\n{table}");
     }
 }

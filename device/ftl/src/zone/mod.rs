@@ -66,7 +66,7 @@ pub use read::ZoneReader;
 use state::State;
 use table::{Zone, ZoneTable};
 use write::Program;
-pub use write::{Reservation, Ticket};
+pub use write::{Reservation, Room, Ticket};
 pub use zrwa::Zrwa;
 
 /// The configuration of a zone FTL.

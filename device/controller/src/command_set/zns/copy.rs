@@ -7,6 +7,7 @@ use nandscape_device_ftl::Extent;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{Parameter, Status};
 
+use super::write::Data;
 use super::{Zns, status_of};
 use crate::command_set::{Command, Failure};
 use crate::refusal::Refusal;
@@ -33,7 +34,7 @@ impl Zns {
         self.nvm.count_write();
         self.process(command, self.ftl().config().write, breakdown).await?;
         let ticket = self.ftl().begin_write(zone, Some(at), blocks).map_err(status_of)?;
-        self.store(command, (ticket, blocks), &gathered.data, breakdown).await
+        self.fill(command, (ticket, blocks), Data::InDrive(&gathered.data), breakdown).await
     }
 
     /// The parts of the drive that are copied.
