@@ -5,6 +5,8 @@
 mod bench;
 mod block_words;
 mod compare;
+#[cfg(target_os = "linux")]
+mod ctl;
 mod demo;
 #[cfg(test)]
 mod documented;
@@ -81,6 +83,9 @@ enum Command {
     /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user
     #[cfg(target_os = "linux")]
     Serve(Box<serve::ServeArgs>),
+    /// Give a running server orders: statistics, faults, settings, stop
+    #[cfg(target_os = "linux")]
+    Ctl(Box<ctl::CtlArgs>),
     /// Run a workload on a drive behind a socket or a ring, at the wall clock
     #[cfg(target_os = "linux")]
     Bench(Box<bench::BenchArgs>),
@@ -135,6 +140,8 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::run(&args),
         #[cfg(target_os = "linux")]
         Command::Serve(args) => serve::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Ctl(args) => ctl::run(&args),
         #[cfg(target_os = "linux")]
         Command::Bench(args) => bench::run(&args),
         #[cfg(target_os = "linux")]

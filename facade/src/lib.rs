@@ -13,7 +13,7 @@
 //! | [`trace`] | block traces: read, described, converted, and replayed as workloads |
 //! | [`run`] | a drive under a workload, and the report |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
-//! | [`host`] | what a host does over a drive: transactions, open-channel drives |
+//! | [`host`] | what a host does over a drive: transactions, garbage collection on order, open-channel drives |
 //! | [`fox`] | uFLIP-OC on open-channel drives, and engines of one's own |
 //! | [`nvme`] | commands, completions and statuses as bytes |
 //! | [`sim`] | the executor and its clock, time, resources, randomness, histograms |
@@ -171,6 +171,10 @@ pub mod host {
     /// A key-value store of sorted runs in levels (an LSM-tree).
     pub mod lsm {
         pub use nandscape_host_lsm::*;
+    }
+    /// Garbage collection of a drive at its host's command (the SSD control API).
+    pub mod control {
+        pub use nandscape_host_control::{Control, Error, Ready, Run, Space};
     }
     /// Open-channel drives.
     pub mod open_channel {

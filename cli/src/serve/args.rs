@@ -78,8 +78,7 @@ Examples:
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --control n.control
-  echo '{\"command\":\"fault\",\"rule\":\"uncorrectable lba=0-7\"}' \\
-      | socat - UNIX-CONNECT:n.control
+  nandscape ctl fault add n.control 'uncorrectable lba=0-7'
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is flushed; 1 when a drive or a listener ended by itself, data could not be
 written to a store, or a recording is incomplete; 2 for bad usage or input.")]

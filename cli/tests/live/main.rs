@@ -8,6 +8,7 @@
 //! | `integrity` | what is written is read, under garbage collection, by each client |
 //! | `arrays` | arrays of drives, some of which are killed |
 //! | `dashboard` | the live page, in a browser |
+//! | `ctl` | orders of the operator |
 //! | `ending` | clients that are killed, servers that are told to end |
 //! | `guests` | Linux guests as hosts |
 //! | `formats` | drives that are formatted while they are served |
@@ -31,6 +32,7 @@
 
 mod arrays;
 mod bench;
+mod ctl;
 mod dashboard;
 mod deadlines;
 mod ending;

@@ -20,6 +20,7 @@ use nandscape_sim::{Sim, Span, Wait};
 
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
+use crate::collections::Collections;
 use crate::component::BlockInfo;
 use crate::placement::{PlacementEvent, PlacementReport};
 use crate::policy::Schedule;
@@ -87,6 +88,11 @@ pub trait Ftl: 'static {
 
     /// From now on, there is Predictable Latency Mode and one of its windows; `None` is that there is not.
     fn set_latency_window(&self, _window: Option<LatencyWindow>) {}
+
+    /// Garbage collection at a host's command; `None` where the FTL takes no such orders.
+    fn collections(&self) -> Option<&dyn Collections> {
+        None
+    }
 
     /// Units that hosts may write before the FTL has to do its own work outside a window, about.
     fn free_for_host(&self) -> u64 {

@@ -13,6 +13,7 @@
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
 //! | `zone` | the zone FTL, whose zones are written in order |
 //! | `lsm` | the FTL for LSM-trees, whose units are sorted runs |
+//! | `collections` | garbage collection at a host's command |
 //! | `placement` | where a host wants its data: reclaim unit handles |
 //! | `pieces` | pages of any length and chains of deltas, over an FTL with transactions |
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
@@ -26,6 +27,7 @@
 //! Tables are consulted without waiting; only the media awaits.
 
 pub mod address;
+pub mod collections;
 pub mod component;
 mod flushes;
 pub mod ftl;
@@ -47,6 +49,7 @@ pub mod windows;
 pub mod zone;
 
 pub use address::Extent;
+pub use collections::{BadWatermarks, CollectionStatus, Collections, Watermarks};
 pub use ftl::{
     Delay, Destination, Ftl, Held, Located, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary,
     Unreadable,

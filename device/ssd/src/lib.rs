@@ -12,6 +12,7 @@
 //! | `keys` | every key, with its meaning |
 //! | `values`, `aging_values` | how values are written |
 //! | `resolve` | from keys to a drive's configuration, checked |
+//! | `orders` | orders for collections of a drive that runs |
 //! | `settings` | settings that can be changed while a drive runs |
 //! | `store` | what a file says of the drive that it holds |
 //! | `soundness` | whether a drive that was started from a file is sound |
@@ -24,6 +25,7 @@ mod assemble;
 mod builtin;
 mod keys;
 mod managed;
+mod orders;
 mod owners;
 mod part;
 mod policies;

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Ftl, Located, LsmFtl, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl,
-    Stats, TableSummary, ZoneFtl,
+    Collections, Ftl, Located, LsmFtl, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly,
+    SavedFtl, Stats, TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, PlaneId, UnitId};
 use nandscape_sim::Seed;
@@ -106,6 +106,11 @@ impl Part {
     /// (`ftl.windows.ranges_own`).
     pub fn range_of(&self, plane: PlaneId) -> Option<u8> {
         if let AnyFtl::Page(ftl) = &self.ftl { ftl.range_of(plane) } else { None }
+    }
+
+    /// Garbage collection at a host's command, if the FTL takes such orders.
+    pub fn collections(&self) -> Option<&dyn Collections> {
+        on!(self, ftl => ftl.collections())
     }
 
     /// What the FTL's tables hold, counted.

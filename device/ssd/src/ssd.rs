@@ -4,7 +4,7 @@ use std::io;
 use std::rc::Rc;
 
 use nandscape_device_controller::Front;
-use nandscape_device_ftl::{OxBlock, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_ftl::{Collections, OxBlock, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{AgingCounts, FlashWork, Media, OpCounts, RemoteArray, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
@@ -12,6 +12,7 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim, Time};
 
 use crate::assemble::{self, Assembled, Stores};
+use crate::orders;
 use crate::part::Part;
 use crate::profile::ProfileError;
 use crate::resolve::Resolved;
@@ -152,17 +153,25 @@ impl Ssd {
     }
 
     /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`; with the name of its part in front, where there are
-    /// several: `archive:ftl.ox_block.gc_slots=4`.
+    /// several: `archive:ftl.ox_block.gc_slots=4`. Or gives an order for collections, as `gc.run=100ms`.
     ///
     /// # Errors
     /// Why it cannot be changed, and what would be valid.
     pub fn change(&self, setting: &str) -> Result<(), ProfileError> {
-        self.settings.change(setting)
+        match setting.split_once('=') {
+            Some((key, value)) if orders::is_key(key) => orders::order(self.collections(), key.trim(), value.trim()),
+            _ => self.settings.change(setting),
+        }
+    }
+
+    /// Garbage collection at the host's command; `None` where the drive takes no such orders.
+    pub fn collections(&self) -> Option<&dyn Collections> {
+        if let [part] = &*self.parts { part.collections() } else { None }
     }
 
     /// The settings that can be changed while the drive runs, as they are now, by key.
     pub fn settings(&self) -> Vec<(String, String)> {
-        self.settings.now()
+        self.settings.now().into_iter().chain(orders::settings(self.collections())).collect()
     }
 
     /// Waits until the drive is in service, or will never be: one whose tables are in its flash reads them first.

@@ -286,7 +286,7 @@ impl Export for SsdExport {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts().since(&self.begun));
         let unit = f64::from(self.info().unit_bytes);
-        BTreeMap::from([
+        let mut counters = BTreeMap::from([
             ("host_written_bytes_total", ftl.host_bytes as f64),
             ("flash_programmed_bytes_total", ftl.programmed_units() as f64 * unit),
             ("gc_moved_bytes_total", ftl.gc_units as f64 * unit),
@@ -311,7 +311,18 @@ impl Export for SsdExport {
             ("power_cuts_total", f64::from(self.ssd.media().power_cuts())),
             ("read_only", f64::from(u8::from(self.ssd.is_read_only()))),
             ("store_failed", f64::from(u8::from(self.ssd.store_failure().is_some()))),
-        ])
+        ]);
+        if let Some(collections) = self.ssd.collections() {
+            let status = collections.status();
+            counters.extend([
+                ("user_bytes", status.user_bytes as f64),
+                ("flash_bytes", status.device_bytes as f64),
+                ("erase_block_bytes", status.block_bytes as f64),
+                ("gc_running", f64::from(u8::from(status.is_collecting))),
+                ("ready_for_read", f64::from(u8::from(status.is_held))),
+            ]);
+        }
+        counters
     }
 
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {

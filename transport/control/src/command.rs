@@ -105,7 +105,7 @@ pub(crate) fn help() -> Value {
         "faults": "the rules of all drives, with the operations that each matched and struck",
         "clear_faults": "remove all rules of a drive; their effects so far remain. `drive`: as for `fault`",
         "set": "change a setting of a drive, from now on until it is turned off. `drive`: as for `fault`; `key`: a key that `settings` \
-            has, or of an array `array.fail` and `array.spare` with a drive's name, and `array.scrub` with \"start\"; `value`: a number, true, false \
+            has, or of an array `array.fail` and `array.spare` with a drive's name, and `array.scrub` with \"start\", or for collections `gc.watermarks`, `gc.run` and `gc.ready_for_read`; `value`: a number, true, false \
             or a text",
         "settings": "the settings of all drives that can be changed, as they are now",
     })

@@ -7,8 +7,8 @@
 //! Drives honour [`ATOMIC_WRITE`], [`LSS_FLUSH`] and [`BATCHED_READ`] where their FTL has transactions; fast-fail, predict only and
 //! [`WINDOWS`] where the FTL is the page-mapping FTL, and preempt where collections admit urgent reads; [`RUN_OPEN`], [`RUN_COMMIT`]
 //! and [`RUN_REPORT`] where the FTL is that for LSM-trees. A host's block layer, and a drive that is served behind one, honours
-//! deadline, class and tenant. Notice, the buffer-free count, [`READY_FOR_READ`], [`PAGE_MOVE`], [`DEDUPLICATE`], [`GC_CONTROL`]
-//! and [`FREE_BLOCKS`] are layouts that no drive honours.
+//! deadline, class and tenant. [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`] are admin commands of drives with one page-mapping FTL
+//! without parity stripes. Notice, the buffer-free count, [`PAGE_MOVE`] and [`DEDUPLICATE`] are layouts that no drive honours.
 //!
 //! | field | where | papers |
 //! |---|---|---|
@@ -21,6 +21,7 @@
 //! | wait or remaining time | completion DW0 | MittOS: predicted wait; TeaFA: remaining background time; microseconds |
 //! | busy | completion DW1 0 | TeaFA: background work is in the way |
 //! | remaining bucket | completion DW1 15:8 | TeaFA (Li 3.4.2): remaining time in 256 buckets, for narrow interfaces |
+//! | free blocks | completion DW1 of [`GC_CONTROL`] and [`READY_FOR_READ`] | Shin 5.3.2: erased blocks now |
 //! | buffer-free count | completion DW1 31:16 | Shin 4.3: free slots of the write buffer |
 //! | windows | feature C0h | TeaFA (Li 3.2.3): drives of an array do their own work in turn |
 //!
@@ -97,8 +98,6 @@ impl Hints {
 /// replica, or the same drive later, may serve it. DW0 carries the time to wait in microseconds, rounded up.
 pub const BUSY: Status = Status::new(7, 0xc0);
 
-/// Ready for read: completes when nothing inside the drive would disturb a read (Shin 5.3.2). No data.
-pub const READY_FOR_READ: IoOpcode = IoOpcode(0x80);
 /// Page move: copies pages inside the drive; the data is a list of (from, to) (FEMU 3.3).
 pub const PAGE_MOVE: IoOpcode = IoOpcode(0x81);
 /// Flush of a whole log-structured-store buffer as one transaction (OX 7.2): see [`lss`](crate::lss).
@@ -138,26 +137,60 @@ pub struct AtomicRange {
 
 const _: () = assert!(size_of::<AtomicRange>() == 16);
 
-/// Garbage-collection control: CDW10 is a [`gc`] action, CDW11 its argument (Shin 5.3.2). No data.
+/// Garbage-collection control (Shin 5.3.2): CDW10 7:0 is an action of [`gc`], CDW11 and CDW12 are its arguments, the rest of CDW10 is zero.
+/// No data. DW1 of the completion is the number of erased blocks.
 pub const GC_CONTROL: AdminOpcode = AdminOpcode(0xc0);
-/// Free blocks: DW0 is the number of erased blocks, DW1 the size of a block in KiB (Shin 5.3.2). No data.
-pub const FREE_BLOCKS: AdminOpcode = AdminOpcode(0xc4);
+/// Garbage-collection status (Shin 5.3.2): the data is a [`GcStatus`].
+pub const GC_STATUS: AdminOpcode = AdminOpcode(0xc2);
+/// Ready for read (Shin 5.3.2): DW0 is 1 when nothing internal runs, or will run until a write, a flush of buffered data, a run, or fewer
+/// free blocks than the low watermark. The first command stops what runs, and DW0 is 0 until that has ended. No data. DW1 is the number of
+/// erased blocks.
+pub const READY_FOR_READ: AdminOpcode = AdminOpcode(0xc8);
 
 /// Actions of [`GC_CONTROL`].
 pub mod gc {
-    /// The drive decides, as without this command.
-    pub const AUTOMATIC: u32 = 0;
-    /// Nothing is collected until told, or until no block is left.
-    pub const SUPPRESS: u32 = 1;
-    /// Collect for CDW11 microseconds.
-    pub const RUN_FOR: u32 = 2;
-    /// Collect until CDW11 blocks are free.
-    pub const RUN_UNTIL_FREE: u32 = 3;
-    /// Set the number of free blocks at which the drive begins by itself.
-    pub const SET_THRESHOLD: u32 = 4;
-    /// DW0 is 1 while a collection runs.
-    pub const IS_RUNNING: u32 = 5;
+    /// Collect for CDW11 microseconds, or until the high watermark is reached; the command completes at once. DW0 is 1, or 0 where the
+    /// order is ignored because that many blocks are free. A second run replaces the first; one of zero microseconds ends it.
+    pub const RUN: u32 = 1;
+    /// Set the watermarks in blocks: CDW11 is the low one, CDW12 the high one. They hold until power is lost. Invalid Field where the low
+    /// one is above the high one, or the high one above the blocks of the flash.
+    pub const SET_WATERMARKS: u32 = 2;
 }
+
+/// The data of [`GC_STATUS`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct GcStatus {
+    /// "NAND" (3:0).
+    pub magic: [u8; 4],
+    /// Version of this structure: 1 (5:4).
+    pub version: U16,
+    /// Bit 0 [`GC_RUNNING`], bit 1 [`READS_HELD_CLEAR`] (7:6).
+    pub flags: U16,
+    /// Bytes of the host's address space (15:8).
+    pub user_bytes: U64,
+    /// Bytes of the flash (23:16).
+    pub device_bytes: U64,
+    /// Bytes of an erase block (31:24).
+    pub block_bytes: U64,
+    /// Erase blocks of the flash (35:32).
+    pub blocks: U32,
+    /// Erased blocks now (39:36).
+    pub free: U32,
+    /// The low watermark: below it the drive collects by itself; 0 leaves that to its own policy (43:40).
+    pub low: U32,
+    /// The high watermark, at which collections end that a host asks for (47:44).
+    pub high: U32,
+    /// Zero (63:48).
+    pub reserved_48: [u8; 16],
+}
+
+const _: () = assert!(size_of::<GcStatus>() == 64);
+
+/// Of [`GcStatus::flags`]: a collection is under way.
+pub const GC_RUNNING: u16 = 1 << 0;
+/// Of [`GcStatus::flags`]: [`READY_FOR_READ`] would return 1 without a change.
+pub const READS_HELD_CLEAR: u16 = 1 << 1;
 
 /// Windows by schedule: a feature whose value is [`Windows`]. Drives of an array that take turns do their own work only in
 /// their windows (TeaFA, Li 3.2.3). It is a feature of the drive: hosts of all controllers set the same one. It cannot be saved.
@@ -240,14 +273,14 @@ pub struct Capabilities {
     pub atomic_units: U32,
     /// The most bytes that such a command moves, its list included (27:24).
     pub atomic_bytes: U32,
-    /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`] and [`FREE_BLOCKS`], bit 2 [`LSS_FLUSH`]
+    /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`], bit 2 [`LSS_FLUSH`]
     /// and [`BATCHED_READ`], bit 3 [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`], bit 4 [`pieces`](crate::pieces) (31:28).
     pub functions: U32,
 }
 
 /// Of [`Capabilities::functions`]: windows by schedule.
 pub const HAS_WINDOWS: u32 = 1 << 0;
-/// Of [`Capabilities::functions`]: control of garbage collection, and free blocks.
+/// Of [`Capabilities::functions`]: garbage collection at a host's command.
 pub const HAS_GC_CONTROL: u32 = 1 << 1;
 /// Of [`Capabilities::functions`]: flush of buffers and batched reads of a log-structured store.
 pub const HAS_LSS: u32 = 1 << 2;
@@ -413,7 +446,7 @@ mod tests {
 
     #[test]
     fn vendor_opcodes_state_their_data_direction_and_do_not_collide() {
-        let none = [READY_FOR_READ, RUN_OPEN];
+        let none = [RUN_OPEN];
         let to_controller = [PAGE_MOVE, LSS_FLUSH, DEDUPLICATE, ATOMIC_WRITE, RUN_COMMIT];
         for opcode in none {
             assert_eq!(Transfer::of(opcode.0), Transfer::None);
@@ -427,7 +460,9 @@ mod tests {
         all.extend([BATCHED_READ.0, RUN_REPORT.0, 0x90, 0x91, 0x92, 0x93]);
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 13);
+        assert_eq!(all.len(), 12);
+        let admin = [GC_CONTROL, GC_STATUS, READY_FOR_READ].map(|opcode| Transfer::of(opcode.0));
+        assert_eq!(admin, [Transfer::None, Transfer::ToHost, Transfer::None]);
         assert!(all.iter().all(|&opcode| opcode >= 0x80), "vendor opcodes begin at 80h");
     }
 
@@ -441,6 +476,8 @@ mod tests {
         assert_eq!((offset_of!(Windows, ranges), offset_of!(Windows, length)), (10, 16));
         assert_eq!((offset_of!(Windows, epoch_us), offset_of!(Windows, shortest)), (24, 32));
         assert_eq!((offset_of!(Windows, longest), offset_of!(Windows, reserved_48)), (40, 48));
+        assert_eq!((offset_of!(GcStatus, user_bytes), offset_of!(GcStatus, block_bytes)), (8, 24));
+        assert_eq!((offset_of!(GcStatus, free), offset_of!(GcStatus, low), offset_of!(GcStatus, high)), (36, 40, 44));
         assert_eq!(Hints::behind_background(200), Hints(0xc801));
     }
 

@@ -357,7 +357,7 @@ fn vendor_table() {
         (vendor::FAST_FAIL, vendor::PREEMPT, vendor::PREDICT_ONLY, vendor::NOTICE),
         (1 << 16, 2 << 16, 4 << 16, 8 << 16)
     );
-    assert_eq!((vendor::READY_FOR_READ.0, vendor::PAGE_MOVE.0, vendor::ATOMIC_WRITE.0), (0x80, 0x81, 0x8d));
+    assert_eq!((vendor::PAGE_MOVE.0, vendor::DEDUPLICATE.0, vendor::ATOMIC_WRITE.0), (0x81, 0x89, 0x8d));
     assert_eq!((vendor::LSS_FLUSH.0, vendor::BATCHED_READ.0), (0x85, 0x87));
-    assert_eq!((vendor::DEDUPLICATE.0, vendor::GC_CONTROL.0, vendor::FREE_BLOCKS.0), (0x89, 0xc0, 0xc4));
+    assert_eq!((vendor::GC_CONTROL.0, vendor::GC_STATUS.0, vendor::READY_FOR_READ.0), (0xc0, 0xc2, 0xc8));
 }

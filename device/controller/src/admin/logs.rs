@@ -207,6 +207,11 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         if self.subsystem.set.geometry().is_some() {
             effects.admin[usize::from(GEOMETRY.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
         }
+        if self.subsystem.set.collections().is_some() {
+            for opcode in [vendor::GC_CONTROL, vendor::GC_STATUS, vendor::READY_FOR_READ] {
+                effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM).into();
+            }
+        }
         if self.has_directives() {
             for opcode in [AdminOpcode::DIRECTIVE_SEND, AdminOpcode::DIRECTIVE_RECEIVE] {
                 effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();

@@ -1,6 +1,7 @@
 //! The admin queue: what the controller says of itself, and what can be set.
 
 mod abort;
+mod collections;
 mod directives;
 mod errors;
 mod events;
@@ -26,6 +27,7 @@ use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::open_channel::GEOMETRY;
+use nandscape_wire_nvme::vendor::{GC_CONTROL, GC_STATUS, READY_FOR_READ};
 use nandscape_wire_nvme::{AdminOpcode, Parameter, Status, SubmissionEntry, log};
 
 use crate::command_set::{DirectSet, Reply};
@@ -53,7 +55,7 @@ pub(crate) const EVENT_REQUESTS: u8 = 4;
 pub(crate) const ABORTS: u8 = 4;
 
 /// Commands that name no namespace (Base 5, "Opcodes for Admin Commands").
-const WITHOUT_NAMESPACE: [AdminOpcode; 9] = [
+const WITHOUT_NAMESPACE: [AdminOpcode; 12] = [
     AdminOpcode::DELETE_IO_SQ,
     AdminOpcode::CREATE_IO_SQ,
     AdminOpcode::DELETE_IO_CQ,
@@ -63,6 +65,9 @@ const WITHOUT_NAMESPACE: [AdminOpcode; 9] = [
     AdminOpcode::KEEP_ALIVE,
     AdminOpcode::DOORBELL_BUFFER_CONFIG,
     AdminOpcode::SANITIZE,
+    GC_CONTROL,
+    GC_STATUS,
+    READY_FOR_READ,
 ];
 
 /// Statuses of admin commands that may succeed when they are sent again as they are.
@@ -140,6 +145,9 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         let answer = match AdminOpcode(entry.opcode) {
             AdminOpcode::IDENTIFY => self.identify(entry),
             GEOMETRY => self.geometry(entry),
+            GC_CONTROL => self.control_collections(entry),
+            GC_STATUS => self.collection_status(),
+            READY_FOR_READ => self.ready_for_read(),
             AdminOpcode::GET_LOG_PAGE => self.serve_log_page((queue, entry), mem, &mut permit, breakdown).await,
             AdminOpcode::DIRECTIVE_RECEIVE => self.directive_receive(entry),
             AdminOpcode::DIRECTIVE_SEND => self.directive_send(entry),
@@ -229,7 +237,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             mem.write(0, &answer.data);
             mem.clear(answer.data.len(), answer.zeros);
         }
-        Reply::value(answer.value)
+        Reply { dw1: answer.hint, ..Reply::value(answer.value) }
     }
 
     /// Waits until the first `bytes` of a command's memory can be reached, which its host may have to be asked for.
@@ -257,7 +265,10 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 /// What an admin command returns.
 #[derive(Default)]
 pub(super) struct Answer {
+    /// DW0.
     value: u32,
+    /// DW1.
+    hint: u32,
     data: Vec<u8>,
     /// Bytes of zeros after the data. They take no memory while the answer waits for the link.
     zeros: usize,

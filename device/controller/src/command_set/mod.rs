@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::ftl::LatencyWindow;
 use nandscape_device_ftl::policy::Schedule;
-use nandscape_device_ftl::{PlacementReport, Sanitization};
+use nandscape_device_ftl::{Collections, PlacementReport, Sanitization};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;
@@ -200,6 +200,11 @@ pub trait CommandSet: 'static {
 
     /// From now on, there is Predictable Latency Mode and one of its windows, or there is not.
     fn set_latency_window(&self, _window: Option<LatencyWindow>) {}
+
+    /// Garbage collection at a host's command; `None` where the drive takes no such orders.
+    fn collections(&self) -> Option<&dyn Collections> {
+        None
+    }
 
     /// What it says of itself for that mode.
     fn latency_figures(&self) -> LatencyFigures {

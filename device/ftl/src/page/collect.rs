@@ -314,7 +314,7 @@ impl PageFtl {
     fn is_to_wait(&self, plane: PlaneId, victim: BlockId, cause: Cause) -> bool {
         let state = self.state.borrow();
         let has_to_wait = || state.collectors.phase(plane) != Phase::Running || !state.may_collect(plane);
-        match state.turns.is_in_force() {
+        match state.turns.is_in_force() || state.orders.are_in_force() {
             false => cause == cause::GC && has_to_wait(),
             true => has_to_wait() || self.step_of(plane, victim).is_none(),
         }
@@ -420,13 +420,23 @@ impl PageFtl {
         }
         holding.flash.set_preemptible(self.may_preempt(plane));
         holding.work.erases();
-        let erased = if cursor.retiring { Err(MediaError::Failed) } else { holding.flash.erase(victim).await };
-        drop(holding);
-        match erased {
-            Ok(()) => {
-                self.state.borrow_mut().reclaim(victim, cause);
-                self.scrub_later();
+        let erased = match cursor.retiring {
+            true => Err(MediaError::Failed),
+            false => {
+                self.state.borrow_mut().erase_begins();
+                holding.flash.erase(victim).await
             }
+        };
+        drop(holding);
+        if erased.is_ok() {
+            self.state.borrow_mut().reclaim(victim, cause);
+            self.scrub_later();
+        }
+        if !cursor.retiring {
+            self.state.borrow_mut().erase_ended();
+        }
+        match erased {
+            Ok(()) => {}
             Err(MediaError::PowerLost) => return self.leave(cursor),
             Err(MediaError::Uncorrectable | MediaError::Failed) => self.state.borrow_mut().retire(victim),
             Err(MediaError::Misuse(misuse)) => panic!("a bug of the page FTL: erase of {victim:?}: {misuse}"),

@@ -89,6 +89,11 @@ impl Holdups {
         self.change(plane, |plane| plane.behind_gc = behind_gc);
     }
 
+    /// Whether a fill is under way.
+    pub(super) fn is_any_filling(&self) -> bool {
+        self.fills > 0
+    }
+
     /// Fills under way that no collector keeps out of their plane for a whole block.
     pub(super) fn free_fills(&self) -> u32 {
         self.fills - self.fills_shut_out

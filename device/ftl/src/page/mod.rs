@@ -11,6 +11,7 @@
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `placed` | handles by which hosts place data |
 //! | `turns` | windows in which the drive does its own work |
+//! | `orders` | collections that a host asks for, limits and holds off |
 //! | `together` | pages that are programmed with one command |
 //! | `load` | parts of tables that are not in memory |
 //! | `reader`, `read` | reads: of an extent, of a page |
@@ -48,6 +49,9 @@ mod load;
 mod memory;
 mod mistakes;
 mod moves;
+mod orders;
+#[cfg(test)]
+mod orders_test;
 mod pace;
 mod placed;
 mod plant;
@@ -87,6 +91,7 @@ use nandscape_sim::workers::Workers;
 use nandscape_sim::{Resource, Sim, Span, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
+use crate::collections::Collections;
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{
     Delay, Destination, Ftl, LatencyWindow, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary,
@@ -98,6 +103,7 @@ use crate::policy::{
 };
 use background::Background;
 use gate::Gate;
+use orders::RunEnd;
 use sanitize::PlaneJob;
 use state::State;
 use turns::Timer;
@@ -246,6 +252,9 @@ pub struct PageFtl {
     sanitizers: Workers<PlaneJob>,
     refreshers: Workers<BlockId>,
     timers: Workers<Timer>,
+    run_ends: Workers<RunEnd>,
+    /// A page is read to be scrubbed.
+    scrubbing: Cell<bool>,
     /// A collector has let go of its block, or a program has ended while collectors are suspended.
     came_to_rest: Signal,
     /// Stripes from the write buffer to flash, the programs that they take, and reads beside those of the host.
@@ -296,6 +305,8 @@ impl PageFtl {
             sanitizers: pool(sim, weak, async |ftl, job| ftl.sanitize_plane(job).await),
             refreshers: pool(sim, weak, async |ftl, block| ftl.refresh(*block)),
             timers: PageFtl::timers(sim, weak),
+            run_ends: PageFtl::run_ends(sim, weak),
+            scrubbing: Cell::new(false),
             came_to_rest: Signal::new(sim),
             flushes: pool(sim, weak, async |ftl, job| ftl.flush_stripe(job).await),
             stripe_programs: pool(sim, weak, async |ftl, program| ftl.program_stripe(program).await),
@@ -424,6 +435,10 @@ impl Ftl for PageFtl {
 
     fn set_latency_window(&self, window: Option<LatencyWindow>) {
         self.follow_mode(window);
+    }
+
+    fn collections(&self) -> Option<&dyn Collections> {
+        if self.config.rain.is_none() { Some(self) } else { None }
     }
 
     fn free_for_host(&self) -> u64 {

@@ -66,6 +66,12 @@ impl State {
     pub(super) fn is_low(&self, plane: PlaneId) -> bool {
         let Pace { is_paced, free_blocks, open_blocks, target, is_suspended, .. } = self.pace;
         let free = self.tables.free.free_blocks(plane);
+        if self.orders.are_in_force()
+            && !is_suspended
+            && let Some(is_low) = self.is_low_by_order(plane)
+        {
+            return is_low;
+        }
         match is_paced {
             _ if is_suspended => false,
             _ if self.keeps_last_blocks(plane) => true,
@@ -78,6 +84,9 @@ impl State {
 
     /// Whether a plane's collector, which has a victim, is to go on.
     pub(super) fn may_collect(&self, plane: PlaneId) -> bool {
+        if self.orders.are_in_force() {
+            return self.may_collect_by_order(plane);
+        }
         let is_at_rest = !self.pace.is_paced || self.pace.is_suspended;
         (is_at_rest || self.is_low(plane) || !self.has_room_for_host(plane)) && self.has_turn(plane)
     }
@@ -87,6 +96,7 @@ impl State {
         let Pace { is_paced, target, limit, .. } = self.pace;
         is_paced
             && !self.turns.is_in_force()
+            && !self.orders.set_pace()
             && self.collectors.is_collecting(plane)
             && self.space(plane) + limit < target
     }

@@ -73,6 +73,11 @@ impl HostPrograms {
         if all > 0 && held_up * 2 >= all { cause::GC } else { cause::HOST_WRITE }
     }
 
+    /// Whether no program and no fill is under way.
+    pub(super) fn are_idle(&self) -> bool {
+        self.under_way.iter().all(|under_way| *under_way == 0) && !self.holdups.is_any_filling()
+    }
+
     /// A program on a plane, and perhaps others of its die, begins.
     pub(super) fn begins(&mut self, plane: PlaneId) {
         let lun = self.lun_index(plane);

@@ -73,7 +73,7 @@ impl State {
 
     /// Whether a plane has blocks to be refreshed.
     pub(super) fn has_to_refresh(&self, plane: PlaneId) -> bool {
-        !self.pace.is_suspended && !self.collectors.of(plane).aged.is_empty()
+        !self.pace.is_suspended && !self.orders.hold() && !self.collectors.of(plane).aged.is_empty()
     }
 
     /// A plane's collector finds nothing: its blocks are refreshed when they are looked at again.

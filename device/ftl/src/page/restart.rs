@@ -32,6 +32,7 @@ pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
     let cuts = ftl.media.power_cuts();
     assert!(keeps_buffer || ftl.config.rain.is_none(), "pages of stripes are held in a buffer that survives");
     ftl.give_up_stripes();
+    ftl.state.borrow_mut().forget_orders();
     if !keeps_buffer {
         ftl.drop_buffer();
     }

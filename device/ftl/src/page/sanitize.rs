@@ -124,6 +124,7 @@ impl State {
 /// See [`Ftl::sanitize`].
 pub(super) async fn sanitize(ftl: &PageFtl, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), MediaError> {
     let cuts = ftl.media.power_cuts();
+    ftl.end_hold();
     // A stripe that is being written may wait for the end of a collection, which may begin only now.
     if ftl.config.rain.is_some() {
         ftl.drop_everything().await?;

@@ -5,7 +5,8 @@
 //! and a decoder tells their errors. Reads have the cause of wear levelling, and the last priority. The patrol keeps no run going
 //! ([`Sim::sleep_in_background`](nandscape_sim::Sim::sleep_in_background)): a drive that is idle is scrubbed all the same for as long as anything goes on.
 //!
-//! Left out: blocks that are being written, which are looked at when they are full; and reads of several blocks at a time: one that
+//! Left out: blocks whose turn falls into a time in which a host holds internal work off, which are looked at in the next interval; blocks
+//! that are being written, which are looked at when they are full; and reads of several blocks at a time: one that
 //! takes longer than its turn delays the next.
 
 use std::rc::Rc;
@@ -73,14 +74,17 @@ impl PageFtl {
     fn is_scrubbed(&self, block: BlockId) -> bool {
         let state = self.state.borrow();
         let is_in_use = !state.collectors.is_out_of_use(state.geometry.plane_of(block));
-        self.is_running() && is_in_use && !state.pace.is_suspended && state.damage.read_only.is_none()
+        let may_begin = !state.pace.is_suspended && !state.orders.hold();
+        self.is_running() && is_in_use && may_begin && state.damage.read_only.is_none()
     }
 
     /// Reads a page, whose block is not erased meanwhile.
     async fn read_for_scrub(&self, page: PageId) -> Result<(), MediaError> {
         let geometry = self.media.geometry();
         self.state.borrow_mut().tables.blocks.pin(geometry.block_of(page));
+        self.scrubbing.set(true);
         let read = self.media.read(page, geometry.page_size(), READER, &mut Breakdown::new()).await;
+        self.scrubbing.set(false);
         self.media.count_scrub_read();
         match read {
             Ok(()) => self.unpin(page),

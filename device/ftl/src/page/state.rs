@@ -8,6 +8,7 @@ use super::broken::Damage;
 use super::buffer::WriteBuffer;
 use super::holdup::Holdups;
 use super::memory::Memory;
+use super::orders::Orders;
 use super::pace::Pace;
 use super::placed::Placed;
 use super::programs::HostPrograms;
@@ -49,6 +50,8 @@ pub(super) struct State {
     pub(super) placed: Option<Placed>,
     /// When the drive may do work of its own.
     pub(super) turns: Turns,
+    /// What a host has ordered of collections.
+    pub(super) orders: Orders,
     pub(super) writes_end_in_buffer: bool,
     /// Stripes with parity, where there are any.
     pub(super) rain: Option<Box<Rain>>,
@@ -77,6 +80,7 @@ impl State {
             memory: None,
             placed: Placed::new(&geometry, config.placement),
             turns: Turns::new(&config.gc),
+            orders: Orders::new(geometry.planes(), config),
             writes_end_in_buffer: config.writes_end_in_buffer,
             rain: rain.map(|rain| Box::new(Rain::new(&geometry, rain, config.logical_units, stripes))),
         };

@@ -141,16 +141,24 @@ impl State {
     /// Whether data whose writes have ended may be programmed.
     pub(super) fn may_program(&self) -> bool {
         let (share, of) = NEARLY_FULL;
-        !self.turns.is_in_force()
-            || !self.writes_end_in_buffer
-            || self.turns.is_any_open()
-            || self.buffer.is_urgent()
-            || self.turns.waiting.get() > 0
-            || self.buffer.in_use() * of >= self.buffer.slots() * share
+        let has_turn = || {
+            !self.turns.is_in_force()
+                || !self.writes_end_in_buffer
+                || self.turns.is_any_open()
+                || self.buffer.is_urgent()
+                || self.turns.waiting.get() > 0
+                || self.buffer.in_use() * of >= self.buffer.slots() * share
+        };
+        !self.orders.hold() && has_turn()
     }
 
     /// How long a step on a block may take that begins now; `None` is as long as it likes.
     pub(super) fn time_for_step(&self, plane: PlaneId, block: BlockId, now: Time) -> Option<Span> {
+        if self.orders.are_in_force()
+            && let Some(time) = self.time_by_order(plane, now)
+        {
+            return time;
+        }
         if !self.turns.is_in_force() || self.is_forced(plane) {
             return None;
         }
@@ -328,6 +336,9 @@ impl PageFtl {
     /// is a limit. Without units to move, the step is the erase.
     pub(super) fn step_of(&self, plane: PlaneId, block: BlockId) -> Option<Option<u32>> {
         let (state, batch) = (self.state.borrow(), self.config.gc.batch);
+        if state.orders.are_in_force() && !state.may_collect(plane) {
+            return None;
+        }
         let Some(left) = state.time_for_step(plane, block, self.sim.now()) else { return Some(batch) };
         if state.tables.blocks.get(block).valid == 0 {
             return (left >= self.background.cleaning(0)).then_some(batch);

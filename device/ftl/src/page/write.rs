@@ -174,7 +174,13 @@ impl State {
 
 /// Waits for slots for the units of an extent.
 pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Reservation<'a> {
-    let slots = extent.units(ftl.state.borrow().unit);
+    let (slots, holds) = {
+        let state = ftl.state.borrow();
+        (extent.units(state.unit), state.orders.hold())
+    };
+    if holds {
+        ftl.end_hold();
+    }
     let is_full = ftl.config.rain.is_some() && (ftl.free_slots.free() < slots as usize || ftl.free_slots.contended());
     let _waits = is_full.then(|| ftl.flush_in_foreground());
     let spare = ftl.buffer_policy.as_deref().map_or(0, |policy| spare(ftl, policy, slots));
@@ -313,6 +319,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     }
     state.buffer.flush(&settling);
     drop(state);
+    ftl.end_hold();
     ftl.pump();
     Some(settling)
 }

@@ -10,7 +10,7 @@ use nandscape_drive::{HostMem, Issuer, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::identify::{self, cns};
 use nandscape_wire_nvme::predictable_latency::{self as latency, Config, Log};
-use nandscape_wire_nvme::vendor::{Capabilities, HAS_WINDOWS, WINDOWS, Windows};
+use nandscape_wire_nvme::vendor::{Capabilities, HAS_GC_CONTROL, HAS_WINDOWS, WINDOWS, Windows};
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, feature, log};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -327,7 +327,7 @@ fn the_value_of_the_feature_is_checked_and_told() {
     with(&[], async |rig| {
         let (_, data) = rig.admin(SubmissionEntry::identify(cns::CONTROLLER, 0), &[0; 4_096]).await.unwrap();
         let controller = identify::Controller::read_from_bytes(&data).unwrap();
-        assert_eq!(Capabilities::of(&controller.vendor).unwrap().functions.get(), HAS_WINDOWS);
+        assert_eq!(Capabilities::of(&controller.vendor).unwrap().functions.get(), HAS_WINDOWS | HAS_GC_CONTROL);
         assert_eq!(controller.ctratt.get() & identify::CTRATT_PREDICTABLE_LATENCY, 0);
         assert_eq!(rig.get().await, Windows::none());
         let good = Windows::new(4, 3, 0, 1_000);

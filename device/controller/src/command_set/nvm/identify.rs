@@ -47,7 +47,8 @@ impl<F: Ftl> Nvm<F> {
         let windows = if self.ftl.has_windows() { vendor::HAS_WINDOWS } else { 0 };
         let lss = if self.ftl.max_transaction().is_some() { vendor::HAS_LSS } else { 0 };
         let pieces = if lss > 0 && self.media.keeps_data() { vendor::HAS_PIECES } else { 0 };
-        windows | lss | pieces
+        let collections = if self.ftl.collections().is_some() { vendor::HAS_GC_CONTROL } else { 0 };
+        windows | collections | lss | pieces
     }
 
     fn optional_commands(&self) -> u16 {

@@ -47,7 +47,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::ftl::LatencyWindow;
 use nandscape_device_ftl::policy::Schedule;
-use nandscape_device_ftl::{Extent, Ftl, Interface, PlacementReport, Reader, Sanitization};
+use nandscape_device_ftl::{Collections, Extent, Ftl, Interface, PlacementReport, Reader, Sanitization};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
@@ -349,6 +349,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     fn set_latency_window(&self, window: Option<LatencyWindow>) {
         self.ftl.set_latency_window(window);
+    }
+
+    fn collections(&self) -> Option<&dyn Collections> {
+        self.ftl.collections()
     }
 
     fn latency_figures(&self) -> LatencyFigures {

@@ -1,0 +1,258 @@
+//! `nandscape ctl gc`: garbage collection at the operator's command. The orders are settings of the control socket; what the drive does is
+//! in its counters.
+
+use clap::{Args, Subcommand};
+use nandscape_lab_report::format::{count, size};
+use nandscape_sim::Span;
+use serde_json::{Value, json};
+
+use super::ServerArgs;
+use super::client::Client;
+use crate::failure::Failure;
+use crate::numbers::whole_32;
+
+/// Order garbage collection: watermarks, runs, reads without internal work in their way.
+///
+/// For drives with one FTL, ftl.kind = "page", without parity stripes. Hosts give the same orders by vendor commands: docs/nvme.md.
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  nandscape ctl gc status n.control
+  nandscape ctl gc watermarks n.control --low 200 --high 400
+  nandscape ctl gc run n.control 500ms
+  nandscape ctl gc ready n.control
+
+Exit status: 0 when done, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no server listens,
+or a drive that takes no such orders.")]
+pub(super) struct GcArgs {
+    #[command(subcommand)]
+    order: GcOrder,
+}
+
+#[derive(Subcommand)]
+enum GcOrder {
+    /// Print capacities, block size, free blocks, watermarks, and whether the drive collects
+    Status(StatusArgs),
+    /// Set both watermarks, until the drive loses power
+    Watermarks(WatermarksArgs),
+    /// Collect for a time, or until the high watermark is reached
+    Run(RunArgs),
+    /// Ask for reads without internal work in their way
+    Ready(ReadyArgs),
+}
+
+/// A drive of a server.
+#[derive(Args)]
+struct DriveArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// The drive by its name; not needed where the server has one drive
+    #[arg(long = "drive", value_name = "NAME")]
+    name: Option<String>,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape ctl gc status n.control
+  nandscape ctl gc status n.control --drive b --json
+
+Exit status: 0 when printed, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no server listens,
+or a drive that takes no such orders.")]
+struct StatusArgs {
+    #[command(flatten)]
+    drive: DriveArgs,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+Below the low watermark the drive collects by itself until it is reached again; 0 leaves that to the policy of the drive. The high
+watermark ends runs. Both count erased blocks of the whole drive.
+
+Examples:
+  nandscape ctl gc watermarks n.control --low 200 --high 400
+
+Exit status: 0 when set, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no server listens,
+or watermarks that the drive rejects.")]
+struct WatermarksArgs {
+    #[command(flatten)]
+    drive: DriveArgs,
+    /// The low watermark, in blocks
+    #[arg(long, value_name = "BLOCKS", value_parser = whole_32)]
+    low: u32,
+    /// The high watermark, in blocks
+    #[arg(long, value_name = "BLOCKS", value_parser = whole_32)]
+    high: u32,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The order returns at once. It is ignored where as many blocks are free as the high watermark says. A second run replaces the first; 0s
+ends it.
+
+Examples:
+  nandscape ctl gc run n.control 500ms
+
+Exit status: 0 when ordered, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no server listens,
+or a drive that takes no such orders.")]
+struct RunArgs {
+    #[command(flatten)]
+    drive: DriveArgs,
+    /// For how long, in drive time
+    #[arg(value_name = "TIME")]
+    time: Span,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The first order stops collections and holds buffered data back; the drive is ready once the steps under way have ended. From then on
+nothing internal runs until a write, a flush of buffered data, a run, or fewer free blocks than the low watermark.
+
+Examples:
+  nandscape ctl gc ready n.control
+
+Exit status: 0 when answered, ready or not; 1 when the server has ended or does not answer in time; 2 for bad usage, a path at which no
+server listens, or a drive that takes no such orders.")]
+struct ReadyArgs {
+    #[command(flatten)]
+    drive: DriveArgs,
+}
+
+/// The space of a drive, and what it does.
+struct Status {
+    user_bytes: u64,
+    device_bytes: u64,
+    block_bytes: u64,
+    free: u64,
+    low: u64,
+    high: u64,
+    is_collecting: bool,
+    is_ready: bool,
+}
+
+pub(super) fn run(args: &GcArgs) -> Result<(), Failure> {
+    match &args.order {
+        GcOrder::Status(StatusArgs { drive }) => drive.ask(None, Status::text),
+        GcOrder::Watermarks(WatermarksArgs { drive, low, high }) => {
+            drive.ask(Some(("gc.watermarks", &format!("{low}-{high}"))), Status::text)
+        }
+        GcOrder::Run(RunArgs { drive, time }) => {
+            drive.ask(Some(("gc.run", &format!("{}ns", time.ns()))), |status| match status.free >= status.high {
+                true => format!(
+                    "no run: {} blocks are free, and the high watermark is {}\n",
+                    count(status.free),
+                    count(status.high)
+                ),
+                false => status.text(),
+            })
+        }
+        GcOrder::Ready(ReadyArgs { drive }) => {
+            drive.ask(Some(("gc.ready_for_read", "ask")), |status| match status.is_ready {
+                true => "ready: nothing internal runs\n".to_owned(),
+                false => "not ready yet: ask again\n".to_owned(),
+            })
+        }
+    }
+}
+
+impl DriveArgs {
+    /// Gives an order, if there is one, and prints what the drive does then.
+    fn ask(&self, order: Option<(&str, &str)>, words: impl FnOnce(&Status) -> String) -> Result<(), Failure> {
+        let mut client = self.server.connect()?;
+        if let Some((key, value)) = order {
+            client.order("set", &[("drive", self.name.as_deref()), ("key", Some(key)), ("value", Some(value))])?;
+        }
+        let status = self.status(&mut client)?;
+        self.server.print(&status.json(), |_| words(&status))
+    }
+
+    fn status(&self, client: &mut Client) -> Result<Status, Failure> {
+        let socket = self.server.socket.display();
+        let (settings, statistics) = (client.order("settings", &[])?, client.order("statistics", &[])?);
+        let names: Vec<&str> = super::each(&settings).into_iter().filter_map(|drive| drive["name"].as_str()).collect();
+        let name = match (&self.name, &names[..]) {
+            (Some(name), _) => name,
+            (None, [name]) => *name,
+            (None, _) => {
+                let problem = format!("{socket}: there are several drives; --drive is one of {}", names.join(", "));
+                return Err(Failure::Input(anyhow::anyhow!(problem)));
+            }
+        };
+        let of = |reply: &Value| super::each(reply).into_iter().find(|drive| drive["name"] == *name).cloned();
+        let (Some(settings), Some(figures)) = (of(&settings), of(&statistics)) else {
+            let problem = format!("{socket}: there is no drive {name:?}; --drive is one of {}", names.join(", "));
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        };
+        Status::of(&settings["settings"], &figures["counters"]).ok_or_else(|| {
+            let of = "drives with one FTL, ftl.kind = \"page\", without parity stripes do";
+            Failure::Input(anyhow::anyhow!("{socket}: {name} takes no orders for its garbage collection; {of}"))
+        })
+    }
+}
+
+impl Status {
+    /// As settings and counters have it; `None` where a drive has none.
+    fn of(settings: &Value, counters: &Value) -> Option<Status> {
+        let (low, high) = settings["gc.watermarks"].as_str()?.split_once('-')?;
+        let figure = |name: &str| counters[name].as_f64().map(|figure| figure as u64);
+        Some(Status {
+            user_bytes: figure("user_bytes")?,
+            device_bytes: figure("flash_bytes")?,
+            block_bytes: figure("erase_block_bytes")?,
+            free: figure("free_blocks")?,
+            low: low.parse().ok()?,
+            high: high.parse().ok()?,
+            is_collecting: figure("gc_running")? > 0,
+            is_ready: figure("ready_for_read")? > 0,
+        })
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "user_bytes": self.user_bytes, "device_bytes": self.device_bytes, "block_bytes": self.block_bytes,
+            "blocks": self.device_bytes / self.block_bytes.max(1), "free_blocks": self.free,
+            "low_watermark": self.low, "high_watermark": self.high,
+            "gc_running": self.is_collecting, "ready_for_read": self.is_ready,
+        })
+    }
+
+    fn text(&self) -> String {
+        let yes = |is: bool| if is { "yes" } else { "no" };
+        let low = if self.low == 0 { "0: the drive's own policy".to_owned() } else { count(self.low) };
+        format!(
+            "capacity        {} of {} of flash\nerase block     {}, {} of them\nfree blocks     {}\nlow watermark   {low}\n\
+             high watermark  {}\ncollecting      {}\nready for read  {}\n",
+            size(self.user_bytes),
+            size(self.device_bytes),
+            size(self.block_bytes),
+            count(self.device_bytes / self.block_bytes.max(1)),
+            count(self.free),
+            count(self.high),
+            yes(self.is_collecting),
+            yes(self.is_ready)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_what_settings_and_counters_say() {
+        let settings = json!({ "gc.watermarks": "3-7" });
+        let counters = json!({
+            "user_bytes": 4_194_304.0, "flash_bytes": 8_388_608.0, "erase_block_bytes": 1_048_576.0, "free_blocks": 5.0, "gc_running": 1.0,
+            "ready_for_read": 0.0,
+        });
+        let status = Status::of(&settings, &counters).unwrap();
+        let shown = status.json();
+        assert_eq!(
+            (&shown["blocks"], &shown["low_watermark"], &shown["gc_running"]),
+            (&json!(8), &json!(3), &json!(true))
+        );
+        assert!(status.text().contains("collecting      yes") && status.text().contains("free blocks     5\n"));
+        assert!(Status::of(&json!({}), &counters).is_none() && Status::of(&settings, &json!({})).is_none());
+    }
+}

@@ -1,0 +1,155 @@
+//! `nandscape ctl`: the client of the control socket, on servers.
+
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::patience;
+use crate::server::{Server, number};
+
+/// Runs `nandscape ctl` in the server's folder: exit status, standard output, standard error.
+pub(crate) fn ctl(server: &Server, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.arg("ctl").args(args).current_dir(server.folder.path());
+    let output = patience::output(&mut command).unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (out, err) = (text(output.stdout), text(output.stderr));
+    assert!(!err.contains("panicked"), "{err}");
+    (output.status.code().unwrap(), out, err)
+}
+
+/// The same, which is to succeed: what it prints.
+pub(crate) fn order(server: &Server, args: &[&str]) -> String {
+    let (code, out, err) = ctl(server, args);
+    assert_eq!((code, &*err), (0, ""), "{args:?}: {out}");
+    out
+}
+
+/// The reply as JSON.
+pub(crate) fn reply(server: &Server, args: &[&str]) -> Value {
+    serde_json::from_str(&order(server, &[args, &["--json"]].concat())).expect("one JSON object")
+}
+
+/// The same, which is to fail with a status: what it prints.
+pub(crate) fn refused(server: &Server, status: i32, args: &[&str]) -> String {
+    let (code, out, err) = ctl(server, args);
+    assert_eq!((code, &*out), (status, ""), "{args:?}: {err}");
+    err
+}
+
+#[test]
+fn a_server_takes_every_order_of_its_operator() {
+    let more = ["--drive", "ox=ox-block", "--control", "control"];
+    let mut server = Server::small(&more);
+    let drives = order(&server, &["drives", "control"]);
+    assert!(drives.contains("small") && drives.contains("ox") && drives.contains("takes writes"), "{drives}");
+    assert_eq!(reply(&server, &["drives", "control"])["drives"], serde_json::json!(["small", "ox"]));
+    let told = order(&server, &["statistics", "control"]);
+    assert!(told.contains("s of drive time, 0 clients, 0 commands in the drives"), "{told}");
+    assert!(number(&reply(&server, &["statistics", "control"]), "/drives/0/counters/free_blocks") > 0.0);
+
+    let told = order(&server, &["fault", "add", "control", "--drive", "small", "uncorrectable lba=0-7"]);
+    assert!(told.contains("uncorrectable lba=0-7") && told.contains("small"), "{told}");
+    assert!(order(&server, &["fault", "list", "control"]).contains("uncorrectable lba=0-7"));
+    assert_eq!(order(&server, &["fault", "clear", "control", "--drive", "small"]), "no fault rules\n");
+    assert_eq!(reply(&server, &["fault", "list", "control"])["drives"][0]["faults"], serde_json::json!([]));
+
+    let changes = ["ftl.ox_block.gc_slots=3", "ftl.ox_block.gc_target=40%"];
+    let told = order(&server, &[&["set", "control", "--drive", "ox"][..], &changes].concat());
+    assert!(changes.iter().all(|change| told.contains(&format!("ox: {change}\n"))), "{told}");
+    assert!(order(&server, &["settings", "control"]).contains("ox: ftl.ox_block.gc_slots=3\n"));
+
+    for (args, part) in [
+        (&["fault", "add", "control", "fail"][..], "there are several drives; `drive` is one of small, ox"),
+        (&["fault", "add", "control", "--drive", "big", "fail"], "there is no drive \"big\""),
+        (&["fault", "add", "control", "--drive", "small", "fail read"], "fault"),
+        (&["set", "control", "--drive", "ox", "capacity=1GiB"], "cannot be changed while a drive runs"),
+        (&["set", "control", "--drive", "ox", "capacity"], "KEY=VALUE is valid"),
+        (&["array", "fail", "control", "small"], "there are several drives"),
+        (&["drives", "n.sock"], "no reply of a control socket"),
+        (&["drives", "elsewhere"], "elsewhere: no such file; the socket of a running server is valid"),
+    ] {
+        let told = refused(&server, 2, args);
+        assert!(told.contains(part), "{args:?}: {told}");
+    }
+    assert_eq!(order(&server, &["stop", "control"]), "the server ends\n");
+    assert_eq!(server.wait().code, Some(0));
+    assert!(refused(&server, 2, &["drives", "control"]).contains("no such file"));
+}
+
+#[test]
+fn a_server_that_is_stopped_is_given_up() {
+    let server = Server::small(&["--control", "control"]);
+    server.signal(Signal::STOP);
+    let told = refused(&server, 1, &["statistics", "control", "--timeout", "50ms"]);
+    assert!(told.contains("control: the server has not answered within 0.05 s"), "{told}");
+    server.signal(Signal::CONT);
+    assert!(number(&reply(&server, &["statistics", "control"]), "/time_s") > 0.0);
+    assert_eq!(server.end().code, Some(0));
+}
+
+/// The drive is worn in; its host writes nothing.
+#[test]
+fn an_operator_orders_collections() {
+    let drive = [
+        "--drive",
+        "small=default",
+        "--set",
+        "capacity=64MiB",
+        "--set",
+        "geometry.channels=2",
+        "--precondition",
+        "steady",
+    ];
+    let more = ["--nbd", "unix:n.sock", "--check", "--json", "--control", "control"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+    let is_ready = || order(&server, &["gc", "ready", "control"]) == "ready: nothing internal runs\n";
+    patience::until("its own collections have ended", is_ready);
+    let status = || reply(&server, &["gc", "status", "control"]);
+    let first = status();
+    let [free, blocks] = ["/free_blocks", "/blocks"].map(|name| number(&first, name) as u64);
+    assert_eq!((number(&first, "/user_bytes"), number(&first, "/low_watermark")), ((64 << 20) as f64, 0.0));
+    assert_eq!(number(&first, "/device_bytes"), number(&first, "/block_bytes") * blocks as f64);
+
+    let high = free + 2;
+    let set = order(&server, &["gc", "watermarks", "control", "--low", "1", "--high", &high.to_string()]);
+    assert!(set.contains("low watermark   1\n"), "{set}");
+    order(&server, &["gc", "run", "control", "600s"]);
+    patience::until("the high watermark is reached", || number(&status(), "/free_blocks") == high as f64);
+    assert_eq!(status()["gc_running"], false);
+    let ignored = order(&server, &["gc", "run", "control", "600s"]);
+    assert!(ignored.starts_with("no run: ") && ignored.contains("the high watermark is"), "{ignored}");
+
+    patience::until("it is ready", is_ready);
+    assert_eq!(status()["ready_for_read"], true);
+    assert!(order(&server, &["settings", "control"]).contains(&format!("small: gc.watermarks=1-{high}\n")));
+    // More free blocks than there can be: the drive collects what it can, and is not held off.
+    order(&server, &["gc", "watermarks", "control", "--low", &blocks.to_string(), "--high", &blocks.to_string()]);
+    assert_eq!(status()["ready_for_read"], false);
+
+    let all = (blocks + 1).to_string();
+    for (args, part) in [
+        (
+            &["gc", "watermarks", "control", "--low", "2", "--high", "1"][..],
+            "low watermark 2 is above the high watermark 1",
+        ),
+        (&["gc", "watermarks", "control", "--low", "0", "--high", &all], "blocks of the flash; at most"),
+        (&["gc", "run", "control", "soon"], "a time such as"),
+        (&["gc", "status", "control", "--drive", "big"], "there is no drive \"big\"; --drive is one of small"),
+    ] {
+        let told = refused(&server, 2, args);
+        assert!(told.contains(part), "{args:?}: {told}");
+    }
+    assert_eq!(server.end().code, Some(0));
+}
+
+#[test]
+fn drives_that_take_no_orders_for_collections_say_so() {
+    let server = Server::small(&["--drive", "ox=ox-block", "--control", "control"]);
+    for args in [&["gc", "status", "control", "--drive", "ox"][..], &["gc", "run", "control", "--drive", "ox", "1s"]] {
+        let told = refused(&server, 2, args);
+        assert!(told.contains("ftl.kind = \"page\""), "{told}");
+    }
+    assert_eq!(server.end().code, Some(0));
+}

@@ -1,0 +1,64 @@
+//! Garbage collection at a host's command: three vendor commands (Shin 5.3.2). They act on the drive, whichever controller receives them,
+//! and complete at once; what they begin goes on in the drive.
+
+use nandscape_device_ftl::{CollectionStatus, Collections, Watermarks};
+use nandscape_sim::Span;
+use nandscape_wire_nvme::vendor::{GC_RUNNING, GcStatus, MAGIC, READS_HELD_CLEAR, gc};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+use zerocopy::IntoBytes;
+
+use super::Answer;
+use crate::command_set::DirectSet;
+use crate::engine::NvmeController;
+use crate::refusal::Refusal;
+
+impl<C: DirectSet + ?Sized> NvmeController<C> {
+    fn collections(&self) -> Result<&dyn Collections, Refusal> {
+        self.subsystem.set.collections().ok_or_else(|| Status::INVALID_OPCODE.into())
+    }
+
+    /// GC Control.
+    pub(super) fn control_collections(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
+        let collections = self.collections()?;
+        let (first, second) = (entry.cdw11.get(), entry.cdw12.get());
+        let value = match entry.cdw10.get() {
+            gc::RUN => u32::from(collections.run(Span::from_us(first.into()))),
+            gc::SET_WATERMARKS => {
+                let watermarks = Watermarks { low: first, high: second };
+                collections.set_watermarks(watermarks).map_err(|_| Refusal::field(11, 0))?;
+                0
+            }
+            _ => return Err(Refusal::field(10, 0)),
+        };
+        Ok(Answer { hint: collections.status().free, ..Answer::value(value) })
+    }
+
+    /// GC Status.
+    pub(super) fn collection_status(&self) -> Result<Answer, Refusal> {
+        let status = self.collections()?.status();
+        let CollectionStatus { user_bytes, device_bytes, block_bytes, blocks, free, watermarks, .. } = status;
+        let running = if status.is_collecting { GC_RUNNING } else { 0 };
+        let clear = if status.is_held { READS_HELD_CLEAR } else { 0 };
+        let data = GcStatus {
+            magic: MAGIC,
+            version: 1.into(),
+            flags: (running | clear).into(),
+            user_bytes: user_bytes.into(),
+            device_bytes: device_bytes.into(),
+            block_bytes: block_bytes.into(),
+            blocks: blocks.into(),
+            free: free.into(),
+            low: watermarks.low.into(),
+            high: watermarks.high.into(),
+            ..GcStatus::default()
+        };
+        Ok(Answer::data(data.as_bytes()))
+    }
+
+    /// Ready for Read.
+    pub(super) fn ready_for_read(&self) -> Result<Answer, Refusal> {
+        let collections = self.collections()?;
+        let is_ready = collections.is_ready_for_read();
+        Ok(Answer { hint: collections.status().free, ..Answer::value(is_ready.into()) })
+    }
+}

@@ -1,0 +1,173 @@
+//! The SSD control API (Shin 2017, Table 5.1): a host decides when a drive collects garbage, and when it does nothing but serve reads.
+//!
+//! A [`Control`] goes through any [`Drive`](nandscape_drive::Drive) that takes admin commands: a queue in this process, an NVMe/TCP
+//! connection, a PCI function.
+//!
+//! | Table 5.1 | here |
+//! |---|---|
+//! | `get_user_capacity`, `get_device_capacity` | [`Space::user_bytes`], [`Space::device_bytes`] |
+//! | `get_eb_size` | [`Space::block_bytes`] |
+//! | `get_free_block_count` | [`Space::free`], also in [`Run`] and [`Ready`] |
+//! | `get_gc_threshold`, `set_gc_threshold` | [`Space::low`] and [`Space::high`], [`Control::set_watermarks`] |
+//! | `is_gc_running` | [`Space::is_collecting`] |
+//! | `run_gc` | [`Control::run`] |
+//! | `is_ready_for_read` | [`Control::is_ready_for_read`] |
+//!
+//! Left out: policies over it, and drives that offer Predictable Latency Mode in its place.
+
+use std::rc::Rc;
+
+use nandscape_drive::{Completion, Drive, HostMem, Issuer};
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::identify::{self, cns};
+use nandscape_wire_nvme::vendor::{
+    Capabilities, GC_CONTROL, GC_RUNNING, GC_STATUS, GcStatus, HAS_GC_CONTROL, MAGIC, READS_HELD_CLEAR, READY_FOR_READ,
+    gc,
+};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
+use zerocopy::FromBytes;
+
+/// Why a drive does not do as it is asked.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Error {
+    /// The drive does not take such commands, by its Identify Controller.
+    #[error(
+        "the drive takes no orders for its garbage collection; drives with ftl.kind = \"page\" and without parity stripes do"
+    )]
+    Unsupported,
+    /// The drive has rejected the command.
+    #[error("the drive rejects the command: {0}")]
+    Rejected(Status),
+}
+
+/// The space of a drive, and what the drive does.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Space {
+    /// Bytes of the host's address space.
+    pub user_bytes: u64,
+    /// Bytes of the flash.
+    pub device_bytes: u64,
+    /// Bytes of an erase block.
+    pub block_bytes: u64,
+    /// Erase blocks of the flash.
+    pub blocks: u32,
+    /// Erased blocks now.
+    pub free: u32,
+    /// The low watermark in blocks: below it the drive collects by itself. Zero leaves that to the drive's own policy.
+    pub low: u32,
+    /// The high watermark in blocks, at which [`Control::run`] ends.
+    pub high: u32,
+    /// Whether a collection is under way.
+    pub is_collecting: bool,
+    /// Whether [`Control::is_ready_for_read`] would return that it is, without a change.
+    pub is_ready: bool,
+}
+
+/// The answer to [`Control::run`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Whether the drive collects; `false` is that the order was ignored, as enough blocks are free.
+    pub is_accepted: bool,
+    /// Erased blocks.
+    pub free: u32,
+}
+
+/// The answer to [`Control::is_ready_for_read`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Ready {
+    /// Whether nothing internal runs, or will run until a write, a flush of buffered data, a run, or fewer free blocks than the low
+    /// watermark.
+    pub is_ready: bool,
+    /// Erased blocks.
+    pub free: u32,
+}
+
+/// A drive whose garbage collection its host controls.
+pub struct Control {
+    issuer: Issuer,
+    admin: Rc<dyn Drive>,
+}
+
+impl Control {
+    /// A drive whose admin commands go through `admin`.
+    ///
+    /// # Errors
+    /// When the drive takes no such orders.
+    pub async fn open(sim: &Sim, admin: Rc<dyn Drive>) -> Result<Control, Error> {
+        let control = Control { issuer: Issuer::new(sim), admin };
+        let mem = HostMem::zeroed(size_of::<identify::Controller>());
+        control.execute(SubmissionEntry::identify(cns::CONTROLLER, 0), &mem).await?;
+        let found = identify::Controller::read_from_bytes(&mem.to_vec()).ok();
+        let capabilities = found.and_then(|data| Capabilities::of(&data.vendor));
+        match capabilities.is_some_and(|table| table.functions.get() & HAS_GC_CONTROL != 0) {
+            true => Ok(control),
+            false => Err(Error::Unsupported),
+        }
+    }
+
+    async fn execute(&self, entry: SubmissionEntry, mem: &HostMem) -> Result<Completion, Error> {
+        let ended = self.issuer.execute(&*self.admin, entry, mem.clone()).await;
+        if ended.status.is_success() { Ok(ended) } else { Err(Error::Rejected(ended.status.meaning())) }
+    }
+
+    async fn control(&self, action: u32, [first, second]: [u32; 2]) -> Result<Completion, Error> {
+        let entry = SubmissionEntry {
+            cdw10: action.into(),
+            cdw11: first.into(),
+            cdw12: second.into(),
+            ..SubmissionEntry::admin(GC_CONTROL)
+        };
+        self.execute(entry, &HostMem::none()).await
+    }
+
+    /// The space of the drive, its watermarks, and whether it collects.
+    ///
+    /// # Errors
+    /// When the drive rejects the command, or returns another structure.
+    pub async fn space(&self) -> Result<Space, Error> {
+        let mem = HostMem::zeroed(size_of::<GcStatus>());
+        self.execute(SubmissionEntry::admin(GC_STATUS), &mem).await?;
+        let status = GcStatus::read_from_bytes(&mem.to_vec()).ok();
+        let status = status.filter(|status| status.magic == MAGIC && status.version.get() == 1);
+        let status = status.ok_or(Error::Unsupported)?;
+        Ok(Space {
+            user_bytes: status.user_bytes.get(),
+            device_bytes: status.device_bytes.get(),
+            block_bytes: status.block_bytes.get(),
+            blocks: status.blocks.get(),
+            free: status.free.get(),
+            low: status.low.get(),
+            high: status.high.get(),
+            is_collecting: status.flags.get() & GC_RUNNING != 0,
+            is_ready: status.flags.get() & READS_HELD_CLEAR != 0,
+        })
+    }
+
+    /// Sets both watermarks, in blocks, until the drive loses power. A low one of zero leaves the drive's own collections to its own policy.
+    ///
+    /// # Errors
+    /// When the low one is above the high one, or the high one above the blocks of the flash.
+    pub async fn set_watermarks(&self, low: u32, high: u32) -> Result<(), Error> {
+        self.control(gc::SET_WATERMARKS, [low, high]).await.map(drop)
+    }
+
+    /// Has the drive collect for `time`, rounded up to microseconds, or until the high watermark is reached, and returns at once. A second
+    /// run replaces the first; one of no time ends it. A run is at most 2^32 - 1 us, 71 minutes.
+    ///
+    /// # Errors
+    /// When the drive rejects the command.
+    pub async fn run(&self, time: Span) -> Result<Run, Error> {
+        let us = u32::try_from(time.ns().div_ceil(1_000)).unwrap_or(u32::MAX);
+        let ended = self.control(gc::RUN, [us, 0]).await?;
+        Ok(Run { is_accepted: ended.dw0 != 0, free: ended.dw1 })
+    }
+
+    /// Asks for reads without internal work in their way. The first call stops that work; ask again until the drive is ready.
+    ///
+    /// # Errors
+    /// When the drive rejects the command.
+    pub async fn is_ready_for_read(&self) -> Result<Ready, Error> {
+        let ended = self.execute(SubmissionEntry::admin(READY_FOR_READ), &HostMem::none()).await?;
+        Ok(Ready { is_ready: ended.dw0 != 0, free: ended.dw1 })
+    }
+}
