@@ -58,11 +58,12 @@ fn problem(words: &[String]) -> Option<String> {
 fn with_unknown_values(command: &Command) -> Option<String> {
     let Command::Sim(args) = command else { return None };
     let drive = args.drive.as_deref().filter(|drive| !is_the_readers(drive))?;
-    if args.array.is_some() || args.set.iter().any(|change| change.contains(".toml")) {
+    if args.set.iter().any(|change| change.contains(".toml")) {
         return None;
     }
-    let resolved = block_words::split(false, &args.set)
-        .and_then(|(_, of_drive)| sim::resolve_with(drive, &of_drive, &args.faults()?));
+    let of_drive = args.layers(&args.set).and_then(|(_, set)| Ok(block_words::split(&set)?.1));
+    let faults = if args.array.is_some() || !args.over.is_empty() { Ok(args.fault.clone()) } else { args.faults() };
+    let resolved = of_drive.and_then(|of_drive| sim::resolve_with(drive, &of_drive, &faults?));
     resolved.err().map(|failure| failure.to_string())
 }
 

@@ -182,7 +182,7 @@ impl FromStr for FaultWord {
 
 impl SimArgs {
     /// The layers over the drives, with their settings, and the other changes of keys.
-    fn layers(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
+    pub(crate) fn layers(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
         if !self.has_layers() {
             return Ok((Vec::new(), set.to_vec()));
         }
