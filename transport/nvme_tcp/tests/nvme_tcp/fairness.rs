@@ -92,8 +92,10 @@ fn long_commands_take_a_bounded_part_of_each_turn() {
     let (_admin, mut queue) = Host::with_queue(&server);
     for (name, entry, data) in long::commands() {
         let before = server.handle.figures().unwrap().timing.turns;
-        let entry = entry.with_sgl(SglDescriptor::in_capsule(data.len() as u32));
-        let entry = if data.is_empty() { SubmissionEntry { flags: 0x40, ..entry } } else { entry };
+        let entry = match data.is_empty() {
+            true => SubmissionEntry { flags: entry.flags | 0x40, ..entry },
+            false => entry.with_sgl(SglDescriptor::in_capsule(data.len() as u32)),
+        };
         let capsules = (0..COMMANDS).map(|cid| queue.capsule(SubmissionEntry { cid: cid.into(), ..entry }, &data));
         let bytes = capsules.collect::<Vec<_>>().concat();
         queue.stream.write_all(&bytes).unwrap();

@@ -22,8 +22,7 @@ pub(crate) const COMMANDS: u16 = 6;
 pub(crate) const CAPACITY: u64 = 64 << 20;
 /// Blocks of a long command: 32 MiB.
 const LONG: u32 = 1 << 16;
-/// Mapping units of which a turn begins at most: it ends after a part of a command, which has up to 256, and may begin another one
-/// before.
+/// Mapping units of which a turn begins at most: it ends after 256, with a part of a command that has up to 256, or alone a transfer.
 const A_TURN: u64 = 512;
 
 /// The drive.
