@@ -23,7 +23,8 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
 
 /// Words that stand for something else, and options that are named without their values.
 fn is_a_pattern(words: &[String]) -> bool {
-    let stands_for = |word: &String| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase());
+    let stands_for =
+        |word: &String| word.len() > 1 && word.chars().all(|letter| letter.is_ascii_uppercase() || letter == ':');
     let is_open = |word: &String| word.contains("...") || word.starts_with('[') || word.contains(['…', '$']);
     words.iter().any(|word| is_open(word) || stands_for(word))
         || words.last().is_some_and(|word| word.starts_with("--"))
