@@ -322,7 +322,7 @@ mod tests {
         }
         for (change, told) in [
             ("wear.cycles=3000", "wear.cycles is 2500 there, and 3000 in the profile"),
-            ("wear.age=18months", "wear.age is not given there, and \"18months\" in the profile"),
+            ("wear.age=18months", "wear.age is \"0hours\" there, and \"18months\" in the profile"),
             ("wear.shelf=2months", "wear.shelf is \"3months\" there, and \"2months\" in the profile"),
         ] {
             let problem = drive(&[change]).check_store(&spec).unwrap_err();
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(drive(&["wear.erase_growth=20%", "wear.cycles=0", "wear.age=0h"]).check_store(&spec), Ok(()));
         for key in ["wear.cycles=2500", "wear.age=18months", "wear.shelf=3months"] {
             let problem = drive(&[key]).check_store(&spec).unwrap_err();
-            assert!(problem.contains(" is not given there, and "), "{problem}");
+            assert!(problem.contains("the drive in the file has its own age and wear: leave "), "{problem}");
         }
     }
 }
