@@ -22,7 +22,7 @@ use nandscape_sim::Executor;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::{inspect_look, inspect_state, output};
+use crate::{inspect_age, inspect_look, inspect_state, output};
 
 /// Show the contents of a drive's file, or what a saved state is of.
 ///
@@ -301,6 +301,9 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
     if let Some(ftl) = part.ox_block() {
         value["ox_block"] = crate::inspect_ox::as_json(ftl);
     }
+    if part.media().aging().is_some() {
+        value["age"] = inspect_age::as_json(part.media());
+    }
     if with_blocks {
         let list = view.blocks().map(|block_id| {
             let (info, block) = (part.block(block_id), block_id);
@@ -310,6 +313,10 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
             });
             if let Some(content) = content_of(view, block_id) {
                 block["content"] = content.into();
+            }
+            if let Some(health) = inspect_age::of_block(part.media(), block_id) {
+                block["hours_since_program"] = health.hours.into();
+                block["reads_of_each_page"] = health.reads.into();
             }
             block
         });
@@ -374,7 +381,15 @@ fn overview(view: &View<'_>) -> String {
             ),
         ),
         ("blocks", states.collect::<Vec<_>>().join(", ")),
-        ("wear", format!("{} to {} erases a block, mean {mean:.1}", stats.erases.0, stats.erases.1)),
+        (
+            "wear",
+            format!(
+                "{} to {} erases a block, mean {mean:.1}{}",
+                stats.erases.0,
+                stats.erases.1,
+                inspect_age::wear(part.media())
+            ),
+        ),
         ("written", format!("{} by the host; {} blocks collected", size(stats.host_bytes), stats.gc_blocks)),
         (
             "tables",
@@ -391,6 +406,9 @@ fn overview(view: &View<'_>) -> String {
         table.add_row(["part".to_owned(), what]);
     }
     table.add_rows(rows.map(|(name, value)| [name.to_owned(), value]));
+    if let Some(age) = inspect_age::row(part.media()) {
+        table.add_row(["age".to_owned(), age]);
+    }
     if used.membership != Membership::None {
         table.add_row(["member of an array", membership(used.membership)]);
     }
@@ -402,8 +420,11 @@ fn overview(view: &View<'_>) -> String {
 
 fn block_table(view: &View<'_>) -> Table {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["block", "place", "state", "pages", "current units", "erases", "content"]);
     let (geometry, part) = (view.geometry(), view.part);
+    let ages = part.media().aging().is_some();
+    let mut header = vec!["block", "place", "state", "pages", "current units", "erases", "content"];
+    header.extend(ages.then_some(["days since written", "reads of each page"]).into_iter().flatten());
+    table.load_style(NOTHING).set_header(header);
     for block in view.blocks() {
         let info = part.block(block);
         let factory = part.media().is_factory_bad(block);
@@ -411,10 +432,12 @@ fn block_table(view: &View<'_>) -> Table {
             "identifier"
         } else if factory {
             "bad from the factory"
+        } else if part.media().is_grown_bad(block) {
+            "bad before the first start"
         } else {
             state_name(info.state)
         };
-        table.add_row([
+        let mut row = vec![
             block.0.to_string(),
             place(geometry, block),
             state.to_owned(),
@@ -422,7 +445,11 @@ fn block_table(view: &View<'_>) -> Table {
             info.valid.to_string(),
             info.erases.to_string(),
             content_of(view, block).unwrap_or_default().to_owned(),
-        ]);
+        ];
+        if let Some(health) = inspect_age::of_block(part.media(), block) {
+            row.extend([format!("{:.1}", health.hours / 24.0), format!("{:.1}", health.reads)]);
+        }
+        table.add_row(row);
     }
     table
 }

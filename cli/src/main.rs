@@ -21,6 +21,7 @@ mod fsck;
 #[cfg(target_os = "linux")]
 mod guest;
 mod inspect;
+mod inspect_age;
 mod inspect_look;
 mod inspect_ox;
 mod inspect_state;

@@ -88,7 +88,7 @@ impl ServeArgs {
             return Ok(Some(file));
         }
         let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
-        profile.check_store(&stores[0]).and_then(|()| profile.check_new_store()).map_err(wrong)?;
+        profile.check_store(&stores[0]).map_err(wrong)?;
         StoreFile::create_all(&path, stores, false).map(Some).map_err(|error| wrong(error.to_string()))
     }
 }

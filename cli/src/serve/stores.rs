@@ -262,7 +262,7 @@ fn open(
     if !StoreFile::exists(path).map_err(|error| failed(error.into()))? {
         let stores = spec.store_specs(seed).map_err(Failure::input)?;
         let profile = spec.resolve().map_err(Failure::input)?;
-        let fits = profile.check_store(&stores[0]).and_then(|()| profile.check_new_store());
+        let fits = profile.check_store(&stores[0]);
         fits.map_err(|problem| Failure::Input(anyhow::anyhow!("--store {shown}: {problem}")))?;
         let file = StoreFile::create_all(path, stores, syncs).map_err(failed)?;
         new.0.push(path.to_owned());

@@ -162,19 +162,6 @@ fn options_of_a_server_that_have_no_effect_are_refused() {
     refuse(&[&serve[..], &["--doorbells", "shadow"]].concat(), &["--vfio-user"]);
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn a_life_before_the_run_is_refused_for_a_drive_in_a_file() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| folder.path().join(name).display().to_string();
-    let (nbd, store) = (format!("unix:{}", at("n.sock")), format!("file:{}", at("d.nand")));
-    let serve: [&str; 9] = ["serve", "--drive", "default", "--set", "capacity=64MiB", "--nbd", &nbd, "--store", &store];
-    for (set, key) in [("wear.cycles=2500", "wear.cycles is 2500"), ("wear.age=18months", "wear.age is ")] {
-        refuse(&[&serve[..], &["--set", set]].concat(), &["--store", key, "begins with new flash", "--store ram"]);
-    }
-    assert!(!folder.path().join("d.nand").exists(), "no file remains");
-}
-
 /// A limit of 512 bytes a file stands for a full disk.
 #[cfg(target_os = "linux")]
 #[test]

@@ -435,6 +435,51 @@ fn options_that_a_drive_in_a_file_has_no_use_for_are_told() {
     }
 }
 
+/// A new drive in a file has the life that was asked for, and keeps it: stopped, killed, started from its file alone. Another life is
+/// refused.
+#[test]
+fn a_drive_in_a_file_keeps_its_life() {
+    let life = ["--set", "wear.age=18months", "--set", "wear.shelf=3months", "--set", "wear.cycles=1500"];
+    let shown = |folder: &Path| {
+        let json = nandscape(folder, &["inspect", "drive.nand", "--json", "--blocks"]);
+        let json: serde_json::Value =
+            serde_json::from_str(&json.out).unwrap_or_else(|error| panic!("{error}: {json:?}"));
+        (json["erases"]["least"].as_u64().unwrap(), json["age"].clone(), json["block_list"][0].clone())
+    };
+    let mut server = serve(tempfile::tempdir().unwrap(), &life);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code, Some(0));
+    let folder = server.keep_folder();
+    let (least, age, block) = shown(folder.path());
+    let days = |age: &serde_json::Value| age["powered_s"].as_f64().unwrap() / 86_400.0;
+    assert!(least >= 1_500 && (540.0..550.0).contains(&days(&age)), "{least}, {age}");
+    assert!(age["data"]["hours_since_program"]["least"].as_f64().unwrap() > 2_000.0, "{age}");
+    assert!(block["hours_since_program"].as_f64().unwrap() > 2_000.0, "{block}");
+    let text = nandscape(folder.path(), &["inspect", "drive.nand"]).out;
+    assert!(text.contains(" of 3000 rated") && text.contains(" days with power; data written "), "{text}");
+    for (change, told) in [
+        ("wear.cycles=2500", "wear.cycles is 1500 there, and 2500 in the profile"),
+        ("wear.age=2years", "wear.age is \"18months\" there, and \"2years\" in the profile"),
+        ("ftl.gc.victim=greedy", "its flash ages there, with wear.rber = \"tlc-72-layers\""),
+    ] {
+        let args = [&SMALL[..], &["--nbd", "unix:o.sock", "--store", "drive.nand", "--set", change]].concat();
+        let ended = refuse(folder.path(), &args);
+        assert!(ended.code == Some(2) && ended.err.contains(told), "{change}: {}", ended.err);
+    }
+    let alone = ["--nbd", "unix:n.sock", "--store", "small=file:drive.nand"];
+    let mut server = Server::start(folder, &alone);
+    server.signal(Signal::KILL);
+    server.wait();
+    let mut server = serve(server.keep_folder(), &life);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code, Some(0));
+    let folder = server.keep_folder();
+    let (least_now, age_now, _) = shown(folder.path());
+    assert!(least_now == least && days(&age_now) >= days(&age) && days(&age_now) < days(&age) + 0.1, "{age_now}");
+    let checked = nandscape(folder.path(), &["fsck", "drive.nand"]);
+    assert_eq!(checked.code, Some(0), "{checked:?}");
+}
+
 #[test]
 fn a_file_that_is_not_the_drives_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -147,10 +147,11 @@ impl Part {
     }
 
     /// Whether the life that the drive has behind it has left it fit for use: one without a spare block could hold no data, for it was
-    /// never written in the run. `key` says how worn it is.
+    /// never written in the run. `key` says how worn it is. A drive in a file that was started before has had its use since.
     pub(crate) fn check_life(&self, key: &str) -> Result<(), String> {
         let (grown, (left, new)) = (self.media.grown_bad_blocks(), self.stats().spare_blocks);
-        let is_fit = left > 0 && on!(self, ftl => ftl.has_room_on_all_planes());
+        let was_started = self.media.durable().is_some_and(|memory| memory.before().starts > 0);
+        let is_fit = was_started || left > 0 && on!(self, ftl => ftl.has_room_on_all_planes());
         if grown == 0 || is_fit {
             return Ok(());
         }

@@ -68,7 +68,9 @@ impl Ssd {
     /// # Errors
     /// When the file cannot be read or written, or is damaged.
     pub fn open(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Ssd> {
-        let fits = profile.check_store(file.spec()).and_then(|()| StoredDrive::of(file.spec()));
+        let is_new = file.before().starts == 0;
+        let begins = || if is_new { profile.check_first_start(file.spec()) } else { Ok(()) };
+        let fits = profile.check_store(file.spec()).and_then(|()| begins()).and_then(|()| StoredDrive::of(file.spec()));
         let names = fits.map_err(io::Error::other)?.names;
         if !profile.parts().is_empty() {
             let assembled = assemble::several(sim, profile, Stores::Files(all_stores(file)), names)?;
@@ -205,8 +207,14 @@ impl Ssd {
     /// # Errors
     /// Why the file could not be written.
     pub fn set_filling(&self, is_filling: bool) -> io::Result<()> {
-        let mut memories = self.parts.iter().filter_map(|part| part.media.durable());
-        let told = memories.try_for_each(|memory| memory.set_filling(is_filling));
+        let tell = |part: &Part| {
+            if !is_filling {
+                // What was planted is as old as the life before the run has left it.
+                part.media.keep_ages()?;
+            }
+            part.media.durable().map_or(Ok(()), |memory| memory.set_filling(is_filling))
+        };
+        let told = self.parts.iter().try_for_each(tell);
         told.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
     }
 

@@ -43,7 +43,8 @@ const FIXED: [&str; 22] = [
 /// The key that flash has if it ages, and that can say that it does not.
 const RATES: &str = "wear.rber";
 
-/// The keys of the life before a run, and their values for a drive without one. A state has the life of the drive that it was taken out of.
+/// The keys of the life before a run, and their values for a drive without one. A state has the life of the drive that it was taken out of,
+/// and a file that of its drive.
 const LIFE: [(&str, &str); 7] = [
     ("wear.age", "\"0hours\""),
     ("wear.shelf", "\"0hours\""),
@@ -53,9 +54,6 @@ const LIFE: [(&str, &str); 7] = [
     ("wear.write_amplification", "1.0"),
     ("wear.reads_per_day", "1.0"),
 ];
-
-/// Those of them that leave a mark on the flash by themselves.
-const WEARING: [&str; 3] = ["wear.age", "wear.shelf", "wear.cycles"];
 
 /// The same of each part.
 const FIXED_IN_PARTS: [&str; 9] = [
@@ -176,7 +174,7 @@ impl Resolved {
         for path in FIXED {
             compare(path, at(&there, path), at(&here, path))?;
         }
-        check_own_life(&there, &here, "a drive in a file")?;
+        check_life(&there, &here, "the drive in the file")?;
         self.check_part_keys(&stored.keys)?;
         let Names { serial, model, nqn, .. } = &stored.names;
         let identity = &self.keys.identity;
@@ -193,22 +191,21 @@ impl Resolved {
         Ok(())
     }
 
-    /// Whether a new file can hold a drive of this profile: its flash begins new, since a file does not keep the ages of data.
+    /// Whether the drive of a file that was never started begins with the life that it was made for.
     ///
     /// # Errors
-    /// The first key that wears or ages the flash before the run.
-    pub fn check_new_store(&self) -> Result<(), String> {
-        let here = values(&self.keys);
-        let given = |(path, none): (&'static str, &str)| {
-            let value = at(&here, path)?.to_string();
-            (value != none).then_some((path, value))
-        };
-        match LIFE.into_iter().filter(|(path, _)| WEARING.contains(path)).find_map(given) {
-            None => Ok(()),
-            Some((path, value)) => Err(format!(
-                "{path} is {value}, and a drive in a file begins with new flash: leave {path} out, or keep the drive in memory (--store ram)"
-            )),
-        }
+    /// The first key of the life that differs.
+    pub(crate) fn check_first_start(&self, spec: &StoreSpec) -> Result<(), String> {
+        let (there, here) = (values(&StoredDrive::of(spec)?.keys), values(&self.keys));
+        LIFE.iter().try_for_each(|(path, none)| {
+            let value = |keys| at(keys, path).map_or_else(|| (*none).to_owned(), Value::to_string);
+            match (value(&there), value(&here)) {
+                (there, here) if there == here => Ok(()),
+                (there, here) => Err(format!(
+                    "{path} is {there} there, and {here} in the profile; its drive was never started: give {path} as the file has it"
+                )),
+            }
+        })
     }
 
     /// Whether a drive of this profile can be in a state that was taken out of one with these resolved keys.
@@ -222,7 +219,7 @@ impl Resolved {
         for path in FIXED.iter().filter(|path| !path.starts_with("buffer.")) {
             compare(path, at(&there, path), at(&here, path))?;
         }
-        check_life(&there, &here)?;
+        check_life(&there, &here, "the state")?;
         self.check_part_keys(keys)
     }
 
@@ -250,8 +247,9 @@ impl Resolved {
     }
 }
 
-/// A life before the run is that of the state, or is not given. Flash that aged goes on to age, unless the profile says that it does not.
-fn check_life(there: &Value, here: &Value) -> Result<(), String> {
+/// A life before the run is that of what is there already, or is not given. Flash that aged goes on to age, unless the profile says that it
+/// does not.
+fn check_life(there: &Value, here: &Value, owner: &str) -> Result<(), String> {
     let ages = at(there, RATES).filter(|rates| rates.as_str() != Some("none"));
     if let (Some(ages), None) = (ages, at(here, RATES)) {
         return Err(format!(
@@ -259,11 +257,6 @@ fn check_life(there: &Value, here: &Value) -> Result<(), String> {
              and {RATES} = \"none\" leaves it out"
         ));
     }
-    check_own_life(there, here, "the state")
-}
-
-/// A life before the run is that of what is there already, or is not given.
-fn check_own_life(there: &Value, here: &Value, owner: &str) -> Result<(), String> {
     for (path, none) in LIFE {
         let (there, here) = (at(there, path), at(here, path));
         if here.is_some_and(|here| here.to_string() != none) {
@@ -311,36 +304,43 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    /// The wear of a drive in a file is its own: other keys of a life are refused, for a new file and for one that is there.
+    fn drive(changes: &[&str]) -> Resolved {
+        let mut profile = Profile::load("default").unwrap();
+        profile.set_all([&["capacity=1GiB"][..], changes].concat()).unwrap();
+        profile.resolve().unwrap()
+    }
+
+    /// The life of a drive in a file is that of the file: the same keys are fine, and so are none; others are refused.
     #[test]
-    fn a_drive_in_a_file_takes_no_life_from_its_profile() {
-        let drive = |changes: &[&str]| {
-            let mut profile = Profile::load("default").unwrap();
-            profile.set_all([&["capacity=1GiB"][..], changes].concat()).unwrap();
-            profile.resolve().unwrap()
-        };
-        let new = drive(&["wear.erase_growth=50%"]);
-        assert_eq!(new.check_new_store(), Ok(()));
-        assert_eq!(drive(&["wear.cycles=0", "wear.age=0h"]).check_new_store(), Ok(()));
-        let spec = new.store_spec(true, Seed::new(1));
-        assert_eq!(new.check_store(&spec), Ok(()));
-        assert_eq!(drive(&["wear.erase_growth=20%"]).check_store(&spec), Ok(()));
-        for (change, key) in [
-            ("wear.cycles=2500", "wear.cycles"),
-            ("wear.age=18months", "wear.age"),
-            ("wear.shelf=3months", "wear.shelf"),
+    fn a_drive_in_a_file_keeps_the_life_that_it_began_with() {
+        let life = ["wear.cycles=2500", "wear.shelf=3months"];
+        let spec = drive(&life).store_spec(true, Seed::new(1));
+        for fits in
+            [&life[..], &["wear.rber=tlc-72-layers"], &["wear.rber=none"], &["wear.refresh=80%", "wear.shelf=3months"]]
+        {
+            assert_eq!(drive(fits).check_store(&spec), Ok(()), "{fits:?}");
+        }
+        for (change, told) in [
+            ("wear.cycles=3000", "wear.cycles is 2500 there, and 3000 in the profile"),
+            ("wear.age=18months", "wear.age is \"0hours\" there, and \"18months\" in the profile"),
+            ("wear.shelf=2months", "wear.shelf is \"3months\" there, and \"2months\" in the profile"),
         ] {
-            let worn = drive(&[change]);
-            let problem = worn.check_new_store().unwrap_err();
-            assert!(
-                problem.starts_with(&format!("{key} is ")) && problem.contains("begins with new flash"),
-                "{problem}"
-            );
-            let problem = worn.check_store(&spec).unwrap_err();
-            assert!(
-                problem.starts_with(key) && problem.contains("a drive in a file has its own age and wear"),
-                "{problem}"
-            );
+            let problem = drive(&[change]).check_store(&spec).unwrap_err();
+            assert!(problem.starts_with(told), "{problem}");
+            assert!(problem.contains("the drive in the file has its own age and wear: leave wear."), "{problem}");
+        }
+        let problem = drive(&[]).check_store(&spec).unwrap_err();
+        assert!(problem.starts_with("its flash ages there, with wear.rber = \"tlc-72-layers\""), "{problem}");
+    }
+
+    /// A drive whose file began without a life gets none later.
+    #[test]
+    fn a_drive_in_a_file_gets_no_life_later() {
+        let spec = drive(&["wear.erase_growth=50%"]).store_spec(true, Seed::new(1));
+        assert_eq!(drive(&["wear.erase_growth=20%", "wear.cycles=0", "wear.age=0h"]).check_store(&spec), Ok(()));
+        for key in ["wear.cycles=2500", "wear.age=18months", "wear.shelf=3months"] {
+            let problem = drive(&[key]).check_store(&spec).unwrap_err();
+            assert!(problem.contains("the drive in the file has its own age and wear: leave "), "{problem}");
         }
     }
 }

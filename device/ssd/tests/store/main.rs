@@ -1,5 +1,6 @@
 //! Drives in files: stopped, killed and started again, they hold what their buffer mode promises.
 
+mod aged;
 mod damage;
 mod host;
 mod kill;
