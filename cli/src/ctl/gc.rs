@@ -42,7 +42,7 @@ enum GcOrder {
     Ready(ReadyArgs),
 }
 
-/// A drive of a server.
+// A drive of a server.
 #[derive(Args)]
 struct DriveArgs {
     #[command(flatten)]

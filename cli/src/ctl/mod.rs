@@ -57,7 +57,7 @@ enum CtlOrder {
     Stop(StopArgs),
 }
 
-/// Where the server is.
+// Where the server is. A doc comment would become the help of each order.
 #[derive(Args)]
 struct ServerArgs {
     /// The control socket: PATH of `nandscape serve --control PATH`

@@ -55,7 +55,7 @@ fn a_server_takes_every_order_of_its_operator() {
     assert_eq!(order(&server, &["fault", "clear", "control", "--drive", "small"]), "no fault rules\n");
     assert_eq!(reply(&server, &["fault", "list", "control"])["drives"][0]["faults"], serde_json::json!([]));
 
-    let changes = ["ftl.ox_block.gc_slots=3", "ftl.ox_block.gc_target=40%"];
+    let changes = ["ftl.ox_block.gc_slots=3", "ftl.ox_block.gc_target=0.4"];
     let told = order(&server, &[&["set", "control", "--drive", "ox"][..], &changes].concat());
     assert!(changes.iter().all(|change| told.contains(&format!("ox: {change}\n"))), "{told}");
     assert!(order(&server, &["settings", "control"]).contains("ox: ftl.ox_block.gc_slots=3\n"));

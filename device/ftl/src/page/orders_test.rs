@@ -38,7 +38,7 @@ const PACED: Collector = Collector { scheme: GcScheme::Plane, batch: Some(1), co
 const COLLECTORS: [Collector; 4] = [
     PACED,
     Collector { scheme: GcScheme::Channel, batch: None, ..PACED },
-    Collector { scheme: GcScheme::Nothing, batch: Some(2), copyback: true, level_wear: true },
+    Collector { batch: Some(2), copyback: true, level_wear: true, ..PACED },
     Collector { scheme: GcScheme::Controller, batch: None, level_wear: true, ..PACED },
 ];
 
