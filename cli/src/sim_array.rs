@@ -128,8 +128,8 @@ fn check_array(args: &SimArgs, config: &Config, profiles: &[Resolved]) -> Result
             "array.technique=preempt asks drives to let reads into collections, and these do so with ftl.gc.preempt_on_request=true only",
         );
     }
-    let numbered = profiles.iter().enumerate();
-    numbered.map(|(number, profile)| check_windows(config, (&name_of(number), profile))).collect::<Result<(), _>>()?;
+    let mut numbered = profiles.iter().enumerate();
+    numbered.try_for_each(|(number, profile)| check_windows(config, (&name_of(number), profile)))?;
     without_effect(config, &args.set, false).iter().for_each(|note| output::note(note));
     Ok(())
 }

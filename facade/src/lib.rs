@@ -237,8 +237,9 @@ pub mod trace {
 /// A drive under a workload, and its report.
 pub mod run {
     pub use nandscape_device_media::StoreKind;
+    pub use nandscape_lab_run::chain::{Chain, Layer, LayerNode, Named};
     pub use nandscape_lab_run::{
-        Arrivals, Damage, DriveFinished, Fault, Finished, Gc, Host, HostReport, Inputs, Latency, Layer, Phase,
-        Precondition, Progress, Report, Rig, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted,
+        Arrivals, Damage, DriveFinished, Fault, Finished, Gc, Host, HostReport, Inputs, Latency, Phase, Precondition,
+        Progress, Report, Rig, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted,
     };
 }
