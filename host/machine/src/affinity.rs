@@ -41,7 +41,14 @@ impl Affinity {
 
     /// The first processor of the set that a machine with `cpus` processors lacks; [`Affinity::ALL`] lacks none.
     pub(crate) fn missing(&self, cpus: usize) -> Option<usize> {
-        if *self == Affinity::ALL { None } else { (cpus..Affinity::MOST).find(|cpu| self.has(*cpu)) }
+        if *self == Affinity::ALL {
+            return None;
+        }
+        (cpus / 64..WORDS).find_map(|word| {
+            let known = if word == cpus / 64 { (1 << (cpus % 64)) - 1 } else { 0 };
+            let missing = self.0[word] & !known;
+            (missing != 0).then(|| word * 64 + missing.trailing_zeros() as usize)
+        })
     }
 }
 
@@ -61,6 +68,7 @@ mod tests {
         let set: Affinity = [0, 3, 127].into_iter().collect();
         assert!(set.has(0) && set.has(3) && set.has(127) && !set.has(1) && !set.has(128) && !set.has(1 << 20));
         assert_eq!((set.missing(128), set.missing(4), Affinity::ALL.missing(1)), (None, Some(127), None));
+        assert_eq!((set.missing(3), set.missing(1), set.missing(Affinity::MOST)), (Some(3), Some(3), None));
         assert!(Affinity::one(Affinity::MOST).is_empty() && !Affinity::ALL.is_empty());
     }
 }

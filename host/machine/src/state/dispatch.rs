@@ -284,6 +284,7 @@ impl State {
         entity.counts.migrations += u64::from(entity.left_core_at.is_some() && entity.cpu != index);
         entity.counts.delay += now - entity.ready;
         (entity.place, entity.cpu) = (Place::On(index), index);
+        self.free -= 1;
         let cpu = &mut self.cpus[index];
         cpu.thread = Some(key);
         if entity.class == Class::Fair {
@@ -300,6 +301,7 @@ impl State {
     fn vacate(&mut self, key: Key, index: usize) {
         let (now, worked) = (self.sim.now(), self.worked(index));
         self.cpus[index].thread = None;
+        self.free += 1;
         let entity = self.entity_mut(key);
         entity.entry = Units::ZERO;
         entity.left_core_at = Some(worked);

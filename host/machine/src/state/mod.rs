@@ -66,6 +66,8 @@ pub(crate) struct State {
     sim: Sim,
     began: Time,
     pub(crate) cpus: Vec<Cpu>,
+    /// Processors without a thread.
+    free: usize,
     pub(crate) entities: Slots<Entity>,
     pub(crate) realtime: Realtime,
     /// Time that threads have run on each core.
@@ -125,6 +127,7 @@ impl State {
             sim: sim.clone(),
             began: now,
             cpus: (0..config.cpus()).map(&mut cpu).collect(),
+            free: config.cpus(),
             entities: Slots::new(),
             realtime: Realtime::default(),
             worked: vec![Span::ZERO; config.cores],

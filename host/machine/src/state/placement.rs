@@ -22,6 +22,9 @@ impl State {
 
     /// A free processor: the last one, the waker's, one of a free core, any.
     fn free(&self, key: Key, by: Option<usize>) -> Option<usize> {
+        if self.free == 0 {
+            return None;
+        }
         let entity = self.entity(key);
         let last = entity.left_core_at.map(|_| entity.cpu);
         let near = [last, by].into_iter().flatten().find(|index| entity.affinity.has(*index) && self.is_free(*index));
