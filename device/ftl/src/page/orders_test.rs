@@ -273,6 +273,7 @@ impl Rig {
 }
 
 /// Runs a test on each kind of collector, with a seed that may be given.
+#[expect(clippy::print_stderr, reason = "a failed test shows its seed")]
 fn on_each(test: impl AsyncFn(&Rig, &mut Rng)) {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("a number"));
     for collector in COLLECTORS {
