@@ -49,7 +49,7 @@ Examples:
   nandscape sim --array raid5:4 --drive default --set array.technique=tea2 \\
       --precondition steady --rw randrw --rate-iops 4000
         four drives as one, with reads that evade garbage collection
-  nandscape sim --drive default --over block,deadline=2ms --over raid1:2 \
+  nandscape sim --drive default --over block,deadline=2ms --over raid1:2 \\
       --over cache,memory=256MiB --rw randread
         a mirror of two drives, each behind a block layer, under a page cache
   nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit \\

@@ -1,6 +1,6 @@
 //! The SSD control API (Shin 2017, Table 5.1): a host decides when a drive collects garbage, and when it does nothing but serve reads.
 //!
-//! A [`Control`] goes through any [`Drive`](nandscape_drive::Drive) that takes admin commands: a queue in this process, an NVMe/TCP
+//! A [`Control`] goes through any [`Drive`] that takes admin commands: a queue in this process, an NVMe/TCP
 //! connection, a PCI function.
 //!
 //! | Table 5.1 | here |

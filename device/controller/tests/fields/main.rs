@@ -149,7 +149,7 @@ fn admin_opcodes() {
         (AdminOpcode::DELETE_IO_SQ, "a host in this process deletes queues by calls"),
         (AdminOpcode::DOORBELL_BUFFER_CONFIG, "a host in this process has no doorbells in memory"),
         (AdminOpcode(0x7f), "a Fabrics command"),
-        (AdminOpcode(0xc0), "an opcode of the vendor"),
+        (AdminOpcode(0xc4), "an opcode of the vendor"),
     ];
     check(refused.map(|(opcode, why)| admin(opcode).is(why).fails(S::INVALID_OPCODE).at(0, 0)).into());
     let named = [AdminOpcode::ABORT, AdminOpcode::KEEP_ALIVE, AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST];

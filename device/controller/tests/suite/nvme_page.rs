@@ -39,7 +39,7 @@ const FEATURES: [(&str, u8); 17] = [
 ];
 
 /// Words of the page for admin commands, and their opcodes.
-const ADMIN: [(&str, &[u8]); 12] = [
+const ADMIN: [(&str, &[u8]); 13] = [
     ("Identify", &[0x06]),
     ("Namespace Management", &[0x0d]),
     ("Namespace Attachment", &[0x15]),
@@ -48,6 +48,7 @@ const ADMIN: [(&str, &[u8]); 12] = [
     ("Get and Set Features", &[0x09, 0x0a]),
     ("Asynchronous Event Request", &[0x0c]),
     ("Abort", &[0x08]),
+    ("GC Control, GC Status, Ready for Read (vendor, C0h, C2h, C8h)", &[0xc0, 0xc2, 0xc8]),
     ("Keep Alive", &[0x18]),
     ("Doorbell Buffer Config", &[0x7c]),
     ("Sanitize", &[0x84]),

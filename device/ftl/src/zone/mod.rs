@@ -145,6 +145,7 @@ impl ZoneFtl {
             bodies: (0..config.zones).map(|_| Body::new(&layout)).collect(),
             blocks,
             needy: Default::default(),
+            starts_together: false,
             counters: Stats::default(),
         };
         Rc::new_cyclic(|weak: &Weak<ZoneFtl>| ZoneFtl {
@@ -164,6 +165,12 @@ impl ZoneFtl {
             restarted_after: Cell::new(media.power_cuts()),
             media,
         })
+    }
+
+    /// From now on all zones start at their first column, for an FTL over them that counts the free blocks of the columns in this
+    /// order.
+    pub(crate) fn start_together(&self) {
+        self.state.borrow_mut().starts_together = true;
     }
 
     /// What it was made with.

@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) blocks: Blocks,
     /// Zones that wait for a block to be erased.
     pub(super) needy: BTreeSet<u32>,
+    /// All zones start at the first column: what is over them counts the blocks of the columns in this order.
+    pub(super) starts_together: bool,
     pub(super) counters: Stats,
 }
 
@@ -92,6 +94,9 @@ impl State {
     /// The column at which a zone starts: as far as can be from where the other active zones of its groups are. All zones take the groups
     /// in one order, and room in the write buffer in turn, so that zones on one group would stay together and wait for each other.
     fn start_for(&self, zone: u32) -> u32 {
+        if self.starts_together {
+            return 0;
+        }
         let is_beside = |other: &u32| *other != zone && (*other).abs_diff(zone).is_multiple_of(self.layout.sets());
         let active = (0..self.bodies.len() as u32).filter(|other| self.table.zone(*other).state.is_active());
         let begun = active.filter(is_beside).map(|other| &self.bodies[other as usize]).filter(|body| body.begun > 0);
