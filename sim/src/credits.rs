@@ -1,6 +1,5 @@
 //! Credits: the slots of a write buffer, of a command table. They are granted strictly in the order of requests, or shared among
-//! holders: what is free goes to the request whose holder has the least. Requests of one holder keep their order, and may be
-//! granted part by part.
+//! holders: what is free goes to the request whose holder has the least. Requests of one holder keep their order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -37,26 +36,12 @@ pub struct Holder {
     pub keeps: usize,
 }
 
-/// What a request is granted at a time.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Parts {
-    /// The first part.
-    pub first: usize,
-    /// Each other part.
-    pub each: usize,
-}
-
 struct Claim {
     task: TaskId,
     holder: Option<Holder>,
-    /// Credits that were not granted yet, and those of them that are granted next.
-    left: usize,
-    next: usize,
-    each: usize,
-    /// Credits that were granted and not handed over yet.
-    granted: usize,
-    /// Whether the task waits for a grant. It may be at work on what it was granted before.
-    is_awaited: bool,
+    count: usize,
+    begun: Totals,
+    granted: Option<Wait>,
 }
 
 impl Credits {
@@ -71,42 +56,15 @@ impl Credits {
     /// Waits for `count` credits; the time is added to `waited`. They come back through [`Credits::give`].
     pub async fn take(&self, count: usize, waited: &mut Wait) {
         if !self.try_take(count) {
-            self.claim(None, count, Parts { first: count, each: count }).more(waited).await;
+            *waited += Take { credits: self, holder: None, count, claim: None }.await;
         }
     }
 
     /// Waits for `count` credits of a holder; the time is added to `waited`. They come back through [`Credits::give_back`].
     pub async fn take_for(&self, holder: Holder, count: usize, waited: &mut Wait) {
         if !self.try_take_for(holder.number, count) {
-            self.claim(Some(holder), count, Parts { first: count, each: count }).more(waited).await;
+            *waited += Take { credits: self, holder: Some(holder), count, claim: None }.await;
         }
-    }
-
-    /// Asks for `count` credits of a holder, to be granted in `parts`, or at once if they are free and there is no waiter. They come
-    /// back through [`Credits::give_back`]. A part must come back without the next: holders that kept theirs until they have all could
-    /// wait for each other.
-    pub fn ask_for(&self, holder: Holder, count: usize, parts: Parts) -> Request<'_> {
-        match self.try_take_for(holder.number, count) {
-            true => Request { credits: self, holder: Some(holder), granted: count, claim: None },
-            false => self.claim(Some(holder), count, parts),
-        }
-    }
-
-    fn claim(&self, holder: Option<Holder>, count: usize, parts: Parts) -> Request<'_> {
-        if count == 0 {
-            return Request { credits: self, holder, granted: 0, claim: None };
-        }
-        let (next, each) = (parts.first.clamp(1, count), parts.each.max(1));
-        let task = self.sim.current_task();
-        let mut inner = self.inner.borrow_mut();
-        let claim = Claim { task, holder, left: count, next, each, granted: 0, is_awaited: false };
-        let key = inner.claims.insert(claim);
-        inner.queue.push_back(key);
-        if holder.is_some() {
-            // It may be the one that is next, and fit where the one before did not.
-            inner.pass_on(&self.sim);
-        }
-        Request { credits: self, holder, granted: 0, claim: Some(key) }
     }
 
     /// Takes `count` credits of a holder if they are free and there is no waiter.
@@ -193,23 +151,17 @@ impl Inner {
     fn pass_on(&mut self, sim: &Sim) {
         while let Some(index) = self.next() {
             let claim = self.claims.get_mut(self.queue[index]).expect("a request that waits");
-            let (holder, count) = (claim.holder, claim.next);
-            if count > self.free {
+            if claim.count > self.free {
                 return;
             }
-            self.free -= count;
-            claim.granted += count;
-            claim.left -= count;
-            claim.next = claim.each.min(claim.left);
-            if std::mem::take(&mut claim.is_awaited) {
-                sim.wake(claim.task);
-            }
-            if claim.left == 0 {
-                self.queue.remove(index);
-            }
+            self.free -= claim.count;
+            claim.granted = Some(self.blame.since(&claim.begun, sim.now()));
+            sim.wake(claim.task);
+            let (holder, count) = (claim.holder, claim.count);
             if let Some(holder) = holder {
                 self.hold(holder.number, count);
             }
+            self.queue.remove(index);
         }
     }
 
@@ -236,69 +188,56 @@ impl Inner {
     }
 }
 
-/// A request for credits. What was granted and not handed over goes back when it is dropped.
-pub struct Request<'a> {
+/// Waits for credits; returns how long that was.
+struct Take<'a> {
     credits: &'a Credits,
     holder: Option<Holder>,
-    /// Credits that were granted without a wait.
-    granted: usize,
+    count: usize,
     claim: Option<Key>,
 }
 
-impl Request<'_> {
-    /// Waits until credits are granted, and hands over all that were; the time is added to `waited`. 0 when there are no more.
-    pub async fn more(&mut self, waited: &mut Wait) -> usize {
-        let Some(key) = self.claim else { return std::mem::take(&mut self.granted) };
-        let (count, wait) = More { credits: self.credits, key, begun: None }.await;
-        *waited += wait;
-        let mut inner = self.credits.inner.borrow_mut();
-        if inner.claims.get(key).is_some_and(|claim| claim.left == 0) {
-            inner.claims.remove(key);
-            self.claim = None;
-        }
-        count
-    }
-}
+impl Future for Take<'_> {
+    type Output = Wait;
 
-impl Drop for Request<'_> {
-    fn drop(&mut self) {
-        let mut inner = self.credits.inner.borrow_mut();
-        let claim = self.claim.and_then(|key| inner.claims.remove(key));
-        let granted = self.granted + claim.as_ref().map_or(0, |claim| claim.granted);
-        if claim.is_some_and(|claim| claim.left > 0) {
-            inner.queue.retain(|waiting| Some(*waiting) != self.claim);
-        } else if granted == 0 {
-            return;
-        }
-        if let Some(holder) = self.holder.filter(|_| granted > 0) {
-            inner.held[holder.number as usize] -= granted;
-        }
-        inner.free += granted;
-        inner.pass_on(&self.credits.sim);
-    }
-}
-
-/// Waits for a grant; returns the credits, and how long that was.
-struct More<'a> {
-    credits: &'a Credits,
-    key: Key,
-    begun: Option<Totals>,
-}
-
-impl Future for More<'_> {
-    type Output = (usize, Wait);
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<(usize, Wait)> {
-        let (credits, key) = (self.credits, self.key);
-        let inner = &mut *credits.inner.borrow_mut();
-        let (now, claim) = (credits.sim.now(), inner.claims.get_mut(key).expect("the claim of a live request"));
-        if claim.granted == 0 {
-            claim.is_awaited = true;
-            self.begun.get_or_insert_with(|| inner.blame.totals(now));
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Wait> {
+        let credits = self.credits;
+        let Some(key) = self.claim else {
+            let mut inner = credits.inner.borrow_mut();
+            let begun = inner.blame.totals(credits.sim.now());
+            let task = credits.sim.current_task();
+            let key = inner.claims.insert(Claim { task, holder: self.holder, count: self.count, begun, granted: None });
+            inner.queue.push_back(key);
+            self.claim = Some(key);
+            if self.holder.is_some() {
+                // It may be the one that is next, and fit where the one before did not.
+                inner.pass_on(&credits.sim);
+            }
             return Poll::Pending;
+        };
+        let mut inner = credits.inner.borrow_mut();
+        let Some(waited) = inner.claims.get(key).expect("the claim of a live future").granted else {
+            return Poll::Pending;
+        };
+        inner.claims.remove(key);
+        drop(inner);
+        self.claim = None;
+        Poll::Ready(waited)
+    }
+}
+
+impl Drop for Take<'_> {
+    fn drop(&mut self) {
+        let Some(key) = self.claim else { return };
+        let mut inner = self.credits.inner.borrow_mut();
+        let claim = inner.claims.remove(key).expect("the claim of a live future");
+        match (claim.granted, claim.holder) {
+            (None, _) => inner.queue.retain(|waiting| *waiting != key),
+            (Some(_), holder) => {
+                inner.free += claim.count;
+                holder.into_iter().for_each(|holder| inner.held[holder.number as usize] -= claim.count);
+            }
         }
-        let wait = self.begun.as_ref().map_or(Wait::ZERO, |begun| inner.blame.since(begun, now));
-        Poll::Ready((std::mem::take(&mut claim.granted), wait))
+        inner.pass_on(&self.credits.sim);
     }
 }
 
@@ -439,59 +378,6 @@ mod tests {
             let executor = if spurious { Executor::with_spurious_polls() } else { Executor::new() };
             prop_assert_eq!(run(executor, total, &customers), oracle(total, &customers));
         }
-    }
-
-    #[test]
-    fn a_request_is_granted_in_parts_before_the_next_of_its_holder() {
-        let mut executor = Executor::new();
-        let sim = executor.sim();
-        let credits = Rc::new(Credits::new(&sim, 4, SCARCE));
-        let (one, other) = (Holder { number: 0, keeps: 0 }, Holder { number: 1, keeps: 0 });
-        let grants = Rc::new(RefCell::new(Vec::new()));
-        let ask = |name: &'static str, holder: Holder, count: usize| {
-            let (sim, credits, grants) = (sim.clone(), credits.clone(), grants.clone());
-            executor.sim().spawn(async move {
-                let mut request = credits.ask_for(holder, count, Parts { first: 1, each: 3 });
-                let mut waited = Wait::ZERO;
-                loop {
-                    let part = request.more(&mut waited).await;
-                    if part == 0 {
-                        return;
-                    }
-                    grants.borrow_mut().push((name, part, sim.now().ns(), waited.by(SCARCE).ns()));
-                    // Work on a part is no wait for the next, although it may be granted meanwhile.
-                    sim.sleep(Span::from_ns(100)).await;
-                    credits.give_back(holder.number, part);
-                }
-            });
-        };
-        // All at once; then, as they come back, to the one that has less: parts of two holders in turn, and what is behind at last.
-        ask("all", one, 4);
-        ask("parts", one, 5);
-        ask("behind", one, 2);
-        ask("other", other, 2);
-        executor.block_on(sim.sleep(Span::from_us(1))).unwrap();
-        let expected = [
-            ("all", 4, 0, 0),
-            ("parts", 1, 100, 100),
-            ("other", 1, 100, 100),
-            ("parts", 3, 200, 100),
-            ("other", 1, 200, 100),
-            ("parts", 1, 300, 100),
-            ("behind", 2, 300, 300),
-        ];
-        assert_eq!(grants.take(), expected);
-        assert_eq!((credits.free(), credits.contended(), credits.held()), (4, false, vec![0, 0]));
-        // One that is given up gives back what it was granted.
-        let granted = executor.block_on(async {
-            let mut request = credits.ask_for(one, 5, Parts { first: 2, each: 2 });
-            let mut waited = Wait::ZERO;
-            request.more(&mut waited).await
-        });
-        let granted = granted.unwrap();
-        assert_eq!((granted, credits.free()), (4, 0));
-        credits.give_back(0, granted);
-        assert_eq!((credits.free(), credits.contended(), credits.held()), (4, false, vec![0, 0]));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `point` | a point, and the rules that judge it |
-//! | `zn540`, `zn540_zones`, `zn540_several`, `samsung`, `mqsim`, `ocssd` | the points of each profile |
+//! | `zn540`, `zn540_zones`, `samsung`, `mqsim`, `ocssd` | the points of each profile |
 //! | `page` | the tables of docs/validation/profiles.md |
 //!
 //! Each point is one run of the program, with the options that the page gives. To renew the tables, but not the text
@@ -16,13 +16,11 @@ mod page;
 mod point;
 mod samsung;
 mod zn540;
-mod zn540_several;
 mod zn540_zones;
 
 use point::{Measured, Table};
 
-const TABLES: [Table; 6] =
-    [zn540::TABLE, zn540_zones::TABLE, zn540_several::TABLE, samsung::TABLE, mqsim::TABLE, ocssd::TABLE];
+const TABLES: [Table; 5] = [zn540::TABLE, zn540_zones::TABLE, samsung::TABLE, mqsim::TABLE, ocssd::TABLE];
 
 #[test]
 #[expect(clippy::print_stderr, reason = "tells the developer what was done")]
@@ -30,8 +28,8 @@ fn every_point_is_where_its_table_says() {
     let measured: Vec<(&Table, Vec<Measured>)> = TABLES.iter().map(|table| (table, table.measure())).collect();
     let wrong: Vec<String> = measured
         .iter()
-        .flat_map(|(table, points)| points.iter().filter_map(|point| point.wrong().map(|what| (table.name, what))))
-        .map(|(name, what)| format!("{name}: {what}"))
+        .flat_map(|(table, points)| points.iter().filter_map(|point| point.wrong().map(|what| (table.drive, what))))
+        .map(|(drive, what)| format!("{drive}: {what}"))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 

@@ -5,7 +5,6 @@ use crate::point::Role::{Judged, Shown, Sum};
 use crate::point::{Point, Table};
 
 pub(crate) const TABLE: Table = Table {
-    name: "mqsim-mlc",
     drive: "mqsim-mlc",
     changes: "--set capacity=8GiB --set buffer.size=16MiB",
     points: &[

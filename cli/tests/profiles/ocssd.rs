@@ -9,7 +9,6 @@ const READ_OF_A_UNIT: &str = "32 KiB take 210 us on the drive and 176 us here, 5
     302.65 MB/s, 54 us a page.";
 
 pub(crate) const TABLE: Table = Table {
-    name: "femu-ocssd",
     drive: "femu-ocssd",
     changes: "--set capacity=4GiB",
     points: &[

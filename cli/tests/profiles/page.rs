@@ -1,4 +1,4 @@
-//! The tables of docs/validation/profiles.md. Each is enclosed by two comments with its name.
+//! The tables of docs/validation/profiles.md. Each is enclosed by two comments that name its profile.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::point::{Measured, Role, Table};
 
 /// The page with this table replaced.
 pub(crate) fn with_table(page: &str, table: &Table, points: &[Measured]) -> String {
-    let (begin, end) = (format!("<!-- begin {} -->\n", table.name), format!("<!-- end {} -->\n", table.name));
+    let (begin, end) = (format!("<!-- begin {} -->\n", table.drive), format!("<!-- end {} -->\n", table.drive));
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("the page has no {begin}"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("the page has no {end}"));
     format!("{before}{begin}{}{end}{after}", text(table, points))

@@ -14,8 +14,6 @@ const SUMMED: f64 = 0.01;
 
 /// The points of a profile.
 pub(crate) struct Table {
-    /// Its name on the page.
-    pub(crate) name: &'static str,
     /// The profile.
     pub(crate) drive: &'static str,
     /// Changes for all of its runs, as command-line options.

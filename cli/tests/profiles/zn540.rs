@@ -13,7 +13,6 @@ const CAP: &str = "here, as in NVMeVirt, the limit is the buffer of a zone: ten 
     us each. The real drive has zones and a different FTL, so its writes are not judged.";
 
 pub(crate) const TABLE: Table = Table {
-    name: "wd-zn540-block",
     drive: "wd-zn540-block",
     changes: "--set capacity=20GiB",
     points: &[

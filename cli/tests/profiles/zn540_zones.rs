@@ -10,7 +10,6 @@ const USED: &str = "one of six points that four times were fitted to: those of a
     work on each unit.";
 
 pub(crate) const TABLE: Table = Table {
-    name: "wd-zn540",
     drive: "wd-zn540",
     changes: "--set capacity=20GiB --zonemode zbd --precondition none",
     points: &[

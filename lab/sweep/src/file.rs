@@ -356,7 +356,7 @@ kind = "heat"
             assert!(told.ends_with(&format!("belongs below [set]: \"[set]\", and then \"{key}\"")), "{told}");
         }
         let below = error("version = 1\n[[vary]]\nkey = \"a\"\nrw = \"read\"\n");
-        assert!(below.starts_with("s.toml:4: unknown field `rw`, expected one of `key`"), "{below}");
+        assert!(below.starts_with("s.toml:4: unknown field `rw`, expected one of `name`"), "{below}");
         assert!(error("\nversion = 2\n").starts_with("s.toml:2: version = 2 is not known; this is version 1"));
         let seeds = error("version = 1\nseeds = 0\n");
         assert!(seeds.starts_with("s.toml:2: ") && seeds.contains("from 1 to 10000"), "{seeds}");

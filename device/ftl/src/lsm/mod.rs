@@ -100,7 +100,6 @@ impl LsmFtl {
     /// As [`ZoneFtl::new`].
     pub fn new(sim: &Sim, media: Rc<Media>, config: LsmConfig, mapping: &dyn ZoneMapping) -> Rc<LsmFtl> {
         let zones = ZoneFtl::new(sim, media, config.zones, mapping);
-        zones.start_together();
         Rc::new_cyclic(|weak: &Weak<LsmFtl>| {
             let ftl = weak.clone();
             let collect = async move |(): &mut ()| {

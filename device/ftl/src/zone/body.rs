@@ -67,8 +67,6 @@ impl Column {
 pub(super) struct Body {
     /// Counts resets: what began before one belongs to a zone that is no more.
     pub(super) generation: u32,
-    /// The column of the first strip.
-    pub(super) start: u32,
     pub(super) columns: Vec<Column>,
     /// Units from the first that is in no strip on.
     waiting: VecDeque<Waiting>,
@@ -92,7 +90,6 @@ impl Body {
     pub(super) fn new(layout: &Layout) -> Body {
         Body {
             generation: 0,
-            start: 0,
             columns: vec![Column::default(); layout.columns() as usize],
             waiting: VecDeque::new(),
             begun: 0,
@@ -104,17 +101,6 @@ impl Body {
     /// All data is gone.
     pub(super) fn reset(&mut self, layout: &Layout) {
         *self = Body { generation: self.generation + 1, ..Body::new(layout) };
-    }
-
-    /// The column and the row of a strip.
-    pub(super) fn strip(&self, strip: u32, layout: &Layout) -> (usize, u32) {
-        layout.strip(self.start, strip)
-    }
-
-    /// Rows of a column that are written when the strips that were begun are.
-    pub(super) fn rows(&self, column: u32, layout: &Layout) -> u32 {
-        let (columns, strips) = (layout.columns(), self.begun);
-        strips / columns + u32::from((column + columns - self.start) % columns < strips % columns)
     }
 
     /// Puts a unit into the buffer. It must be in no strip yet. Whether it replaces one that took room.
@@ -206,7 +192,7 @@ impl Body {
         if let Some(slots) = self.strips.get(&strip) {
             return Found::Buffered(&slots[(unit % layout.strip_units()) as usize]);
         }
-        let place = layout.place(self.start, unit);
+        let place = layout.place(unit);
         let run = self.columns[place.column].run(place.row).expect("a programmed strip has blocks");
         let page = (place.row - run.first_row) * layout.word_line + place.page % layout.word_line;
         Found::Flash(page_at(run.blocks[(place.page / layout.word_line) as usize], page), place.unit)
@@ -219,7 +205,7 @@ impl Body {
         layout: &Layout,
         page_at: impl Fn(BlockId, u32) -> PageId,
     ) -> SmallVec<[PageId; 4]> {
-        let (column, row) = self.strip(strip, layout);
+        let (column, row) = layout.strip(strip);
         let run = self.columns[column].run(row).expect("blocks were taken");
         let first = (row - run.first_row) * layout.word_line;
         let of_block = |block: &BlockId| (first..first + layout.word_line).map(|page| page_at(*block, page)).collect();

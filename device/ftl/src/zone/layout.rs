@@ -1,7 +1,7 @@
 //! Where in a zone's blocks each of its units lies.
 //!
-//! A zone is written in strips, each by one program command in one group. Strips go round the groups of the zone, from the one at which
-//! the zone starts; each round is a row. A column is the blocks of one group.
+//! A zone is written in strips, each by one program command in one group. Strips go round the groups of the zone; each round is
+//! a row. A column is the blocks of one group.
 
 use std::rc::Rc;
 
@@ -99,47 +99,15 @@ impl Layout {
         u64::from(self.rows()) * u64::from(self.columns()) * u64::from(self.strip_units())
     }
 
-    /// The column and the row of a strip of a zone that starts at column `start`.
-    pub(super) fn strip(&self, start: u32, strip: u32) -> (usize, u32) {
-        (((start + strip) % self.columns()) as usize, strip / self.columns())
+    /// The column and the row of a strip.
+    pub(super) fn strip(&self, strip: u32) -> (usize, u32) {
+        ((strip % self.columns()) as usize, strip / self.columns())
     }
 
-    /// The column in the middle of the longest way round between those that zones are at, the lowest of equal ones; the first where no
-    /// zone is.
-    pub(super) fn farthest(&self, mut at: Vec<u32>) -> u32 {
-        at.sort_unstable();
-        let Some((first, last)) = at.first().zip(at.last()) else { return 0 };
-        let gap = |from: u32, to: u32| (to - from, std::cmp::Reverse((from + (to - from) / 2) % self.columns()));
-        let around = gap(*last, first + self.columns());
-        at.windows(2).map(|pair| gap(pair[0], pair[1])).chain([around]).max().map_or(0, |(_, middle)| middle.0)
-    }
-
-    /// Where a unit of a zone that starts at column `start` lies.
-    pub(super) fn place(&self, start: u32, unit: u32) -> Place {
-        let (column, row) = self.strip(start, unit / self.strip_units());
+    /// Where a unit lies.
+    pub(super) fn place(&self, unit: u32) -> Place {
+        let (column, row) = self.strip(unit / self.strip_units());
         let within = unit % self.strip_units();
         Place { column, row, page: within / self.page_units, unit: within % self.page_units }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zones_start_far_from_each_other() {
-        let sets = Rc::new([(0..32).collect()]);
-        let layout = Layout { planes: 1, word_line: 3, page_units: 8, rows_per_block: 359, depth: 1, sets };
-        let mut at = Vec::new();
-        for expected in [0, 16, 8, 24, 4, 12, 20, 28, 2, 6, 10, 14, 18, 22] {
-            let start = layout.farthest(at.clone());
-            assert_eq!(start, expected, "{at:?}");
-            at.push(start);
-        }
-        // The longest way leads past the last column.
-        assert_eq!(layout.farthest(vec![3, 21]), 12);
-        assert_eq!(layout.farthest(vec![9, 21]), 31);
-        assert_eq!(layout.farthest(vec![30, 30]), 14);
-        assert_eq!((layout.strip(31, 0), layout.strip(31, 1), layout.strip(31, 32)), ((31, 0), (0, 0), (31, 1)));
     }
 }

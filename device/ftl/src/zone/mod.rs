@@ -66,7 +66,7 @@ pub use read::ZoneReader;
 use state::State;
 use table::{Zone, ZoneTable};
 use write::Program;
-pub use write::{Reservation, Room, Ticket};
+pub use write::{Reservation, Ticket};
 pub use zrwa::Zrwa;
 
 /// The configuration of a zone FTL.
@@ -145,7 +145,6 @@ impl ZoneFtl {
             bodies: (0..config.zones).map(|_| Body::new(&layout)).collect(),
             blocks,
             needy: Default::default(),
-            starts_together: false,
             counters: Stats::default(),
         };
         Rc::new_cyclic(|weak: &Weak<ZoneFtl>| ZoneFtl {
@@ -165,12 +164,6 @@ impl ZoneFtl {
             restarted_after: Cell::new(media.power_cuts()),
             media,
         })
-    }
-
-    /// From now on all zones start at their first column, for an FTL over them that counts the free blocks of the columns in this
-    /// order.
-    pub(crate) fn start_together(&self) {
-        self.state.borrow_mut().starts_together = true;
     }
 
     /// What it was made with.

@@ -27,7 +27,7 @@ impl ZoneFtl {
         assert_eq!(state.table.zone(zone).written, 0, "zone {zone} was written");
         let strips = layout.rows() * layout.columns();
         for strip in 0..strips {
-            let (number, row) = state.bodies[zone as usize].strip(strip, layout);
+            let (number, row) = layout.strip(strip);
             if state.bodies[zone as usize].columns[number].lacks_blocks(row, layout) {
                 let planes = layout.planes_of(layout.groups(zone)[number]);
                 let blocks = planes.map(|plane| state.blocks.take(plane).expect("there are blocks for all zones"));

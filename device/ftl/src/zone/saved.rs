@@ -129,14 +129,10 @@ impl State {
         if begun > self.layout.rows() * self.layout.columns() {
             return Err(from.malformed(format!("zone {zone} has {begun} strips")));
         }
-        let start = from.word()?;
-        if start >= self.layout.columns() {
-            return Err(from.malformed(format!("zone {zone} starts at column {start}")));
-        }
-        (self.bodies[zone as usize].begun, self.bodies[zone as usize].start) = (begun, start);
         for number in 0..self.layout.columns() as usize {
             let column = self.restore_column(zone, number, from)?;
-            let rows = self.bodies[zone as usize].rows(number as u32, &self.layout);
+            // The rows that are written: those before the one that the next strip is in.
+            let rows = begun / self.layout.columns() + u32::from((number as u32) < begun % self.layout.columns());
             if !self.has_rows(&column, rows) {
                 return Err(from.malformed(format!("zone {zone} lacks blocks for {rows} rows of column {number}")));
             }
@@ -192,7 +188,6 @@ fn save_zone(zone: &Zone, to: &mut Writer) {
 
 fn save_body(body: &Body, to: &mut Writer) {
     to.word(body.begun);
-    to.word(body.start);
     for column in &body.columns {
         to.byte(column.needs_run.into());
         to.count(column.runs.len());

@@ -22,8 +22,6 @@ pub(super) struct State {
     pub(super) blocks: Blocks,
     /// Zones that wait for a block to be erased.
     pub(super) needy: BTreeSet<u32>,
-    /// All zones start at the first column: what is over them counts the blocks of the columns in this order.
-    pub(super) starts_together: bool,
     pub(super) counters: Stats,
 }
 
@@ -58,13 +56,9 @@ impl State {
             return (None, self.bodies[zone as usize].give_room_back());
         }
         let committed = self.committed(zone);
-        if body.begun == 0 && body.has_strip(&self.layout, committed) {
-            self.bodies[zone as usize].start = self.start_for(zone);
-        }
-        let body = &self.bodies[zone as usize];
         let again = body.columns.iter().find_map(|column| column.again.filter(|_| !column.is_busy));
         let strip = again.or_else(|| {
-            let column = &body.columns[body.strip(body.begun, &self.layout).0];
+            let column = &body.columns[self.layout.strip(body.begun).0];
             let is_next = body.has_strip(&self.layout, committed) && !column.is_busy && column.again.is_none();
             is_next.then_some(body.begun)
         });
@@ -81,8 +75,7 @@ impl State {
         if again.is_none() {
             body.take_strip(&self.layout);
         }
-        let number = body.strip(strip, &self.layout).0;
-        let column = &mut body.columns[number];
+        let column = &mut body.columns[self.layout.strip(strip).0];
         (column.again, column.is_busy) = (None, true);
         let geometry = self.geometry;
         let pages = body.pages(strip, &self.layout, |block, page| geometry.page_at(block, page));
@@ -91,21 +84,9 @@ impl State {
         (Some(Program { zone, generation, strip, pages }), 0)
     }
 
-    /// The column at which a zone starts: as far as can be from where the other active zones of its groups are. All zones take the groups
-    /// in one order, and room in the write buffer in turn, so that zones on one group would stay together and wait for each other.
-    fn start_for(&self, zone: u32) -> u32 {
-        if self.starts_together {
-            return 0;
-        }
-        let is_beside = |other: &u32| *other != zone && (*other).abs_diff(zone).is_multiple_of(self.layout.sets());
-        let active = (0..self.bodies.len() as u32).filter(|other| self.table.zone(*other).state.is_active());
-        let begun = active.filter(is_beside).map(|other| &self.bodies[other as usize]).filter(|body| body.begun > 0);
-        self.layout.farthest(begun.map(|body| body.strip(body.begun, &self.layout).0 as u32).collect())
-    }
-
     /// Sees to it that a strip has blocks.
     fn supply(&mut self, zone: u32, strip: u32) -> Supply {
-        let (number, row) = self.bodies[zone as usize].strip(strip, &self.layout);
+        let (number, row) = self.layout.strip(strip);
         if !self.bodies[zone as usize].columns[number].lacks_blocks(row, &self.layout) {
             return Supply::Taken;
         }

@@ -9,7 +9,7 @@ use nandscape_device_media::{Broken, MediaError, PageId, PageImage};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::Wait;
-use nandscape_sim::credits::{Holder, Parts, Request};
+use nandscape_sim::credits::Holder;
 use smallvec::SmallVec;
 
 use super::ZoneFtl;
@@ -31,13 +31,6 @@ pub struct Ticket {
     units: u32,
     /// In a random write area, units may have been written before.
     is_random: bool,
-}
-
-/// Room in the write buffer that a write waits for.
-pub struct Room<'a> {
-    ftl: &'a ZoneFtl,
-    zone: u32,
-    request: Request<'a>,
 }
 
 /// Room in the write buffer for a zone, given back when dropped.
@@ -90,27 +83,14 @@ impl ZoneFtl {
         self.state.borrow().table.check_write(zone, Some(at), units).map(drop)
     }
 
-    /// Asks for room for the units of a ticket, in the order of tickets. It is granted by the strip: what completes a strip is
-    /// programmed and gives its room back, whether or not the rest of the write has room.
-    pub fn room_for(&self, ticket: &Ticket) -> Room<'_> {
-        let strip = self.layout.strip_units();
-        let parts = Parts { first: (strip - ticket.first % strip) as usize, each: strip as usize };
-        let request = self.room.ask_for(self.holder(ticket.zone), ticket.units as usize, parts);
-        Room { ftl: self, zone: ticket.zone, request }
-    }
-
     /// Waits for room in the write buffer; the time is added to `waited`. Who has a ticket must ask in the order of tickets.
     ///
     /// Room that becomes free goes to the zone that has the least. In the order of commands it would go to zones whose next strips wait
     /// for a die, while zones with idle dies wait behind them: zones that are written side by side would gather on a few dies.
     pub async fn reserve_units(&self, zone: u32, units: u32, waited: &mut Wait) -> Reservation<'_> {
-        self.room.take_for(self.holder(zone), units as usize, waited).await;
-        Reservation { ftl: self, zone, units }
-    }
-
-    fn holder(&self, zone: u32) -> Holder {
         let keeps = if self.zone(zone).has_zrwa { self.config.zrwa.size as usize } else { 0 };
-        Holder { number: zone, keeps }
+        self.room.take_for(Holder { number: zone, keeps }, units as usize, waited).await;
+        Reservation { ftl: self, zone, units }
     }
 
     /// Takes the data of a write; `None` is zeros. Whether the zone still wants it: it may have been reset.
@@ -237,8 +217,7 @@ impl ZoneFtl {
             return;
         }
         let slots = body.strips.remove(&job.strip).expect("it was under way");
-        let column = body.strip(job.strip, &self.layout).0;
-        body.columns[column].is_busy = false;
+        body.columns[self.layout.strip(job.strip).0].is_busy = false;
         let padding = slots.iter().filter(|slot| slot.is_padding).count() as u64;
         state.counters.padding_units += padding;
         state.counters.host_units += slots.len() as u64 - padding;
@@ -263,8 +242,7 @@ impl ZoneFtl {
         }
         let body = &mut state.bodies[job.zone as usize];
         if body.generation == job.generation {
-            let number = body.strip(job.strip, &self.layout).0;
-            let column = &mut body.columns[number];
+            let column = &mut body.columns[self.layout.strip(job.strip).0];
             column.is_busy = false;
             column.again = Some(job.strip);
             column.needs_run |= !is_untouched;
@@ -272,33 +250,7 @@ impl ZoneFtl {
     }
 }
 
-impl Ticket {
-    /// Takes the first units out.
-    pub fn split(&mut self, units: u32) -> Ticket {
-        let first = Ticket { units, ..*self };
-        (self.first, self.units) = (self.first + units, self.units - units);
-        first
-    }
-}
-
-impl<'a> Room<'a> {
-    /// Waits for room, and hands over all that was granted; the time is added to `waited`.
-    ///
-    /// # Panics
-    /// When the write has all its room.
-    pub async fn more(&mut self, waited: &mut Wait) -> Reservation<'a> {
-        let units = self.request.more(waited).await as u32;
-        assert!(units > 0, "a write has room for its units, and no more");
-        Reservation { ftl: self.ftl, zone: self.zone, units }
-    }
-}
-
 impl<'a> Reservation<'a> {
-    /// Its units.
-    pub fn units(&self) -> u32 {
-        self.units
-    }
-
     /// Takes a part of the room out.
     pub(crate) fn split(&mut self, units: u32) -> Reservation<'a> {
         self.units -= units;

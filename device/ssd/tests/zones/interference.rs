@@ -134,6 +134,6 @@ fn reads_beside_finishes_are_as_the_page_tells() {
 
 #[test]
 fn writes_beside_resets_are_as_the_page_tells() {
-    assert_near("alone", measure(IoOpcode::WRITE, 4, None).kiops, 211.9);
-    assert_near("beside", measure(IoOpcode::WRITE, 4, Some((40, action::RESET))).kiops, 205.0);
+    assert_near("alone", measure(IoOpcode::WRITE, 4, None).kiops, 142.8);
+    assert_near("beside", measure(IoOpcode::WRITE, 4, Some((40, action::RESET))).kiops, 141.9);
 }

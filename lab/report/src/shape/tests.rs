@@ -42,7 +42,7 @@ fn of_an_array() -> Value {
         "chunks_repaired": 0,
     });
     report["chain"] =
-        json!([{"layer": "array", "over": ["drive-0", "drive-1"], "bytes": 4096, "array": report["array"]}]);
+        json!([{"layer": "array", "over": ["drive-0", "drive-1"], "bytes": 4096}]);
     report["drives"] = json!([{"name": "drive-0", "report": drive}, {"name": "drive-1", "report": drive}]);
     report
 }

@@ -7,7 +7,6 @@ use nandscape_device_ftl::Extent;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{Parameter, Status};
 
-use super::write::Data;
 use super::{Zns, status_of};
 use crate::command_set::{Command, Failure};
 use crate::refusal::Refusal;
@@ -34,7 +33,7 @@ impl Zns {
         self.nvm.count_write();
         self.process(command, self.ftl().config().write, breakdown).await?;
         let ticket = self.ftl().begin_write(zone, Some(at), blocks).map_err(status_of)?;
-        self.fill(command, (ticket, blocks), Data::InDrive(&gathered.data), breakdown).await
+        self.store(command, (ticket, blocks), &gathered.data, breakdown).await
     }
 
     /// The parts of the drive that are copied.

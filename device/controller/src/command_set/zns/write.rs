@@ -1,10 +1,9 @@
 //! Write and Zone Append (ZNS 3.3.2, 3.4.1).
 //!
-//! A command takes its blocks of the zone when firmware has handled it, in the order in which commands are fetched. Its data is fetched
-//! as the write buffer has room for it, by the strip, as in US patent 11,599,304 of the maker of wd-zn540. A command that fails later leaves
-//! zeros from there on.
+//! A command takes its blocks of the zone when firmware has handled it, in the order in which commands are fetched. One that
+//! fails later leaves zeros there.
 
-use nandscape_device_ftl::zone::{Reservation, Room, Ticket};
+use nandscape_device_ftl::zone::{Reservation, Ticket};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;
@@ -16,14 +15,6 @@ use super::{Zns, status_of};
 use crate::command_set::{Command, Failure};
 use crate::refusal::Refusal;
 
-/// Where the data of a write is.
-pub(super) enum Data<'a> {
-    /// In the memory of the host.
-    InHost,
-    /// In the drive.
-    InDrive(&'a HostMem),
-}
-
 impl Zns {
     /// Serves a Write.
     pub(super) async fn write(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
@@ -32,7 +23,7 @@ impl Zns {
         self.nvm.count_write();
         self.process(command, self.ftl().config().write, breakdown).await?;
         let ticket = self.ftl().begin_write(zone, Some(at), blocks).map_err(status_of)?;
-        self.fill(command, (ticket, blocks), Data::InHost, breakdown).await
+        self.transfer(command, ticket, blocks, breakdown).await
     }
 
     /// Serves a Zone Append. Returns the first block that it wrote.
@@ -44,7 +35,7 @@ impl Zns {
         self.process(command, self.ftl().config().append, breakdown).await?;
         let ticket = self.ftl().begin_write(zone, None, blocks).map_err(status_of)?;
         let first = slba + u64::from(ticket.first);
-        self.fill(command, (ticket, blocks), Data::InHost, breakdown).await?;
+        self.transfer(command, ticket, blocks, breakdown).await?;
         Ok(first)
     }
 
@@ -64,60 +55,56 @@ impl Zns {
         command.stop.check()
     }
 
-    /// Brings the data of a ticket into the write buffer, as far as there is room each time. A command that ends early gives the rest of
-    /// its blocks up.
-    pub(super) async fn fill(
+    /// Room in the write buffer, the data over the link, and into the buffer.
+    async fn transfer(
         &self,
         command: &Command<'_>,
-        (mut ticket, blocks): (Ticket, u32),
-        data: Data<'_>,
+        ticket: Ticket,
+        blocks: u32,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let (mut room, mut at) = (self.ftl().room_for(&ticket), 0);
-        let bytes = |blocks: u32| blocks as usize * command.namespace.lba_bytes as usize;
-        while at < blocks {
-            let part = async {
-                let reservation = self.room(command, &mut room, breakdown).await?;
-                let (from, len) = (bytes(at), bytes(reservation.units()));
-                let mem = match data {
-                    Data::InDrive(data) => data.part(from, len),
-                    Data::InHost => {
-                        command.link.receive(len as u64, breakdown).await;
-                        // A guest may have unmapped its memory meanwhile.
-                        let mem = command.mem.part(from, len);
-                        command.stop.check().and_then(|()| mem.cover(len))?;
-                        mem
-                    }
-                };
-                Ok::<_, Status>((mem, reservation))
-            };
-            match part.await {
-                Ok((mem, reservation)) => {
-                    at += reservation.units();
-                    self.deliver(ticket.split(reservation.units()), &mem, reservation)?;
-                }
-                Err(status) => {
-                    self.ftl().abandon(ticket);
-                    return Err(status.into());
-                }
-            }
+        let bytes = u64::from(blocks) * u64::from(command.namespace.lba_bytes);
+        let (ticket, reservation) = self.room(command, ticket, blocks, breakdown).await?;
+        command.link.receive(bytes, breakdown).await;
+        // A guest may have unmapped its memory meanwhile.
+        let mem = command.mem.part(0, bytes as usize);
+        if let Err(status) = command.stop.check().and_then(|()| mem.cover(bytes as usize)) {
+            self.ftl().abandon(ticket);
+            return Err(status.into());
         }
-        Ok(())
+        self.deliver(ticket, &mem, reservation)
     }
 
-    /// Waits for room in the write buffer.
-    async fn room<'a>(
+    /// Room in the write buffer, and data that is in the drive into it.
+    pub(super) async fn store(
         &self,
         command: &Command<'_>,
-        room: &mut Room<'a>,
+        (ticket, blocks): (Ticket, u32),
+        data: &HostMem,
         breakdown: &mut Breakdown,
-    ) -> Result<Reservation<'a>, Status> {
+    ) -> Result<(), Failure> {
+        let (ticket, reservation) = self.room(command, ticket, blocks, breakdown).await?;
+        self.deliver(ticket, data, reservation)
+    }
+
+    /// Waits for room in the write buffer. A command that is to end early gives its blocks up.
+    async fn room(
+        &self,
+        command: &Command<'_>,
+        ticket: Ticket,
+        blocks: u32,
+        breakdown: &mut Breakdown,
+    ) -> Result<(Ticket, Reservation<'_>), Status> {
         let begun = self.sim.now();
-        let granted = command.stop.or_stopped(room.more(breakdown.waits(Stage::Queue))).await;
-        if granted.is_err() {
-            breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+        let room = self.ftl().reserve_units(ticket.zone, blocks, breakdown.waits(Stage::Queue));
+        match command.stop.or_stopped(room).await {
+            Ok(reservation) => Ok((ticket, reservation)),
+            Err(status) => {
+                breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
+                self.ftl().abandon(ticket);
+                Err(status)
+            }
         }
-        granted
     }
 
     fn deliver(&self, ticket: Ticket, data: &HostMem, reservation: Reservation<'_>) -> Result<(), Failure> {
