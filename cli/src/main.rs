@@ -38,7 +38,7 @@ mod replay;
 mod serve;
 mod shell;
 mod sim;
-mod sim_array;
+mod sim_layers;
 mod state_words;
 mod store_drive;
 mod store_figures;

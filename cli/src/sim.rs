@@ -22,7 +22,7 @@ use crate::numbers::whole;
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
 use crate::workload_words::{JOB_WORDS, WorkloadWords};
-use crate::{block_words, output, progress, sim_array, table};
+use crate::{block_words, output, progress, sim_layers, table};
 
 /// Simulate a drive under a workload, in virtual time.
 ///
@@ -258,7 +258,7 @@ impl SimArgs {
             Some(folder) if self.has_layers() => {
                 // What is wrong with the layers is reported later.
                 let drives = self.layers(&self.set).map_or(1, |(layers, _)| drives_below(&layers));
-                let names = sim_array::file_names(drives);
+                let names = sim_layers::file_names(drives);
                 names.iter().fold(files, |files, name| files.writes("--out", &folder.join(name)))
             }
             Some(folder) => files.writes_into("--out", folder, Document::file_names()),
@@ -296,9 +296,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let (block, of_drive) = block_words::split(&set)?;
     if let (true, Some(drive)) = (args.has_layers(), &args.drive) {
         let count = drives_below(&layers);
-        let profiles = sim_array::profiles(args, count, |faults| resolve_with(drive, &of_drive, faults))?;
+        let profiles = sim_layers::profiles(args, count, |faults| resolve_with(drive, &of_drive, faults))?;
         // What a layer holds follows from its drives.
-        return sim_array::run(args, layers, profiles, workload(args, None)?, (args.seed, changes));
+        return sim_layers::run(args, layers, profiles, workload(args, None)?, (args.seed, changes));
     }
     let profile = match (&args.drive, &file) {
         (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,

@@ -64,7 +64,10 @@ impl Client {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "what never comes is told from what is slow by nothing but time")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only time distinguishes a server that is silent from one that is slow"
+    )]
     fn exchange(&mut self, line: &str) -> Result<Value, Failure> {
         let begun = Instant::now();
         self.send(line).map_err(|error| self.lost(&error))?;

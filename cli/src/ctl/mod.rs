@@ -212,7 +212,7 @@ struct MemberArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-Counters tell how far it is: array_scrub_stripes and array_scrub_mismatches of `nandscape ctl statistics n.control --json`.
+Its progress is in the counters array_scrub_stripes and array_scrub_mismatches of `nandscape ctl statistics n.control --json`.
 
 Examples:
   nandscape ctl array scrub n.control

@@ -22,7 +22,7 @@ use super::{faults, layers, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{if_unseen, resolve_profile, resolve_with};
-use crate::sim_array;
+use crate::sim_layers;
 use crate::state_words::live_state;
 
 /// Serve drives in real time, over NBD, NVMe/TCP and vfio-user.
@@ -326,7 +326,7 @@ impl ServeArgs {
         memory::tell_if_too_large(in_memory.map(|(drive, _)| drive.memory()).sum());
         let drives = match (&self.array, array) {
             (Some(array), Some(config)) => {
-                sim_array::without_effect(&config, &self.set, true).iter().for_each(|note| crate::output::note(note));
+                sim_layers::without_effect(&config, &self.set, true).iter().for_each(|note| crate::output::note(note));
                 vec![array.over(
                     drives,
                     &stores,
@@ -363,7 +363,7 @@ impl ServeArgs {
         }
         let named = self.drive.iter().map(|word| plan::named(word)).collect::<Result<Vec<_>, Failure>>()?;
         match &self.array {
-            Some(array) => array.members(named, sim_array::parts(array.shape, &self.set)?.0.spares),
+            Some(array) => array.members(named, sim_layers::parts(array.shape, &self.set)?.0.spares),
             None => Ok(named),
         }
     }
@@ -379,7 +379,7 @@ impl ServeArgs {
     /// The settings of the array, and the changes of the drives' keys.
     fn split(&self) -> Result<(Option<Config>, Vec<String>), Failure> {
         let Some(array) = &self.array else { return Ok((None, self.set.clone())) };
-        let (config, rest) = sim_array::parts(array.shape, &self.set)?;
+        let (config, rest) = sim_layers::parts(array.shape, &self.set)?;
         Ok((Some(config), rest))
     }
 

@@ -11,7 +11,7 @@ use super::plan::{Named, PlannedDrive};
 use super::stores::StoreArg;
 use crate::failure::Failure;
 use crate::output;
-use crate::sim_array::check_windows;
+use crate::sim_layers::check_windows;
 
 /// The name of an array that has none.
 const NAME: &str = "array";

@@ -145,7 +145,7 @@ impl Part {
             return Ok(served);
         };
         for (planned, drive) in self.drives.iter().zip(&served) {
-            // The reason why the start fails is told.
+            // The start fails for the first reason, which is printed.
             let _ = drive.close(executor, planned.name());
         }
         Err(failure)
@@ -190,7 +190,7 @@ impl PlannedDrive {
                 match made {
                     Ok(export) => Ok(Served::Layered(Box::new(below), Rc::new(export))),
                     Err(problem) => {
-                        // The reason why the start fails is told.
+                        // The start fails for the first reason, which is printed.
                         let _ = below.close(executor, name);
                         Err(anyhow::Error::msg(problem))
                     }

@@ -62,8 +62,8 @@ fn layers_lie_over_an_array() {
     fio(&server, &VERIFY);
     let ended = server.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let told = "over drive small lies \"block\", then \"hot=cache,memory=8MiB,hit=1us\"";
-    assert!(ended.err.contains(told), "{}", ended.err);
+    let line = "over drive small lies \"block\", then \"hot=cache,memory=8MiB,hit=1us\"";
+    assert!(ended.err.contains(line), "{}", ended.err);
     let figures: Value = serde_json::from_str(&ended.out).unwrap();
     let of = |place: &str| number(&figures, &format!("/drives/0/{place}"));
     assert!(of("counters/array_stripe_writes_total") > 500.0 && of("counters/block_reads_total") > 0.0, "{figures:#}");

@@ -45,19 +45,19 @@ fn a_server_takes_every_order_of_its_operator() {
     let drives = order(&server, &["drives", "control"]);
     assert!(drives.contains("small") && drives.contains("ox") && drives.contains("takes writes"), "{drives}");
     assert_eq!(reply(&server, &["drives", "control"])["drives"], serde_json::json!(["small", "ox"]));
-    let told = order(&server, &["statistics", "control"]);
-    assert!(told.contains("s of drive time, 0 clients, 0 commands in the drives"), "{told}");
+    let printed = order(&server, &["statistics", "control"]);
+    assert!(printed.contains("s of drive time, 0 clients, 0 commands in the drives"), "{printed}");
     assert!(number(&reply(&server, &["statistics", "control"]), "/drives/0/counters/free_blocks") > 0.0);
 
-    let told = order(&server, &["fault", "add", "control", "--drive", "small", "uncorrectable lba=0-7"]);
-    assert!(told.contains("uncorrectable lba=0-7") && told.contains("small"), "{told}");
+    let printed = order(&server, &["fault", "add", "control", "--drive", "small", "uncorrectable lba=0-7"]);
+    assert!(printed.contains("uncorrectable lba=0-7") && printed.contains("small"), "{printed}");
     assert!(order(&server, &["fault", "list", "control"]).contains("uncorrectable lba=0-7"));
     assert_eq!(order(&server, &["fault", "clear", "control", "--drive", "small"]), "no fault rules\n");
     assert_eq!(reply(&server, &["fault", "list", "control"])["drives"][0]["faults"], serde_json::json!([]));
 
     let changes = ["ftl.ox_block.gc_slots=3", "ftl.ox_block.gc_target=0.4"];
-    let told = order(&server, &[&["set", "control", "--drive", "ox"][..], &changes].concat());
-    assert!(changes.iter().all(|change| told.contains(&format!("ox: {change}\n"))), "{told}");
+    let printed = order(&server, &[&["set", "control", "--drive", "ox"][..], &changes].concat());
+    assert!(changes.iter().all(|change| printed.contains(&format!("ox: {change}\n"))), "{printed}");
     assert!(order(&server, &["settings", "control"]).contains("ox: ftl.ox_block.gc_slots=3\n"));
 
     for (args, part) in [
@@ -70,8 +70,8 @@ fn a_server_takes_every_order_of_its_operator() {
         (&["drives", "n.sock"], "no reply of a control socket"),
         (&["drives", "elsewhere"], "elsewhere: no such file; the socket of a running server is valid"),
     ] {
-        let told = refused(&server, 2, args);
-        assert!(told.contains(part), "{args:?}: {told}");
+        let printed = refused(&server, 2, args);
+        assert!(printed.contains(part), "{args:?}: {printed}");
     }
     assert_eq!(order(&server, &["stop", "control"]), "the server ends\n");
     assert_eq!(server.wait().code, Some(0));
@@ -82,8 +82,8 @@ fn a_server_takes_every_order_of_its_operator() {
 fn a_server_that_is_stopped_is_given_up() {
     let server = Server::small(&["--control", "control"]);
     server.signal(Signal::STOP);
-    let told = refused(&server, 1, &["statistics", "control", "--timeout", "50ms"]);
-    assert!(told.contains("control: the server has not answered within 0.05 s"), "{told}");
+    let printed = refused(&server, 1, &["statistics", "control", "--timeout", "50ms"]);
+    assert!(printed.contains("control: the server has not answered within 0.05 s"), "{printed}");
     server.signal(Signal::CONT);
     assert!(number(&reply(&server, &["statistics", "control"]), "/time_s") > 0.0);
     assert_eq!(server.end().code, Some(0));
@@ -138,8 +138,8 @@ fn an_operator_orders_collections() {
         (&["gc", "run", "control", "soon"], "a time such as"),
         (&["gc", "status", "control", "--drive", "big"], "there is no drive \"big\"; --drive is one of small"),
     ] {
-        let told = refused(&server, 2, args);
-        assert!(told.contains(part), "{args:?}: {told}");
+        let printed = refused(&server, 2, args);
+        assert!(printed.contains(part), "{args:?}: {printed}");
     }
     assert_eq!(server.end().code, Some(0));
 }
@@ -148,8 +148,8 @@ fn an_operator_orders_collections() {
 fn drives_that_take_no_orders_for_collections_say_so() {
     let server = Server::small(&["--drive", "ox=ox-block", "--control", "control"]);
     for args in [&["gc", "status", "control", "--drive", "ox"][..], &["gc", "run", "control", "--drive", "ox", "1s"]] {
-        let told = refused(&server, 2, args);
-        assert!(told.contains("ftl.kind = \"page\""), "{told}");
+        let printed = refused(&server, 2, args);
+        assert!(printed.contains("ftl.kind = \"page\""), "{printed}");
     }
     assert_eq!(server.end().code, Some(0));
 }

@@ -119,7 +119,7 @@ fn names(seed: u64, name: &str) -> Names {
     Names {
         nqn: format!("nqn.2026-11.org.nandscape:block-{own:016x}"),
         serial: format!("NB{own:016x}"),
-        model: "Nandscape block layer".to_owned(),
+        model: "Nandscape layers".to_owned(),
         firmware: env!("CARGO_PKG_VERSION").chars().take(8).collect(),
     }
 }

@@ -41,8 +41,7 @@ fn of_an_array() -> Value {
         "member_failures": [{"member": 1, "drive": 1, "at_s": 0.5}], "rebuilds": [{"member": 1, "drive": 1, "from_s": null, "took_s": 2.5}],
         "chunks_repaired": 0,
     });
-    report["chain"] =
-        json!([{"layer": "array", "over": ["drive-0", "drive-1"], "bytes": 4096}]);
+    report["chain"] = json!([{"layer": "array", "over": ["drive-0", "drive-1"], "bytes": 4096}]);
     report["drives"] = json!([{"name": "drive-0", "report": drive}, {"name": "drive-1", "report": drive}]);
     report
 }

@@ -99,7 +99,10 @@ impl Server {
     }
 
     /// Waits until the figures are so. A test that waits for a minute has failed.
-    #[expect(clippy::disallowed_methods, reason = "what never comes is told from what is slow by nothing but time")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "only time distinguishes a server that is silent from one that is slow"
+    )]
     pub(crate) fn until(&self, so: impl Fn(&Figures) -> bool) {
         let begun = Instant::now();
         while !so(&self.figures()) {

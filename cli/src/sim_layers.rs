@@ -44,7 +44,7 @@ pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
     ArrayDocument::file_names((0..drives).map(name_of))
 }
 
-/// The profile of each of so many drives, with the faults that are meant for it.
+/// The profile of each of `count` drives, with its own faults.
 pub(crate) fn profiles(
     args: &SimArgs,
     count: usize,
