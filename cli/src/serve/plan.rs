@@ -8,8 +8,8 @@ use nandscape_device_ssd::{Profile, StoredDrive};
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::host_ftl::{HostedExport, HostedSpec};
 use nandscape_lab_run::{
-    ArrayExport, ArraySpec, DriveSpec, LayersExport, LiveDrives, MemberSpec, Progress, RemoteExport, RemoteSpec,
-    SsdExport,
+    ArrayExport, ArraySpec, DriveSpec, LayersExport, LiveDrives, MemberSpec, Offers, Progress, RemoteExport,
+    RemoteSpec, SsdExport, offers_of_model,
 };
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
@@ -186,7 +186,8 @@ impl PlannedDrive {
             PlannedDrive::Layered(below, chain) => {
                 let name = below.name();
                 let below = below.build(executor, seed, files, progress)?;
-                let made = LayersExport::over((&sim, seed), name, below.export(), below.model(), chain);
+                let lowest = (below.export(), below.offers());
+                let made = LayersExport::over((&sim, seed), name, lowest, below.model(), chain);
                 match made {
                     Ok(export) => Ok(Served::Layered(Box::new(below), Rc::new(export))),
                     Err(problem) => {
@@ -218,6 +219,17 @@ impl Served {
             Served::Hosted(export, _) => export.clone(),
             Served::Array(export, _) => export.clone(),
             Served::Layered(_, export) => export.clone(),
+        }
+    }
+
+    /// The commands that a layer over it may pass on.
+    fn offers(&self) -> Offers {
+        match self {
+            Served::Model(export, _) => offers_of_model(&export.info()),
+            Served::Hosted(export, _) => offers_of_model(&export.info()),
+            Served::Remote(export, _) => export.offers(),
+            Served::Array(export, _) => export.offers(),
+            Served::Layered(_, export) => export.offers(),
         }
     }
 

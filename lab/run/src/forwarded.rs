@@ -17,6 +17,7 @@ pub(crate) struct Forwarded {
     front: Box<dyn Front>,
     queues: QueueExport,
     pairs: u16,
+    offers: Offers,
 }
 
 impl Forwarded {
@@ -31,7 +32,12 @@ impl Forwarded {
         let config = FrontConfig { controller: config, names, arbiter: Forward::arbiter, notes: None };
         let front = front_of(sim, set, config).map_err(|error| error.to_string())?;
         let queues = QueueExport::new(sim, front.controller(), pairs, entries);
-        Ok(Forwarded { front, queues, pairs })
+        Ok(Forwarded { front, queues, pairs, offers })
+    }
+
+    /// The commands that are forwarded.
+    pub(crate) fn offers(&self) -> Offers {
+        self.offers
     }
 
     /// I/O queue pairs of each controller.

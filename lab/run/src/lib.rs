@@ -108,7 +108,8 @@ pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
-pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport, offers_of_model};
+pub use nandscape_device_controller::Offers;
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;
 pub use outages::{FaultCost, Outages};

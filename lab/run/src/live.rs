@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nandscape_device_controller::MAX_NAMESPACES;
+use nandscape_device_controller::{MAX_NAMESPACES, Offers};
 use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
@@ -16,6 +16,7 @@ use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport};
 use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::identify::{DLFEAT_WRITE_ZEROES, DLFEAT_ZEROS};
 use serde::{Deserialize, Serialize};
 
 use crate::array::write_entries;
@@ -24,6 +25,18 @@ use crate::damage::Fault;
 use crate::inside;
 use crate::saved::{self, History, StateError, StateFile};
 use crate::simulation::Progress;
+
+/// What a model takes of what is forwarded. Deallocated blocks read as zeros.
+pub fn offers_of_model(info: &DriveInfo) -> Offers {
+    Offers {
+        compare: info.keeps_data,
+        deallocate: true,
+        write_zeroes: true,
+        verify: true,
+        dlfeat: DLFEAT_ZEROS | DLFEAT_WRITE_ZEROES,
+        ..Offers::default()
+    }
+}
 
 /// Entries of each client's queue pair, unless the controller's limit is lower.
 const ENTRIES: u32 = 1_024;

@@ -85,6 +85,11 @@ impl RemoteExport {
         &self.identity
     }
 
+    /// The commands that it takes.
+    pub fn offers(&self) -> Offers {
+        self.front.offers()
+    }
+
     /// I/O queue pairs of each controller.
     pub fn max_queue_pairs(&self) -> u16 {
         self.front.max_queue_pairs()

@@ -18,7 +18,6 @@ use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::identify::{DLFEAT_WRITE_ZEROES, DLFEAT_ZEROS};
 use nandscape_wire_nvme::vendor::HINT_TIME;
 
 use crate::chain::{Chain, Instance, ManagedView, Named, Part, open};
@@ -62,14 +61,14 @@ pub struct LayersExport {
 }
 
 impl LayersExport {
-    /// Layers over a served drive called `name`, which is `model` if it is one.
+    /// Layers over a served drive called `name`, which takes the commands of `offers`, and is `model` if it is one.
     ///
     /// # Errors
     /// The layer that cannot lie over it, why, and what would be valid.
     pub fn over(
         (sim, seed): (&Sim, u64),
         name: &str,
-        below: Rc<dyn Export>,
+        (below, offers): (Rc<dyn Export>, Offers),
         model: Option<Rc<SsdExport>>,
         chain: &Chain,
     ) -> Result<LayersExport, String> {
@@ -82,9 +81,13 @@ impl LayersExport {
         };
         let wanted = Use { role: Role::Any, entries: u32::MAX };
         let drive = top.connect(wanted).map_err(|refused| failed(refused.to_string()))?;
-        let offers = offers(&layers, &drive.info());
-        let front = Forwarded::new(sim, drive, offers, names(seed, name)).map_err(failed)?;
+        let front = Forwarded::new(sim, drive, passed(offers, &layers), names(seed, name)).map_err(failed)?;
         Ok(LayersExport { below, layers: opened.layers, chain: chain.clone(), front })
+    }
+
+    /// The commands that it takes.
+    pub fn offers(&self) -> Offers {
+        self.front.offers()
     }
 
     /// I/O queue pairs of each controller.
@@ -99,19 +102,12 @@ impl LayersExport {
     }
 }
 
-/// What clients may ask of the top.
-fn offers(layers: &[Named], info: &DriveInfo) -> Offers {
-    let predicts = layers.iter().any(|one| one.layer.answers_deadlines());
-    Offers {
-        compare: info.keeps_data,
-        deallocate: true,
-        write_zeroes: true,
-        verify: true,
-        dlfeat: DLFEAT_ZEROS | DLFEAT_WRITE_ZEROES,
-        attributes: 0,
-        hints: HINT_TIME,
-        deadlines: predicts,
-    }
+/// What clients may ask of the top: what the drive takes, and deadlines where a layer answers them.
+fn passed(below: Offers, layers: &[Named]) -> Offers {
+    let answers = layers.iter().any(|one| one.layer.answers_deadlines());
+    let hints = if answers { below.hints | HINT_TIME } else { below.hints };
+    // Attributes of reads are for what serves them next.
+    Offers { attributes: 0, hints, deadlines: answers || below.deadlines, ..below }
 }
 
 fn names(seed: u64, name: &str) -> Names {

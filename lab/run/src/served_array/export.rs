@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_device_controller::Offers;
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_host_array::{Array, News, Recovered, ScrubReport, WindowMode};
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
@@ -36,6 +37,11 @@ impl ArrayExport {
     /// The array.
     pub fn array(&self) -> &Rc<Array> {
         &self.array
+    }
+
+    /// The commands that it takes.
+    pub fn offers(&self) -> Offers {
+        self.front.offers()
     }
 
     /// I/O queue pairs of each controller.

@@ -9,6 +9,7 @@ use nandscape_drive::{Drive, Stage};
 use nandscape_host_array::Config;
 use nandscape_lab_run::{
     ArraySpec, DriveSpec, LayersExport, MemberSpec, Precondition, Rig, RigDrive, Wanted, array_on, block_layer,
+    offers_of_model,
 };
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
 use nandscape_sim::{Executor, Seed, Sim};
@@ -111,8 +112,9 @@ fn a_served_block_layer_accounts_for_time_as_a_simulated_one() {
 
     let mut executor = Executor::new();
     let model = Rc::new(spec(0).build(&executor.sim(), SEED, &()).unwrap());
-    let chain = "block".parse().unwrap();
-    let export = LayersExport::over((&executor.sim(), SEED), "drive-0", model.clone(), Some(model), &chain).unwrap();
+    let (chain, offers) = ("block".parse().unwrap(), offers_of_model(&model.info()));
+    let export =
+        LayersExport::over((&executor.sim(), SEED), "drive-0", (model.clone(), offers), Some(model), &chain).unwrap();
     let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap())).unwrap();
     check(&served, &simulated, "block");
 }
