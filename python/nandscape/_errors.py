@@ -10,7 +10,7 @@ class NandscapeError(Exception):
     """The base of all errors of this package.
 
     `key` is the key that is meant, `where` the place (the key with its value, or a file with its line), and `valid` what would be
-    valid; each is None if the message does not tell.
+    valid; each is None if the message does not name it.
     """
 
     def __init__(self, message: str, key: str | None = None) -> None:
@@ -22,8 +22,8 @@ class NandscapeError(Exception):
     def about(self, pairs: Iterable[tuple[str, str]]) -> NandscapeError:
         """The same error with the one of these keys, or of their values, that its message is about."""
         if self.key is None:
-            # What is expected instead may name other keys.
-            text = str(self).split(", expected ")[0]
+            # What is expected or meant instead may name other keys.
+            text = re.split(r", expected |; did you mean ", str(self))[0]
             longest = sorted(pairs, key=lambda pair: len(pair[0]), reverse=True)
             named = [key for key, _ in longest if _names(text, key)]
             meant = [key for key, value in longest if value and value == self.where]
