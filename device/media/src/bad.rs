@@ -1,4 +1,5 @@
-//! Blocks that an FTL has to leave alone: those that the maker has marked, and those that went bad in the drive's life before the run.
+//! Blocks that an FTL must not use: those that the maker has marked, and those that went bad in the drive's life before
+//! the run.
 //!
 //! Left out: blocks that go bad during the run, of which the FTL keeps account.
 
@@ -8,7 +9,7 @@ use crate::geometry::{BlockId, Geometry};
 use crate::media::Media;
 
 impl Media {
-    /// Whether an FTL has to leave a block alone: the maker marked it as bad, or it holds an identifier.
+    /// Whether an FTL must not use a block: the maker marked it as bad, or it holds an identifier.
     pub fn is_factory_bad(&self, block: BlockId) -> bool {
         self.factory_bad[block.0 as usize] || self.holds_identifier(block)
     }
@@ -23,7 +24,7 @@ impl Media {
         self.grown_bad.iter().filter(|is_bad| **is_bad).count() as u64
     }
 
-    /// Whether an FTL that begins has to leave a block alone: [`Media::is_factory_bad`] or [`Media::is_grown_bad`].
+    /// Whether an FTL must not use a block from its start on: [`Media::is_factory_bad`] or [`Media::is_grown_bad`].
     pub fn is_bad_at_start(&self, block: BlockId) -> bool {
         self.is_factory_bad(block) || self.is_grown_bad(block)
     }
@@ -52,8 +53,8 @@ pub(crate) fn choose_bad(geometry: &Geometry, count: u32, seed: Seed) -> Vec<boo
     (0..geometry.planes()).flat_map(plane).collect()
 }
 
-/// The first block of each channel is good, as makers of NAND promise of the first block of a chip: where it was chosen to be bad,
-/// the first good block of its plane is bad instead.
+/// The first block of each channel is good, as makers of NAND promise for the first block of a chip. If it was chosen
+/// to be bad, the first good block of its plane is bad instead.
 pub(crate) fn keep_first_blocks(geometry: &Geometry, bad: &mut [bool]) {
     let planes_of_channel = (geometry.planes() / geometry.channels()) as usize;
     for plane in bad.chunks_exact_mut(geometry.blocks_per_plane() as usize).step_by(planes_of_channel) {

@@ -1,8 +1,8 @@
 //! Page types: which pages of a block are fast and which are slow.
 //!
-//! A cell of n bits is read and programmed as n pages, each of its own type. Makers choose how page numbers map to types.
-//! SLC has one type. MLC uses the pattern of the drive that FEMU was validated against (FEMU
-//! 3.2.3; Li 3.1.7, whose string of 512 digits alone fills a block). TLC and QLC take their types in turn, page by page.
+//! A cell of n bits is read and programmed as n pages, each with its own type. Makers choose how page numbers map to
+//! types. SLC has one type. MLC uses the pattern of the drive that FEMU was validated against (FEMU 3.2.3; Li 3.1.7,
+//! where only the string of 512 digits fills a block). TLC and QLC take their types in turn, page by page.
 
 /// Bits of a cell.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -58,8 +58,8 @@ impl Cell {
 
     /// The type of each page of a block, from 0, the lowest and fastest.
     ///
-    /// MLC blocks of other than 512 pages keep head and tail and repeat the middle as often as it fits;
-    /// blocks of fewer than 20 pages keep as much of head and tail as fits.
+    /// MLC blocks of other than 512 pages keep head and tail, and repeat the middle as often as it fits. Blocks of
+    /// fewer than 20 pages keep as much of head and tail as fits.
     pub fn pattern(self, pages_per_block: u32) -> Vec<u8> {
         let pages = pages_per_block as usize;
         match self {

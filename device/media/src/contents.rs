@@ -259,7 +259,7 @@ impl Contents {
     pub(crate) fn set_unreadable(&mut self, page: PageId) {
         match self.file.as_deref_mut() {
             None => _ = self.unreadable.insert(page),
-            // A page without a record is as unreadable as one that says so.
+            // A page without a record is unreadable, like a page whose record declares it so.
             Some(file) => _ = file.set_unreadable(page),
         }
     }

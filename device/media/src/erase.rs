@@ -1,5 +1,5 @@
-//! Erases: of a block, and of blocks in several planes of a die at once (ONFI multi-plane erase: 60h and an address for each
-//! plane, with D1h after each but the last, and D0h after that).
+//! Erases: of a block, and of blocks in several planes of a die at once. ONFI calls the latter multi-plane erase: 60h
+//! and an address for each plane, with D1h after each but the last, and D0h after the last.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl Media {
         self.end_erase(&under_way, block)
     }
 
-    /// Erases blocks with one command, in the time of the slowest of them. Says how each ended, in their order.
+    /// Erases blocks with one command, in the time of the slowest of them. Returns how each ended, in their order.
     ///
     /// # Panics
     /// When they are not those of a group of [`Media::erased_together`].

@@ -100,7 +100,7 @@ pub struct Suspend {
     pub resume: Span,
     /// The shortest time that an operation runs before each suspension.
     pub min_run: Span,
-    /// Suspensions of an operation at the most; `None` is no limit.
+    /// The most suspensions of an operation; `None` is no limit.
     pub limit: Option<u32>,
 }
 

@@ -1,8 +1,8 @@
 //! What is programmed into pages: for each unit its out-of-band area, and its data where there is any to keep.
 //!
 //! A unit's out-of-band area is a tag, which is its logical address, and bytes that the FTL defines, such as a sequence
-//! number. Host data is for the store. The data of a metadata image is kept whatever the store, so that an FTL can read
-//! its tables and logs back from flash that keeps no host data.
+//! number. Host data is for the store. The data of a metadata image is kept whatever the store. An FTL can therefore
+//! read its tables and logs from flash that keeps no host data.
 
 use smallvec::SmallVec;
 

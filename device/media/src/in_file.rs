@@ -24,8 +24,9 @@ pub struct Changed {
 }
 
 impl Media {
-    /// Flash in a file, as it was left: new flash has its life behind it, if it has one, and the file keeps that. If its process was killed, power has failed at that instant: of each block that was being
-    /// written the next page, or word line, was under way and is torn.
+    /// Flash in a file, as it was left. New flash has its life behind it, if it has one, and the file keeps that life.
+    /// If its process was killed, power failed at that instant: in each block that was being written, the next page, or
+    /// word line, was under way and is torn.
     ///
     /// # Errors
     /// When the file cannot be read or written, or is damaged.
@@ -49,8 +50,8 @@ impl Media {
         }
     }
 
-    /// The life that the file has, or that of a new drive, which the file has before the drive is used: a kill before that leaves a new
-    /// drive.
+    /// The life in the file, or the life of a new drive. The file gets a new drive's life before the drive is used: a
+    /// kill before that leaves a new drive.
     fn go_on_with_life(&mut self, is_new: bool) -> io::Result<()> {
         let blocks = (0..self.geometry.blocks()).map(BlockId);
         let grown = blocks.map(|block| self.is_marked(block, marks::GROWN_BAD)).collect();
@@ -158,7 +159,7 @@ impl Media {
         }
     }
 
-    /// Whether the data of a page was whole once, and is not any more. Without a file nobody can tell.
+    /// Whether the data of a page was whole once, and is damaged now. Without a file this is unknown.
     pub fn is_damaged(&self, page: PageId) -> bool {
         self.contents.borrow().file().is_some_and(|file| file.is_damaged(page))
     }
@@ -175,7 +176,7 @@ impl Media {
 
     fn mark(&self, block: BlockId, mark: u32) {
         if let Some(file) = self.contents.borrow_mut().file_mut() {
-            // A file that cannot be written any more says so when it is asked.
+            // A file that cannot be written any more reports this when asked.
             let _ = file.mark(block, mark);
         }
     }
@@ -204,7 +205,7 @@ impl Media {
     }
 
     /// Begins a snapshot: how far blocks are written, and an FTL's tables, whose chunks are given to the durable memory. The
-    /// journal goes on with the entries that are `carried` over.
+    /// journal continues with the entries that are `carried` over.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -238,8 +239,8 @@ impl Media {
         memory.end_snapshot()
     }
 
-    /// Reads what is there twice or with a checksum and was not needed to start, and returns all that was found damaged so far,
-    /// a sentence each.
+    /// Reads everything that is stored twice or with a checksum and was not needed to start. Returns all damage found
+    /// so far, a sentence each.
     pub fn check_file(&self) -> Vec<String> {
         let Some(memory) = &self.durable else { return Vec::new() };
         memory.check_snapshot();

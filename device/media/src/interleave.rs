@@ -4,8 +4,8 @@
 //! row have ended. A controller does so that learns from one line of the channel, or from one loop of its firmware, that programs
 //! have ended. It is one reading of Picoli 2019, 4.4.2.1, where one thread that returns to a unit waits for all previous writes.
 //!
-//! Left out: programs of a collector that holds its plane or channel, which works alone and waits for nobody; programs that a fault
-//! hangs, and flash that is elsewhere.
+//! Left out: programs of a collector that holds its plane or channel, which works alone and waits for no one; programs
+//! that a fault hangs; and remote flash.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -38,7 +38,7 @@ pub(crate) struct Rows {
     luns: Box<[OfLun]>,
 }
 
-/// What a LUN has of its own.
+/// The state of one LUN.
 struct OfLun {
     /// Its die in the channel of the drive, and its number in the die: other flash may own other dies of the channel.
     key: (u32, u32),

@@ -5,37 +5,37 @@
 //! | `geometry` | how much there is of what, and the addresses that follow |
 //! | `cell` | page types: which pages of a block are fast and which slow |
 //! | `timing` | how long everything takes |
-//! | `features` | what there is beyond reading, programming and erasing page by page |
+//! | `features` | options beyond reading, programming and erasing page by page |
 //! | `interleave` | when a LUN of a channel may program again |
 //! | `lun` | the registers and the array of one plane or die, and who may use them |
 //! | `multi_plane` | reads of several planes of a die at once |
 //! | `erase` | erases of a block, and of several planes of a die at once |
-//! | `suspend` | how what the array does stands aside for reads |
+//! | `suspend` | how operations of the array are suspended for reads |
 //! | `priority` | who is served first |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
 //! | `bad` | blocks that an FTL has to leave alone |
-//! | `planted` | states that are made in no time |
+//! | `planted` | states that are constructed in no time |
 //! | `seized` | the same steps under a garbage collection that keeps others out |
 //! | `contents` | what the cells hold |
 //! | `image` | what is programmed: data and out-of-band areas |
 //! | `sparse` | values that few units have |
-//! | `store` | where data is kept, or that it is not |
+//! | `store` | where data is kept, if it is |
 //! | `durable` | flash in a file, and durable memory of the controller |
 //! | `in_file` | opening, asking and closing flash in a file |
-//! | `supply` | power, faults and decoders, which all channels of a drive have in common; groups of channels |
+//! | `supply` | power, faults and decoders, which all channels of a drive share; groups of channels |
 //! | `identifier` | which FTL owns a channel |
 //! | `fault` | what can go wrong: the fault model, and the plan of a drive |
 //! | `aging` | errors, slowness and failures that grow with wear, time and reads |
-//! | `power` | whether there is any, and what was under way when it went |
+//! | `power` | whether power is on, and what was under way when it was cut |
 //! | `outcome` | how operations end, and what that leaves in the cells |
-//! | `remote` | flash that is elsewhere, reached by commands |
-//! | `watch` | a host that is told of each operation |
+//! | `remote` | remote flash, reached by commands |
+//! | `watch` | a host that is notified of each operation |
 //! | `work` | what operations cost the controller's processors |
 //! | `saved` | what the cells hold, taken out and put into other flash |
 //! | `plain` | numbers as bytes |
-//! | `torn` | what operations leave that a power cut has interrupted |
+//! | `torn` | what operations leave when a power cut interrupts them |
 //!
-//! Every operation queues for its plane and its channel as an event of its own; nothing computes ahead when a
+//! Every operation queues for its plane and its channel as a separate event; nothing computes in advance when a
 //! resource will be free. Each operation has a cause and a priority, and adds its time to a
 //! [`Breakdown`](nandscape_drive::Breakdown).
 //!

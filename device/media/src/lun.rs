@@ -2,8 +2,9 @@
 //! is a plane, or a die whose planes work one at a time or together.
 //!
 //! With a single register an operation has the LUN to itself from beginning to end. With a data and a cache register
-//! the LUN is a pipeline of two: the array works on the data register while the channel empties or fills the cache
-//! register (FEMU Fig. 3). Operations enter by class, then in order of request, and do not overtake each other inside:
+//! the LUN is a pipeline of two stages: the array works on the data register while the channel empties or fills the
+//! cache register (FEMU Fig. 3). Operations enter by class, then in order of request, and do not overtake each other
+//! inside:
 //! - sensing and erasing need the data register, and a cache register that is not being filled for a program;
 //! - filling for a program needs the cache register, and a data register that no sensed page will leave through it.
 //!
@@ -11,7 +12,7 @@
 //! each other. Without cache reads or cache programs the registers do not overlap in that direction.
 //!
 //! While the operation in the data register is suspended (see `suspend`), more urgent reads are guests, one at a time, with
-//! a register of their own. Reads of several planes of a die may share a register (see `multi_plane`).
+//! a separate register. Reads of several planes of a die may share a register (see `multi_plane`).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -159,8 +160,8 @@ impl Lun {
         self.admit(Kind::Seize, who, &mut Wait::default()).await
     }
 
-    /// The time so far in which a register was taken, by the cause of the operation: from its start until its page has left, also
-    /// while it waits for its channel.
+    /// For how long a register was taken so far, by the cause of the operation: from the operation's start until its
+    /// page has left, also while it waits for its channel.
     pub(crate) fn register_usage(&self) -> Totals {
         self.state.borrow().blame.totals(self.sim.now())
     }

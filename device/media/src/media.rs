@@ -78,7 +78,7 @@ pub struct Media {
     pub(crate) channels: Vec<Rc<Resource>>,
     /// The rows in which channels program, if they do.
     rows: Option<Box<Rows>>,
-    /// Whether a channel is told of in reports of this flash, and not in those of other flash on it.
+    /// Whether reports of this flash list a channel. A shared channel is listed by one flash only.
     tells_of: Vec<bool>,
     pub(crate) contents: RefCell<Contents>,
     tracks: Tracks,
@@ -87,7 +87,7 @@ pub struct Media {
     pub(crate) grown_bad: Vec<bool>,
     retries: Seed,
     policies: Seed,
-    /// Retries of a read at the most.
+    /// The most retries of a read.
     most_retries: u32,
     pub(crate) aging: Option<Box<AgingCells>>,
     pub(crate) supply: Rc<Supply>,
@@ -101,7 +101,7 @@ pub struct Media {
     pub(crate) durable: Option<Rc<DurableMemory>>,
     /// Where the flash is elsewhere. Each operation is struck then.
     pub(crate) remote: Option<Box<Remote>>,
-    /// The host that is told of each operation, if there is one.
+    /// The host that is notified of each operation, if one exists.
     pub(crate) watch: OnceCell<Rc<dyn FlashWatch>>,
     /// What operations cost the controller's processors, if anything.
     pub(crate) work: OnceCell<FlashWork>,
@@ -134,7 +134,7 @@ impl Media {
         Ok(media)
     }
 
-    /// New flash has its life behind it, if it has one. A file that cannot be written any more says so when it is asked.
+    /// New flash has its life behind it, if it has one. A file that cannot be written any more reports this when asked.
     pub(crate) fn live(&mut self) {
         let Some(mut aging) = self.aging.take() else { return };
         let mut grown = vec![false; self.geometry.blocks() as usize];
@@ -287,8 +287,8 @@ impl Media {
         self.read_for::<()>(page, bytes, who, breakdown)
     }
 
-    /// The same. `Caller` is a type for the caller alone: the compiler makes a copy of the function for it, which it merges
-    /// with the caller, so that polling a read polls one future less.
+    /// The same. `Caller` is a type for the caller alone. The compiler makes a copy of the function for it and merges
+    /// the copy with the caller, so polling a read polls one future less.
     ///
     /// # Errors
     /// When the page cannot be read.
@@ -404,8 +404,8 @@ impl Media {
     /// Programs a page from the controller.
     ///
     /// # Errors
-    /// When it failed. The page is used up all the same, unless there was no power at the start or the page is not the
-    /// next of its block.
+    /// When it failed. The page is still used up, unless power was off at the start or the page is not the next of its
+    /// block.
     pub async fn program(
         &self,
         page: PageId,
@@ -420,8 +420,8 @@ impl Media {
     /// has the units of all pages. Calls `loaded` with the breakdown so far when all pages are in the register.
     ///
     /// # Errors
-    /// When it failed. The pages are used up all the same, unless there was no power at the start or the command breaks
-    /// a rule of NAND ([`Misuse`]).
+    /// When it failed. The pages are still used up, unless power was off at the start or the command breaks a rule of
+    /// NAND ([`Misuse`]).
     pub async fn program_together(
         &self,
         pages: &[PageId],
@@ -489,9 +489,9 @@ impl Media {
         self.contents.borrow().oob(unit)
     }
 
-    /// The out-of-band tag of a programmed unit, without a read: for tests, checks and planting, and for a table of an FTL
-    /// that holds the same numbers and that the model does not keep a second time. Others read it, in the time that it
-    /// takes: [`Media::read_oob`], or [`Seized::take_tags`](crate::Seized::take_tags).
+    /// The out-of-band tag of a programmed unit, without a read. For tests, checks and planting, and for an FTL table
+    /// that holds the same numbers, which the model does not store twice. Other callers read the tag, which takes time:
+    /// [`Media::read_oob`], or [`Seized::take_tags`](crate::Seized::take_tags).
     #[inline]
     pub fn tag(&self, unit: UnitId) -> u32 {
         self.contents.borrow().tag(unit)
@@ -517,8 +517,8 @@ impl Media {
         self.luns.iter().map(Lun::register_usage).collect()
     }
 
-    /// The numbers in the drive of the channels that this flash tells of. A channel with dies of several owners is told of by the
-    /// first of them.
+    /// The drive's numbers of the channels that reports of this flash list. A channel with dies of several owners is
+    /// listed by the first of them.
     pub fn told_channels(&self) -> Vec<u32> {
         self.told(&self.channels_of_drive).copied().collect()
     }
@@ -542,7 +542,7 @@ impl Media {
         &self.tracks.planes
     }
 
-    /// The tracks in the event trace of the channels that this flash tells of.
+    /// The tracks in the event trace of the channels that reports of this flash list.
     pub fn channel_tracks(&self) -> Vec<Track> {
         self.told(&self.tracks.channels).copied().collect()
     }
@@ -724,7 +724,7 @@ impl Media {
     }
 }
 
-/// Retries of a read at the most.
+/// The most retries of a read.
 fn most_retries(timing: &Timing, aging: Option<&Aging>) -> u32 {
     let given = timing.features.read_retry.probability.len() as u32;
     aging.map_or(given, |aging| aging.retries.steps.max(given))

@@ -1,8 +1,8 @@
-//! Multi-plane reads (ONFI: 00h, address, 32h for each plane but the last, 00h, address, 30h for the last): pages of the
-//! same number in several planes of a die are sensed at once, and sent one after the other.
+//! Multi-plane reads (ONFI: 00h, address, 32h for each plane but the last, 00h, address, 30h for the last). Pages of
+//! the same number in several planes of a die are sensed at once, and sent one after the other.
 //!
-//! Every read is an operation and a task of its own. A group of them shares a register and one step of the array. The
-//! member whose command cycles end last leads: it keeps the array busy, moves all pages on, and wakes the others. If its
+//! Every read is a separate operation and task. A group of reads shares a register and one step of the array. The
+//! member whose command cycles end last leads: it keeps the array busy, moves all pages, and wakes the others. If its
 //! task is dropped, another member leads from there.
 //!
 //! Left out: retries, guests of a suspended operation, and reads of collectors, which are sensed alone.

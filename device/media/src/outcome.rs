@@ -50,7 +50,7 @@ impl Media {
                 cells.look(block, |block| self.contents.borrow().erases(block), now, &self.geometry);
             }
             if cells.is_keeping_due(now) {
-                // A file that cannot be written any more says so when it is asked.
+                // A file that cannot be written any more reports this when asked.
                 let _ = self.keep_changed_ages(now);
             }
         }

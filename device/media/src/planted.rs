@@ -22,7 +22,7 @@ impl Media {
     pub fn plant_image(&self, page: PageId, image: &PageImage) {
         let contents = &mut *self.contents.borrow_mut();
         contents.use_up_page(&self.geometry, page).unwrap_or_else(|misuse| panic!("{page:?}: {misuse}"));
-        // Where a file cannot be written any more, it says so when it is asked.
+        // A file that cannot be written any more reports this when asked.
         let _ = contents.fill(&self.geometry, page, image, 0);
     }
 
@@ -34,7 +34,7 @@ impl Media {
 
     /// Erases a block in no time and without resources.
     pub fn plant_erase(&self, block: BlockId) {
-        // Where a file cannot be written any more, it says so when it is asked.
+        // A file that cannot be written any more reports this when asked.
         let _ = self.contents.borrow_mut().erase(&self.geometry, block);
     }
 

@@ -1,7 +1,7 @@
 //! Power: on or off, and the operations under way when it is cut.
 //!
-//! Operations that are under way when power goes take their time and fail; operations that begin without power fail at
-//! once. So no task waits for ever, and the flash can be used again when the last operation has ended.
+//! Operations under way at a power cut take their time and fail; operations that begin without power fail at once. No
+//! task therefore waits for ever, and the flash can be used again when the last operation has ended.
 
 use std::cell::{Cell, RefCell};
 
@@ -24,7 +24,7 @@ pub(crate) struct Power {
     torn: Cell<Torn>,
     /// Operations that have begun and not ended, or are about to begin.
     under_way: Cell<u32>,
-    /// Notified when none is left, and when power is back.
+    /// Notified when no operation is under way any more, and when power returns.
     changed: Signal,
     /// Called at a power cut: one for each owner of the flash.
     on_cut: RefCell<Vec<Box<dyn Fn()>>>,
@@ -59,12 +59,12 @@ pub(crate) struct Underway<'a> {
     /// Power cuts before it began.
     cuts: u32,
     struck: Option<Box<Struck>>,
-    /// Tells the host that watches of its end.
+    /// Notifies the watching host of its end.
     _watched: Option<Watched>,
 }
 
 impl Media {
-    /// The time of its clock, which goes on without power.
+    /// The time of its clock, which continues without power.
     pub fn now(&self) -> Time {
         self.sim.now()
     }
@@ -118,7 +118,7 @@ impl Media {
         self.supply.power.on_cut.borrow().iter().for_each(|told| told());
     }
 
-    /// Has `told` called whenever power is cut, in addition to what other owners of the flash have called. The cut may come
+    /// Calls `told` whenever power is cut, in addition to the callbacks of other owners of the flash. The cut may come
     /// in the middle of any operation, so `told` may only start a task.
     pub fn on_power_cut(&self, told: impl Fn() + 'static) {
         self.supply.power.on_cut.borrow_mut().push(Box::new(told));
@@ -141,8 +141,8 @@ impl Media {
         self.supply.power.cuts.get()
     }
 
-    /// Cuts power for longer than anybody waits, and waits until nothing is under way any more: the flash is then as a loss of power
-    /// leaves it, and is to be looked at before time passes.
+    /// Cuts power for longer than any caller waits, and waits until nothing is under way any more. The flash is then as
+    /// a loss of power leaves it. Inspect it before time passes.
     pub async fn lose_power(&self) {
         self.cut_power(Span::from_s(1 << 20));
         let power = &self.supply.power;
@@ -151,8 +151,9 @@ impl Media {
         }
     }
 
-    /// Waits until power is back after a cut: it has been off for as long as the cut says, and no operation is under way any
-    /// more. Every owner of the flash waits for this before it uses the flash again; the first of them turns power on.
+    /// Waits until power returns after a cut: it has been off for the duration of the cut, and no operation is under
+    /// way any more. Every owner of the flash waits for this before it uses the flash again. The first owner turns
+    /// power on.
     pub async fn power_returns(&self) {
         let power = &self.supply.power;
         while !power.on.get() {

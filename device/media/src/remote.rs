@@ -1,13 +1,13 @@
-//! Flash that is elsewhere, and is reached by commands: that of an open-channel drive, whose host runs the FTL. Reads, programs,
-//! erases and copies go there, with all their data and time. Out-of-band areas, and how far each block is programmed, are in
-//! the memory of the host.
+//! Remote flash, reached by commands: the flash of an open-channel drive, whose host runs the FTL. Reads, programs,
+//! erases and copies are sent to it, with all their data and time. Out-of-band areas, and how far each block is
+//! programmed, are in the memory of the host.
 //!
 //! A plane is a parallel unit, a block a chunk, a page what one program writes at least. Programs and erases of a plane go
 //! one after the other, as they have to in a chunk.
 //!
-//! Left out: out-of-band areas in the flash, and with them a start from flash that holds data; programs of several pages;
-//! planned faults and aging of this flash, for the drive has its own; times of its own; power cuts that leave more or less of
-//! an operation than all of it.
+//! Left out: out-of-band areas in the flash, and therefore a start from flash that holds data; programs of several
+//! pages; planned faults and aging of this flash, which the drive has; times of this flash; power cuts that leave a
+//! part of an operation.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ pub(crate) enum Purpose {
     Move,
 }
 
-/// What reads of a page that have not ended are for, all together. Each gets all of it: no read tells whose it is.
+/// The purposes of unfinished reads of a page, all together. Each read gets all of the page: no read names its user.
 #[derive(Default)]
 struct Wanted {
     units: BTreeSet<u32>,
@@ -83,9 +83,9 @@ pub(crate) struct Remote {
     wanted: RefCell<BTreeMap<PageId, Wanted>>,
     /// What has come from there.
     shelf: Rc<Shelf>,
-    /// Units that could not be read when they were read last for a reader that tells its own.
+    /// Units whose last read failed, for a reader that reports its own errors.
     unreadable: RefCell<BTreeSet<UnitId>>,
-    /// Units that could not be read for a move: what is moved are zeros, whatever a later read of them says.
+    /// Units that could not be read for a move. The move writes zeros, whatever a later read of the units returns.
     lost: RefCell<BTreeSet<UnitId>>,
     /// A reader was given such a unit.
     failed: Cell<bool>,
@@ -347,7 +347,7 @@ impl Media {
     ) -> Result<(), Broken> {
         let remote = self.elsewhere();
         let mut sources = from.to_vec();
-        // Out-of-band areas say that units at the end are no data of the host.
+        // Out-of-band areas mark the units at the end as no host data.
         let last = *sources.last().expect("a unit is copied");
         sources.resize(self.geometry.units_per_page() as usize, last);
         let copied = match remote.array.copies() {

@@ -78,7 +78,7 @@ impl Media {
             contents.read_cells(&geometry, reader)?;
             Ok(bad)
         };
-        // The ages of blocks are there if the flash aged; flash that does not, leaves them.
+        // The ages of blocks exist if the flash aged; flash that does not age ignores them.
         let mut ages = |reader: &mut Reader<'_>| match self.aging.as_mut() {
             _ if reader.is_at_end() => Ok(()),
             Some(aging) => aging.restore(self.sim.now(), reader),

@@ -62,19 +62,19 @@ pub struct Seized<'a> {
     /// `None` for [`Holding::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
-    /// Where the time goes, which nobody asks of a collection.
+    /// The breakdown of time, which a collection does not need.
     breakdown: Breakdown,
-    /// Tells the host that watches that the chip is free.
+    /// Notifies the watching host that the chip is free.
     _watched: Option<Watched>,
 }
 
 impl Media {
-    /// Waits until a plane, and its channel if `holding` says so, is free for a collector, the plane first.
+    /// Waits until a plane is free for a collector, and then its channel if `holding` includes it.
     pub async fn seize(&self, plane: PlaneId, holding: Holding, who: Who) -> Seized<'_> {
         self.seize_for(plane, holding, who, Span::ZERO).await
     }
 
-    /// The same for about a time, of which a host that watches is told.
+    /// The same, with the estimated time, which a watching host is given.
     pub async fn seize_for(&self, plane: PlaneId, holding: Holding, who: Who, time: Span) -> Seized<'_> {
         let keeps = holding >= Holding::Plane;
         let _watched = if keeps { self.tell_of_hold(plane, holding, who.cause, time) } else { None };
@@ -113,8 +113,8 @@ impl<'a> Seized<'a> {
         self.tags.get_or_insert_default();
     }
 
-    /// The tags kept so far, by unit, in the order in which they came. Areas have a code of their own: they are there for
-    /// pages whose data could not be corrected, too.
+    /// The tags kept so far, by unit, in order of arrival. Areas have a separate code, so they exist for pages whose
+    /// data could not be corrected as well.
     pub fn take_tags(&mut self) -> impl Iterator<Item = (UnitId, u32)> {
         self.tags.iter_mut().flat_map(|tags| tags.drain(..))
     }
@@ -128,8 +128,8 @@ impl<'a> Seized<'a> {
         }
     }
 
-    /// Copies pages within the plane, in order. Where whole pages cross the channel the controller corrects each, and those
-    /// that it could not correct are returned; otherwise they take their errors along.
+    /// Copies pages within the plane, in order. Where whole pages cross the channel the controller corrects each page,
+    /// and the uncorrectable ones are returned. Otherwise pages keep their errors.
     ///
     /// # Errors
     /// When a copy failed. All targets are used up then, unless there was no power at the start or the moves break a rule

@@ -1,5 +1,5 @@
-//! What all flash of a drive has in common, whoever owns its channels and dies: power, the fault plan, the decoders of error
-//! correction, and channels whose dies have several owners. And the place of a group of dies in the drive.
+//! What all flash of a drive shares, whoever owns its channels and dies: power, the fault plan, the decoders of error
+//! correction, and channels whose dies have several owners. Also the place of a group of dies in the drive.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -37,7 +37,8 @@ impl Supply {
         })
     }
 
-    /// The channel with a number, and whether nobody has asked for it before: who asks first tells of it in reports.
+    /// The channel with a number, and whether this is the first request for it: the first owner lists the channel in
+    /// reports.
     pub(crate) fn channel(&self, sim: &Sim, number: u32) -> Channel {
         let mut channels = self.channels.borrow_mut();
         let is_first = !channels.contains_key(&number);
@@ -58,11 +59,11 @@ impl fmt::Debug for Supply {
     }
 }
 
-/// A channel as one of its owners has it.
+/// A channel as one of its owners sees it.
 pub(crate) struct Channel {
     pub(crate) bus: Rc<Resource>,
     pub(crate) track: Track,
-    /// Whether this owner tells of it in reports.
+    /// Whether this owner lists the channel in reports.
     pub(crate) is_first: bool,
 }
 

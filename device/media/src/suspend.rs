@@ -1,5 +1,5 @@
-//! Program and erase suspend and resume (ONFI leaves the commands to the maker, commonly 61h or 84h and D2h or 10h):
-//! an operation of the array is suspended for more urgent reads and resumed for the rest of its time.
+//! Program and erase suspend and resume (ONFI leaves the commands to the maker, commonly 61h or 84h and D2h or 10h). An
+//! operation of the array is suspended for more urgent reads and resumed for the rest of its time.
 //!
 //! Left out: channel time of these commands.
 

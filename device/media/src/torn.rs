@@ -1,4 +1,4 @@
-//! Operations that a power cut has interrupted: what they leave in the cells, as the fault plan says.
+//! Operations that a power cut has interrupted: what they leave in the cells, by the fault plan.
 
 use crate::contents::Contents;
 use crate::fault::Torn;
@@ -10,7 +10,7 @@ use crate::media::Media;
 const SECTOR: u32 = 512;
 
 impl Media {
-    /// Leaves of an interrupted program what the power cut says. `image` has the page's units from `from` on.
+    /// Leaves what the power cut's rule defines of an interrupted program. `image` has the page's units from `from` on.
     pub(crate) fn tear_program(&self, contents: &mut Contents, page: PageId, image: &PageImage, from: usize) {
         let geometry = &self.geometry;
         let part = match self.supply.faults.draw_torn(self.supply.power.torn()) {
@@ -31,7 +31,7 @@ impl Media {
         }
     }
 
-    /// Leaves of an interrupted erase what the power cut says.
+    /// Leaves what the power cut's rule defines of an interrupted erase.
     pub(crate) fn tear_erase(&self, contents: &mut Contents, block: BlockId) {
         match self.supply.faults.draw_torn(self.supply.power.torn()) {
             Torn::Untouched => {}

@@ -1,4 +1,4 @@
-//! A host that manages the flash itself is told of each operation as it is sent, and of its end ([`FlashWatch`]).
+//! A host that manages the flash itself is notified of each operation when it is sent, and of its end ([`FlashWatch`]).
 //!
 //! Left out: what happens to an operation in between, which is the flash's own.
 
@@ -13,7 +13,7 @@ use crate::geometry::{BlockId, PageId, PlaneId};
 use crate::media::Media;
 use crate::seized::Holding;
 
-/// An operation that the watch is told of when this is dropped: it has ended.
+/// An operation of which the watch is notified when this is dropped: it has ended.
 pub(crate) struct Watched {
     watch: Rc<dyn FlashWatch>,
     ticket: u64,
@@ -43,7 +43,8 @@ impl For {
 }
 
 impl Media {
-    /// Has `watch` told of every operation from now on. Whether it was the first; a second one is not told of anything.
+    /// Notifies `watch` of every operation from now on. Returns whether it was the first watch; a second one is
+    /// ignored.
     pub fn watch(&self, watch: Rc<dyn FlashWatch>) -> bool {
         self.watch.set(watch).is_ok()
     }
@@ -64,7 +65,7 @@ impl Media {
         self.planes_per_lun.quotient(plane.0)
     }
 
-    /// Tells the watch that a chip, and perhaps its channel, is to be kept for a time.
+    /// Notifies the watch that a chip, and perhaps its channel, will be held for a time.
     pub(crate) fn tell_of_hold(&self, plane: PlaneId, holding: Holding, cause: Cause, hold: Span) -> Option<Watched> {
         let watch = self.watch.get()?;
         let (chip, channel) = (self.chip(plane), self.geometry.channel_of(plane));
@@ -78,7 +79,7 @@ impl Media {
         Some(Watched { watch: watch.clone(), ticket: watch.began(&op) })
     }
 
-    /// Tells the watch of an operation that begins.
+    /// Notifies the watch of an operation that begins.
     #[cold]
     pub(crate) fn tell_watch(
         &self,

@@ -1,6 +1,8 @@
-//! What operations of the flash cost the controller's processors: each is given them as it begins, and does not wait for them.
+//! What operations of the flash cost the controller's processors. Each operation gives them its work when it begins,
+//! and does not wait for them.
 //!
-//! Left out: that an operation begins later where all processors are busy. They are busy with it all the same, so commands wait.
+//! Left out: an operation begins no later where all processors are busy. The processors are still occupied, so commands
+//! wait.
 
 use std::rc::Rc;
 
@@ -28,7 +30,8 @@ impl FlashWork {
 }
 
 impl Media {
-    /// Has operations cost processors time from now on. Whether it was the first time; a second one changes nothing.
+    /// Charges processors for operations from now on. Returns whether this was the first call; a second call changes
+    /// nothing.
     pub fn set_work(&self, work: FlashWork) -> bool {
         self.work.set(work).is_ok()
     }

@@ -1,5 +1,5 @@
-//! What a decoder tells of a page that was read: how many errors it has corrected. Other than the estimate of a block, this knows the
-//! quality of the block, the layer and the page.
+//! The decoder's result for a page read: how many errors it corrected. Unlike the estimate of a block, the result
+//! includes the quality of the block, the layer and the page.
 //!
 //! Left out: errors that a fault plan makes.
 
@@ -13,17 +13,18 @@ use crate::media::Media;
 /// What is known of a page after a read of it.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Decoded {
-    /// Errors of its worst codeword at the first attempt; of one that could not be corrected then, more than can be.
+    /// Errors of the worst codeword at the first attempt. For a page that could not be corrected then, more than the
+    /// correctable number.
     pub errors: u32,
     /// Errors that can be corrected.
     pub correctable: u32,
-    /// The share of them that retention and disturb have made, which programming the data anew takes back: as estimated from what is
-    /// known of the block. Quality does not change the share.
+    /// The share of the errors that retention and disturb cause, estimated from what is known of the block. Programming
+    /// the data anew removes these errors. Quality does not change the share.
     pub shifted: f64,
 }
 
 impl Media {
-    /// What a decoder tells of a page, if the flash ages. In no time: the read is the caller's.
+    /// The decoder's result for a page, if the flash ages. It takes no time: the caller performs the read.
     pub fn decoded(&self, page: PageId) -> Option<Decoded> {
         let erases = self.erases(self.geometry.block_of(page));
         self.aging.as_ref().map(|cells| cells.decoded(page, erases, self.sim.now(), &self.geometry))
@@ -38,8 +39,8 @@ impl Media {
 }
 
 impl AgingCells {
-    /// The errors are those with which the page's draw fits: no more than `errors` of them are as likely as the draw says. So
-    /// a page is corrected at the first attempt if and only if it has no more than can be corrected.
+    /// The errors fit the page's draw: the probability of at most `errors` errors equals the draw. A page is therefore
+    /// corrected at the first attempt if and only if it has no more errors than can be corrected.
     fn decoded(&self, page: PageId, erases: u32, now: Time, geometry: &Geometry) -> Decoded {
         let (block, correction) = (geometry.block_of(page), self.aging.correction);
         let rber = self.aging.rate_at(self.parts_of(page, block, (erases, now), geometry), 0);

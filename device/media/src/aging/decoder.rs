@@ -1,7 +1,8 @@
-//! Whether pages can be decoded, by draws: what [`Correction::page_fails`] decides, without its sum for nearly all reads.
+//! Whether pages can be decoded, by draws. The result equals that of [`Correction::page_fails`], whose sum nearly all
+//! reads avoid.
 //!
-//! The probability that a page fails grows with the error rate. It is known at some rates from the start; what it is at a rate
-//! between two of them lies between theirs. Only a draw that lies there too asks for the sum.
+//! The probability that a page fails grows with the error rate. It is precomputed at some rates. Between two of these
+//! rates it lies between their values. Only a draw between the two values needs the sum.
 
 use super::correction::Correction;
 
@@ -48,7 +49,7 @@ impl Decoder {
     }
 }
 
-/// The least rate at which something holds that holds at all higher ones; 1 where it holds at none below.
+/// The lowest rate from which on a condition holds; 1 where it holds at none.
 fn first_rate(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut below, mut first) = (0.0, 1.0);
     for _ in 0..HALVINGS {

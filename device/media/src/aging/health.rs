@@ -1,8 +1,8 @@
-//! What a controller estimates of a block, from what it knows: erases, the time since the block was written, and its reads. Of
-//! its quality it knows nothing.
+//! The controller's estimate of a block, from its erases, the time since it was written, and its reads. The controller
+//! does not know the block's quality.
 //!
-//! A block is looked at when it is read, and every few reads another one, in turn. Looking takes no time. Where every block is read
-//! once in a while, which takes time ([`Aging::scrub`](super::Aging::scrub)), none is looked at in turn.
+//! A block is checked when it is read, and every few reads another block in turn. A check takes no time. Where every
+//! block is read at intervals, which takes time ([`Aging::scrub`](super::Aging::scrub)), no block is checked in turn.
 
 use std::cell::{Cell, RefCell};
 
@@ -31,7 +31,7 @@ pub struct BlockHealth {
 
 type Watcher = Box<dyn Fn(BlockId, &BlockHealth)>;
 
-/// Who is told of blocks, and which is next in turn.
+/// The watcher of blocks, and the next block in turn.
 #[derive(Default)]
 pub(crate) struct Watch {
     watcher: RefCell<Option<Watcher>>,
@@ -40,7 +40,8 @@ pub(crate) struct Watch {
 }
 
 impl Media {
-    /// Has `told` called with each block that is looked at, from now on. It may only start a task. No-op for flash that does not age.
+    /// Calls `told` with each checked block from now on. `told` may only start a task. No-op for flash that does not
+    /// age.
     pub fn watch_blocks(&self, told: impl Fn(BlockId, &BlockHealth) + 'static) {
         if let Some(cells) = &self.aging {
             *cells.watch.watcher.borrow_mut() = Some(Box::new(told));
@@ -55,7 +56,7 @@ impl Media {
 }
 
 impl AgingCells {
-    /// A page of a block is read: looks at the block, and perhaps at the one in turn.
+    /// A page of a block is read: checks the block, and perhaps the block in turn.
     pub(crate) fn look(&self, block: BlockId, erases: impl Fn(BlockId) -> u32, now: Time, geometry: &Geometry) {
         let watcher = self.watch.watcher.borrow();
         let Some(told) = &*watcher else { return };

@@ -1,9 +1,9 @@
-//! The ages of data of a drive in a file, which go on from one start to the next. They are kept on the drive's clock, which counts
-//! the time with power; without power data does not age.
+//! The ages of data of a drive in a file, which continue from one start to the next. They are kept on the drive's
+//! clock, which counts the time with power; without power data does not age.
 //!
-//! They are written at an orderly stop, and with an operation of the flash when a minute of drive time has passed since they were
-//! written last: a block that has not changed since need not be written. So a kill loses what came after: the time, reads, and of blocks
-//! that were written anew when that was, which counts as the time of the last write of ages.
+//! Ages are written at an orderly stop, and with a flash operation once a minute of drive time has passed since the
+//! last write. An unchanged block need not be written. A kill therefore loses later changes: time, reads, and when
+//! blocks were rewritten. Such a rewrite counts as done at the last write of ages.
 //!
 //! Left out: a timer, so that an idle drive writes nothing.
 
@@ -65,7 +65,8 @@ impl Media {
         Ok(())
     }
 
-    /// How long the drive has had power in all, its life before the first start included; `None` of flash that does not age.
+    /// For how long the drive has had power in total, its life before the first start included; `None` for flash that
+    /// does not age.
     pub fn powered(&self) -> Option<Span> {
         self.aging.as_ref().map(|cells| cells.past.powered + self.sim.now().since(Time::ZERO))
     }
@@ -79,8 +80,8 @@ impl InFile {
 }
 
 impl AgingCells {
-    /// Goes on from the ages that a file of `chunks` has; without any, blocks are as old as they are here. `block` gives the erases and
-    /// the programmed pages of a block.
+    /// Continues from the ages in a file of `chunks`; without any, blocks are as old as they are here. `block` gives
+    /// the erases and the programmed pages of a block.
     pub(crate) fn go_on(
         &mut self,
         kept: Option<&KeptAges>,

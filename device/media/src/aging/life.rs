@@ -1,5 +1,5 @@
-//! The state that a life before the run has left in the flash: erases of each block, whether it went bad in them, the age of its
-//! data, and its reads since.
+//! The state of the flash after a life before the run: erases of each block, blocks that went bad, the age of the data,
+//! and reads since then.
 //!
 //! Left out: the order in which an FTL would have worn the blocks, and that good blocks would have taken over the writes of bad ones.
 
@@ -37,14 +37,14 @@ impl Life {
         libm::round(self.cycles * (1.0 + self.spread * rng.normal())).clamp(0.0, f64::from(u32::MAX)) as u32
     }
 
-    /// For how long data that was written so long ago has been read.
+    /// For how long data of this age has been read.
     pub(crate) fn reads_of(&self, age: Span, pages: u32) -> u32 {
         let days = age.saturating_sub(self.shelf).as_s() / 86_400.0;
         libm::round(days * self.reads_a_day * f64::from(pages)).min(f64::from(u32::MAX)) as u32
     }
 
-    /// How long ago the data of a block was written. Blocks are written anew at random, `cycles` times in `age` in the mean: the time
-    /// since the last is exponential, and not longer than all of the life.
+    /// How long ago the data of a block was written. Blocks are rewritten at random, `cycles` times in `age` on
+    /// average. The time since the last write is therefore exponential, and not longer than the whole life.
     pub(crate) fn draw_age(&self, rng: &mut Rng) -> Span {
         let age = self.age.ns() as f64;
         let draw = rng.unit();

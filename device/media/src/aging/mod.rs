@@ -9,28 +9,29 @@
 //! | `past` | what a drive did in that life, for reports |
 //! | `in_file` | what is kept of ages in the file of a drive |
 //! | `cells` | what is known of each block, and what strikes an operation |
-//! | `health` | what is estimated of a block, and who is told |
-//! | `decoded` | what a decoder tells of a page that it has corrected |
+//! | `health` | the estimate of a block, and its watcher |
+//! | `decoded` | the errors that a decoder corrected in a page |
 //! | `tally` | counts for reports |
 //!
-//! Everything that is left to chance is drawn from the seed, the address and the number of erases, not from a stream: the order
-//! of operations changes nothing. A page keeps its draw until its block is erased.
+//! Random values are drawn from the seed, the address and the number of erases, not from a stream: the order of
+//! operations changes nothing. A page keeps its draw until its block is erased.
 //!
 //! # The model of a read
 //!
 //! The raw bit error rate (RBER) of a page is that of the model ([`ErrorRates`]), times the quality of its die and its block
 //! (log-normal, median 1), times the factors of its page type and its layer. A codeword is decoded if it has no more errors than can
-//! be corrected; errors of bits are independent, so that their number is binomial. A page fails if one of its codewords does.
-//! A retry senses at other voltages. It takes back errors of shifted voltages (retention and disturb): each step leaves
-//! [`Retries::keeps`] of those that were left. It does not take back those of wear, for which the distributions are wider. This rule
-//! is ours; Cai et al., HPCA 2015, show that the best voltages follow the shift. A page that fails after the last
-//! step has more errors than can be corrected.
+//! be corrected. Bit errors are independent, so their number is binomial. A page fails if one of its codewords fails. A
+//! retry senses at other voltages. It removes errors of shifted voltages (retention and disturb): each step leaves a
+//! share [`Retries::keeps`] of the remaining ones. It does not remove errors of wear, whose distributions are wider.
+//! This rule is ours; Cai et al., HPCA 2015, show that the best voltages follow the shift. A page that fails after the
+//! last step has more errors than can be corrected.
 //!
 //! # Failures
 //!
 //! The share of blocks that fail in `e` erases is `1 - exp(-H(e))` with `H(e) = -ln(1 - share) (e / rated)^shape`, a Weibull
-//! distribution: data sheets promise the share of blocks that is good after the rated erases (usually 98% or more); the
-//! shape is the caller's. A program has the probability of its block's next erase, divided by its pages.
+//! distribution. Data sheets promise the share of blocks that is good after the rated erases (usually 98% or more); the
+//! caller gives the shape. The failure probability of a program is that of its block's next erase, divided by its
+//! pages.
 //!
 //! Left out: temperature, program disturb, errors that depend on data, word lines that fail whole, soft decoding, and blocks
 //! that recover. Retention counts from the first program of a block, and reads disturb all pages of a block alike.
@@ -83,7 +84,7 @@ pub struct Aging {
     pub failures: Failures,
     /// The share of the error rate that can be corrected at which blocks are to be written anew; `None` is never.
     pub refresh: Option<f64>,
-    /// In which time every block is read once, to find those that are near what can be corrected; `None` is never.
+    /// The interval in which every block is read once, to find blocks near the correctable limit; `None` is never.
     pub scrub: Option<Span>,
     /// The state at the start.
     pub life: Life,
@@ -92,7 +93,7 @@ pub struct Aging {
 /// Reading again at other voltages.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Retries {
-    /// How often at the most.
+    /// The highest number of retries.
     pub steps: u32,
     /// The share of the errors of shifted voltages that a step leaves.
     pub keeps: f64,
@@ -115,7 +116,7 @@ impl Failures {
         -libm::expm1(-self.weight() * libm::pow(erases / f64::from(rated), self.shape))
     }
 
-    /// The erases that a block survives which is weaker than a share of 1 - `draw` of the blocks: the inverse of
+    /// The erases that a block survives that is weaker than a share of 1 - `draw` of the blocks: the inverse of
     /// [`Failures::within`].
     pub(crate) fn survived(&self, draw: f64, rated: u32) -> f64 {
         f64::from(rated) * libm::pow(-libm::log1p(-draw) / self.weight(), 1.0 / self.shape)

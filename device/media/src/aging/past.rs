@@ -1,6 +1,6 @@
 //! What a drive did in its life before the run: the totals that its reports begin with.
 //!
-//! Left out: commands by number and by size, of which a life says nothing.
+//! Left out: commands by number and by size, which a life does not define.
 
 use nandscape_sim::{Span, Time};
 
@@ -24,7 +24,8 @@ pub struct Past {
 }
 
 impl Past {
-    /// What a life amounts to in which the blocks were erased so often, all of them together: each erase made room for a block of data.
+    /// The totals of a life in which all blocks together were erased this often: each erase made room for a block of
+    /// data.
     pub(crate) fn of(life: &Life, erases: u64, geometry: &Geometry) -> Past {
         if life.is_none() {
             return Past::default();

@@ -4,9 +4,9 @@
 
 use crate::cell::Cell;
 
-/// A model of the error rate: `base + a e^k + b e^m t^n + c e^p r^q`, with `e` erases, `t` hours since the program and `r` reads of
-/// the block for each of its pages. The terms are those of B. S. Kim, J. Choi and S. L. Min, "Design Tradeoffs for SSD
-/// Reliability", FAST 2019: wear, loss of charge over time, and disturb by reads.
+/// A model of the error rate: `base + a e^k + b e^m t^n + c e^p r^q`, with `e` erases, `t` hours since the program, and
+/// `r` reads of the block for each of its pages. The terms are those of B. S. Kim, J. Choi and S. L. Min, "Design
+/// Tradeoffs for SSD Reliability", FAST 2019: wear, loss of charge over time, and disturb by reads.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct ErrorRates {
     /// Errors of a new block.
@@ -28,10 +28,11 @@ impl ErrorRates {
         disturb: (3.73e-9, 0.33, 1.71),
     };
 
-    /// QLC, derived from [`ErrorRates::TLC_72_LAYERS`], for we know of no published constants of QLC. Two assumptions, both ours: at the
-    /// same share of its rated erases ([`Cell::rated_erases`]) a cell is misread at each boundary between two states with the same
-    /// probability; and a misread cell has one wrong bit (Gray code). So an erase counts as three of TLC, and a bit has 45/28 of the
-    /// errors: 15 boundaries for four bits, against 7 for three. Three digits.
+    /// QLC, derived from [`ErrorRates::TLC_72_LAYERS`], because we know of no published constants for QLC. There are
+    /// two assumptions, both ours. At the same share of its rated erases ([`Cell::rated_erases`]) a cell is misread at
+    /// each boundary between two states with the same probability. A misread cell has one wrong bit (Gray code). An
+    /// erase therefore counts as three of TLC, and a bit has 45/28 of the errors: 15 boundaries for four bits, against
+    /// 7 for three. Three digits.
     pub const QLC_FROM_TLC: ErrorRates = ErrorRates {
         base: 2.38e-3,
         wear: (5.96e-9, 2.05),
@@ -47,7 +48,7 @@ impl ErrorRates {
     pub const ALL: [(&str, ErrorRates); 2] =
         [("tlc-72-layers", ErrorRates::TLC_72_LAYERS), ("qlc-from-tlc", ErrorRates::QLC_FROM_TLC)];
 
-    /// The model of a kind of cell; `None` where there is none, for want of figures.
+    /// The model of a kind of cell; `None` for cells without published figures.
     pub fn of_cell(cell: Cell) -> Option<ErrorRates> {
         match cell {
             Cell::Tlc => Some(ErrorRates::TLC_72_LAYERS),
@@ -75,7 +76,7 @@ impl ErrorRates {
         let power = |of: f64, exponent: f64| libm::pow(of, exponent);
         let ((a, k), (b, m, n), (c, p, q)) = (self.wear, self.retention, self.disturb);
         let floor = self.base + a * power(erases, k);
-        // A block that was never erased has no data to lose by the letter of the model; one erase is the least.
+        // By the letter of the model a block that was never erased loses no data; one erase is the least.
         let erases = erases.max(1.0);
         (floor, b * power(erases, m) * power(hours, n) + c * power(erases, p) * power(reads, q))
     }

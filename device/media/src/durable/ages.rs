@@ -1,10 +1,10 @@
-//! The ages of a drive's data: when each block was written on the drive's clock, its reads since, and what the drive did in a life
-//! before its first start. The clock counts the time with power, over all starts.
+//! The ages of a drive's data: when each block was written on the drive's clock, its reads since then, and what the
+//! drive did in a life before its first start. The clock counts the time with power, over all starts.
 //!
-//! A head and blocks in chunks of 4 KiB, each of them [`Notes`]: two copies with a checksum, written one after the other. Only chunks
-//! that have changed are written, and the head after them. So the head says up to when all chunks were complete: a block that has been
-//! erased or programmed since its chunk was written was so after that time. A chunk has the time of its own write too, since a kill
-//! may come before that of the head.
+//! A head, and blocks in chunks of 4 KiB. Each is a [`Notes`]: two copies with a checksum, written one after the other.
+//! Only changed chunks are written, and the head after them. The head therefore gives the time at which all chunks were
+//! complete: a block erased or programmed since its chunk was written changed after that time. A chunk also has the
+//! time of its own write, because a kill may come before the head is written.
 //!
 //! Left out: time without power, which a drive cannot measure.
 
@@ -40,7 +40,7 @@ pub(crate) struct Aged {
     pub(crate) written: i64,
     /// Reads since then.
     pub(crate) reads: u32,
-    /// Erases and programmed pages when this was written, which tell whether it still holds.
+    /// Erases and programmed pages at the time of this write, which show whether it still holds.
     pub(crate) erases: u32,
     pub(crate) pages: u32,
 }

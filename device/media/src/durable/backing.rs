@@ -32,13 +32,13 @@ pub trait Backing: Send + Sync {
     /// Its length in bytes.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system returns an error.
     fn len(&self) -> io::Result<u64>;
 
     /// Whether it has no bytes.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system returns an error.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -52,7 +52,7 @@ pub trait Backing: Send + Sync {
     /// Whether another process can open it, now or later: one that was removed is lost when it is closed.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system returns an error.
     fn has_name(&self) -> io::Result<bool> {
         Ok(true)
     }
@@ -95,7 +95,7 @@ impl Backing for File {
     fn punch(&self, at: u64, len: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
         match fallocate(self, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, at, len) {
-            // A file system without holes keeps what is there.
+            // A file system without holes keeps the old data.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             result => Ok(result?),
         }
@@ -123,7 +123,7 @@ impl Backing for File {
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
         match fallocate(self, FallocateFlags::KEEP_SIZE, at, len) {
-            // A full disk is told later then.
+            // Writes then report a full disk.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             result => Ok(result?),
         }

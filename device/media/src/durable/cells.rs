@@ -86,7 +86,8 @@ impl FileCells {
 
     // ------------------------------------------------------------ reading
 
-    /// The record of a page; `None` when it was not programmed since the erase of its block, or the file cannot tell.
+    /// The record of a page; `None` when the page was not programmed since the erase of its block, or the file has no
+    /// valid record.
     pub(crate) fn record(&self, page: PageId) -> Option<Rc<PageRecord>> {
         if let Some((_, record)) = self.latest.borrow().as_ref().filter(|(latest, _)| *latest == page) {
             return record.clone();
@@ -114,7 +115,7 @@ impl FileCells {
         (record.generation == generation && record.units.len() == units as usize).then_some(record)
     }
 
-    /// The records of a block's pages from `first` to `end`, read at once; those that are there.
+    /// The existing records of a block's pages from `first` to `end`, read at once.
     pub(crate) fn records(
         &self,
         block: BlockId,
@@ -281,7 +282,7 @@ impl FileCells {
         self.put_record(page, record.status, units)
     }
 
-    /// A page that was used up cannot be read; what its record said of its units stays.
+    /// A used-up page cannot be read; its record of units stays.
     pub(crate) fn set_unreadable(&mut self, page: PageId) -> Result<(), MediaError> {
         let units = match self.record(page) {
             Some(record) => record.units.clone(),
@@ -310,7 +311,7 @@ impl FileCells {
 
     fn copy_bytes(&self, from: u64, to: u64, len: u64) -> Result<(), MediaError> {
         let mut bytes = vec![0; len as usize];
-        // What cannot be read has a checksum that tells.
+        // The checksum detects unreadable data.
         let _ = self.disk.read(from, &mut bytes);
         self.disk.write(to, &bytes)
     }
@@ -346,7 +347,7 @@ impl FileCells {
         Ok(())
     }
 
-    /// Blocks that nobody has used get the erases of a life, and those that went bad in it a mark.
+    /// Unused blocks get the erases of a life, and blocks that went bad in it a mark.
     pub(crate) fn live(&mut self, erases: &[u32], grown_bad: &[bool]) -> Result<(), MediaError> {
         let mut bytes = Vec::with_capacity(self.blocks.len() * BLOCK);
         for ((number, block), (erases, is_bad)) in (0..).zip(&mut self.blocks).zip(erases.iter().zip(grown_bad)) {
@@ -358,7 +359,7 @@ impl FileCells {
         })
     }
 
-    /// Marks a block, beside the marks that it has.
+    /// Marks a block, in addition to its other marks.
     pub(crate) fn mark(&mut self, block: BlockId, mark: u32) -> Result<(), MediaError> {
         self.blocks[block.0 as usize].marks |= mark;
         self.put_block(block)

@@ -1,8 +1,9 @@
 //! The journal: entries that an FTL appends, in order, and reads back when it starts. It is a ring: each entry has a number, and
 //! a place that follows from it. A snapshot names the first entry that still counts.
 //!
-//! There are two copies, so that damage to one of them loses nothing. An entry also names the start of the drive that wrote it:
-//! starts never go down from one entry to the next, so that what an earlier start has left behind the end does not count.
+//! There are two copies, so damage to one of them loses nothing. An entry also names the start of the drive that wrote
+//! it. Starts never decrease from one entry to the next, so entries that an earlier start left behind the end do not
+//! count.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -17,16 +18,16 @@ use crate::fault::MediaError;
 pub const ENTRY: usize = 24;
 /// Bytes of an entry in the file: checksum, start, entry.
 const RECORD: usize = ENTRY + 8;
-/// Entries after which a snapshot is due, beside those that it would have to write again.
+/// Entries after which a snapshot is due, in addition to those that the snapshot would have to write again.
 const MANY: u64 = (16 << 20) / RECORD as u64;
 /// Records that are read at a time.
 const BATCH: usize = 2_048;
-/// Entries behind the end that are looked at: one of them tells that the end is damage.
+/// Entries checked behind the end: a valid one among them shows that the end is damage.
 const BEYOND: u64 = 128;
 /// The unit in which room is given back.
 const PIECE: u64 = 4_096;
 
-/// Room for four entries of every unit, beside the many.
+/// Room for four entries of every unit, in addition to the many.
 pub(crate) fn region_bytes(logical_units: u32) -> u64 {
     (4 * MANY + 4 * u64::from(logical_units)) * RECORD as u64
 }
@@ -41,7 +42,7 @@ pub(crate) struct Journal {
     next: Cell<u64>,
     /// Entries that the last snapshot has written again.
     carried: Cell<u64>,
-    /// What is to be written before the journal goes on, and where: what one of the copies lacks.
+    /// What has to be written before the journal continues, and where: what one of the copies lacks.
     missing: RefCell<Vec<(u64, [u8; RECORD])>>,
 }
 

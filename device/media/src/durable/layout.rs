@@ -8,7 +8,7 @@ use super::superblock::{StoreSpec, WITH_AGES};
 use super::{ages, journal, notes, record, slots, superblock};
 
 const ALIGN: u64 = 4_096;
-/// Bytes of a sector's metadata at the most, which follow the data of their unit.
+/// The most metadata bytes of a sector. They follow the data of their unit.
 const SECTOR_METADATA: u64 = 8;
 const SECTOR: u32 = 512;
 

@@ -1,8 +1,8 @@
-//! The file in which a store is made. It has the store's name with `.new` behind it until the store is whole, so that a kill never leaves
-//! half a store under the name that was asked for.
+//! The file in which a store is created. Its name is that of the store with `.new` appended until the store is
+//! complete, so a kill never leaves half a store under the requested name.
 //!
-//! What a killed server has left under that name is taken over: a file that says that a store is being made in it, or a store that was
-//! never used. Any other file is refused, since it may be somebody's.
+//! A file that a killed server left under that name is reused if its content shows that a store is being created in it,
+//! or a store that was never used. Any other file is rejected, because it may belong to somebody else.
 
 use std::fs::{File, OpenOptions};
 use std::io;

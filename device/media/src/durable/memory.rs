@@ -1,6 +1,6 @@
 //! The durable memory of a controller and its FTL: a journal, a snapshot of tables, the slots of a write buffer, counters, and
-//! notes. It stands for what real controllers keep in memory with capacitors and in a small flash of their own; the model
-//! gives it no time.
+//! notes. It stands for what real controllers keep in memory with capacitors and in a small separate flash; in the
+//! model it takes no time.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -85,7 +85,7 @@ impl DurableMemory {
         self.ages.as_ref().map_or(Ok(()), Ages::mend)
     }
 
-    /// What was found damaged so far, a sentence each. What it says of one copy has not lost anything.
+    /// The damage found so far, a sentence each. Damage to one copy has not lost anything.
     pub fn damage(&self) -> Vec<String> {
         self.disk.damage()
     }
@@ -224,7 +224,7 @@ impl DurableMemory {
 
     // ------------------------------------------------------------ notes
 
-    /// Replaces the controller's notes, of 1 MiB at the most.
+    /// Replaces the controller's notes, of at most 1 MiB.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -241,7 +241,7 @@ impl DurableMemory {
         self.notes.read()
     }
 
-    /// Replaces the FTL's counters, of 4,000 bytes at the most.
+    /// Replaces the FTL's counters, of at most 4,000 bytes.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -264,8 +264,8 @@ impl DurableMemory {
 
     // ------------------------------------------------------------ snapshots
 
-    /// Begins a snapshot of how far blocks are written and of the FTL's tables, and the next epoch. The journal goes on with
-    /// the entries that are `carried` over. A snapshot that was begun before and did not end is given up.
+    /// Begins a snapshot of how far blocks are written and of the FTL's tables, and the next epoch. The journal
+    /// continues with the entries that are `carried` over. An earlier snapshot that did not end is abandoned.
     pub(crate) fn begin_snapshot(
         &self,
         blocks: (Vec<u32>, Vec<u32>),

@@ -23,7 +23,7 @@ struct State {
     /// Writes that succeed before one is cut off.
     writes_left: Option<u64>,
     is_cut_off: bool,
-    /// Pieces at the most: a full disk.
+    /// The most pieces; beyond them the disk is full.
     room: Option<usize>,
     /// What the disk holds, and the writes since the last sync.
     on_disk: Option<Box<OnDisk>>,
@@ -269,7 +269,7 @@ impl Backing for MemoryFile {
     fn reserve(&self, at: u64, len: u64) -> io::Result<()> {
         let state = &mut *self.state();
         if len == 0 {
-            // As the system says.
+            // As the system reports.
             return Err(io::ErrorKind::InvalidInput.into());
         }
         if !state.has_room(at, len as usize) {

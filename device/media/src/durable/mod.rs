@@ -5,7 +5,7 @@
 //! | `backing` | what a file can do, and a real one |
 //! | `memory_file` | a file in memory, for drives that forget with the process and for tests of every kind of failure |
 //! | `window` | one of several stores in a file |
-//! | `overlay` | a file that is looked at and never written |
+//! | `overlay` | a file that is read and never written |
 //! | `redo` | a log under a file that is synced: it changes from one sync to the next at once |
 //! | `layout` | where each region of the file lies |
 //! | `superblock` | what the file is: version, geometry, identity, how often it was started |
@@ -19,13 +19,13 @@
 //! | `journal`, `snapshot`, `slots`, `notes` | the durable memory of an FTL and a controller |
 //! | `memory` | these together |
 //!
-//! The order of writes makes every instant a good one to be killed at: data before the record of its page, the record of a
-//! block before the first page that changes in it, a snapshot before the header that makes it valid. Where the file is synced, its
-//! redo log makes a loss of the host's power the same as a kill.
+//! A kill at any instant of the write order leaves a valid state: data is written before the record of its page, the
+//! record of a block before the first page that changes in it, and a snapshot before the header that makes it valid.
+//! Where the file is synced, its redo log makes a loss of the host's power equivalent to a kill.
 //!
-//! Records of pages and blocks, the journal, notes, ages and headers are there twice, in different parts of the file: damage to one
-//! copy loses nothing and is told by `nandscape fsck`. Data is there once, with a checksum. What is damaged in both copies, and
-//! snapshots, make the file unusable: opening it says where.
+//! Records of pages and blocks, the journal, notes, ages and headers are stored twice, in different parts of the file.
+//! Damage to one copy loses nothing, and `nandscape fsck` reports it. Data is stored once, with a checksum. Damage to
+//! both copies, or to a snapshot, makes the file unusable: opening it returns an error with the place.
 //!
 //! No file operation takes model time. A write that fails makes the drive read-only until it is started again: nothing is
 //! retried, and no block counts as bad for it.

@@ -1,5 +1,5 @@
-//! A file that is looked at and never written: changes are kept in memory beside it. So a drive can be started on it as on any
-//! other, and shows what it would find.
+//! A file that is read and never written: changes are kept in memory next to it. A drive can therefore be started on it
+//! as on any other file, to show what a start would find.
 
 use std::collections::BTreeMap;
 use std::io;

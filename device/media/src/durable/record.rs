@@ -1,5 +1,5 @@
-//! What is written of a page and of a block. A record's checksum covers its place too, so that no record is taken for
-//! another's, and a page's record names the erase of its block after which it was written: older ones are void.
+//! The records of a page and of a block. A record's checksum covers its place as well, so no record is mistaken for
+//! another. A page's record names the erase of its block after which it was written: older ones are void.
 
 use smallvec::SmallVec;
 

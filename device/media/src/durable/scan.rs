@@ -1,6 +1,6 @@
-//! How far each block was written, found out when a file is opened. Blocks that have not changed since the snapshot are as it
-//! says. Of the others the records of the pages are read: the last one that is there tells. A page before it without a record in
-//! either copy is damage, and nobody knows what it held: the file cannot be used then.
+//! How far each block was written, determined when a file is opened. Unchanged blocks since the snapshot are as the
+//! snapshot records. For the others, the records of the pages are read: the last existing record decides. A page before
+//! it without a record in either copy is damage, and its content is unknown: the file cannot be used then.
 
 use std::io;
 use std::ops::Range;
@@ -113,7 +113,7 @@ impl Search<'_> {
                 return Err(self.lost(block, *page));
             }
         }
-        // A kill cuts off one copy at the most.
+        // A kill cuts off at most one copy.
         if end < pages && self.is_damaged(0, block, end)? && self.is_damaged(1, block, end)? {
             return Err(self.lost(block, end));
         }

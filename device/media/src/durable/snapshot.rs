@@ -1,14 +1,16 @@
 //! Snapshots: the tables of an FTL, and how far each block was written. A snapshot begins at one instant and counts once its
-//! header is written. It closes the epoch in which it began: of blocks whose record names a later one it tells nothing new, and
-//! those are looked at when the file is opened. Entries of the journal count from its beginning on.
+//! header is written. It closes the epoch in which it began. For blocks whose record names a later epoch the snapshot
+//! is outdated, and opening the file scans them. Entries of the journal count from the snapshot's beginning on.
 //!
-//! The FTL's part is in chunks, each with a checksum. There is room for two of each chunk. A snapshot takes over from the one
-//! before it the chunks that have not changed, and writes the others to the room that the one before does not use; so its cost
-//! follows from what has changed. Chunks of zeros are not written. Chunks may be written at different moments between its
-//! beginning and its end: for the FTL a chunk may be newer than the snapshot, but not older.
+//! The FTL's part is in chunks, each with a checksum. There is room for two of each chunk. A snapshot reuses the
+//! unchanged chunks of the previous snapshot, and writes the others to the room that the previous snapshot does not
+//! use. Its cost therefore depends on what has changed. Chunks of zeros are not written. Chunks may be written at
+//! different moments between the snapshot's beginning and its end: for the FTL a chunk may be newer than the snapshot,
+//! but not older.
 //!
-//! Header, checksums of the chunks, and blocks are written to two regions in turn. The header is there twice, in different
-//! pieces of 4 KiB, and both are written at once. A kill may leave the first of them only; so the newer one counts.
+//! Header, checksums of the chunks, and blocks are written to two regions in turn. The header is stored twice, in
+//! different pieces of 4 KiB, and both copies are written at once. A kill may leave only the first of them, so the
+//! newer one counts.
 
 use std::io;
 

@@ -61,10 +61,10 @@ pub enum StoreError {
          Move the file away"
     )]
     NameTaken(PathBuf),
-    /// It is shorter than its superblock says.
+    /// The file is shorter than its superblock records.
     #[error("it is truncated: {found} bytes of {expected} are there")]
     Truncated {
-        /// Bytes that are there.
+        /// Bytes found.
         found: u64,
         /// Bytes that should be.
         expected: u64,
@@ -110,7 +110,7 @@ impl StoreFile {
     /// Whether a file of any kind is at a path, which may be empty; a link that leads nowhere is none.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system returns an error.
     pub fn exists(path: &Path) -> io::Result<bool> {
         match path.symlink_metadata() {
             Ok(found) => Ok(!found.is_symlink() || path.try_exists()?),
@@ -280,7 +280,7 @@ impl StoreFile {
         }
         let backing = under_use(Redo::recover(backing.clone(), end)?, backing, syncs)?;
         let store = StoreFile::open_all(&backing, syncs)?;
-        // The redo log may have been what said that the state is whole.
+        // The redo log may have held the record that the state is whole.
         let is_filling = std::iter::once(&store).chain(&store.following).any(|store| store.before.is_filling);
         if is_filling { Err(StoreError::Unfinished) } else { Ok(store) }
     }
@@ -386,8 +386,8 @@ impl StoreFile {
         self.put(disk)
     }
 
-    /// A state is being put into it, or was. A file in which that did not end is refused. Both copies say so: the older one counts
-    /// where the newer one is damaged.
+    /// A state is being put into it, or was. A file in which this did not end is rejected. Both copies record it: the
+    /// older one counts where the newer one is damaged.
     pub(crate) fn set_filling(&mut self, disk: &Disk, is_filling: bool) -> Result<(), MediaError> {
         self.superblock.used.is_filling = is_filling;
         self.put(disk)?;

@@ -17,7 +17,7 @@ pub(crate) const WITH_AGES: u32 = 5;
 const MOST_STORES: u32 = 256;
 /// Bytes of the fields before the text.
 const FIXED: usize = 256;
-/// Bytes of the text at the most.
+/// The most bytes of the text.
 const LONGEST_TEXT: usize = BYTES as usize - FIXED;
 
 /// What a file holds: fixed when it is created.

@@ -15,12 +15,12 @@
 //! | fault | operations | what happens | what the controller sees |
 //! |---|---|---|---|
 //! | `corrupt` | read, program | one bit of each mapping unit of the page is inverted in the cells, and stays so | nothing |
-//! | `uncorrectable` | read | the read takes its time and that of all retries there are | more errors than can be corrected |
+//! | `uncorrectable` | read | the read takes its time and that of all retries | more errors than can be corrected |
 //! | `slow` | all | the array takes longer | nothing |
 //! | `fail` | program, erase | it takes its time; the page cannot be read afterwards, the block is not erased | FAIL in the status (ONFI SR\[0\]) |
 //! | `stuck` | all | the LUN stays busy until the controller gives up and resets it (FFh) | the operation failed |
 //! | `dead` | all | a die, a channel or a part of one stops answering, from the first operation that the rule strikes | no answer |
-//! | `power_cut` | all | every operation under way is torn: pages being programmed and blocks being erased are left as [`Torn`] says, unreadable unless the rule says otherwise | nothing until power is back |
+//! | `power_cut` | all | every operation under way is torn: pages being programmed and blocks being erased are left as [`Torn`] defines, unreadable unless the rule sets otherwise | nothing until power returns |
 //!
 //! A page that is copied back without error correction takes its errors along: if its read is uncorrectable, so is the
 //! copy, until its block is erased.
@@ -35,8 +35,8 @@
 //! Errors caused by wear, retention and disturb are in `aging`.
 //!
 //! Left out: faults of the controller's memory and of the host link; damage
-//! that a torn or failed program does to earlier pages of its word line, and pages that read differently from time to time
-//! after it. Faults other than a power cut leave out-of-band areas as they are.
+//! that a torn or failed program does to earlier pages of its word line; pages that read differently from time to time
+//! afterwards. Faults other than a power cut leave out-of-band areas unchanged.
 
 mod parse;
 mod plan;
@@ -74,7 +74,8 @@ pub enum MediaError {
     PowerLost,
 }
 
-/// The rules of NAND that a caller can break. For an FTL of the drive this is a bug; an open-channel host is told.
+/// The rules of NAND that a caller can break. For an FTL of the drive this is a bug; an open-channel host gets an
+/// error.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
 pub enum Misuse {
     /// A page is programmed before an earlier page of its block.

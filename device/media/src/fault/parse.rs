@@ -60,7 +60,7 @@ fn parse(text: &str) -> Result<Rule, String> {
         seen.push(key);
         set(&mut rule, key, value)?;
     }
-    // Power is cut once, unless the rule says otherwise.
+    // Power is cut once, unless the rule sets otherwise.
     if matches!(rule.strike, Strike::PowerCut { .. }) && rule.when.count.is_none() {
         rule.when.count = Some(1);
     }

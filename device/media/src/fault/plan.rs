@@ -21,7 +21,7 @@ pub struct FaultPlan {
     /// The flash ages, so that every operation is looked at.
     ages: Cell<bool>,
     rules: RefCell<Vec<Active>>,
-    /// Rules added so far: each draws from a random stream of its own.
+    /// Rules added so far: each draws from its own random stream.
     made: Cell<u64>,
     /// Decides what power cuts leave.
     torn: RefCell<Rng>,
@@ -48,7 +48,7 @@ pub struct Mark {
     pub struck: u64,
 }
 
-/// Marks of a rule at the most: then each two become one.
+/// The most marks of a rule: beyond them, two become one.
 const MARKS: usize = 1_000;
 
 /// A rule, and how many operations it matched and struck.
@@ -165,7 +165,7 @@ impl FaultPlan {
         self.armed.get()
     }
 
-    /// What strikes an operation that begins now. `lpns` tells which logical units are in a page.
+    /// The faults that strike an operation that begins now. `lpns` gives the logical units of a page.
     pub(crate) fn strike(
         &self,
         place: &Place<'_>,
@@ -243,7 +243,7 @@ impl Active {
         }
     }
 
-    /// Counts an operation, and says whether the rule strikes it.
+    /// Counts an operation, and returns whether the rule strikes it.
     fn is_due(&mut self, now: Time, operation: Operation) -> bool {
         let when = &self.rule.when;
         if !self.rule.is_about(operation) || now < when.from || now >= when.until {

@@ -67,6 +67,6 @@ impl Store for Arrived {
         self.0.get(unit)
     }
 
-    /// It goes as all does: nobody reads it any more.
+    /// It is removed as all data is: no reader needs it any more.
     fn erase(&mut self, _: BlockId) {}
 }

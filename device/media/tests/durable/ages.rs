@@ -59,8 +59,8 @@ fn blocks() -> impl Iterator<Item = BlockId> {
     (0..BLOCKS).map(BlockId)
 }
 
-/// All that aging knows of a drive: of each block erases, whether it went bad, and the bits of its health; of each page what a
-/// decoder tells.
+/// All that aging knows of a drive: of each block its erases, whether it went bad, and the bits of its health; of each
+/// page the decoder's result.
 fn known(media: &Media) -> Vec<String> {
     let of_block = |block| {
         let pages = (0..PAGES).map(|page| media.decoded(media.geometry().page_at(block, page)));
@@ -94,7 +94,7 @@ fn draw(rng: &mut Rng) -> (Step, Span) {
 /// A step that the flash cannot do.
 const IDLE: &str = "nothing to do";
 
-/// Does a step, and tells how it ended and the time that it took.
+/// Does a step, and returns how it ended and the time that it took.
 fn act(executor: &mut Executor, media: &Media, step: Step) -> String {
     let (begun, breakdown) = (executor.sim().now(), &mut Breakdown::new());
     let ended = match step {
@@ -117,8 +117,8 @@ fn wait(executor: &mut Executor, time: Span) {
     executor.block_on(executor.sim().sleep(time)).unwrap();
 }
 
-/// A new drive in a file has the life of one in memory, and goes on as that does, over any number of stops: erases, bad blocks, ages,
-/// reads, error rates, retries and errors are the same to the last bit.
+/// A new drive in a file has the life of one in memory, and continues as that drive does, over any number of stops.
+/// Erases, bad blocks, ages, reads, error rates, retries and errors are the same to the last bit.
 #[test]
 fn a_drive_in_a_file_ages_as_one_in_memory() {
     each_seed(60, |seed| {
@@ -194,7 +194,7 @@ struct Data {
 }
 
 /// A kill at any write, torn ones among them, loses at most the last minute before the last operation that began, and what came after
-/// it: of time, of reads, and of when blocks were written anew.
+/// it. Lost are time, reads, and when blocks were rewritten.
 #[test]
 fn a_kill_loses_a_minute_of_ages_at_most() {
     each_seed(400, |seed| {

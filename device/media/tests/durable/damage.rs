@@ -1,5 +1,5 @@
-//! Files with inverted bits, cut short, or with the superblock of something else: an error, or pages that cannot be read; never
-//! a panic, and never data that was not written there.
+//! Files with inverted bits, cut short, or with a foreign superblock: an error, or pages that cannot be read. Never a
+//! panic, and never data that was not written there.
 
 use std::sync::Arc;
 
@@ -80,8 +80,8 @@ fn one_good_superblock_is_enough() {
     assert!(matches!(StoreFile::open_on(backing, false), Err(StoreError::Damaged(_))));
 }
 
-/// Slots of a killed drive, and any 512 bytes or any piece of 4 KiB damaged: each slot is as it was written last, or is told to
-/// be lost, or the file is refused. No older data comes back.
+/// Slots of a killed drive, with any 512 bytes or any piece of 4 KiB damaged. Each slot is as it was last written, or
+/// is reported as lost, or the file is rejected. No older data reappears.
 #[test]
 fn damage_to_slots_is_no_write_that_was_cut_off() {
     let backing = Arc::new(MemoryFile::new());
@@ -124,7 +124,7 @@ fn bytes_of(backing: &MemoryFile) -> Vec<u8> {
     bytes
 }
 
-/// Where the two copies lie of what one program has written beside its data.
+/// Where the two copies of the record of one program lie, next to its data.
 fn copies(before: &[u8], after: &[u8]) -> [usize; 2] {
     let mut pieces: Vec<usize> = Vec::new();
     for at in (0..before.len()).filter(|at| before[*at] != after[*at]) {
@@ -135,8 +135,8 @@ fn copies(before: &[u8], after: &[u8]) -> [usize; 2] {
     [pieces[0], pieces[1]]
 }
 
-/// The last page of a block that is being written has nothing behind it that would tell of it: where neither of its records is
-/// whole, it was programmed all the same, since a kill cuts off one of them.
+/// The last page of a block that is being written has nothing behind it that would reveal it. Where neither of its
+/// records is whole, it was still programmed, because a kill cuts off only one of them.
 #[test]
 fn the_last_page_of_a_block_is_not_forgotten_for_two_damaged_records() {
     let backing = Arc::new(MemoryFile::new());

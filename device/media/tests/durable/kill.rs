@@ -7,7 +7,7 @@ use nandscape_sim::Executor;
 
 use crate::rig::{BLOCKS, Model, agree, each_seed, open, spec, work};
 
-/// What was programmed and erased is found after a kill; what was under way is there, torn or absent.
+/// What was programmed and erased is found after a kill; what was under way is present, torn or absent.
 #[test]
 fn a_kill_at_any_write_loses_nothing_that_had_ended() {
     each_seed(300, |seed| {
@@ -62,7 +62,7 @@ fn a_full_disk_ends_writing_and_leaves_the_rest_readable() {
         let mut executor = Executor::new();
         let media = open(&executor, &again, false).unwrap();
         agree(&mut executor, &media, &mut model);
-        // With room, the drive goes on.
+        // With room, the drive continues.
         work(&mut executor, &media, &mut model, &mut rng, 20);
         agree(&mut executor, &media, &mut model);
     });

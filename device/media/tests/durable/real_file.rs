@@ -120,7 +120,7 @@ fn what_is_no_store_is_refused_and_left_alone() {
         file.write_all_at(&[9], (copy << 16) + 8).unwrap();
     }
     refused("format 9");
-    // A drive was there: a new one appears whole.
+    // A drive existed: a new one appears whole.
     file.set_len(0).unwrap();
     assert!(StoreFile::exists(&path).unwrap());
     refused("it has 0 bytes");

@@ -41,7 +41,7 @@ pub(crate) fn spec() -> StoreSpec {
     }
 }
 
-/// A page as it was written: a number, which its tags, its out-of-band bytes and its data tell.
+/// A page as it was written: a number, which its tags, its out-of-band bytes and its data contain.
 pub(crate) fn image(number: u32) -> PageImage {
     let mut image = PageImage::default();
     (0..UNITS).for_each(|unit| image.push_with_oob(oob(number, unit), Some(data(number, unit))));
@@ -134,7 +134,7 @@ pub(crate) fn work(executor: &mut Executor, media: &Media, model: &mut Model, rn
     false
 }
 
-/// Holds that the flash is what the model says that it may be. From then on the model is what was found.
+/// Asserts that the flash is in a state that the model allows. From then on the model is what was found.
 pub(crate) fn agree(executor: &mut Executor, media: &Media, model: &mut Model) {
     for (number, known) in (0..).zip(model.iter_mut()) {
         let block = BlockId(number);

@@ -11,7 +11,7 @@ fn flash(executor: &Executor, interleaving: Interleaving) -> Flash {
 }
 
 /// Planes 0 and 1 share a channel: loaded from 0 to 20 and from 20 to 40, programmed to 820 and 840. The next page of plane 0 is
-/// loaded at 820, or at 840 when the row has ended. The other channel has a row of its own.
+/// loaded at 820, or at 840 when the row has ended. The other channel has its own row.
 #[test]
 fn a_plane_waits_for_the_row_of_its_channel() {
     let run = |interleaving| {
@@ -44,8 +44,8 @@ fn a_row_takes_in_programs_until_it_ends() {
     assert_eq!(flash.run(&mut executor), [(820, "a"), (960, "read"), (1_320, "b"), (2_140, "c")]);
 }
 
-/// A program that is given up at 100 leaves its row, or the next of the other plane would wait for ever: that one begins when the row's
-/// other program has ended, which was loaded second, from 20 to 40.
+/// A program that is abandoned at 100 leaves its row; otherwise the next program of the other plane would wait for
+/// ever. That program begins when the row's other program has ended, which was loaded second, from 20 to 40.
 #[test]
 fn a_program_that_is_given_up_leaves_its_row() {
     let mut executor = Executor::new();

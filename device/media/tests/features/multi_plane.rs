@@ -68,7 +68,7 @@ fn who_is_late_is_not_of_the_group() {
     assert_eq!(ends(Registers::Single, features, &late), (vec![(70, "a"), (140, "b")], 80));
 }
 
-/// Other numbers, and the same plane, are other commands; nobody is overtaken to join.
+/// Other numbers, and the same plane, are other commands; no read is overtaken to join.
 #[test]
 fn pages_of_one_number_and_of_several_planes() {
     let single = |ops: &[_]| ends(Registers::Single, features(), ops).0;
@@ -142,8 +142,8 @@ fn a_member_that_is_given_up_leaves_the_others() {
         flash.at(11, "next", 0, Op::ReadPage(5), READ);
         (flash.run(&mut executor), flash.busy()[0])
     };
-    // While they are sensed, the leader (the last) or the other; while the first is sent, which is then given up itself,
-    // or goes on.
+    // Dropped while they are sensed: the leader (the last) or the other. While the first is sent, that read is dropped
+    // itself, or continues.
     for (given_up, other) in [((20, 1), 60), ((20, 0), 60), ((50, 0), 70), ((50, 1), 60)] {
         assert_eq!(run(given_up, 0), (vec![(other, "other"), (other + 60, "next")], 80), "{given_up:?}");
     }

@@ -1,5 +1,5 @@
-//! Everything on at once, with operations drawn at random: a task that is polled without cause changes nothing, and
-//! operations that are dropped, waiting or in work, leave nobody behind.
+//! Everything on at once, with operations drawn at random. A task that is polled without cause changes nothing, and
+//! operations dropped while they wait or work block no other operation.
 
 use nandscape_device_media::{Cell, Ecc, Features, Interleaving, PlaneMode, ReadRetry, Registers, Suspend};
 use nandscape_drive::breakdown::cause::GC;

@@ -1,6 +1,6 @@
 //! Flash with features, driven operation by operation.
 //!
-//! SLC unless said otherwise: 40 us to sense, 800 us to program, 2 ms to erase, 10 us for a unit and 20 us for a page of
+//! SLC unless set otherwise: 40 us to sense, 800 us to program, 2 ms to erase, 10 us for a unit and 20 us for a page of
 //! two units on the channel. Two channels with one die of two planes each: planes 0 and 1 share a channel and a die.
 
 use std::cell::RefCell;

@@ -48,7 +48,8 @@ fn it_does_not_for_anything_else() {
     assert_eq!(ends, [(165, "other"), (820, "program"), (880, "read"), (2_068, "erase")]);
 }
 
-/// All that wait, one after the other, sent before the next is sensed; then it goes on and is suspended again.
+/// All waiting reads, one after the other, each sent before the next is sensed; then the operation continues and is
+/// suspended again.
 #[test]
 fn all_waiting_reads_go_before_it_resumes() {
     let (ends, flash) = run(Registers::Double, suspendable(), |flash| {
@@ -96,7 +97,7 @@ fn it_is_not_suspended_when_it_is_about_to_end() {
     }
 }
 
-/// The read is sensed into a register of its own: the page loaded meanwhile stays where it is.
+/// The read is sensed into a separate register: the page loaded meanwhile stays where it is.
 #[test]
 fn a_loaded_page_stays_where_it_is() {
     let (ends, _) = run(Registers::Double, suspendable(), |flash| {
@@ -107,7 +108,8 @@ fn a_loaded_page_stays_where_it_is() {
     assert_eq!(ends, [(165, "read"), (888, "program"), (1_688, "next")]);
 }
 
-/// A collection that lets nobody in, one that does between its steps, and one that does within them.
+/// A collection that admits no read, one that admits reads between its steps, and one that admits them within its
+/// steps.
 #[test]
 fn collections_let_reads_in() {
     let run = |preemptible, suspend| {
@@ -129,18 +131,18 @@ fn collections_let_reads_in() {
     let blocked = [(3_720, "collection"), (3_780, "a"), (3_840, "b"), (3_900, "c"), (3_960, "d")];
     assert_eq!(run(false, suspendable()), blocked);
     // Sensed to 40, then a to 100. b asks when the plane is closed already: the page is sent to 120, then b
-    // goes to 180, the page is loaded to 200 and programmed to 1,000. So c goes to 1,060. Copied: sensed to 1,100,
+    // runs to 180, the page is loaded to 200 and programmed to 1,000. So c runs to 1,060. Copied: sensed to 1,100,
     // programmed to 1,900. Erased to 3,900.
     let between = [(100, "a"), (180, "b"), (1_060, "c"), (3_900, "collection"), (3_960, "d")];
     assert_eq!(run(true, Suspend::default()), between);
-    // Within: c asks at 1,000, when the program ends. The copy goes on to 1,900; the erase is suspended from 2,000 to 2,005, d to
-    // 2,065, resumed at 2,068 with 1,900 us left.
+    // Within: c asks at 1,000, when the program ends. The copy continues to 1,900; the erase is suspended from 2,000 to
+    // 2,005, d to 2,065, resumed at 2,068 with 1,900 us left.
     let ended = run(true, suspendable());
     assert_eq!(ended, [(100, "a"), (180, "b"), (1_060, "c"), (2_065, "d"), (3_968, "collection")]);
 }
 
-/// A program that is given up while it stands aside leaves its guest the array (35 to 75), for which the next program, let
-/// in at 40 and loaded by 60, waits.
+/// A program that is dropped while it is suspended leaves its guest the array (35 to 75). The next program, admitted at
+/// 40 and loaded by 60, waits for the array.
 #[test]
 fn a_guest_outlives_what_stood_aside() {
     let mut executor = Executor::new();

@@ -42,8 +42,8 @@ fn a_multi_plane_program_is_as_long_as_one() {
     }
 }
 
-/// Between the pages of one command the channel may be used by others: an urgent read of the other channel is not
-/// concerned, one of the same channel goes between.
+/// Between the pages of one command others may use the channel. An urgent read of the other channel is not affected;
+/// one of the same channel runs between the pages.
 #[test]
 fn the_channel_is_free_between_the_pages() {
     let mut executor = Executor::new();

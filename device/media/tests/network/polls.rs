@@ -48,7 +48,7 @@ proptest! {
         prop_assert_eq!(spurious, plain);
     }
 
-    /// Operations are given up at any moment of theirs, in work or waiting. Nobody else is left behind, and in the end
+    /// Operations are dropped at any moment, while they work or wait. No other operation is blocked, and in the end
     /// nothing is held: an operation on any plane takes just its own time.
     #[test]
     fn a_dropped_operation_gives_back_what_it_has(

@@ -1,14 +1,15 @@
 //! The reference: a plain event simulation of planes and channels, after FEMU's Fig. 3 and section 3.2 and the steps
-//! that Li 5.4.2 gives for reading, programming and erasing. It shares no code with the model: a binary heap of
-//! endings, a line in front of each plane and each channel, and for each customer what it is doing.
+//! that Li 5.4.2 gives for reading, programming and erasing. It shares no code with the model. It has a binary heap of
+//! endings, a queue for each plane and each channel, and the state of each customer.
 //!
 //! What a plane can do at a time:
-//! - One register: one operation at a time, from its first step to its last; a read gives the plane back when its page
+//! - One register: one operation at a time, from its first step to its last. A read releases the plane when its page
 //!   has been sent, a program when its page has been programmed.
-//! - Two registers: the array works on the data register only, the channel on the cache register only, and a page
-//!   passes from the one to the other in no time as soon as the other is empty. A read senses (data), moves, is sent
-//!   (cache). A program is loaded (cache), moves, is programmed (data). An erase needs the array only. A page to be
-//!   sent and a page to be programmed cannot pass each other, so nobody begins who would meet one coming the other way.
+//! - Two registers: the array works on the data register only, the channel on the cache register only. A page passes
+//!   from one to the other in no time as soon as the other is empty. A read senses (data), moves, is sent (cache). A
+//!   program is loaded (cache), moves, is programmed (data). An erase needs the array only. A page to be sent and a
+//!   page to be programmed cannot pass each other, so no operation begins whose page would meet one moving the opposite
+//!   way.
 //! - A collection has the plane empty and to itself.
 //!
 //! Lines are first come, first served, the urgent class before the other. The order of things at one instant:
@@ -210,7 +211,7 @@ impl Reference<'_> {
         self.planes[plane].inside.iter().copied().find(|&other| phases.contains(&self.customers[other].phase))
     }
 
-    /// Whether an operation can begin beside those inside.
+    /// Whether an operation can begin in addition to those inside.
     fn fits(&self, customer: usize) -> bool {
         let inside = &self.planes[self.plane(customer)].inside;
         let all = |phases: &[Phase]| inside.iter().all(|&other| phases.contains(&self.customers[other].phase));

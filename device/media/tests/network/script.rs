@@ -85,8 +85,8 @@ impl Network {
         (plane / (self.dies_per_channel * self.planes_per_die)) as usize
     }
 
-    /// Every customer programs a block of its own in each plane, and another when it collects, so that pages are
-    /// programmed in order whoever is first. Of the last two blocks, one is full and read, the other is erased.
+    /// Every customer programs its own block in each plane, and another when it collects, so that pages are programmed
+    /// in order whoever is first. Of the last two blocks, one is full and read, the other is erased.
     pub(crate) fn blocks_per_plane(&self) -> u32 {
         2 * self.customers + 2
     }

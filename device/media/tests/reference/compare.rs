@@ -75,7 +75,8 @@ impl Case {
     }
 }
 
-/// Every operation ends when the page says, and spends its time as it says; arrays and channels are busy for as long.
+/// Every operation ends when the page predicts, and spends its time in the stages that the page gives; arrays and
+/// channels are busy for as long.
 #[test]
 fn the_model_does_what_the_page_says() {
     for seed in seeds(number("NANDSCAPE_TEST_CASES", 1_500)) {
@@ -87,8 +88,8 @@ fn the_model_does_what_the_page_says() {
     }
 }
 
-/// Two suspensions begin at the same instant, and who suspends nobody gets in line before the read that causes one. Rare:
-/// two of 60,000 drives.
+/// Two suspensions begin at the same instant, and an operation that suspends no other joins the queue before the read
+/// that causes one. Rare: two of 60,000 drives.
 #[test]
 fn suspensions_of_one_instant_begin_in_the_order_of_the_reads_that_cause_them() {
     for seed in [9_763, 43_577] {
@@ -96,7 +97,7 @@ fn suspensions_of_one_instant_begin_in_the_order_of_the_reads_that_cause_them() 
     }
 }
 
-/// The simulator itself serves everything, and what it says of an operation's stages sums to its time.
+/// The simulator itself serves everything, and its stages of an operation sum to the operation's time.
 #[test]
 fn the_simulator_accounts_for_all_time() {
     for seed in seeds(300) {

@@ -87,7 +87,7 @@ impl Drive {
         self.channels * self.dies_per_channel * self.planes_per_die
     }
 
-    /// Every customer programs two blocks of its own in each plane, so that pages are programmed in order whoever is
+    /// Every customer programs its own two blocks in each plane, so that pages are programmed in order whoever is
     /// first. The last block is full, for copies.
     pub(crate) fn blocks_per_plane(&self) -> u32 {
         2 * self.customers + 1

@@ -19,8 +19,8 @@ fn a_run_cannot_tell_spurious_polls() {
     }
 }
 
-/// Reads and programs are given up at any moment of theirs, in work or waiting. Nobody else is left behind, and in the
-/// end nothing is held: a read of any plane takes its own time, as the simulator has it.
+/// Reads and programs are dropped at any moment, while they work or wait. No other operation is blocked, and in the end
+/// nothing is held: a read of any plane takes its own time, as the simulator predicts.
 #[test]
 fn an_operation_that_is_given_up_gives_back_what_it_has() {
     for seed in seeds(300) {

@@ -130,7 +130,7 @@ pub(crate) struct Lun {
 }
 
 impl Lun {
-    /// The table under "Who may enter", and what "Suspension" says of an open LUN.
+    /// The table under "Who may enter", and what "Suspension" defines for an open LUN.
     pub(crate) fn fits(&self, drive: &Drive, class: u8, kind: Kind, page: Option<Page>, broken: Option<Rule>) -> bool {
         if page.is_some_and(|page| self.group_for(class, page, broken).is_some()) {
             return true;

@@ -1,5 +1,5 @@
 //! The media model against a reference simulator that was written from the page "NAND timing" (docs/techniques) alone
-//! and shares no code with it. Random drives, with every option of the page off or on, serve random operations; every
+//! and shares no code with it. Random drives, with every option of the page off or on, serve random operations. Every
 //! operation must end at the same nanosecond, with the same times in every stage.
 //!
 //! | file | what |
@@ -9,17 +9,18 @@
 //! | `steps` | the page's operations as lists of steps |
 //! | `lun` | registers and lines, and who may enter |
 //! | `simulator` | what happens when |
-//! | `service` | who is given what: LUNs, channels, decoders, the controller |
+//! | `service` | which operation gets what: LUNs, channels, decoders, the controller |
 //! | `suspension` | the same for suspension and preemptive collections |
-//! | `outcome` | what comes of a script |
-//! | `mutants` | rules that the simulator can be told to get wrong |
+//! | `outcome` | the outcome of a script |
+//! | `mutants` | rules that the simulator can be set to break |
 //! | `timelines` | timelines worked out by hand: simulator and model against them |
 //! | `model` | the same script through the model |
 //! | `compare` | simulator and model side by side |
-//! | `drops` | polls without cause, and operations given up half way |
-//! | `shrink` | makes a case on which they differ small |
+//! | `drops` | polls without cause, and operations dropped half way |
+//! | `shrink` | shrinks a case on which they differ |
 //!
-//! `NANDSCAPE_TEST_SEED` sets the seed, `NANDSCAPE_TEST_CASES` how many drives are tried (for long runs, say 100000).
+//! `NANDSCAPE_TEST_SEED` sets the seed, `NANDSCAPE_TEST_CASES` the number of drives (for long runs, for example
+//! 100000).
 
 mod compare;
 mod drive;

@@ -1,6 +1,6 @@
-//! Rules of the page that the simulator can be told to get wrong, one at a time, to see that the comparison notices.
+//! Rules of the page that the simulator can be set to break, one at a time, to verify that the comparison notices.
 
-/// A rule, named by what it says when it is not broken.
+/// A rule, named by its unbroken form.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Rule {
     // Resources

@@ -24,7 +24,7 @@ pub(crate) struct Served {
     /// When all data were in the register: of programs only.
     pub(crate) loaded: Option<u64>,
     pub(crate) ended: u64,
-    /// None for collections: nobody sees how they spend their time.
+    /// None for collections: no caller sees how they spend their time.
     pub(crate) stages: Option<Stages>,
 }
 

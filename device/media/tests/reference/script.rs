@@ -117,7 +117,7 @@ struct Author<'a> {
     rng: Rng,
     mix: Mix,
     number: u32,
-    /// Two of its own in each plane.
+    /// Its own two in each plane.
     blocks: Vec<[Block; 2]>,
 }
 

@@ -10,7 +10,8 @@ use crate::steps::{Kind, Step};
 impl Simulator<'_> {
     // ------------------------------------------------------------ LUNs
 
-    /// "A LUN lets an operation in when the registers allow it and nobody of the same or a lower class is before it"
+    /// "A LUN admits an operation when the registers allow it and no waiter of the same or a lower class is ahead of
+    /// it"
     pub(crate) fn ask_lun(&mut self, customer: usize, kind: Kind) -> bool {
         let Customer { class, lun, page, .. } = self.customers[customer];
         let (drive, broken) = (self.drive, self.steps.broken);

@@ -1,10 +1,10 @@
 //! The reference simulator: the page "NAND timing" followed event by event, slowly and without cleverness. It shares no
-//! code with the model. A list of what will end when, in which the earliest is looked for; for each customer the steps
-//! that are left of its operation; for each LUN, channel and decoder who has it and who waits (`lun`).
+//! code with the model. It has a list of what will end when, which it searches for the earliest; for each customer the
+//! remaining steps of its operation; for each LUN, channel and decoder its holder and its waiters (`lun`).
 //!
-//! The order of things is that of the heading "At the same instant": [`Simulator::run`] takes the endings in the order
-//! of their beginnings (1); an ending hands on what it had (2), then the one that is served goes on (3), and `given` are
-//! those who were given something and begin afterwards, suspensions among them (4, 5).
+//! The order of events is that of the heading "At the same instant". [`Simulator::run`] takes the endings in the order
+//! of their beginnings (1). An ending hands on what it held (2), then the served operation continues (3). `given` lists
+//! the operations that were given something and begin afterwards, suspensions among them (4, 5).
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ use crate::steps::{Retries, Step, Steps};
 pub(crate) enum Ending {
     /// A customer's thinking.
     Thought,
-    /// A step that nobody waits for: sensing, decoding without a line, a transfer on a channel that is held.
+    /// A step without a queue: sensing, decoding without a queue, a transfer on a channel that is held.
     Own,
     /// A program's or an erase's array step.
     Ran,
@@ -270,7 +270,7 @@ impl Simulator<'_> {
 
     // ------------------------------------------------------------ steps
 
-    /// "Steps follow each other at once unless they say that they wait."
+    /// "Each step follows the previous one at once unless a wait is stated."
     pub(crate) fn go_on(&mut self, customer: usize) {
         while let Some(step) = self.customers[customer].steps.front().copied() {
             let is_before = match step {

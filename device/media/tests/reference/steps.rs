@@ -120,7 +120,7 @@ impl Steps<'_> {
 
     // ------------------------------------------------------------ "Operations"
 
-    /// "Page read", steps 2 to 9; what it says of retries is under "Read retry".
+    /// "Page read", steps 2 to 9; its retries are under "Read retry".
     fn read(&self, steps: &mut Vec<Step>, page: Page, bytes: u32, erases: u32) {
         for attempt in 0..=self.retries_of(page, erases) {
             let in_group = self.reads_in_group(attempt);
@@ -193,7 +193,7 @@ impl Steps<'_> {
         steps.push(Step::LeaveLun);
     }
 
-    /// Step 3, "done once for each page, one after the other, each a channel operation of its own"
+    /// Step 3, "done once for each page, one after the other, each a separate channel operation"
     fn load(&self, steps: &mut Vec<Step>, pages: &[Page]) {
         let page = self.data(self.drive.page_size());
         match (self.is_broken(Rule::EachPageTakesTheChannel), page) {
@@ -218,7 +218,8 @@ impl Steps<'_> {
     // ------------------------------------------------------------ "Collections"
 
     fn collect(&self, steps: &mut Vec<Step>, parts: &[Part], preemptible: bool) {
-        // What "controller" and "channel" hold beside the LUN: the page "Garbage collection schemes" has them all.
+        // What "controller" and "channel" hold in addition to the LUN: the page "Garbage collection schemes" has them
+        // all.
         let (controller, channel) = match self.drive.gc_scheme {
             // "With "none" nothing takes time."
             Scheme::Nothing => return,

@@ -7,7 +7,7 @@ use crate::simulator::{Customer, Ending, Given, Simulator};
 use crate::steps::Kind;
 
 impl Simulator<'_> {
-    /// Begins the array step of a program or an erase, which may be suspended if `suspend` says how fast.
+    /// Begins the array step of a program or an erase, which may be suspended if `suspend` gives the times.
     pub(crate) fn begin_run(&mut self, customer: usize, time: u64, suspend: Option<u64>) -> bool {
         let Customer { class, lun, preemptible, .. } = self.customers[customer];
         // "A collection's do so only while it is preemptible."
@@ -116,7 +116,7 @@ impl Simulator<'_> {
         self.admit(lun);
     }
 
-    /// "When such a read leaves its register, the next is let in; if nobody waits, the LUN is closed at that instant."
+    /// "When such a read leaves its register, the next is admitted; if none waits, the LUN is closed at that instant."
     pub(crate) fn close_if_nobody_waits(&mut self, lun: usize) {
         if !self.luns[lun].apart.is_empty() {
             return;
@@ -151,8 +151,9 @@ impl Simulator<'_> {
         self.consider(lun, true);
     }
 
-    /// "before each step of a collection on the array or the channel: if somebody waits in line for the LUN as above, the
-    /// LUN is opened as if the collection had been suspended, with tSPD and tRES of 0, until nobody waits"
+    /// "before each step of a collection on the array or the channel: if the first waiter of the LUN is a sense of a
+    /// class below the collection's, the LUN is opened as if the collection had been suspended, with tSPD and tRES of
+    /// 0, until none waits"
     pub(crate) fn makes_way(&mut self, customer: usize) -> bool {
         let Customer { class, lun, preemptible, has_made_way, .. } = self.customers[customer];
         let never = self.is_broken(Rule::ReadsComeBetweenSteps);

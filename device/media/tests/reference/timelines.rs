@@ -1,7 +1,7 @@
 //! Timelines worked out by hand from the page, one option at a time: simulator and model must both keep to them.
 //!
 //! The flash here: 40 ns to sense, 800 ns to program, 2000 ns to erase, 10 ns for a unit and 20 ns for a page of two
-//! units on the channel; two channels with one die of two planes each. Nothing else takes time unless a test says so.
+//! units on the channel; two channels with one die of two planes each. Nothing else takes time unless a test sets it.
 
 use nandscape_device_media::{Cell, Registers};
 use nandscape_drive::breakdown::cause;
@@ -65,7 +65,7 @@ fn read(plane: u32) -> Work {
     Work::Read { page: page(plane, 0, 0), bytes: 2 * UNIT, erases: 0 }
 }
 
-/// Each in a block of its own.
+/// Each in its own block.
 fn program(plane: u32, block: u32) -> Work {
     Work::Program { pages: vec![page(plane, block, 0)] }
 }
@@ -94,7 +94,7 @@ impl Logs {
     }
 }
 
-/// Runs operations, each asked for by a customer of its own, in this order.
+/// Runs operations in this order, each requested by its own customer.
 fn check(drive: &Drive, operations: &[Timed]) -> Logs {
     let op = |(at, work, cause, _): &Timed| vec![Op { think: *at, cause: *cause, work: work.clone() }];
     let script = operations.iter().map(op).collect();
@@ -138,7 +138,7 @@ fn retries_begin_again_with_other_voltages() {
     // Every page needs one: 40 + 20 + 16, then 47 + 20 + 16.
     let drive = Drive { retry_shares: vec![1.0], retry_time: 7, ecc_time: 8, ..flash() };
     check(&drive, &[(0, read(0), READ, 159)]);
-    // Another read has the plane while the first page is decoded (60 to 76) and before it is sensed again: 60 to 120,
+    // Another read holds the plane while the first page is decoded (60 to 76) and before it is sensed again: 60 to 120,
     // 120 to 187, 187 to 254 and 16 more to decode each.
     check(&drive, &[(0, read(0), READ, 203), (10, read(0), READ, 270)]);
     // No page needs any; every page needs two.
@@ -274,7 +274,7 @@ fn collections_hold_what_their_scheme_says() {
         [(0, erases(), GC, 2_000), at(0, same), at(1, beside), at(2, other)]
     };
     check(&Drive { gc_scheme: Scheme::Plane, ..flash() }, &reads(2_060, 70, 70));
-    // The read beside was sensed by 50 and is sent from 2000.
+    // The concurrent read was sensed by 50 and is sent from 2000.
     check(&Drive { gc_scheme: Scheme::Channel, ..flash() }, &reads(2_060, 2_020, 70));
     // All begin at 2000; those of one channel are sent one after the other.
     let logs = check(&Drive { gc_scheme: Scheme::Controller, ..flash() }, &reads(2_060, 2_080, 2_060));

@@ -67,7 +67,8 @@ fn lived(cycles: f64, days: u64) -> Aging {
     Aging { life: Life { cycles, shelf: DAY * days, ..Life::NONE }, ..aging() }
 }
 
-/// Each step in the share of reads that the binomial tail at its error rate says, within five standard deviations.
+/// Each step occurs in the share of reads that the binomial tail at its error rate predicts, within five standard
+/// deviations.
 #[test]
 fn reads_take_the_retries_that_the_binomial_tail_gives() {
     for (cycles, days) in [(0, 0), (1_500, 3), (2_500, 30), (3_000, 365), (6_000, 90)] {
@@ -106,7 +107,7 @@ fn the_order_of_reads_changes_nothing() {
     let (forwards, one) = read(&flash(aging.clone(), 3), 0..2_000);
     let (mut backwards, other) = read(&flash(aging.clone(), 3), (0..2_000).rev());
     backwards.reverse();
-    // The clock goes on meanwhile, by less than a second.
+    // The clock continues meanwhile, by less than a second.
     assert_eq!(forwards, backwards);
     assert_eq!((one.retries, one.uncorrectable), (other.retries, other.uncorrectable));
     assert_ne!(forwards, read(&flash(aging, 4), 0..2_000).0, "another seed is another drive");
@@ -239,8 +240,9 @@ fn what_a_life_has_left_is_part_of_the_saved_state() {
     assert_eq!(restored.block_health(BlockId(5)).expect("it ages").reads, reads);
 }
 
-/// Of a life before the run, blocks have gone bad in the share that the Weibull distribution says, whatever mix of erases and programs
-/// failed: over seeds, within five standard deviations each, and all together by a chi-square test.
+/// In a life before the run, blocks have gone bad in the share that the Weibull distribution predicts, whatever mix of
+/// erases and programs failed. Over seeds each is within five standard deviations, and all together pass a chi-square
+/// test.
 #[test]
 fn a_life_leaves_the_bad_blocks_of_its_distribution() {
     for (cycles, erase, program, shape) in

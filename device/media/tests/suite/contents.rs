@@ -48,7 +48,8 @@ fn gc() -> Who {
     Priority::Fifo.who(cause::GC)
 }
 
-/// A page of units with tags from `tag` on; the data says the tag, too, and is missing where the tag is a multiple of 5.
+/// A page of units with tags from `tag` on; the data contains the tag as well, and is missing where the tag is a
+/// multiple of 5.
 fn image(tag: u32, content: Content) -> PageImage {
     let mut image = if content.is_metadata { PageImage::metadata() } else { PageImage::default() };
     for tag in tag..tag + UNITS {
@@ -60,7 +61,7 @@ fn image(tag: u32, content: Content) -> PageImage {
     image
 }
 
-/// The out-of-band area of a unit: its tag, and where the FTL gives bytes of its own, those say the tag again.
+/// The out-of-band area of a unit: its tag, and where the FTL gives further bytes, these repeat the tag.
 fn oob(tag: u32, content: Content) -> Oob {
     let mut bytes = OobBytes::default();
     if content.has_oob {
@@ -73,7 +74,7 @@ fn data(tag: u32) -> Option<UnitData> {
     (!tag.is_multiple_of(5)).then(|| Rc::from(tag.to_le_bytes()))
 }
 
-/// What is in a page beside its tags.
+/// The content of a page in addition to its tags.
 #[derive(Copy, Clone, Default, Debug)]
 struct Content {
     has_data: bool,

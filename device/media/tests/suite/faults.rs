@@ -1,5 +1,5 @@
-//! What each fault does to operations and cells, by hand: times in microseconds on a flash whose every step takes a round
-//! number, outcomes, and what can be read afterwards.
+//! The effect of each fault on operations and cells, by hand: times in microseconds on a flash whose every step takes a
+//! round number, outcomes, and what can be read afterwards.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -225,8 +225,8 @@ fn a_power_cut_tears_what_is_under_way() {
     assert_eq!(bench.done.take(), [&at_once[..], &torn, &after, &anew].concat());
 }
 
-/// What a program and an erase leave that are cut, by the kind of tear: whether the page and the block's page can be read, how
-/// many bytes of the page's data are there, and whether its area is.
+/// What a cut program and a cut erase leave, by the kind of tear: whether the page and the block's page can be read,
+/// how many bytes of the page's data remain, and whether its area does.
 #[test]
 fn a_power_cut_leaves_of_what_is_under_way_what_its_rule_says() {
     let expected = [
@@ -276,8 +276,8 @@ fn left_after_a_cut(torn: &str) -> (Left, Result<(), MediaError>) {
     ((done[done.len() - 2].1, bytes, bench.media.tag(UnitId(1)) == 1), done[done.len() - 1].1)
 }
 
-/// Two owners of one flash, each of a plane of its own: a cut that one of them meets reaches both, and both go on when
-/// power is back.
+/// Two owners of one flash, each with its own plane: a cut that one of them meets reaches both, and both continue when
+/// power returns.
 #[test]
 fn every_owner_of_the_flash_learns_of_a_power_cut_and_of_its_end() {
     let mut executor = Executor::new();
@@ -330,7 +330,7 @@ fn power_goes_at_the_operation_that_is_named() {
     assert_eq!(done, [&programs[..], &[(A_READ, OK), (A_READ, UNCORRECTABLE), (A_PROGRAM, OK)]].concat());
 }
 
-/// A page that cannot be corrected is told of when the controller looks at it on the way, and else takes its errors along.
+/// A page that cannot be corrected is reported when the controller checks it on the way; otherwise it keeps its errors.
 #[test]
 fn a_copy_without_correction_takes_its_errors_along() {
     for check in [false, true] {
@@ -422,7 +422,7 @@ fn a_program_together_corrupts_one_page() {
     assert_eq!((wrong(0, 1), wrong(4 * PAGES, 2)), (0, 1));
 }
 
-/// Of pages that are programmed together the one that failed is named; none of them is there.
+/// Of pages that are programmed together the failed one is named; none of them is readable.
 #[test]
 fn a_multi_plane_program_names_the_page_that_failed() {
     let mut executor = Executor::new();
@@ -441,8 +441,8 @@ fn a_multi_plane_program_names_the_page_that_failed() {
         .unwrap();
 }
 
-/// Erases the first blocks of both planes at once, of which each holds a page, with power cut after a while or not: how each ended, how many
-/// pages it holds then, and when.
+/// Erases the first blocks of both planes at once, of which each holds a page, with power cut after a while or not.
+/// Returns how each erase ended, how many pages its block then holds, and when.
 fn erase_both(faults: &[&str], cut: Option<u64>) -> ([Result<(), MediaError>; 2], [u32; 2], u64) {
     let mut executor = Executor::new();
     let sim = executor.sim();

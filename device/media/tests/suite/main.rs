@@ -1,6 +1,6 @@
 //! The flash, operation by operation: contents, rules, faults, aging, a file for each. One program, which links and starts once.
 //!
-//! Beside it: files, features, networks of customers, and a second simulator.
+//! Next to it: files, features, networks of customers, and a second simulator.
 
 mod aging;
 mod contents;

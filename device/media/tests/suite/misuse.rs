@@ -1,5 +1,5 @@
-//! Operations that break a rule of NAND: each fails with its own error, takes no time unless the array has to find out,
-//! and leaves the flash as it was.
+//! Operations that break a rule of NAND. Each fails with its own error, takes no time unless the array has to detect
+//! the fault, and leaves the flash as it was.
 
 use std::rc::Rc;
 

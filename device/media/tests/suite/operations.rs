@@ -78,7 +78,7 @@ impl Flash {
         });
     }
 
-    /// A collection that takes what `holding` says, erases, and gives back what it holds.
+    /// A collection that takes the resources of `holding`, erases, and releases them.
     fn collect_at(&self, us: u64, name: &'static str, plane: u32, holding: Holding) {
         let flash = self.clone();
         self.sim.spawn(async move {
@@ -119,7 +119,7 @@ fn a_partial_read_takes_the_channel_for_its_part() {
     assert_eq!(flash.run(&mut executor), [(50, "half"), (60, "whole")]);
 }
 
-/// Planes of one channel sense at the same time and are emptied in turn; the other channel goes on by itself.
+/// Planes of one channel sense at the same time and are emptied in turn; the other channel continues independently.
 #[test]
 fn planes_share_their_channel() {
     let mut executor = Executor::new();
@@ -165,8 +165,8 @@ fn the_second_register_overlaps_transfer_and_array() {
     assert_eq!(run(Registers::Double), double);
 }
 
-/// A program is not loaded over a page that was sensed and must still leave through the cache register, and a page is
-/// not sensed behind one that must still go into the array.
+/// A program is not loaded over a page that was sensed and must still leave through the cache register. A page is not
+/// sensed behind one that must still enter the array.
 #[test]
 fn pages_going_opposite_ways_do_not_meet() {
     let mut executor = Executor::new();

@@ -1,5 +1,5 @@
-//! The error rate of the model beside published figures of other chips. Nothing here is fitted: a row that misses stays in the table of
-//! `docs/validation/aging.md` as a miss, and this test keeps the two the same.
+//! The error rate of the model compared with published figures of other chips. Nothing here is fitted: a row that
+//! misses stays in the table of `docs/validation/aging.md` as a miss, and this test keeps the two the same.
 //!
 //! Left out: curves of which we have not seen numbers.
 

@@ -15,7 +15,7 @@ pub(super) enum Mistake {
     OneRegion,
     /// Only the newest record is repeated.
     NewestOnly,
-    /// Records are taken for whole without a look at their checksums.
+    /// Records are treated as whole without a check of their checksums.
     NoChecksum,
     /// What was repeated stays in the log.
     NotReplaced,

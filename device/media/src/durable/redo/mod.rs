@@ -1,5 +1,5 @@
 //! A redo log between a store and its file, for stores that outlast the host's power. The file changes from one sync to the next at
-//! once: a loss of power, as a kill, leaves the writes up to some point of time, and no others.
+//! once. A loss of power, like a kill, leaves all writes up to some point of time, and no later ones.
 //!
 //! | file | what |
 //! |---|---|
@@ -28,7 +28,7 @@ use super::backing::Backing;
 use mistakes::{Mistake, is_made};
 use record::{Change, OVERHEAD, Record};
 
-/// Bytes of a region, and of a record at the most.
+/// Bytes of a region, and of the longest record.
 const REGION: u64 = 1 << 20;
 /// Bytes of both regions.
 pub(crate) const BYTES: u64 = 2 * REGION;
@@ -50,7 +50,7 @@ struct State {
     record: Record,
     /// The changes that touch each piece of the file, in order.
     touched: BTreeMap<u64, SmallVec<[u32; 2]>>,
-    /// A record or what it tells could not be written: what a later one would tell could refer to what is missing.
+    /// A record or its writes could not be written. Later records could refer to missing data.
     has_failed: bool,
 }
 
@@ -93,7 +93,7 @@ impl Redo {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the next record, and what it tells in its places.
+    /// Writes the next record, and then its changes in their places.
     fn commit(&self, state: &mut State) -> io::Result<()> {
         if state.has_failed {
             return Err(io::Error::other("an earlier write has failed"));
@@ -178,7 +178,7 @@ impl Backing for Redo {
         if bytes.is_empty() {
             return Ok(());
         }
-        // A full disk is told now: what was recorded must find its place.
+        // Report a full disk now: recorded data must find its place.
         self.file.reserve(at, bytes.len() as u64)?;
         let mut parts = (at..).step_by(LONGEST).zip(bytes.chunks(LONGEST));
         parts.try_for_each(|(at, part)| self.add(Change::Write(at, part.into())))

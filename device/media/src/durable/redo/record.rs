@@ -9,7 +9,7 @@ use crate::durable::superblock::{Reader, Writer};
 const MAGIC: [u8; 8] = *b"NANDREDO";
 /// Bytes of the head: magic, checksum, number of changes, number, bytes of the changes.
 const HEAD: usize = 32;
-/// Bytes of a change beside its data: place, and length with the kind in its highest bit.
+/// Bytes of a change without its data: place, and length with the kind in its highest bit.
 pub(super) const OVERHEAD: usize = 16;
 const PUNCH: u64 = 1 << 63;
 
@@ -35,7 +35,7 @@ impl Change {
 /// See the file.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Record {
-    /// Counts records, from 1. It also says in which region the record lies.
+    /// Counts records, from 1. The count also determines the record's region.
     pub(super) number: u64,
     pub(super) changes: Vec<Change>,
     len: u64,

@@ -92,7 +92,7 @@ fn each_mistake_is_noticed() {
     }
 }
 
-/// A store that is not synced goes on in the file: no later start repeats what is old by then.
+/// A store that is not synced continues in the file: no later start repeats outdated writes.
 fn goes_on_without_syncs() -> Result<(), String> {
     let file = file();
     let redo = over(&file);
@@ -149,7 +149,7 @@ fn more_than_a_region_holds_is_recorded_in_parts() {
     assert!(bytes.iter().all(|byte| *byte == 3));
 }
 
-/// A full disk is told when something is written, not when it was recorded.
+/// A full disk is reported when something is written, before it is recorded.
 #[test]
 fn a_full_disk_is_told_by_the_write() {
     let file = file();

@@ -1,5 +1,5 @@
-//! The number of the last write that counts as a whole. It is there twice, in different pieces of 4 KiB, and both are written at
-//! once. A kill may leave the first of them only; so the higher one counts.
+//! The number of the last write that counts as a whole. It is stored twice, in different pieces of 4 KiB, and both
+//! copies are written at once. A kill may leave only the first of them, so the higher number counts.
 
 use std::cell::Cell;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a copy of a slot says of itself: head, data, and the same head once more in the copy's last sector.
+//! The form of a slot's copy: head, data, and the same head once more in the copy's last sector.
 //!
 //! A kill leaves the first part of what was being written, in front of what the copy held before. It leaves no head that is not
 //! whole.
@@ -16,7 +16,7 @@
 //! | damaged | none | any | is void: it was never written |
 //! | damaged | damaged | any | may be anything: the file is refused |
 //!
-//! A write that may have been cut off was not if a later head says that it was whole: then the copy is damaged.
+//! A write that may have been cut off was complete if a later head records it as whole: then the copy is damaged.
 
 use super::head::{HEAD, Head, Place, flags};
 use super::{FoundSlot, SECTOR};
@@ -35,7 +35,7 @@ pub(super) enum Found {
     Unknown,
 }
 
-/// What the heads of a copy tell of all writes to slots.
+/// What the heads of a copy record of all writes to slots.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Numbers {
     /// The last write that is known.

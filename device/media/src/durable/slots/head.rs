@@ -1,4 +1,4 @@
-//! The head of a slot's copy. It says what the slot holds, and which writes to slots were known to be whole by then.
+//! The head of a slot's copy. It records what the slot holds, and which writes to slots were known to be whole by then.
 
 use super::SlotRecord;
 use crate::durable::superblock::{Reader, Writer};
@@ -6,9 +6,9 @@ use crate::durable::superblock::{Reader, Writer};
 /// Bytes of a head.
 pub(super) const HEAD: usize = 64;
 
-/// What a head says of its copy, a bit each.
+/// What a head records of its copy, a bit each.
 pub(super) mod flags {
-    /// It is a write of its own: it counts without a commit.
+    /// It is a separate write: it counts without a commit.
     pub(crate) const ALONE: u32 = 1;
     /// It holds nothing.
     pub(crate) const VOID: u32 = 2;

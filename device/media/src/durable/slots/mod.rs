@@ -1,16 +1,16 @@
 //! The slots of a write buffer that outlasts power. A slot has two copies that are written in turn, so that one is always
-//! whole. A write to several slots counts when its last one is written: [`Slots::commit`] says so, and slots that came later are
-//! void.
+//! whole. A write to several slots counts when its last slot is written: [`Slots::commit`] records this, and later
+//! slots are void.
 //!
 //! | file | what |
 //! |---|---|
 //! | `head` | what stands before and behind a copy's data |
-//! | `copy` | what a copy says of itself: whole, cut off, damaged |
+//! | `copy` | the state of a copy: whole, cut off, damaged |
 //! | `committed` | the number of the last whole write |
 //!
-//! Writes to slots are numbered. Each head, each void one too, says up to which number all writes were whole when it was written.
-//! A broken copy with a higher number may have been cut off; one with a lower number is damaged. Only one write is under way at a
-//! time: so all writes before it were whole.
+//! Writes to slots are numbered. Each head, also a void one, records the number up to which all writes were whole when
+//! it was written. A broken copy with a higher number may have been cut off; one with a lower number is damaged. Only
+//! one write is under way at a time, so all writes before it were whole.
 //!
 //! Left out: damage to both heads of a copy by zeros. The copy looks as if it was never written.
 
@@ -42,7 +42,7 @@ pub(crate) fn region_bytes(slots: u64, stride: u64) -> u64 {
     committed::BYTES + slots * 2 * stride
 }
 
-/// What a slot holds besides its data.
+/// What a slot holds in addition to its data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotRecord {
     /// Its number.
@@ -153,8 +153,8 @@ impl Slots {
         self.disk.punch(region.at + committed::BYTES, region.len - committed::BYTES)
     }
 
-    /// The valid slots, each as of its last write. Other copies are made void: later, when the number of the last whole write is
-    /// above their numbers, they would be taken for valid ones.
+    /// The valid slots, each as of its last write. Other copies are made void: once the number of the last whole write
+    /// exceeds theirs, they would be mistaken for valid copies.
     pub(crate) fn restore(&self) -> io::Result<Vec<FoundSlot>> {
         let count = self.next.borrow().len() as u32;
         let mut numbers = Numbers::default();
@@ -163,7 +163,7 @@ impl Slots {
         for slot in 0..count {
             found.push(self.read(slot, &mut numbers)?);
         }
-        // What is made void here says no more than what was found.
+        // A copy made void here records only what was found.
         self.number.set(numbers.whole);
         let slots = (0..).zip(found).filter_map(|(slot, copies)| self.choose(slot, copies, numbers.whole)).collect();
         self.number.set(numbers.last);
