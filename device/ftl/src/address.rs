@@ -7,7 +7,7 @@ pub const SECTOR: u32 = 512;
 /// Bytes of metadata that a sector has room for.
 pub const METADATA: u32 = 8;
 
-/// The bytes of metadata beside a number of bytes of data, which are whole sectors.
+/// The bytes of metadata for a number of bytes of data, which are whole sectors.
 #[inline]
 pub const fn metadata_of(bytes: usize) -> usize {
     bytes / (SECTOR / METADATA) as usize
@@ -34,7 +34,7 @@ pub enum Location {
 
 /// First raw value that stands for a slot; see [`nandscape_device_media::geometry::MAX_UNITS`].
 const FIRST_SLOT: u32 = u32::MAX - (1 << 24) + 2;
-/// How many slots a location can tell apart.
+/// How many slots a location can distinguish.
 pub const MAX_SLOTS: u32 = u32::MAX - FIRST_SLOT + 1;
 
 impl Location {

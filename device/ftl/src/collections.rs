@@ -97,7 +97,7 @@ impl Watermarks {
     }
 }
 
-/// See the file. All of it returns at once; what it begins goes on in drive time.
+/// See the file. All calls return at once; the work that they begin continues in drive time.
 pub trait Collections {
     /// The space, and what the drive is doing.
     fn status(&self) -> CollectionStatus;
@@ -112,8 +112,8 @@ pub trait Collections {
     /// and above. A second run replaces the first; one of no time ends it.
     fn run(&self, time: Span) -> bool;
 
-    /// Asks for reads without internal work in their way: whether nothing internal runs. While writes are under way, or fewer blocks are
-    /// free than the low watermark, the drive goes on with that and answers `false`.
+    /// Requests reads without internal work in their way. Returns whether nothing internal runs. While writes are under
+    /// way, or fewer blocks are free than the low watermark, the drive continues with them and answers `false`.
     fn is_ready_for_read(&self) -> bool;
 }
 

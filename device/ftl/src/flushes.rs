@@ -1,8 +1,8 @@
 //! Flushes of a write buffer that are under way, each with the number of slots that it still waits for. No slot is looked at when
 //! a flush begins.
 //!
-//! Slots are numbered in the order of arrival: a flush waits for all that are in use when it begins, which are those with
-//! lower numbers than the next one.
+//! Slots are numbered in the order of arrival. A flush waits for all slots in use when it begins: those with lower
+//! numbers than the next slot.
 
 use std::rc::Rc;
 

@@ -1,12 +1,12 @@
 //! The interface between a controller and an FTL.
 //!
-//! Reads: a [`Reader`] maps an extent, senses its pages in the flash, handles what fails, and delivers the data page by
+//! Reads: a [`Reader`] maps an extent, senses its pages in the flash, handles failures, and delivers the data page by
 //! page to a [`Destination`] that the controller names. Writes: [`Ftl::reserve`] waits for room in the write buffer,
-//! [`Ftl::accept`] takes the data; reads see it from then on, or when it is durable ([`Ftl::settle_transactions`]). The FTL
-//! programs it when it sees fit.
+//! [`Ftl::accept`] takes the data; reads see it from then on, or when it is durable ([`Ftl::settle_transactions`]). The
+//! FTL decides when to program it.
 //!
-//! A sector may have metadata beside its data, [`METADATA`](crate::address::METADATA) bytes of it. It takes the way of
-//! the data, into the buffer, to flash, and along when its unit is moved; what it means is the controller's business. An
+//! A sector may have metadata next to its data, [`METADATA`](crate::address::METADATA) bytes of it. Metadata follows
+//! the path of the data into the buffer and to flash, and moves with its unit. The controller defines its meaning. An
 //! extent is written and read either always with metadata or always without.
 
 use std::cell::{Cell, RefCell};
@@ -26,8 +26,8 @@ use crate::placement::{PlacementEvent, PlacementReport};
 use crate::policy::Schedule;
 pub use crate::rain_stats::RainStats;
 
-/// What a step of long work takes at least, unless it is the last: a drive without delays serves others in between, and so does
-/// a server with other drives.
+/// The least time of a step of long work, unless it is the last: a drive without delays serves others in between, and
+/// so does a server with other drives.
 pub const LEAST_STEP_TIME: Span = Span::from_us(1);
 
 /// Mapping units that one step of [`Ftl::spoil`] marks.
@@ -63,7 +63,7 @@ pub trait Ftl: 'static {
     /// Makes a reader. A controller makes one for each kind of destination and keeps it.
     fn reader<D: Destination>(self: &Rc<Self>) -> Self::Reader<D>;
 
-    /// Whether [`Ftl::delay`] ever says anything.
+    /// Whether [`Ftl::delay`] ever returns a delay.
     fn fails_reads(&self) -> bool {
         false
     }
@@ -78,7 +78,7 @@ pub trait Ftl: 'static {
         false
     }
 
-    /// Equal ranges of the logical blocks that may have windows of their own: their data is in blocks of its own.
+    /// Equal ranges of the logical blocks that may have separate windows: the data of each is in separate blocks.
     fn window_ranges(&self) -> u16 {
         1
     }
@@ -113,7 +113,7 @@ pub trait Ftl: 'static {
     /// Waits for room for an extent, or until the drive is read-only; the time is added to `waited`.
     fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
 
-    /// Takes a write; `None` writes zeros. With `watch`, the result tells when it has come so far.
+    /// Takes a write; `None` writes zeros. With `watch`, the result notifies when the write has come so far.
     fn accept(
         &self,
         extent: Extent,
@@ -127,7 +127,7 @@ pub trait Ftl: 'static {
         None
     }
 
-    /// Has `told` called with what the drive itself does to handles and their data.
+    /// Calls `told` when the drive itself changes handles or their data.
     fn on_placement_event(&self, _told: Box<dyn Fn(PlacementEvent)>) {}
 
     /// Has the data of a reservation placed by a handle, which is below the number of handles.
@@ -170,8 +170,8 @@ pub trait Ftl: 'static {
         async { panic!("this FTL has no transactions") }
     }
 
-    /// As [`Ftl::accept`], for the extents of a transaction, whose data is one after the other: all of them are there after a
-    /// power cut, or none. Where they overlap, the later one counts.
+    /// As [`Ftl::accept`], for the extents of a transaction, whose data follows each other: after a power cut all of
+    /// them are present, or none. Where they overlap, the later one counts.
     ///
     /// # Panics
     /// Where the FTL has no transactions.
@@ -202,8 +202,8 @@ pub trait Ftl: 'static {
         async {}
     }
 
-    /// Has what maps extents in memory, and keeps it there until the result is dropped: reads of them that begin at one instant are looked
-    /// up at that instant, so that they see all of a transaction or nothing.
+    /// Loads the map of the extents into memory, and keeps it there until the result is dropped. Reads of the extents
+    /// that begin at one instant are looked up at that instant, so they see all of a transaction or nothing.
     fn hold_map(&self, _extents: &[Extent]) -> impl Future<Output = Option<Held>> {
         async { None }
     }
@@ -227,8 +227,8 @@ pub trait Ftl: 'static {
     /// done, and all.
     ///
     /// # Errors
-    /// `PowerLost` after a power cut: once the FTL has started again, the call is to be repeated, and goes on. Any other
-    /// error is that of a block that still holds data, when all others have been dealt with.
+    /// `PowerLost` after a power cut: once the FTL has started again, repeat the call, which then continues. Any other
+    /// error is that of a block that still holds data, after all others are done.
     ///
     /// # Panics
     /// Where the FTL cannot.
@@ -262,7 +262,7 @@ pub trait Ftl: 'static {
     /// beginning.
     fn restart(&self, keeps_buffer: bool) -> impl Future<Output = ()>;
 
-    /// Sends everything accepted so far to flash; `None` when it is there.
+    /// Sends everything accepted so far to flash; `None` when it is already there.
     fn flush(&self) -> Option<Rc<Settling>>;
 
     /// The drive is about to be turned off, and everything accepted was flushed: writes what the next start would have to find
@@ -376,7 +376,7 @@ pub trait Destination: Clone + 'static {
     fn deliver(&self, bytes: u64, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
 }
 
-/// Memory of the drive itself, for reads of its own: data goes no further.
+/// Memory of the drive itself, for its own reads: their data does not leave the drive.
 #[derive(Clone)]
 pub(crate) struct Inside(pub(crate) HostMem);
 
@@ -395,7 +395,7 @@ impl Destination for Inside {
 /// A window of Predictable Latency Mode (Base 8.1.18).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum LatencyWindow {
-    /// The drive does no work of its own.
+    /// The drive does no internal work.
     Deterministic,
     /// It does.
     NonDeterministic,
@@ -422,7 +422,7 @@ pub struct ReadError {
 /// Why a sector cannot be read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Unreadable {
-    /// Its page, or the part of the map that tells its page, could not be read.
+    /// Its page, or the part of the map that holds its location, could not be read.
     Media(MediaError),
     /// Its data was lost, since the page could not be read when it had to be moved; or the host has declared it unreadable.
     Lost,
@@ -488,7 +488,7 @@ pub enum Milestone {
     Flash,
 }
 
-/// Tells when a number of slots have come as far on their way to flash as is waited for.
+/// Notifies when a number of slots have come as far on their way to flash as the caller waits for.
 pub struct Settling {
     sim: Sim,
     at: Milestone,
@@ -510,7 +510,7 @@ pub struct Settled {
 }
 
 impl Settling {
-    /// Waits until `count` slots have come so far. `begun` tells how long each cause has held up the host's data.
+    /// Waits until `count` slots have come so far. `begun` gives for how long each cause has held up the host's data.
     pub fn new(sim: &Sim, count: u32, at: Milestone, begun: Totals) -> Rc<Settling> {
         Rc::new(Settling {
             sim: sim.clone(),
@@ -528,8 +528,8 @@ impl Settling {
         self.at
     }
 
-    /// One slot has come so far, by a program operation whose time went as told, and when which was issued each cause had
-    /// held up the host's data for as long as told; or it was deallocated.
+    /// One slot has come so far. Either a program operation brought it there, with its breakdown of time and, at its
+    /// issue, the time for which each cause had held up the host's data; or the slot was deallocated.
     pub fn one_settled(&self, program: Option<(&Totals, &Breakdown)>) {
         if let Some((issued, breakdown)) = program {
             // A program that had been issued before was not waited for.

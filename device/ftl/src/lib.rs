@@ -9,7 +9,7 @@
 //! | `registry` | components by name |
 //! | `policy` | victims, allocation: one trait a question, one file an answer |
 //! | `page` | the page-mapping FTL |
-//! | `reading` | what the reads of all FTLs have in common |
+//! | `reading` | what the reads of all FTLs share |
 //! | `ox_block` | OX-Block, which keeps its tables in flash |
 //! | `zone` | the zone FTL, whose zones are written in order |
 //! | `lsm` | the FTL for LSM-trees, whose units are sorted runs |
@@ -17,11 +17,11 @@
 //! | `placement` | where a host wants its data: reclaim unit handles |
 //! | `pieces` | pages of any length and chains of deltas, over an FTL with transactions |
 //! | `open_channel` | no FTL: the flash in chunks, as it is |
-//! | `windows` | how long the windows are to be in which a drive does its own work |
-//! | `saved` | what is taken out of a drive at rest |
+//! | `windows` | the length of the windows in which a drive does its own work |
+//! | `saved` | the state of a drive at rest |
 //! | `flushes` | how many slots of a write buffer each flush waits for |
 //! | `rain_stats` | counters of stripes with parity |
-//! | `upkeep` | counters of what it does for them |
+//! | `upkeep` | counters of work for tables in flash |
 //! | `stored_counters` | counters as bytes, for drives in files |
 //!
 //! Tables are consulted without waiting; only the media awaits.

@@ -1,7 +1,7 @@
 //! Placement of data by the host: reclaim unit handles (Base 3.2.4, Flexible Data Placement), as an FTL has them. Streams
 //! are handles too: the FTL knows no difference.
 //!
-//! Left out: more than one reclaim group. What a command says of placement is the controller's business.
+//! Left out: more than one reclaim group. The controller interprets the placement fields of a command.
 
 /// How an FTL separates the data of hosts.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -66,8 +66,8 @@ pub enum PlacementEvent {
         /// Bytes of the data.
         bytes: u64,
     },
-    /// A handle goes on in another block of a plane though no host had it do so: a program has failed in the one before, or a
-    /// collection has taken it.
+    /// A handle continues in another block of a plane without a host's request: a program has failed in the previous
+    /// one, or a collection has taken it.
     Left {
         /// The handle.
         handle: u8,

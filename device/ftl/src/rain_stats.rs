@@ -9,9 +9,9 @@ pub struct RainStats {
     pub repaired_units: u64,
     /// Pages that reads of the host got from the others of their stripe.
     pub reconstructed_reads: u64,
-    /// Pages read for those, beside what the host reads.
+    /// Pages read for those, in addition to the host's reads.
     pub extra_reads: u64,
-    /// Collections that began beside another one of their group, because the plane had no page for the host.
+    /// Collections that began next to another one of their group, because the plane had no page for the host.
     pub overloads: u64,
     /// Writes that found the write buffer full.
     pub foreground_flushes: u64,

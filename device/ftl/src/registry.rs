@@ -38,7 +38,7 @@ pub struct Needs<'a> {
 pub type MakeBadBlocks = fn(&Needs<'_>, &dyn Fn(BlockId) -> bool) -> Box<dyn BadBlocks>;
 /// Makes P2, with all blocks free that are not bad.
 pub type MakeBlocks = fn(&Needs<'_>, &dyn BadBlocks) -> BlocksPart;
-/// Makes P3, with the free blocks that P2 says are.
+/// Makes P3, with the free blocks of P2.
 pub type MakeProvisioning = fn(&Needs<'_>, &dyn BlockMetadata) -> ProvisioningPart;
 /// Makes P4: a table of locations, of its number of locations and of those that a fragment of it holds.
 pub type MakeFragments = fn(u32, u32) -> Box<dyn Fragments>;

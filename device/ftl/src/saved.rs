@@ -1,6 +1,6 @@
 //! The state of an FTL that has its tables in memory, as it is taken out of a drive at rest.
 //!
-//! Left out: what is in the tables, which each FTL says for itself.
+//! Left out: the contents of the tables, which each FTL defines.
 
 use nandscape_sim::table::Table;
 

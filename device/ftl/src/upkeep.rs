@@ -38,7 +38,7 @@ pub struct UpkeepPages {
     pub moved: u64,
     /// Pages of the log.
     pub log: u64,
-    /// Pages at fixed places: what checkpoints themselves say, and tables of bad blocks, copies included.
+    /// Pages at fixed places: the checkpoints themselves, and tables of bad blocks, copies included.
     pub fixed: u64,
 }
 

@@ -1,5 +1,6 @@
 //! Components away from the drive: a map larger than memory on a host, whose fragments are in flash that is reached by commands
-//! only. Nothing here names the media of the model: a component is given what was read, and says what is to be read or written.
+//! only. Nothing here names the media of the model: a component gets what was read, and names what is to be read or
+//! written.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ fn a_map_on_a_host_finds_its_fragments_behind_a_link() {
     let ended = executor.block_on(async {
         let mut rng = Seed::new(7).rng();
         for number in 0..6_000 {
-            // Fragments that were never written come into memory without a load: room is made for them all the same.
+            // Fragments that were never written enter memory without a load; room is still made for them.
             let lpn = Lpn(rng.below(UNITS.into()) as u32);
             let index = map.borrow().fragment_of(lpn);
             if !map.borrow().is_cached(index) && map.borrow().small().get(index).is_none() {

@@ -5,7 +5,7 @@
 //! | CREATE | the construction of the component |
 //! | GET | [`BlockMetadata::get`], [`BlockMetadata::get_mut`] |
 //! | INVALIDATE | [`BlockMetadata::invalidate`] |
-//! | MARK | every call that changes a block; [`StoredBlocks::take_dirty`] tells the marks |
+//! | MARK | every call that changes a block; [`StoredBlocks::take_dirty`] returns the marks |
 //! | PERSIST | [`StoredBlocks::page`]; the FTL writes the bytes |
 //! | LOAD | [`StoredBlocks::load`]; the FTL reads the bytes |
 
@@ -52,7 +52,7 @@ pub trait BlockMetadata {
     /// GET.
     fn get(&self, block: BlockId) -> &BlockInfo;
 
-    /// GET, for updating. Validity has calls of its own.
+    /// GET, for updating. Validity has separate calls.
     fn get_mut(&mut self, block: BlockId) -> &mut BlockInfo;
 
     /// A read of the block is between lookup and transfer: it must not be erased meanwhile.

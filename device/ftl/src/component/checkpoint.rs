@@ -8,9 +8,10 @@
 //! | RECOVER | [`Checkpoint::recover`]; the FTL reads the bytes from their known place |
 //! | REPLAY | [`Checkpoint::replay`], a process over [`Replaying`] and the records of P6 |
 //!
-//! The FTL keeps what must hold whatever a component does: [`Checkpointing`] panics when a step is taken before one that it needs, so
-//! no checkpoint counts whose tables are ahead of the log. A replay that leaves out records is found by the invariants that are
-//! checked before the drive is in service, or is not: what a component's replay gives is the component's word.
+//! The FTL keeps the invariants, whatever a component does: [`Checkpointing`] panics when a step is taken before one
+//! that it needs, so no checkpoint counts whose tables are ahead of the log. A replay that leaves out records is
+//! detected only if it breaks an invariant that the FTL checks before the drive is in service: otherwise the FTL trusts
+//! the component's replay.
 
 use super::process::Process;
 use crate::parts::{Record, Remap};
@@ -66,7 +67,7 @@ pub trait Checkpointing {
     /// allowed before [`Checkpointing::begin`].
     fn write_tables(&self) -> Process<'_, Progress>;
 
-    /// SET of all that a checkpoint says, as of this instant.
+    /// SET of the whole checkpoint, as of this instant.
     ///
     /// # Panics
     /// When no tables were written since the beginning.
@@ -129,7 +130,7 @@ pub trait Replaying {
     /// When one of them names what the drive does not have.
     fn kept(&self) -> Result<Vec<(u64, Record)>, ReplayEnded>;
 
-    /// Does again what a record tells. Records are absolute: to do one twice changes nothing.
+    /// Repeats the change of a record. Records are absolute: a repetition changes nothing.
     fn redo(&self, timestamp: u64, record: Record) -> Process<'_, (), ReplayEnded>;
 
     /// The page of a write is used up, though the write does not count.

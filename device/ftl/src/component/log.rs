@@ -4,7 +4,7 @@
 //! |---|---|
 //! | INIT, EXIT | the construction of the component and the drop of it |
 //! | APPEND, TRUNCATE | [`Log::append`], [`Log::truncate`] |
-//! | PERSIST | [`Log::persist`]; a [`ChainedLog`] says which page is written where, and the FTL writes it |
+//! | PERSIST | [`Log::persist`]; a [`ChainedLog`] names which page is written where, and the FTL writes it |
 
 use std::rc::Rc;
 
@@ -21,7 +21,7 @@ pub trait Log {
     /// Where reading begins after a checkpoint.
     type Head;
 
-    /// APPEND. The record is in memory from now on, and on flash when [`Log::is_durable`] says so.
+    /// APPEND. The record is in memory from now on, and on flash once [`Log::is_durable`] returns true.
     fn append(&mut self, record: Self::Record) -> LogPosition;
 
     /// PERSIST: all records up to a position are to be written, even where they do not fill a page.
@@ -77,10 +77,11 @@ pub struct LogStart {
     pub last: u64,
 }
 
-/// Told of a record and its timestamp.
+/// Called with a record and its timestamp.
 pub type NoteRecord<R> = Rc<dyn Fn(u64, &R)>;
 
-/// A log in chained pages of the flash. The FTL offers pages, writes what is outgoing, and says how that has ended.
+/// A log in chained pages of the flash. The FTL offers pages, writes the outgoing ones, and reports how each write has
+/// ended.
 pub trait ChainedLog: Log<Head = LogHead> {
     /// Pages that are lacking to name the next ones.
     fn lacking(&self) -> usize;
@@ -88,7 +89,7 @@ pub trait ChainedLog: Log<Head = LogHead> {
     /// A page for the log, after those that it has.
     fn offer(&mut self, page: PageId);
 
-    /// Takes back the pages that `gone` says cannot be used.
+    /// Withdraws the pages that cannot be used, by `gone`.
     fn withdraw(&mut self, gone: &dyn Fn(PageId) -> bool);
 
     /// Whether a page is among those that come next.
@@ -118,7 +119,8 @@ pub trait ChainedLog: Log<Head = LogHead> {
     /// Whether all records up to a position are in a chain, be it one that no checkpoint names yet.
     fn is_written(&self, upto: LogPosition) -> bool;
 
-    /// From now on records survive a power cut in memory; `note` is told of each, from those on that are not written.
+    /// From now on records survive a power cut in memory. Calls `note` with each record, beginning with those not
+    /// written yet.
     fn keep(&mut self, note: Option<NoteRecord<Self::Record>>);
 
     /// Records that cannot be read from flash after a power cut, with their timestamps, for a log whose memory survives one.

@@ -1,6 +1,6 @@
 //! P5-MAP (OX table 5.6): from logical units to where their data is.
 //!
-//! A table answers at once: with a location, or with a [`Miss`] that says what must be read from flash first. The FTL
+//! A table answers at once: with a location, or with a [`Miss`] that names what must be read from flash first. The FTL
 //! reads it, hands it to [`Mapping::loaded`], and asks again.
 //!
 //! | OX | here |
@@ -10,7 +10,8 @@
 //! | READ, UPSERT | [`Mapping::lookup`], [`Mapping::upsert`] |
 //! | CLEAR | [`CachedMapping::unwritten`], and `begin_write` and `end_write` of each fragment that it names |
 //!
-//! A map larger than memory is a [`CachedMapping`] too: it says what must leave memory, and what must be written first.
+//! A map larger than memory is a [`CachedMapping`] as well: it names what must leave memory, and what must be written
+//! first.
 
 use std::convert::Infallible;
 
@@ -97,7 +98,7 @@ pub enum Eviction {
     Room,
     /// This one is to be written first.
     Write(u32),
-    /// Nothing can be: all are in use. The new one goes on top.
+    /// No fragment can be evicted: all are in use. The new one is added on top.
     Stuck,
 }
 
@@ -109,7 +110,7 @@ pub trait CachedMapping: Mapping<Miss = FragmentMiss> {
     /// Makes room for a fragment, as far as that can be done at once.
     fn evict(&mut self, index: u32) -> Eviction;
 
-    /// Keeps a fragment in memory: one that is there, or that was never written.
+    /// Keeps a fragment in memory: an existing one, or one that was never written.
     fn pin(&mut self, index: u32);
 
     /// Ends a call of [`CachedMapping::pin`].

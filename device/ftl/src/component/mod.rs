@@ -1,10 +1,10 @@
 //! The components of an FTL, after OX-App (OX ch. 5): the nine function sets of tables 5.2 to 5.10 and the functions for channels
-//! of table 5.11, each a trait, so that one can be replaced without the others noticing.
+//! of table 5.11. Each is a trait, so that one can be replaced without a change to the others.
 //!
-//! Calls are synchronous. A component that would have to read flash says what must be read; one that is kept in flash gives its
-//! bytes and takes them back. The FTL reads and programs. What takes time by itself (CHECKPOINT, REPLAY, RECYCLE) is a process over a
-//! context, through which the FTL does the same ([`Process`]). So no trait names a device: a component can run on a host too,
-//! over flash that is not its own.
+//! Calls are synchronous. A component that would have to read flash names what must be read. A component that is kept
+//! in flash returns its bytes and takes them back. The FTL reads and programs. Work that takes time (CHECKPOINT,
+//! REPLAY, RECYCLE) is a process over a context, through which the FTL reads and programs in the same way
+//! ([`Process`]). No trait names a device, so a component can run on a host as well, over remote flash.
 //!
 //! Each file has a table of OX's functions and where they are here. [`registry`](crate::registry) makes components by name.
 

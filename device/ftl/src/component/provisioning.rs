@@ -16,8 +16,8 @@ use nandscape_device_media::{BlockId, PageId, PlaneId};
 
 use super::BlockMetadata;
 
-/// The number of a stream: data that is kept apart, in blocks of its own. An FTL says how many streams it has, and what
-/// each is for.
+/// The number of a stream: data that is kept apart, in separate blocks. An FTL defines how many streams it has, and
+/// what each is for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Stream(pub u8);
 
@@ -137,7 +137,7 @@ pub trait LineProvisioning {
     /// Where the streams have stopped, for a checkpoint.
     fn turns(&self) -> Vec<u64>;
 
-    /// Goes on where the streams had stopped.
+    /// Continues where the streams had stopped.
     fn set_turns(&mut self, turns: &[u64]);
 
     /// Bytes of memory.

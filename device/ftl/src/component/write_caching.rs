@@ -6,9 +6,9 @@
 //! | SUBMIT | [`WriteCaching::submit`]: the FTL puts units into slots ([`Ftl::accept`](crate::Ftl::accept)) and asks what is to be programmed |
 //! | CALLBACK | [`WriteCaching::callback`]: a program has ended |
 //!
-//! The FTL keeps what must hold whatever a component does: versions of a unit are programmed in their order, data whose program has
-//! failed is in line again, and commands complete when their data is where it has to be (`buffer.mode`). If commands wait at the end for
-//! data that a component never submits, the program ends with a message.
+//! The FTL keeps the invariants, whatever a component does: versions of a unit are programmed in their order, data
+//! whose program failed is queued again, and commands complete when their data is where `buffer.mode` requires it. If
+//! commands wait at the end for data that a component never submits, the program ends with a message.
 
 use std::ops::ControlFlow;
 
@@ -73,8 +73,8 @@ pub enum Submission {
     Wait,
     /// The sectors that a slot lacks are read. SUBMIT is asked again at once.
     Fill(SlotId),
-    /// Whole slots are programmed together, at the most a page of them; the rest of the page is padding. SUBMIT is asked again at
-    /// once.
+    /// Whole slots are programmed together, at most a page of them; the rest of the page is padding. SUBMIT is called
+    /// again at once.
     Program(SmallVec<[SlotId; 8]>),
 }
 

@@ -1,8 +1,8 @@
 //! Data at the end of a run.
 //!
-//! First the run gets zones with room for it, then the data comes, and then it is put into the write buffer at once: the run is as long as
-//! before or has all of it. An append that begins before the end replaces what is there, so that a host can repeat one that a power
-//! cut has ended.
+//! First the run gets zones with room for the data, then the data arrives and is put into the write buffer at once: the
+//! run then has its earlier length or all of the data. An append that begins before the end replaces the tail, so a
+//! host can repeat an append that a power cut has ended.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -99,8 +99,8 @@ impl LsmFtl {
         }
     }
 
-    /// Waits until the zone that an append goes on in is active or may become so: other appends, and the collector, may have all that can
-    /// be. Whoever waits has no room in the write buffer, for which those may wait.
+    /// Waits until the zone of an append is active or may become so: other appends, and the collector, may hold all
+    /// active zones. A waiting append holds no room in the write buffer, because those others may wait for room.
     ///
     /// # Errors
     /// When power is lost, or the run is no more.
@@ -116,13 +116,13 @@ impl LsmFtl {
         }
     }
 
-    /// Whether the zone that a run goes on in is active, or can become so now.
+    /// Whether the zone in which a run continues is active, or can become so now.
     fn has_turn(&self, run: u32) -> Result<bool, RunError> {
         self.table.borrow().run(run)?;
         Ok(self.zone_of(run).is_none_or(|zone| self.zones.zone(zone).state.is_active()) || self.frees_a_zone())
     }
 
-    /// The zone that a run goes on in.
+    /// The zone in which a run continues.
     fn zone_of(&self, run: u32) -> Option<u32> {
         self.table.borrow().run(run).ok()?.zones.iter().copied().find(|zone| self.left(*zone) > 0)
     }
@@ -158,13 +158,13 @@ impl LsmFtl {
         }
     }
 
-    /// Room in the write buffer for an append, in the share of the zone that it goes on in.
+    /// Room in the write buffer for an append, within the share of its zone.
     pub async fn append_room(&self, append: &Append, waited: &mut Wait) -> Reservation<'_> {
         let zone = self.zone_of(append.run).unwrap_or(0);
         self.zones.reserve_units(zone, append.units, waited).await
     }
 
-    /// Puts the data of an append into the write buffer: from now on it is there.
+    /// Puts the data of an append into the write buffer: it is present from now on.
     ///
     /// # Errors
     /// Why the run does not take it any more; [`RunError::Busy`] when it has to wait for its turn again, and nothing has changed.
@@ -214,7 +214,7 @@ impl LsmFtl {
         Ok(())
     }
 
-    /// Units of a zone. Where too many zones are begun, the oldest that nobody goes on in ends.
+    /// Units of a zone. Where too many zones are begun, the oldest one without a user ends.
     pub(super) fn ticket(&self, zone: u32, units: u32) -> Result<Ticket, RunError> {
         loop {
             match self.zones.begin_write(zone, None, units) {
@@ -226,7 +226,8 @@ impl LsmFtl {
         }
     }
 
-    /// Closes the active zone of a run to which nothing is appended now. It goes on in another one. Whether there was one.
+    /// Closes the active zone of a run to which nothing is appended now. The run continues in another zone. Returns
+    /// whether such a zone existed.
     fn steal_one(&self) -> bool {
         let mut table = self.table.borrow_mut();
         let is_active = |zone: &u32| self.zones.zone(*zone).state.is_active();
@@ -241,7 +242,7 @@ impl LsmFtl {
         self.zones.act(zone, ZoneAction::Finish).is_ok()
     }
 
-    /// Closes a zone that was begun and that nobody goes on in. Whether there was one.
+    /// Closes a begun zone without a user. Returns whether one existed.
     fn close_one(&self) -> bool {
         let mut table = self.table.borrow_mut();
         let fullest = (0..super::LEVELS).max_by_key(|level| table.begun[*level].len());

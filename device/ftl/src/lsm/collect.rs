@@ -1,5 +1,5 @@
-//! Zones whose data is dead are erased at once. When few are empty, live data moves out of the zone that has the least of it, into a zone
-//! of its level. With runs that have zones of their own nothing ever has to move.
+//! Zones whose data is dead are erased at once. When few are empty, live data moves out of the zone with the least live
+//! data, into a zone of its level. With runs that have separate zones nothing ever has to move.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -107,8 +107,8 @@ impl LsmFtl {
         Some(zone)
     }
 
-    /// The zone with the least live data, of those in which nobody goes on and of which a part is gained; none that
-    /// was passed over.
+    /// The zone with the least live data, among zones without a user whose collection gains room; no zone that was
+    /// passed over.
     fn victim(&self, passed: &BTreeSet<u32>) -> Option<u32> {
         let (table, capacity) = (self.table.borrow(), u64::from(self.zones.capacity()));
         let zones = table.zones.iter().zip(0u32..);
@@ -122,7 +122,7 @@ impl LsmFtl {
         worth.min_by_key(|(of, zone)| (of.live, *zone)).map(|(_, zone)| zone)
     }
 
-    /// Nobody goes on in a zone any more.
+    /// No run continues in a zone any more.
     fn close(&self, zone: u32) {
         let mut table = self.table.borrow_mut();
         if table.zones[zone as usize].used == Use::Begun {
@@ -195,7 +195,7 @@ impl LsmFtl {
                 }
             }
         }
-        // The collector goes on in it, whether runs share zones or not.
+        // The collector continues in it, whether runs share zones or not.
         let (written, has_room) = (self.zones.zone(zone).written, self.left(zone) > 0);
         self.table.borrow_mut().give(zone, level, written, has_room);
         self.changed.notify();
@@ -205,8 +205,9 @@ impl LsmFtl {
         })
     }
 
-    /// A zone with room for data that moves: one that was begun for its level, or an empty one. Where no more zones can be active, it is one
-    /// that was begun for another level: to end that one would leave a zone that is as full as the one that is emptied.
+    /// A zone with room for moved data: one begun for its level, or an empty one. Where no more zones can be active, it
+    /// is a zone begun for another level: to end that zone would leave one that is as full as the zone under
+    /// collection.
     fn zone_for(&self, level: u8) -> Option<u32> {
         loop {
             let (mut table, (active, _)) = (self.table.borrow_mut(), self.zones.zones_in_use());

@@ -75,7 +75,7 @@ impl LsmFtl {
         }
     }
 
-    /// A run goes on no more: its last zone is for the next run of its level, or ends.
+    /// A run ends: its last zone is for the next run of its level, or ends.
     fn give_zones(&self, run: u32) {
         let Ok((level, zones)) =
             self.table.borrow_mut().run_mut(run).map(|run| (run.level, std::mem::take(&mut run.zones)))

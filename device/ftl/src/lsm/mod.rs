@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `table` | which runs there are, where their pieces lie, and what of each zone is live |
+//! | `table` | the runs, where their pieces lie, and what of each zone is live |
 //! | `open` | a run begins |
 //! | `append` | data at the end of a run |
 //! | `commit` | edits of runs, at one instant |
@@ -12,12 +12,14 @@
 //! | `saved` | the state at rest, out of one drive and into another |
 //! | `check` | the invariants |
 //!
-//! **Placement.** A run is written into zones of its own: whole erase blocks, in which nothing else dies. What it leaves of its last zone
-//! goes to the next run of the same level (`share`), so that a zone holds runs of one level that follow each other in time, and die so.
+//! **Placement.** A run is written into separate zones: whole erase blocks, in which nothing else dies. The rest of its
+//! last zone goes to the next run of the same level (`share`). A zone then holds successive runs of one level, which
+//! die in succession.
 //!
-//! **When flash fails.** Programs and erases that fail are the zone FTL's: it takes other blocks. A zone for which there are none takes no more,
-//! and a run goes on in another one; when its data is dead, its blocks are for others, and it is used again when there are blocks for it. A page that cannot be
-//! read when it has to be moved is lost, and reads of it fail; one that does not answer stays where it is.
+//! **When flash fails.** The zone FTL handles failed programs and erases: it takes other blocks. A zone without enough
+//! blocks takes no more data, and its run continues in another zone. When its data is dead, its blocks go to other
+//! zones, and the zone is used again when blocks are free for it. A page that cannot be read when it has to be moved is
+//! lost, and reads of it fail. A page that does not answer stays where it is.
 //!
 //! **What survives a power cut.** The table of runs is in memory with capacitors, as are the table of zones and the write buffer of the
 //! zone FTL. So an edit is durable when it is made.
@@ -66,7 +68,7 @@ pub struct LsmConfig {
     pub zones: ZoneConfig,
     /// Places for runs.
     pub runs: u32,
-    /// Units of a run at the most.
+    /// The most units of a run.
     pub most: u32,
     /// Units from one place to the next, a power of two.
     pub span: u32,

@@ -1,4 +1,4 @@
-//! Reads: the table tells the zone, and the zone FTL the rest.
+//! Reads: the table gives the zone, and the zone FTL does the rest.
 
 use std::rc::Rc;
 

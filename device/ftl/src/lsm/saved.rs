@@ -1,5 +1,5 @@
-//! The state of an FTL of runs at rest, taken out of it and put into a new one over the same flash: that of its zones, the runs with their
-//! pieces, and what each zone is for. What is live in a zone is counted again.
+//! The state of an FTL of runs at rest, taken out of it and put into a new one over the same flash: the state of its
+//! zones, the runs with their pieces, and the use of each zone. The live data of a zone is counted again.
 //!
 //! Left out: counters, which begin at zero.
 
@@ -125,7 +125,7 @@ impl Table {
         }
     }
 
-    /// Each zone is in the list that its use says, and in no other one.
+    /// Each zone is in the list of its use, and in no other.
     fn check_lists(&self, from: &Reader<'_>) -> Result<(), Malformed> {
         let mut uses = vec![Use::Closed; self.zones.len()];
         let taken = self.runs.iter().flatten().flat_map(|run| &run.zones).map(|zone| (zone, Use::Taken));

@@ -53,7 +53,7 @@ pub enum RunState {
     Sealed,
 }
 
-/// A run, as it is told of.
+/// A run, as reported.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RunInfo {
     /// Its place.
@@ -98,7 +98,7 @@ pub(super) struct Run {
     pub(super) order: u64,
     pub(super) units: u32,
     pub(super) pieces: Vec<Piece>,
-    /// Zones that it goes on in, the first one first.
+    /// Zones in which it continues, the first one first.
     pub(super) zones: VecDeque<u32>,
     pub(super) is_busy: bool,
     /// It is not written any more.
@@ -109,7 +109,7 @@ pub(super) struct Run {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     Empty,
-    /// A run, or the collector, goes on in it.
+    /// A run, or the collector, continues in it.
     Taken,
     /// A run of its level may go on in it.
     Begun,
@@ -264,7 +264,7 @@ impl Table {
         self.take_begun(nearest)
     }
 
-    /// Nothing goes on in a zone that was taken. With room left, the next of the level may.
+    /// No run continues in a zone that was taken. With room left, the next of the level may.
     pub(super) fn give(&mut self, zone: u32, level: u8, written: u32, room: bool) {
         let used = match (written, room) {
             (0, _) => Use::Empty,

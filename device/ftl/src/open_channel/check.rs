@@ -64,7 +64,7 @@ impl OpenChannel {
         }
     }
 
-    /// The first unit of each strip tells whether it is where it belongs.
+    /// The first unit of each strip shows whether the strip is where it belongs.
     fn check_flash(&self, number: u32, chunk: &Chunk) -> Result<(), String> {
         for unit in (0..chunk.programmed).step_by(self.layout.strip_units() as usize) {
             let (page, of_page) = self.layout.page(self.media.geometry(), number, unit);

@@ -8,11 +8,11 @@
 //! | `write_back` | writes that end before they are on flash |
 //! | `read` | reads |
 //! | `reset` | resets |
-//! | `notices` | what the drive tells on its own |
+//! | `notices` | what the drive reports unasked |
 //! | `check` | after a power cut; the invariants |
 //!
-//! A write completes when it is on flash, or as `write_back` tells. Errors of the flash are the host's: a program that fails closes its chunk early, an
-//! erase that fails takes its chunk out of use.
+//! A write completes when it is on flash, or as `write_back` defines. The host handles errors of the flash: a failed
+//! program closes its chunk early, a failed erase takes its chunk out of use.
 //!
 //! Left out: drives in files, limits of open chunks, chunks that can be written at random.
 
@@ -55,11 +55,11 @@ use write_back::{Landing, Landings};
 pub struct OpenChannelConfig {
     /// Units of an open chunk, up to its write pointer, that cannot be read yet (MW_CUNITS).
     pub mw_cunits: u32,
-    /// Chunks that may be reset, beside closed ones.
+    /// Chunks that may be reset, in addition to closed ones.
     pub resets: Resets,
     /// Erases that the flash is rated for.
     pub rated_erases: u32,
-    /// How far the wear index of a chunk may be from the average before the host is told; 0 is never (WIT).
+    /// How far the wear index of a chunk may be from the average before the host is notified; 0 is never (WIT).
     pub wear_threshold: u8,
     /// Units of host data that the controller has room for.
     pub buffer_units: u32,

@@ -1,5 +1,5 @@
-//! What the drive tells of chunks on its own (OC 3.2.2): data that could not be read, chunks out of use, and wear that has left the
-//! average.
+//! The drive's own notices of chunks (OC 3.2.2): data that could not be read, chunks out of use, and wear that has left
+//! the average.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -40,7 +40,7 @@ impl Default for Notices {
 }
 
 impl OpenChannel {
-    /// Has `told` called after each notice.
+    /// Calls `told` after each notice.
     pub fn on_notice(&self, told: Box<dyn Fn()>) {
         *self.notices.told.borrow_mut() = told;
     }

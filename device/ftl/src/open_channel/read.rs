@@ -1,4 +1,4 @@
-//! Reads: the address tells where a unit is. A chunk is pinned from the lookup until its data was copied.
+//! Reads: the address gives the place of a unit. A chunk is pinned from the lookup until its data is copied.
 
 use std::rc::Rc;
 

@@ -59,7 +59,7 @@ pub struct Chunk {
     pub(super) is_erasing: bool,
 }
 
-/// What chunks may be reset, beside closed ones.
+/// Which chunks may be reset, in addition to closed ones.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Resets {
     /// Open ones.
@@ -126,7 +126,7 @@ impl Chunk {
     pub(super) fn check_reset(&self, resets: Resets) -> Result<(), ChunkError> {
         match self.state {
             ChunkState::Offline => Err(ChunkError::Offline),
-            // Of writes that are under way nobody would know what becomes.
+            // The outcome of writes under way would be unknown.
             _ if self.is_erasing || self.written > self.accepted => Err(ChunkError::InvalidReset),
             ChunkState::Free if !resets.multiple => Err(ChunkError::InvalidReset),
             ChunkState::Open if !resets.early => Err(ChunkError::InvalidReset),

@@ -1,5 +1,6 @@
-//! From the host to flash. A write takes its units of a chunk at once, and gets a ticket for them. When its data is there it waits
-//! until what is before it was programmed, and is programmed itself: nothing waits in a buffer for more data.
+//! From the host to flash. A write takes its units of a chunk at once, and gets a ticket for them. When its data has
+//! arrived, the write waits until earlier data is programmed, and is programmed itself: nothing waits in a buffer for
+//! more data.
 //!
 //! A write ends when it is on flash, or when it is in registers (`write_back`). A program that fails closes the chunk early.
 
@@ -40,8 +41,8 @@ impl Drop for Reservation<'_> {
 }
 
 impl OpenChannel {
-    /// Whether writes, each of units of a chunk, may all begin, one after the other. A chunk may come again: a later write of it goes on
-    /// where the one before it ends.
+    /// Whether writes, each of units of a chunk, may all begin, one after the other. A chunk may occur again: a later
+    /// write continues where the one before it ends.
     ///
     /// # Errors
     /// The first write that may not, by its number, and why.

@@ -4,8 +4,8 @@
 //! A chunk is still programmed one write after the other: a write gets the register when the one before it is on flash. Reads of
 //! what is in a register wait until it was programmed; so do resets and flushes.
 //!
-//! A power cut takes back what was not programmed. A program that fails closes its chunk early. The host, whose write has ended,
-//! is told which blocks cannot be read, and its next Flush fails.
+//! A power cut reverts data that was not programmed. A failed program closes its chunk early. The host, whose write has
+//! ended, is notified which blocks cannot be read, and its next Flush fails.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -59,7 +59,7 @@ struct Flush {
 pub(super) struct Landings {
     begun: Cell<u64>,
     under_way: Cell<u32>,
-    /// A write that had ended was lost, and no flush has told so.
+    /// A write that had ended was lost, and no flush has reported it yet.
     lost: Cell<bool>,
     flushes: RefCell<Vec<Flush>>,
 }
@@ -98,7 +98,7 @@ impl OpenChannel {
                 }
             })
             .await;
-        // The failure of a write that has not ended is told by the write.
+        // The write itself reports its failure as long as it has not ended.
         let has_ended = arrival.ended.get().is_some();
         arrival.end(ended, &breakdown);
         self.landed(landing.number, if has_ended { ended } else { Ok(()) });

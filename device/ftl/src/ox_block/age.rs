@@ -31,7 +31,7 @@ impl Core {
         }
     }
 
-    /// The interval may be another one from now on. A timer that ends before the checkpoint is due goes on then.
+    /// The interval may change from now on. A timer that ends before the checkpoint is due is set again.
     pub(super) fn watch_age_anew(&self) {
         let due = self.due().max(self.sim.now());
         if self.flags.timer.get().is_some_and(|timer| due < timer) {

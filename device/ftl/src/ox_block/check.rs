@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// Every collected block comes back: it is being emptied, waits for a checkpoint, or is being erased.
+    /// Every collected block returns: it is being emptied, waits for a checkpoint, or is being erased.
     fn check_collected(&self) -> Result<(), String> {
         let is_collected = |block: &BlockId| self.chunks.get(*block).state == BlockState::Collecting;
         let collected = (0..self.geometry.blocks()).map(BlockId).filter(is_collected).count();

@@ -1,4 +1,4 @@
-//! Checkpoints: what they say, and the steps of which P7 makes one.
+//! Checkpoints: their contents, and the steps from which P7 makes one.
 //!
 //! Blocks that were collected before the head of the log was taken are erased when all copies of the checkpoint are on flash.
 
@@ -19,7 +19,7 @@ use crate::component::{
 use crate::ftl::ReadOnly;
 use crate::parts::{KeyedEntries, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
 
-/// Fragments of tables that are written at the same time, at the most.
+/// The most fragments of tables that are written at the same time.
 const WRITES: usize = 16;
 
 /// The keys of OX table 6.3, and one for transactions.
@@ -34,7 +34,7 @@ const MAPPED: Key = Key(7);
 /// The timestamp of the last record before the head of the log.
 const WRITTEN: Key = Key(8);
 
-/// What a checkpoint says besides where the tables are.
+/// The contents of a checkpoint, in addition to the places of the tables.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Restored {
     pub(super) head: LogHead,
@@ -47,14 +47,14 @@ pub(super) struct Restored {
 }
 
 impl State {
-    /// SET of all that a checkpoint says, as of now.
+    /// SET of the whole checkpoint, as of now.
     pub(super) fn put_entries(&self, into: &mut dyn Checkpoint, head: &LogHead, written: u64, mapped: LogPosition) {
         let tables = [self.chunk_small.encode(), self.map.tiny().encode()];
         let numbers = [self.log.last().0, mapped.0, written, self.next_transaction];
         set_all(into, tables, head, self.provisioning.turns(), numbers);
     }
 
-    /// RECOVER: takes over what a checkpoint says; `None` if it does not fit the drive.
+    /// RECOVER: takes over a checkpoint; `None` if it does not fit the drive.
     pub(super) fn restore(&mut self, entries: &dyn Checkpoint) -> Option<Restored> {
         let numbers = |key| entries.get(key).map(|bytes| numbers_of_bytes(bytes).collect::<Vec<u64>>());
         if !self.chunk_small.decode(entries.get(CHUNK)?) || !self.map.tiny_mut().decode(entries.get(MAPPING)?) {
@@ -149,7 +149,7 @@ impl Checkpointing for Steps<'_> {
     fn put_entries(&self, into: &mut dyn Checkpoint) {
         let Reached::Tables(mark, mapped) = self.reached.get() else { self.must_follow("entries", "tables") };
         let state = self.core.state.borrow();
-        // What they say is of this instant, and the records up to it are written before them.
+        // They are as of this instant, and the records up to it are written before them.
         state.put_entries(into, &mark.head, mark.written, mapped);
         self.reached.set(Reached::Entries(mark, state.log.last()));
     }

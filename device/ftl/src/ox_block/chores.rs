@@ -1,4 +1,4 @@
-//! What goes on beside the host's commands, each a task of its own.
+//! Background work next to the host's commands, each a separate task.
 
 use nandscape_device_media::{BlockId, PageImage, PlaneId, UnitId};
 

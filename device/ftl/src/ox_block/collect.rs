@@ -1,8 +1,9 @@
 //! P8-GC: garbage collection by channel (OX 6.1.8).
 //!
-//! A channel with too few free blocks gets a slot, is closed to the host's data, and is collected when the writes under way on
-//! it have ended. The more of it is in use, the less garbage a block must have to be collected. A unit that was moved becomes
-//! current only if the map still says what it said when it was read: the host's writes win.
+//! A channel with too few free blocks gets a slot and is closed to the host's data. It is collected when the writes
+//! under way on it have ended. The more of the channel is in use, the less garbage a block needs to be collected. A
+//! moved unit becomes current only if the map still has the entry that it had when the unit was read: the host's writes
+//! win.
 
 use nandscape_device_media::{BlockId, PlaneId, UnitId};
 use nandscape_drive::breakdown::cause;
@@ -75,7 +76,7 @@ impl State {
             && (info.valid == 0 || !self.stuck.contains(&block))
     }
 
-    /// What P8 is told of a block.
+    /// What P8 learns of a block.
     fn candidate(&self, block: BlockId) -> Candidate {
         let info = self.chunks.get(block);
         Candidate {

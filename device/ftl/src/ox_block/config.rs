@@ -19,11 +19,11 @@ pub struct OxBlockConfig {
     pub priority: Priority,
     /// What firmware takes for work on tables.
     pub firmware: FirmwareTimes,
-    /// Whether each write is a transaction: all of it is there after a power cut, or nothing.
+    /// Whether each write is a transaction: after a power cut all of it is present, or nothing.
     pub transactions: bool,
     /// Whether the log's records survive a power cut in memory until they are in flash.
     pub keeps_log: bool,
-    /// Whether a deallocation ends only when its records are in flash, as on a drive that says it has no volatile cache.
+    /// Whether a deallocation ends only when its records are in flash, as on a drive that reports no volatile cache.
     pub waits_for_log: bool,
     /// Whether a transaction whose command waits for its program waits for its Commit to be durable, too.
     pub waits_for_commit: bool,
@@ -61,8 +61,9 @@ pub struct OxGcConfig {
     pub batch: u32,
 }
 
-/// Blocks of each plane that [`OxBlockConfig`] needs beyond those for data, on a drive of `channels` and `planes`: the open
-/// blocks of the four streams, those left to collectors, and a share of the fixed places and of the log.
+/// Blocks of each plane that [`OxBlockConfig`] needs beyond those for data, on a drive of `channels` and `planes`.
+/// These are the open blocks of the four streams, those left to collectors, and a share of the fixed places and of the
+/// log.
 pub fn reserve_per_plane(channels: u64, planes: u64) -> u64 {
     let shared = 2 * channels + 2 + LOG_BLOCKS + channels;
     6 + shared.div_ceil(planes)

@@ -42,7 +42,7 @@ pub(super) enum Phase {
 
 /// What survives a power cut outside of flash.
 pub(super) struct Shared {
-    /// Slots of the write cache that nobody holds.
+    /// Free slots of the write cache.
     pub(super) free_slots: Credits,
     /// Notified when the drive is in service, or will never be.
     pub(super) ready: Signal,

@@ -1,4 +1,4 @@
-//! From a programmed slot of the write cache into the map, with the records of that, and the end of the writes and flushes that
+//! From a programmed slot of the write cache into the map, with its records, and the end of the writes and flushes that
 //! have waited for it.
 
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::ftl::{Milestone, Settling};
 use crate::parts::{Entry, Record};
 
 impl State {
-    /// A programmed slot becomes current. Adds what has waited for nothing else to `told`.
+    /// A programmed slot becomes current. Adds writes and flushes that have waited for nothing else to `told`.
     fn apply(&mut self, id: SlotId, told: &mut Vec<Rc<Settling>>) -> Result<(), FragmentMiss> {
         let slot = self.cache.slot(id);
         let unit = slot.at.expect("the slot was programmed");
@@ -167,7 +167,7 @@ impl Core {
         self.tell_durable(None);
     }
 
-    /// Tells those who wait for the log and need not any more. `program` wrote it.
+    /// Notifies waiters for the log that need not wait any more. `program` wrote it.
     pub(super) fn tell_durable(&self, program: Option<(&Totals, &Breakdown)>) {
         loop {
             let is_due = {

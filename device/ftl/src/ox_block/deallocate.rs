@@ -32,7 +32,7 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
     for step in extent.steps(STEP) {
         let core = ftl.core();
         if !core.is_alive() {
-            // Power is back, perhaps, but the tables are not: it is done when they are.
+            // Power may have returned, but the tables have not: the deallocation is done when they are back.
             ftl.postponed.borrow_mut().push(step);
         } else if core.phase.get() == Phase::Failed {
             return Err(MediaError::Uncorrectable);
@@ -112,7 +112,8 @@ pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdo
 }
 
 impl Core {
-    /// Makes the sectors of a part of an extent unreadable, and tells the map as long as this start of the drive lasts.
+    /// Makes the sectors of a part of an extent unreadable, and enters them into the map as long as this start of the
+    /// drive lasts.
     async fn spoil_step(&self, step: Extent) {
         let unit = self.state.borrow().unit;
         let open: Vec<Lpn> = step.pieces(unit).filter(|piece| self.spoil_now(piece)).map(|piece| piece.lpn).collect();
@@ -169,14 +170,14 @@ impl Core {
         self.settle_when_durable(told, position);
     }
 
-    /// Makes sectors unreadable at once. Whether the map is still to be told.
+    /// Makes sectors unreadable at once. Returns whether the map still has to be changed.
     fn spoil_now(&self, piece: &Piece) -> bool {
         let mut state = self.state.borrow_mut();
         match state.cache.newest(piece.lpn.0) {
             Some(slot) => {
                 state.cache.spoil(slot, piece.mask());
                 if let Some(kept) = &self.shared.kept_cache {
-                    // A file that cannot be written any more says so when it is asked.
+                    // A file that cannot be written any more reports this when asked.
                     let _ = kept.write(&state.cache, &[slot]);
                 }
                 false
@@ -204,7 +205,7 @@ impl Core {
         Some(settling)
     }
 
-    /// Tells the map which sectors of a unit cannot be read, unless it was written or deallocated since.
+    /// Enters the unreadable sectors of a unit into the map, unless the unit was written or deallocated since.
     async fn spoil_in_map(&self, lpn: Lpn) -> Result<(), Stopped> {
         let index = self.pin_fragment(lpn).await?;
         let mut state = self.state.borrow_mut();

@@ -1,9 +1,9 @@
 //! What a drive in a file keeps outside of its flash: the write cache and the log's records where capacitors keep them, and
 //! counters. All else is in flash.
 //!
-//! A slot of the cache is written when the host writes to it, and made void when its data is current: after the record of that,
-//! so that a kill between the two has it written again. Records go into the journal of the file, which begins anew with each
-//! checkpoint ([`ChainedLog::keep`]).
+//! A slot of the cache is written to the file when the host writes to it, and made void when its data is current. The
+//! void comes after the record of the data, so after a kill between the two the data is written again. Records go into
+//! the journal of the file, which begins anew with each checkpoint ([`ChainedLog::keep`]).
 //!
 //! Left out: time. The file stands for memory that the model gives none.
 
@@ -59,7 +59,7 @@ impl KeptCache {
 
     /// Slots hold nothing that is still to be written.
     pub(super) fn forget(&self, slots: &[SlotId]) {
-        // A file that cannot be written any more says so when it is asked.
+        // A file that cannot be written any more reports this when asked.
         let _ = slots.iter().try_for_each(|slot| self.durable.clear_slot(slot.0));
     }
 
@@ -80,14 +80,14 @@ impl KeptCache {
             self.last.set(self.last.get().max(record.sequence));
         }
         if config.transactions {
-            // All of each write is there, so that its slots may become current one by one.
+            // All of each write is present, so that its slots may become current one by one.
             cache.make_transactions();
         }
         Ok(cache)
     }
 }
 
-/// What a file keeps of a drive beside its flash.
+/// What a file keeps of a drive in addition to its flash.
 ///
 /// # Errors
 /// When the file cannot be read, or is damaged.
@@ -110,14 +110,14 @@ pub(super) fn recall(media: &Media, config: &OxBlockConfig, cache: Option<&KeptC
 pub(super) fn note_of(media: &Media) -> Option<NoteRecord<Record>> {
     let durable = media.durable()?.clone();
     Some(Rc::new(move |timestamp, record| {
-        // A file that cannot be written any more says so when it is asked.
+        // A file that cannot be written any more reports this when asked.
         let _ = durable.append_all(&to_entries(timestamp, record));
     }))
 }
 
 impl Core {
-    /// A checkpoint has ended, or the drive is turned off: blocks that have not changed since need not be looked at when the
-    /// file is opened, and records that are on flash need not be kept.
+    /// A checkpoint has ended, or the drive is turned off. Unchanged blocks since then need not be scanned when the
+    /// file is opened, and records on flash need not be kept.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -137,7 +137,7 @@ impl Core {
         let units = state.counters.host_units;
         if units >= self.flags.counted.get() + UNITS_COUNTED {
             self.flags.counted.set(units);
-            // A file that cannot be written any more says so when it is asked.
+            // A file that cannot be written any more reports this when asked.
             let _ = durable.set_counters(&state.total_counters().to_bytes());
         }
     }

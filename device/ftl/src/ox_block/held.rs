@@ -25,7 +25,7 @@ pub(super) async fn hold(ftl: &OxBlock, extents: &[Extent]) -> Option<Held> {
     let mut pinned = Pinned { core: core.clone(), indices: Vec::new() };
     // Those that were in memory may go while others come: all of them are kept.
     for lpn in fragments {
-        // After a power cut the reads tell.
+        // After a power cut the reads return the error.
         pinned.indices.push(core.pin_fragment(lpn).await.ok()?);
     }
     Some(Held::new(pinned))

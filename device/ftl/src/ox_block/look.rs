@@ -46,7 +46,7 @@ fn log_page(media: &Media, page: PageId) -> Option<ShownLogPage> {
     Some(ShownLogPage { page, number, epoch, records: (records.first()?.0, records.last()?.0), kinds })
 }
 
-/// What the first page of a block says that the block holds; `None` where it is erased.
+/// The content of a block by its first page; `None` where the block is erased.
 pub fn content(media: &Media, block: BlockId) -> Option<&'static str> {
     if media.pages_programmed(block) == 0 {
         return None;

@@ -52,7 +52,7 @@ impl Core {
                 Eviction::Room | Eviction::Stuck => return Ok(()),
                 Eviction::Write(oldest) => match self.write_fragment(oldest, Mover::Host).await {
                     Ok(()) => {}
-                    // Nothing can be written any more: the new one goes on top, and reads go on.
+                    // Nothing can be written any more: the new fragment is added on top, and reads continue.
                     Err(Stopped) if self.is_running() => return Ok(()),
                     Err(Stopped) => return Err(Stopped),
                 },

@@ -59,7 +59,8 @@ mod tests {
     use crate::registry::{Components, Needs};
 
     /// The drive of the thesis: 16 channels of 8 parallel units, chunks of 4096 sectors and pages of 32 KiB (OX 6.1.2, 6.1.4,
-    /// 6.2.2); 1024 chunks in a unit make it 2 TiB, of which a host sees 70%. `docs/techniques/ox-block.md` has these figures.
+    /// 6.2.2). 1024 chunks in a unit make it 2 TiB, of which a host sees 70%. `docs/techniques/ox-block.md` has these
+    /// figures.
     #[test]
     fn components_take_what_the_page_says_at_the_geometry_of_the_thesis() {
         let counts = Counts {

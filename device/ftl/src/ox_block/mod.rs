@@ -19,7 +19,7 @@
 //! | `config` | how it works |
 //! | `core` | what lives from a start to the next power cut |
 //! | `state` | the tables together: what changes several of them, synchronous |
-//! | `chores` | what goes on beside the host's commands |
+//! | `chores` | background work next to the host's commands |
 //! | `program` | programs of pages, of all streams |
 //! | `recycle` | a block that P8 recycles |
 //! | `pages` | pages of tables and logs |
@@ -28,18 +28,18 @@
 //! | `held` | fragments of the map that stay in memory for reads of one instant |
 //! | `uncommitted` | transactions that reads do not see yet |
 //! | `deallocate` | units that read as zeros or not at all from now on |
-//! | `room` | that no room will come back |
-//! | `rest` | that nothing waits in vain |
+//! | `room` | whether no room will return |
+//! | `rest` | whether nothing waits in vain |
 //! | `restart` | after a power cut |
 //! | `durable` | what a drive in a file keeps outside of flash |
-//! | `lines` | other layouts: tables that are found again in the data |
+//! | `lines` | other layouts: tables that are rebuilt from the data |
 //! | `plant` | a state of use in no time |
 //! | `memory` | the memory of each component |
 //! | `sizes` | sizes that follow from a geometry |
 //! | `summary` | what is shown of it |
 //! | `look` | what is shown of its flash |
 //! | `check` | the invariants |
-//! | `mistakes` | what tests have it do wrong, to see that they notice |
+//! | `mistakes` | deliberate mistakes, which tests must notice |
 //!
 //! Left out: wear levelling beyond writing the free block erased least often; multi-plane and word-line programs.
 
@@ -213,7 +213,7 @@ impl OxBlock {
         self.core().recovered.get()
     }
 
-    /// Checkpoints since the last start, that which ended it included.
+    /// Checkpoints since the last start, including the one that ended it.
     pub fn checkpoints(&self) -> u64 {
         self.core().state.borrow().checkpoints
     }

@@ -1,4 +1,4 @@
-//! Pages of tables and logs: their bytes, and what their out-of-band areas say of them.
+//! Pages of tables and logs: their bytes, and the content of their out-of-band areas.
 //!
 //! | bytes of the area | what |
 //! |---|---|

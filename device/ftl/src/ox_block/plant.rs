@@ -25,7 +25,7 @@ use crate::parts::{Entry, numbers_to_bytes};
 
 /// Write amplification is stable when two successive rounds differ by less than this share.
 const STILL: f64 = 0.01;
-/// Rounds at least, each of as many units as there are, and at the most.
+/// The fewest and the most rounds, each of as many units as the drive has.
 const ROUNDS: [u32; 2] = [3, 16];
 /// The unit of a logical unit that is nowhere.
 const NOWHERE: u32 = u32::MAX;
@@ -72,7 +72,7 @@ impl OxBlock {
             Plant::Steady => planting.run(&mut seed.child("overwrites").rng(), &mut |done| progress(0.2 + 0.8 * done)),
         };
         planting.write_tables();
-        // Where a file cannot be written any more, it says so when it is asked.
+        // A file that cannot be written any more reports this when asked.
         let _ = self.media.save_snapshot(&[], &mut |_, _| ());
         report
     }
@@ -181,7 +181,7 @@ impl Planting<'_> {
             self.put(page, Kind::MapSmall, index, &bytes);
             self.state.map.tiny_mut().update(index, Some(page));
         }
-        // The table of blocks tells of its own pages too.
+        // The table of blocks covers its own pages as well.
         let pages: Vec<PageId> = (0..self.state.chunks.pages()).map(|_| self.table_page()).collect();
         for (index, page) in (0..).zip(pages) {
             self.state.chunk_small.update(index, Some(page));

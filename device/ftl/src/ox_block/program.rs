@@ -27,7 +27,7 @@ pub(super) struct ProgramJob {
 pub(super) enum Then {
     /// The slots of the write cache become current.
     Slots(SmallVec<[SlotId; 8]>),
-    /// Somebody is told.
+    /// A waiter is notified.
     Tell(Rc<Done>),
 }
 
@@ -70,7 +70,7 @@ impl Core {
     /// Waits for a page of a stream.
     ///
     /// # Errors
-    /// When power is cut, or no block will ever come back: the drive is read-only then.
+    /// When power is cut, or no block will ever return: the drive is read-only then.
     pub(super) async fn page_of(&self, stream: Stream, channel: Option<u32>) -> Result<PageId, Stopped> {
         let begun = self.state.borrow().progress();
         loop {

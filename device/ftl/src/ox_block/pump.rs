@@ -2,10 +2,10 @@
 //!
 //! A page is programmed when there is data for all of it. Data that does not fill a page is programmed where a flush or a write
 //! waits for it, the rest of the page as padding. A write that waits for room in the cache has no page padded as long as slots are
-//! on their way to be free, or writes that have room are on their way to the cache. So with writes that touch `n` units at the
-//! most, pages of `p` units and a cache of `n + p - 1` slots or more, no page is padded for room: if nothing is on its way, either
-//! `p` slots are in line, or `n` are free. Transactions are an exception, whose slots are free together: the end of the oldest one
-//! is programmed at once while a write waits for room.
+//! on their way to be free, or writes with room are on their way to the cache. Take writes that touch at most `n`
+//! units, pages of `p` units and a cache of `n + p - 1` slots or more: no page is then padded for room. If nothing is
+//! on its way, either `p` slots are in line, or `n` are free. Transactions are an exception, because their slots are
+//! freed together: the end of the oldest one is programmed at once while a write waits for room.
 
 use std::ops::ControlFlow;
 
@@ -184,7 +184,7 @@ impl Core {
         }
     }
 
-    /// Says why writes wait, and has garbage collected where that is due.
+    /// Returns why writes wait, and starts garbage collection where it is due.
     fn look_for_room(&self) {
         let has_room = self.state.borrow().has_room_for_host();
         self.shared.free_slots.blame(if has_room { cause::HOST_WRITE } else { cause::GC });

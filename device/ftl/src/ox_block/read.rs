@@ -157,8 +157,8 @@ impl<D: Destination> OxReader<D> {
         Err(failed)
     }
 
-    /// Loads fragments of the map, keeps them, and looks the extent up when all of them are there: at one instant, so that a
-    /// read never sees a part of a write.
+    /// Loads fragments of the map and keeps them. Looks the extent up when all of them are in memory: at one instant,
+    /// so that a read never sees a part of a write.
     async fn look_up_loading(
         &self,
         core: &Core,

@@ -13,7 +13,7 @@ use super::streams::{COLD, HOT};
 use crate::address::Lpn;
 use crate::component::{BlockMetadata, Process, RecycledUnit, Recycling, Stopped};
 
-/// Pages of a block that are moved at the same time, at the most.
+/// The most pages of a block that are moved at the same time.
 const MOVES: usize = 8;
 
 /// See the file.
@@ -66,7 +66,7 @@ impl Recycling for Recycled<'_> {
 }
 
 impl Core {
-    /// Adds a copy of a unit to an image. A stamp keeps its number, and says in whose line the copy is.
+    /// Adds a copy of a unit to an image. A stamp keeps its number, and names the line of the copy.
     fn copy_to(&self, image: &mut PageImage, unit: UnitId) {
         let Layout::Lines(LineLayout { shared, .. }) = self.config.layout else {
             return self.media.copy_to(image, unit);

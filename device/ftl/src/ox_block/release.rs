@@ -1,4 +1,4 @@
-//! Blocks that come back: erased and free, or bad.
+//! Blocks that return: erased and free, or bad.
 
 use std::ops::Range;
 

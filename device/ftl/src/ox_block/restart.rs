@@ -1,5 +1,5 @@
-//! Starting again after a power cut. What survives it outside of flash is the write cache and the log's records, if capacitors
-//! keep them; and counters, which are for whoever looks at the drive and decide nothing.
+//! Starting again after a power cut. Outside of flash, the write cache and the log's records survive if capacitors keep
+//! them. Counters survive as well; they serve observers and decide nothing.
 
 use super::OxBlock;
 use super::cache::WriteCache;

@@ -1,6 +1,6 @@
-//! Room that will not come back: the drive is read-only then, where commands would wait for ever.
+//! Room that will not return: the drive is read-only then, where commands would wait for ever.
 //!
-//! Blocks come back when a checkpoint ends, which needs pages for its tables and for the log.
+//! Blocks return when a checkpoint ends, which needs pages for its tables and for the log.
 
 use super::core::Core;
 use super::state::State;

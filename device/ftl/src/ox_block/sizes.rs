@@ -29,7 +29,7 @@ pub struct Sizes {
     pub address: u64,
     /// A checkpoint, each entry with its key and its length.
     pub checkpoint: u64,
-    /// Records in a page of the log, beside the chain pointer.
+    /// Records in a page of the log, in addition to the chain pointer.
     pub log_records: u64,
 }
 

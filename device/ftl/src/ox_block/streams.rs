@@ -1,5 +1,5 @@
-//! The streams of OX-Block: what is written to blocks of its own (OX 6.1.3). The thesis keeps fragments of tables with the
-//! host's data; here they have blocks of their own, so that a checkpoint can be written when there is no room for data.
+//! The streams of OX-Block: data in separate blocks (OX 6.1.3). The thesis keeps fragments of tables with the host's
+//! data. Here they have separate blocks, so that a checkpoint can be written when there is no room for data.
 
 use nandscape_device_media::Geometry;
 

@@ -1,15 +1,15 @@
 //! What reads must not see yet: the units of transactions whose command waits for a durable Commit.
 //!
-//! A transaction whose command completes in the cache, or with a Commit that is only appended, is seen from the instant on at which
-//! the cache has it, as every write is. One whose command waits for
-//! the log is seen when its Commit is durable: a power cut could take it back before. Until it has become current, reads pass over
-//! its slots in the cache. From then on until the Commit is durable, they go where the units were before (the before-image). That
-//! flash still holds the data: a block is erased after a checkpoint that began when its data was out of date, and a checkpoint
-//! ends after the records before it.
+//! A transaction whose command completes in the cache, or with a Commit that is only appended, is visible from the
+//! instant at which the cache has it, as every write is. A transaction whose command waits for the log is visible when
+//! its Commit is durable: a power cut could revert it before. Until it has become current, reads ignore its slots in
+//! the cache. From then on until the Commit is durable, reads use the earlier places of the units (the before-image).
+//! That flash still holds the data: a block is erased after a checkpoint that began when its data was out of date, and
+//! a checkpoint ends after the records before it.
 //!
-//! A later write to such a unit waits for the log as well, in every mode, and is not seen before the transaction. The reason is that
-//! a write of a part of a unit is completed with the transaction's data: if it were seen first, reads would show that data before the
-//! Commit is durable.
+//! A later write to such a unit waits for the log as well, in every mode, and is not visible before the transaction.
+//! The reason: a write of a part of a unit is completed with the transaction's data. If the write were visible first,
+//! reads would show that data before the Commit is durable.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -39,7 +39,7 @@ impl BeforeImages {
         }
     }
 
-    /// What reads see of a unit; `None` if that is what the map says.
+    /// What reads see of a unit; `None` if they see the map's entry.
     fn get(&self, lpn: Lpn) -> Option<Entry> {
         self.entries.range((lpn, 0)..=(lpn, u64::MAX)).next().map(|(_, entry)| *entry)
     }
@@ -61,7 +61,7 @@ impl BeforeImages {
 pub(super) struct Seen {
     /// The slot of the cache that holds it, or a part of it.
     pub(super) slot: Option<SlotId>,
-    /// Where the rest is, if that is not what the map says.
+    /// Where the rest is, if it is not where the map has it.
     pub(super) before: Option<Entry>,
 }
 

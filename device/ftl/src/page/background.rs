@@ -1,16 +1,16 @@
 //! Background work that keeps reads of the host from the flash: collections, and programs of data whose writes ended when it
-//! was in the buffer. For each LUN, each channel and the whole drive it is known when the work that is before a read will have
-//! ended (the T_rem of TeaFA, Li 3.2.2: until the read's command reaches the chip).
+//! was in the buffer. For each LUN, each channel and the whole drive it is known when the work ahead of a read will
+//! have ended (the T_rem of TeaFA, Li 3.2.2: until the read's command reaches the chip).
 //!
-//! Work is entered when it is asked for, with the time that it is expected to take, counts down when it has begun, and is
-//! corrected between its steps. What it takes is estimated from the mean times of the flash and from counts: a figure costs the same however
-//! much work there is. The next batch of a collection is told by the pages that it reads, and by the times of those that it programs; a program of
-//! the host's data by the times of its pages. A collection counts for as long as it holds the plane without a pause, up to the end of its batch, or
-//! of its block.
+//! Work is entered when it is requested, with its expected time. The time counts down once the work has begun, and is
+//! corrected between its steps. It is estimated from the mean times of the flash and from counts: a figure costs the
+//! same however much work there is. The next batch of a collection is estimated by the pages that it reads, and by the
+//! times of the pages that it programs; a program of the host's data by the times of its pages. A collection counts for
+//! as long as it holds the plane without a pause, up to the end of its batch, or of its block.
 //!
-//! Left out: waits for channels that are shared, retries, faults, and reads that are let in, all of which a correction
-//! between steps makes good; the host's own operations; and that a collection lets those reads in before its erase that read
-//! from the block that it has emptied.
+//! Left out: waits for shared channels, retries, faults, and reads that are admitted, all of which a correction between
+//! steps repairs; the host's own operations; and that a collection, before its erase, admits reads from the block that
+//! it has emptied.
 
 use std::cell::Cell;
 
@@ -368,8 +368,8 @@ impl State {
 }
 
 impl PageFtl {
-    /// The background work that is in the way of a read of an extent that may fail, if the policy has the read fail of it:
-    /// that of the page that would wait longest.
+    /// The background work in the way of a read of an extent that may fail, if the policy fails the read because of it:
+    /// the work of the page that would wait longest.
     pub(super) fn delay_of(&self, extent: Extent) -> Option<Delay> {
         let policy = self.read_policy.as_deref()?;
         let (state, mut longest) = (self.state.borrow(), None);

@@ -1,5 +1,5 @@
-//! Operations that fail: blocks are retired and their data is moved, planes that do not answer go out of use, data that
-//! cannot be read is lost, and a drive without spare blocks becomes read-only.
+//! Operations that fail: blocks are retired and their data is moved, planes that do not answer are taken out of use,
+//! data that cannot be read is lost, and a drive without spare blocks becomes read-only.
 //!
 //! A program that failed is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block that it is
 //! moved from. The block is not written any more; its collector moves the current data out, and then it is bad. A block whose
@@ -7,8 +7,8 @@
 //! that does not answer, or has no page left for its collector, is neither written nor cleaned any more; its data stays
 //! mapped.
 //!
-//! Where ranges of the logical blocks have planes of their own, each range needs blocks of its own planes: the drive becomes read-only when
-//! one of them lacks some, whatever the others have.
+//! Where ranges of the logical blocks have separate planes, each range needs blocks of its own planes: the drive
+//! becomes read-only when one range lacks blocks, whatever the others have.
 //!
 //! Data that cannot be read when its block is cleaned, or when a write covers only a part of its unit, is lost: reads of
 //! it fail until it is written again.
@@ -37,7 +37,7 @@ pub(super) struct Damage {
     /// Good blocks in planes that are in use, and those that are needed to go on writing.
     usable: u64,
     needed: u64,
-    /// Usable ones by range, where ranges have planes of their own.
+    /// Usable blocks by range, where ranges have separate planes.
     of_ranges: Vec<u64>,
     /// Those that each range needs.
     needed_of_range: u64,
@@ -93,7 +93,7 @@ impl Damage {
         to.long(self.usable);
     }
 
-    /// Takes over what was saved. What the drive needs is as its configuration says now.
+    /// Takes over what was saved. The needs of the drive are those of its present configuration.
     pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
         for has_lost in &mut self.has_lost_blocks {
             *has_lost = from.byte()? != 0;
@@ -114,9 +114,9 @@ impl Damage {
 }
 
 impl State {
-    /// Counts the spare blocks of a drive that begins, and of the same one when it was new: `media` knows the blocks that have gone bad
-    /// since. Needed are the blocks for its data, the reserve of its collectors, and as many
-    /// more as let some block always hold a page of garbage, or a word line: then collectors always gain something.
+    /// Counts the spare blocks of a drive that begins, and of the same drive when it was new: `media` knows the blocks
+    /// that have gone bad since. The drive needs the blocks for its data, the reserve of its collectors, and further
+    /// blocks so that some block always holds a page of garbage, or a word line: then collectors always gain something.
     pub(super) fn count_spare(&mut self, logical_units: u32, media: &Media) {
         let (planes, units) = (u64::from(self.geometry.planes()), u64::from(self.geometry.units_per_block()));
         let garbage = u64::from(self.programs.together.word_line * self.geometry.units_per_page() - 1);
@@ -141,7 +141,8 @@ impl State {
         }
     }
 
-    /// Counts the usable blocks of each range anew, where ranges have planes of their own, and whether the drive lacks some.
+    /// Counts the usable blocks of each range anew, where ranges have separate planes, and whether the drive lacks
+    /// some.
     pub(super) fn count_by_range(&mut self) {
         let mut of_ranges = vec![0; usize::from(self.programs.allocation.ranges())];
         for plane in (0..self.geometry.planes()).map(PlaneId).filter(|plane| !self.collectors.is_out_of_use(*plane)) {
@@ -280,8 +281,8 @@ impl State {
 
     // ------------------------------------------------------------ data
 
-    /// A page that has to be moved cannot be read: its current data is lost. `owner` tells which logical unit the data at a
-    /// unit belongs to.
+    /// A page that has to be moved cannot be read: its current data is lost. `owner` returns the logical unit of the
+    /// data at a unit.
     pub(super) fn lose_page(&mut self, page: PageId, owner: impl Fn(UnitId) -> Lpn) {
         for number in 0..self.geometry.units_per_page() {
             let unit = self.geometry.unit_at(page, number);
@@ -371,7 +372,7 @@ impl State {
 }
 
 impl PageFtl {
-    /// If the drive has become read-only, tells all who wait for it to be written.
+    /// If the drive has become read-only, notifies all waiters for writes.
     pub(super) fn check_read_only(&self) {
         let mut state = self.state.borrow_mut();
         if self.media.store_has_failed() {
@@ -383,7 +384,7 @@ impl PageFtl {
         let watchers = state.buffer.give_up_watchers();
         drop(state);
         watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::ReadOnly));
-        // No room will become free, so nobody may wait for it; nothing is accepted any more.
+        // No room will become free, so no command may wait for it; nothing is accepted any more.
         self.free_slots.give_up();
         // Nor may anybody wait for a stripe, which may find no page any more.
         self.stripe_ended.notify();

@@ -27,7 +27,7 @@ pub(super) enum SlotState {
     Filling,
     /// Whole, and in line to be programmed.
     Ready,
-    /// Being programmed: its data is fixed, and a newer write gets a slot of its own.
+    /// Being programmed: its data is fixed, and a newer write gets a separate slot.
     Programming,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Slot {
     pub(super) sequence: u64,
     /// Writes that wait until the slot is on flash, or on its way there.
     watchers: Vec<Watcher>,
-    /// Tells this use of the slot from earlier ones.
+    /// Distinguishes this use of the slot from earlier ones.
     pub(super) generation: u32,
     /// Position in the order of arrival.
     arrival: u64,
@@ -143,7 +143,7 @@ impl WriteBuffer {
     /// The partial slot that is filled next, and whether it is older than every whole slot in line.
     pub(super) fn next_partial(&self) -> Option<(SlotId, bool)> {
         let slot = self.slots.get(self.partial.head as usize)?;
-        // A line of one handle may stand still for want of data, and must not hold up a fill for another.
+        // The line of one handle may stall for want of data, and must not hold up a fill for another.
         let is_oldest = self.ready.len() > 1
             || self.slots.get(self.ready[0].head as usize).is_none_or(|ready| slot.arrival < ready.arrival);
         Some((SlotId(self.partial.head), is_oldest))
@@ -213,8 +213,8 @@ impl WriteBuffer {
         Some(data)
     }
 
-    /// A slot holds what it held before the drive was off: a unit and the copy that it replaces; the number of its last write, the
-    /// sectors that it holds, and those that were lost before.
+    /// A slot holds what it held before the drive was off: a unit and the copy that it replaces; the number of its last
+    /// write, its sectors, and the sectors that were lost before.
     pub(super) fn restore(
         &mut self,
         id: SlotId,

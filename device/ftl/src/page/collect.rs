@@ -62,8 +62,8 @@ impl State {
         planned.is_some()
     }
 
-    /// Planned moves have failed. Of their target pages, those that were begun are used up; `used` tells how many pages of a
-    /// block are.
+    /// Planned moves have failed. Of their target pages, those that were begun are used up; `used` returns how many
+    /// pages of a block are used up.
     fn abandon(&mut self, moves: &Moves, used: impl Fn(BlockId) -> u32) {
         for page in moves.all_targets() {
             let block = self.geometry.block_of(page);
@@ -162,7 +162,7 @@ impl State {
     }
 
     /// Enters moves that were done for `cause` into the tables and counts them. Data that the host has replaced meanwhile is
-    /// skipped. `lpn` tells which logical unit the data at a unit belongs to.
+    /// skipped. `lpn` returns the logical unit of the data at a unit.
     pub(super) fn commit(&mut self, moves: &Moves, cause: Cause, lpn: impl Fn(UnitId) -> Lpn) {
         self.count_moves(moves, cause);
         if self.placed.is_some() {
@@ -578,7 +578,7 @@ impl PageFtl {
         ended
     }
 
-    /// Flash elsewhere may copy by itself: whether it has. If not, it is told which units are read.
+    /// Remote flash may copy by itself: returns whether it has. If not, it is notified which units are read.
     #[cold]
     async fn copy_elsewhere(&self, seized: &mut Seized<'_>, moves: &mut Moves) -> Result<bool, Broken> {
         let per_page = self.media.geometry().units_per_page() as usize;

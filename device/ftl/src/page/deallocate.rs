@@ -1,8 +1,8 @@
 //! Deallocation: units that read as zeros from now on.
 //!
-//! A deallocation may cover the whole drive. It goes step by step, firmware takes its time for each, and the steps of
-//! several deallocations take turns: however many there are, they cost the host that runs the model a bounded share of
-//! its time.
+//! A deallocation may cover the whole drive. It runs step by step, firmware takes its time for each step, and the steps
+//! of several deallocations take turns. However many there are, they cost the host that runs the model a bounded share
+//! of its time.
 
 use std::rc::Rc;
 

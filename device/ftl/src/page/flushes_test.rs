@@ -38,7 +38,7 @@ impl Pair {
         both
     }
 
-    /// A slot is taken for a unit with no copy on flash, and is whole.
+    /// A slot is used for a unit with no copy on flash, and is whole.
     fn insert(&mut self, unit: UnitSize) {
         let lpn = Lpn(self.settlings[0].len() as u32);
         let extent = Extent { start: 0, sectors: unit.sectors() };
@@ -66,7 +66,7 @@ impl Pair {
         slots.into_iter().for_each(|id| watches.watch(id, &watched));
     }
 
-    /// The slot is on flash, or deallocated: the same are told, in the same order.
+    /// The slot is on flash, or deallocated: the same waiters are notified, in the same order.
     fn remove(&mut self, id: SlotId) {
         let told = [0, 1].map(|index| {
             let told = self.buffers[index].remove(id);

@@ -21,9 +21,9 @@ impl Gate {
         self.0.as_ref().is_some_and(|gate| !gate.is_idle())
     }
 
-    /// Waits until the gate is open, among those who wait for it. The operation counts as under way until the result is
-    /// dropped, which must be after it has begun: if power is cut while it waits, it has to fail before a restart looks at
-    /// the pages that it was given.
+    /// Waits until the gate is open, in the queue of waiters. The operation counts as under way until the result is
+    /// dropped, which must be after it has begun. If power is cut while the operation waits, it has to fail before a
+    /// restart scans its pages.
     pub(super) async fn pass<'a>(&self, media: &'a Media, who: Who, breakdown: &mut Breakdown) -> Counted<'a> {
         let counted = media.count_under_way();
         if let Some(gate) = &self.0 {

@@ -1,10 +1,10 @@
 //! The cause of a wait of the host's data on its way to flash: other writes, or collectors.
 //!
-//! A write that waits for room in the write buffer has no single culprit, since it could go to any plane: the wait is
-//! attributed to collectors while they hold up at least half of the planes. The reads that complete partial units (fills)
-//! have a fixed plane: a wait for them is attributed to collectors while they hold up at least half of the fills, otherwise
-//! to read-modify-write. A write whose unit is still being programmed waits for that program, on a fixed plane too; see
-//! [`HostPrograms::culprit`](super::programs::HostPrograms::culprit).
+//! A write that waits for room in the write buffer has no single cause, because it could use any plane. The wait is
+//! attributed to collectors while they hold up at least half of the planes. The reads that complete partial units
+//! (fills) have a fixed plane: a wait for them is attributed to collectors while they hold up at least half of the
+//! fills, otherwise to read-modify-write. A write whose unit is still being programmed waits for that program, also on
+//! a fixed plane; see [`HostPrograms::culprit`](super::programs::HostPrograms::culprit).
 
 use nandscape_device_media::{Geometry, PlaneId};
 use nandscape_drive::breakdown::cause;

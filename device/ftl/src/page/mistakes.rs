@@ -9,11 +9,11 @@ use std::cell::Cell;
 pub(super) enum Mistake {
     /// Of several copies of a unit the one that is looked at last counts, whatever its number.
     NewestIgnored,
-    /// The map goes on pointing into blocks that were erased since the snapshot.
+    /// The map still points into blocks that were erased since the snapshot.
     ErasedIgnored,
     /// A snapshot counts, without the pages that were programmed since.
     SinceIgnored,
-    /// Deallocated units come back.
+    /// Deallocated units reappear.
     TrimsIgnored,
     /// A deallocation takes away what was written after it.
     TrimsOverNewer,

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `state` | the parts below together: what changes several of them, synchronous |
 //! | `tables` | where each unit is, what each block holds, which blocks are free, which are bad |
-//! | `streams` | data that is written to blocks of its own |
+//! | `streams` | data that is written to separate blocks |
 //! | `buffer` | the write buffer's slots |
-//! | `programs` | the host's programs: which planes are given another one |
+//! | `programs` | the host's programs: which planes get another one |
 //! | `schedule` | which planes collect: one phase a plane |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `placed` | handles by which hosts place data |
@@ -24,16 +24,16 @@
 //! | `rain` | stripes with parity over planes of different channels |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
-//! | `holdup` | behind whom the host's data waits |
+//! | `holdup` | the cause of waits of the host's data |
 //! | `pace` | keeping collectors in step with the host |
 //! | `broken` | operations that fail |
 //! | `restart` | after a power cut |
 //! | `saved` | the state of a drive at rest, taken out and put into a new one |
 //! | `sanitize` | removing all data from the flash |
-//! | `memory` | tables that are found again in a file |
+//! | `memory` | tables that are rebuilt from a file |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
-//! | `mistakes` | what tests have it do wrong, to see that they notice |
+//! | `mistakes` | deliberate mistakes, which tests must notice |
 
 mod background;
 mod broken;
@@ -170,19 +170,19 @@ pub struct GcConfig {
     pub copyback: bool,
     /// Whether the controller corrects such pages on the way, for which they cross the channel.
     pub copyback_ecc: bool,
-    /// Pages programmed before others get a turn at what was kept from them, and the collector keeps in step with the
-    /// host; `None` is a whole block, at once.
+    /// Pages programmed before others get a turn at what was kept from them, and before the collector keeps in step
+    /// with the host; `None` is a whole block, at once.
     pub batch: Option<u32>,
     /// Free blocks of a plane at or below which its collector begins.
     pub free_blocks: u32,
-    /// Free blocks of a plane beyond `free_blocks` up to which it is collected at the most in a window in which the drive does
-    /// its own work.
+    /// The most free blocks of a plane, beyond `free_blocks`, up to which it is collected in a window in which the
+    /// drive does its own work.
     pub free_in_window: u32,
     /// The same where windows are as long as the space of the drive bears ([`Schedule::is_long`](crate::policy::Schedule)).
     pub free_in_long_window: u32,
-    /// Whether urgent reads are let in between a collection's operations and within them, for as long as a plane has more
-    /// free blocks than this; `None` is never. Urgent are all reads of the host where reads come first, else those that
-    /// say so ([`Destination::is_urgent`]).
+    /// Whether urgent reads are admitted between a collection's operations and within them, for as long as a plane has
+    /// more free blocks than this; `None` is never. Urgent are all reads of the host where reads come first, otherwise
+    /// reads that are marked urgent ([`Destination::is_urgent`]).
     pub preempt_above: Option<u32>,
 }
 
@@ -229,7 +229,7 @@ pub struct PageFtl {
     state: RefCell<State>,
     /// What operations of the host pass before they begin.
     gate: Gate,
-    /// Slots of the write buffer that nobody holds.
+    /// Free slots of the write buffer.
     free_slots: Credits,
     /// When writes get slots; `None` is as soon as they are free.
     buffer_policy: Option<Box<dyn BufferPolicy>>,
@@ -240,7 +240,7 @@ pub struct PageFtl {
     unpinned: Signal,
     /// A plane's collector, which waited, is to go on.
     go_on: Vec<Signal>,
-    /// All who waited for the drive to be written have been told that it is read-only.
+    /// All waiters for writes have been notified that the drive is read-only.
     read_only: Cell<Option<ReadOnly>>,
     /// Firmware that deallocates, a step at a time.
     deallocating: Resource,
@@ -257,7 +257,7 @@ pub struct PageFtl {
     scrubbing: Cell<bool>,
     /// A collector has let go of its block, or a program has ended while collectors are suspended.
     came_to_rest: Signal,
-    /// Stripes from the write buffer to flash, the programs that they take, and reads beside those of the host.
+    /// Stripes from the write buffer to flash, the programs that they take, and reads in addition to those of the host.
     flushes: Workers<Rc<rain::Job>>,
     stripe_programs: Workers<rain::Program>,
     extras: Workers<rain::Extra>,
@@ -331,7 +331,7 @@ impl PageFtl {
         memory::snapshot_bytes(geometry, config.mapped_units())
     }
 
-    /// Goes on with what was found in a file.
+    /// Continues with the state found in a file.
     fn resume(&self) {
         let mut state = self.state.borrow_mut();
         state.recount_spare();
@@ -352,7 +352,7 @@ impl PageFtl {
         self.state.borrow_mut().save_snapshot()
     }
 
-    /// The range of the logical blocks that has this plane for itself, where ranges have planes of their own (Li 2020, 6.2).
+    /// The range of the logical blocks that owns this plane, where ranges have separate planes (Li 2020, 6.2).
     pub fn range_of(&self, plane: PlaneId) -> Option<u8> {
         self.state.borrow().programs.allocation.range_of(plane)
     }

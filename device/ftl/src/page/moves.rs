@@ -1,5 +1,5 @@
-//! What a collection moves: how far it has emptied its block, the pages and units of a batch, and to which logical units
-//! they belong, as far as it has read that.
+//! What a collection moves: how far it has emptied its block, the pages and units of a batch, and the logical units
+//! that own them, as far as the collection has read that.
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, PageId, UnitId};
@@ -72,7 +72,7 @@ pub(super) struct Moves {
     pub(super) units: Vec<UnitId>,
     pub(super) targets: Vec<PageId>,
     /// The owners of units whose out-of-band areas were read, in the order of the units: those of this batch, and of the
-    /// page that the one before has left in the controller.
+    /// page that the previous batch left in the controller.
     owners: Vec<(UnitId, Lpn)>,
 }
 

@@ -3,9 +3,10 @@
 //! Out of space comes first: a plane without a page for the host, or one that has lost its last spare blocks, is collected whatever the
 //! order. Then come the host's orders, then windows ([`turns`](super::turns)), and then the drive's own pace.
 //!
-//! The watermarks count erased blocks of all planes, and those whose erase has begun: of several collectors that are near a watermark, as
-//! many finish as blocks are missing. A run ends on time: a step of a collection begins only if it is expected to end within the run. What a
-//! run or a hold stops in the midst of a block keeps its block, and goes on with it later.
+//! The watermarks count erased blocks of all planes, and blocks whose erase has begun: of several collectors near a
+//! watermark, as many finish as blocks are missing. A run ends on time: a step of a collection begins only if it is
+//! expected to end within the run. A collection stopped by a run or a hold in the midst of a block keeps its block, and
+//! continues later.
 //!
 //! Blocks that have gone bad are emptied at any time. Until that is done, a drive is not ready for reads.
 //!

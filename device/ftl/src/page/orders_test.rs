@@ -180,7 +180,7 @@ impl Rig {
         Rig { sim: sim.clone(), reader: ftl.reader(), ftl, model, reads: Cell::default() }
     }
 
-    /// Shows the drive to the model: what runs by the counts of the tables, not by what the drive says of itself.
+    /// Shows the drive to the model: what runs by the counts of the tables, not by the drive's own report.
     fn look(&self) {
         let state = self.ftl.state.borrow();
         let planes = || (0..PLANES).map(PlaneId);

@@ -1,14 +1,14 @@
 //! Pacing: a collector that works in batches keeps in step with the host's writes to its plane.
 //!
-//! The measure is a plane's free space: erased blocks, what is left of the open ones, and the share of its victim that
-//! the collector has earned; a victim half emptied is worth half a block. The collector goes on while the space is below
-//! the plane's target, and the host gets no more pages of the plane while it is far below. So free space, and write
-//! amplification with it, stands still under heavy and light loads alike, and no plane stops for the time of a whole
-//! block.
+//! The measure is a plane's free space: erased blocks, the rest of the open blocks, and the share of its victim that
+//! the collector has earned. A half-emptied victim is worth half a block. The collector continues while the space is
+//! below the plane's target, and the host gets no more pages of the plane while it is far below. Free space, and write
+//! amplification with it, is therefore constant under heavy and light loads alike, and no plane stops for the time of a
+//! whole block.
 //!
-//! The target is a block for each stream and the free blocks that the configuration asks for. It is just enough: when
-//! the host's block is full, at most a block's worth is left of the collector's and a block is earned of the victim, so
-//! that there are free blocks for the host and the collector both.
+//! The target is a block for each stream and the free blocks that the configuration requires. It is just enough: when
+//! the host's block is full, at most a block's worth of the collector's block is left and a block of the victim is
+//! earned. Both the host and the collector then have free blocks.
 //!
 //! A collector that cleans whole blocks is not paced: it begins when few blocks are free, and gets ahead by itself.
 

@@ -3,8 +3,8 @@
 //! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so what is left of a
 //! unit is counted as data is programmed, and not looked up.
 //!
-//! Units that a drive was brought into its state with, before it was used, were written by no host: what collections move of them
-//! counts for no handle until a host writes them.
+//! Units planted before the drive was used were written by no host. When collections move such a unit, the move counts
+//! for no handle until a host writes the unit.
 //!
 //! Whose data a block holds, and which units no host has written, is in saved states.
 //!
@@ -134,13 +134,14 @@ impl Placed {
         }
     }
 
-    /// A handle goes on in another block.
+    /// A handle continues in another block.
     pub(super) fn left(&self, handle: u8) {
         (self.told)(PlacementEvent::Left { handle });
     }
 }
 
-/// Reads what was saved, for a drive that may have other handles, or none. Data of a handle that it lacks is of nobody in particular.
+/// Reads what was saved, for a drive that may have other handles, or none. Data of a handle that the drive lacks has no
+/// particular owner.
 pub(super) fn restore(
     placed: Option<&mut Placed>,
     (blocks, units): (u32, u32),
@@ -233,7 +234,7 @@ impl State {
         }
     }
 
-    /// Counts units that were moved out of a block. `lpn` tells which logical unit the data at a unit belongs to.
+    /// Counts units that were moved out of a block. `lpn` returns the logical unit of the data at a unit.
     #[cold]
     pub(super) fn count_placed(&mut self, moves: &Moves, lpn: impl Fn(UnitId) -> Lpn) {
         let per_page = self.geometry.units_per_page();

@@ -62,8 +62,8 @@ impl HostPrograms {
         self.under_way[self.lun_index(plane)] >= self.per_lun
     }
 
-    /// The cause of a wait for programs under way, as that for older data of the same units: collectors if at least half of
-    /// these programs are on planes that collectors hold up.
+    /// The cause of a wait for programs under way, as that for older data of the same units: collectors if they hold up
+    /// the planes of at least half of these programs.
     pub(super) fn culprit(&self) -> Cause {
         let (mut all, mut held_up) = (0, 0);
         for (plane, under_way) in (0..).map(PlaneId).zip(&self.under_way) {

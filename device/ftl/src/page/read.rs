@@ -247,7 +247,7 @@ impl PageFtl {
         }
     }
 
-    /// Copies the metadata beside what [`PageFtl::copy_out`] copies; `data` is the unit on flash.
+    /// Copies the metadata next to the data that [`PageFtl::copy_out`] copies; `data` is the unit on flash.
     fn copy_metadata_out(&self, copy: &CopyOut, data: &[u8], to: &HostMem) {
         let unit = self.state.borrow().unit;
         put_metadata(to, copy.at, unit, data, (copy.offset, copy.len));

@@ -1,8 +1,9 @@
 //! Refresh: full blocks whose data grows old or is disturbed are moved by the collector of their plane, as if for wear levelling, and
 //! erased.
 //!
-//! The flash tells of blocks ([`BlockHealth`](nandscape_device_media::aging::BlockHealth)), and a policy chooses. A plane that is low
-//! on space is cleaned first; if nothing is to be gained there, its blocks are not refreshed until they are looked at again.
+//! The flash reports blocks ([`BlockHealth`](nandscape_device_media::aging::BlockHealth)), and a policy chooses. A
+//! plane that is low on space is cleaned first; if nothing is to be gained there, its blocks are not refreshed until
+//! they are checked again.
 //!
 //! Left out: the order of blocks by urgency, and a share of the time that refresh may take.
 
@@ -18,7 +19,7 @@ use crate::component::{BlockMetadata, BlockState};
 use crate::policy::{NearLimit, RefreshPolicy};
 
 impl PageFtl {
-    /// Has the flash tell of blocks, if they are to be refreshed.
+    /// Makes the flash report blocks, if they are to be refreshed.
     pub(super) fn watch_blocks(self: &Rc<PageFtl>) {
         let share = self.media.aging().and_then(|aging| aging.refresh);
         let Some(share) = share else { return };
@@ -47,7 +48,7 @@ impl PageFtl {
         loop {
             let block = state.collectors.of_mut(plane).aged.pop()?;
             if state.tables.blocks.get(block).state == BlockState::Full {
-                // Beside what collections move: it needs no open block of its own.
+                // In addition to what collections move: it needs no separate open block.
                 let cursor = state.begin(block, self.config.gc.copyback && self.config.gc.copyback_ecc, cause::WEAR);
                 let stream = state.moves_to(block);
                 return Some(Cursor { stream, ..cursor });

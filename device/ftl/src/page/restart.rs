@@ -1,11 +1,11 @@
 //! Starting again after a power cut.
 //!
-//! Where the flash is in a file, the mapping is found again in it ([`memory`](super::memory)): the drive reads the
-//! out-of-band areas of all pages that were programmed since its last snapshot, all planes at a time. Otherwise the mapping
-//! survives: the drive saves it as its power goes, or keeps it in memory that needs none. So does the state of blocks. The
-//! write buffer survives if capacitors keep it. Otherwise its data is lost, and the copies that it would have
-//! replaced are current again. A page that was being programmed holds nothing, and a block that was being erased must be
-//! erased again. Firmware checks block by block how far each was written, which takes time; programs and collections
+//! Where the flash is in a file, the mapping is rebuilt from it ([`memory`](super::memory)): the drive reads the
+//! out-of-band areas of all pages programmed since its last snapshot, all planes at a time. Otherwise the mapping
+//! survives: the drive saves it as its power fails, or keeps it in memory that needs none. So does the state of blocks.
+//! The write buffer survives if capacitors keep it. Otherwise its data is lost, and the copies that it would have
+//! replaced are current again. A page that was being programmed holds nothing, and a block that was being erased must
+//! be erased again. Firmware checks block by block how far each was written, which takes time; programs and collections
 //! start when it has finished.
 //!
 //! Left out: mapping tables that are themselves kept in flash, with log and checkpoint.

@@ -1,5 +1,5 @@
-//! Removing all data from the flash: everything is deallocated, and then every block that is not erased is erased, or
-//! overwritten before, block by block on all planes side by side.
+//! Removing all data from the flash. Everything is deallocated. Then every block that is not erased is erased, or
+//! overwritten first, block by block on all planes concurrently.
 //!
 //! No host reads or writes meanwhile. Collectors finish the block that they have at hand, which nothing in it keeps them from,
 //! and begin no other. Blocks that have gone bad are erased too, and stay bad.
@@ -249,7 +249,7 @@ impl PageFtl {
         if let Sanitization::Overwrite(overwrite) = all.how
             && let Err(error) = self.overwrite_block(block, overwrite).await
         {
-            // It is erased all the same.
+            // It is erased anyway.
             if error == MediaError::Failed && taken.after == After::Free {
                 taken.after = After::Retired;
             }

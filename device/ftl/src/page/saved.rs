@@ -1,8 +1,9 @@
 //! The state of a drive at rest, taken out of it and put into a new one over the same flash.
 //!
-//! A drive is at rest when planting has ended, or when no command is under way, the write buffer is empty and no collector has a
-//! block at hand ([`PageFtl::come_to_rest`]). What is left then is tables and numbers. How planes stand ready follows from these,
-//! and is found again in the same way after planting and after a restore, so that both go on alike.
+//! A drive is at rest when planting has ended, or when no command is under way, the write buffer is empty and no
+//! collector holds a block ([`PageFtl::come_to_rest`]). The remaining state is tables and numbers. The readiness of
+//! planes follows from these, and is derived in the same way after planting and after a restore, so that both continue
+//! alike.
 //!
 //! The new drive may have other policies, times, streams and another buffer. Blocks that are open for a stream that it lacks are
 //! closed, and free blocks are put into its own order.
@@ -72,7 +73,7 @@ impl PageFtl {
         let mut from = Reader::new(&tables);
         let restored = state.restore(&mut from).and_then(|()| from.finish());
         restored.map_err(|problem: Malformed| format!("tables: {problem}"))?;
-        // A copy that began under another configuration goes on as a move.
+        // A copy that began under another configuration continues as a move.
         for plane in (0..state.geometry.planes()).map(PlaneId) {
             if let Some(cursor) = &mut state.collectors.of_mut(plane).left_off {
                 cursor.copybacks &= self.config.gc.copyback;
@@ -92,7 +93,7 @@ impl State {
         self.planes().any(|plane| self.collectors.is_collecting(plane))
     }
 
-    /// Planes stand ready as their tables say, and collectors that are due are in the order of their planes.
+    /// Planes are ready as their tables define, and collectors that are due are in the order of their planes.
     pub(super) fn stand_ready(&mut self) {
         self.find_owners();
         for plane in self.planes() {
@@ -181,7 +182,7 @@ impl State {
         self.tables.free = self.tables.lists(sequence);
         let is_same = from.byte()? == order_number(self.tables.free.order());
         for plane in self.planes() {
-            // Twice as many as there can be, at the most, as a list grows.
+            // At most twice as many as can exist, as a list grows.
             let room = from.word()?.min(2 * self.geometry.blocks_per_plane()) as usize;
             let entries = (0..from.count(12)?).map(|_| Ok((from.long()?, BlockId(from.word()?))));
             let entries = entries.collect::<Result<Vec<_>, Malformed>>()?;

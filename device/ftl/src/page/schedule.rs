@@ -189,7 +189,7 @@ impl Collectors {
     /// Admits planes that are due until one is to begin, which is returned. Those before it are to go on, and are among
     /// [`Collectors::woken`].
     ///
-    /// `is_short` tells of a plane whether it has no page for the host.
+    /// `is_short` returns for a plane whether it has no page for the host.
     pub(super) fn admit(&mut self, is_short: impl Fn(PlaneId) -> bool) -> Option<PlaneId> {
         loop {
             let Collectors { planes, due, admission, running, .. } = self;

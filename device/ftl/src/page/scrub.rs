@@ -1,13 +1,14 @@
 //! Scrubbing: a patrol reads every block once in an interval, at low priority, and has those refreshed whose pages are near what can be
 //! corrected.
 //!
-//! A block has a turn of its own in the interval. In it, its pages are read one after the other, as programs and reads of hosts let them,
-//! and a decoder tells their errors. Reads have the cause of wear levelling, and the last priority. The patrol keeps no run going
-//! ([`Sim::sleep_in_background`](nandscape_sim::Sim::sleep_in_background)): a drive that is idle is scrubbed all the same for as long as anything goes on.
+//! Each block has a turn in the interval. In its turn, its pages are read one after the other, as programs and reads of
+//! hosts permit, and a decoder reports their errors. Reads have the cause of wear levelling, and the last priority. The
+//! patrol does not keep a simulation alive ([`Sim::sleep_in_background`](nandscape_sim::Sim::sleep_in_background)): an
+//! idle drive is still scrubbed for as long as the run lasts.
 //!
-//! Left out: blocks whose turn falls into a time in which a host holds internal work off, which are looked at in the next interval; blocks
-//! that are being written, which are looked at when they are full; and reads of several blocks at a time: one that
-//! takes longer than its turn delays the next.
+//! Left out: blocks whose turn falls into a time in which a host holds internal work off, which are read in the next
+//! interval; blocks that are being written, which are read when they are full; and reads of several blocks at a time: a
+//! block that takes longer than its turn delays the next.
 
 use std::rc::Rc;
 

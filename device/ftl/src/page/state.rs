@@ -48,7 +48,7 @@ pub(super) struct State {
     pub(super) memory: Option<Memory>,
     /// The handles by which hosts place data, where there are any.
     pub(super) placed: Option<Placed>,
-    /// When the drive may do work of its own.
+    /// When the drive may do internal work.
     pub(super) turns: Turns,
     /// What a host has ordered of collections.
     pub(super) orders: Orders,
@@ -167,7 +167,7 @@ impl State {
         self.programs.together.lun_of(plane).for_each(|plane| self.update_ready(PlaneId(plane)));
     }
 
-    /// A program has left its plane, and whether its page counts is told later.
+    /// A program has left its plane; whether its page counts is reported later.
     pub(super) fn host_program_left(&mut self, plane: PlaneId) {
         self.programs.ended(plane);
         self.programs.together.lun_of(plane).for_each(|plane| self.update_ready(PlaneId(plane)));
@@ -196,8 +196,8 @@ impl State {
         }
     }
 
-    /// A slot's data is on flash, at `unit`. The map tells whether that is the current copy, or the one that a newer slot
-    /// replaces, or out of date already.
+    /// A slot's data is on flash, at `unit`. The map determines whether it is the current copy, or the copy that a
+    /// newer slot replaces, or already out of date.
     pub(super) fn slot_programmed(&mut self, id: SlotId, unit: UnitId) {
         let (lpn, previous) = (self.buffer.slot(id).lpn, self.buffer.slot(id).previous);
         match self.tables.location(lpn) {
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// The slot of the write buffer that the copy of a unit on flash belongs to, for a unit that the map says is in `slot`.
+    /// The slot of the write buffer that owns the copy of a unit on flash, for a unit that the map places in `slot`.
     pub(super) fn holder(&self, slot: SlotId) -> SlotId {
         match self.buffer.slot(slot).previous {
             Location::Buffered(before) => before,
@@ -250,7 +250,7 @@ impl State {
         self.copy_moves(lpn);
     }
 
-    /// The logical unit whose current data is at `unit`: as its tag says, or where that cannot be read, as the map says.
+    /// The logical unit whose current data is at `unit`: by its tag, or where the tag cannot be read, by the map.
     #[inline]
     pub(super) fn owner_of(&self, unit: UnitId, tag: Lpn) -> Lpn {
         if tag.0 < self.tables.map.units() {

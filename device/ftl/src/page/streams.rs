@@ -1,8 +1,8 @@
-//! The streams of this FTL: data that is written to blocks of its own.
+//! The streams of this FTL: data that is written to separate blocks.
 //!
-//! Without placement there are three. With it, each further reclaim unit handle has a stream of its own for what hosts
-//! write, and under persistent isolation one for what collectors move out of its blocks: so data of two handles never
-//! comes into one block.
+//! Without placement there are three. With it, each further reclaim unit handle has a stream for what hosts write, and
+//! under persistent isolation one for what collectors move out of its blocks. Data of two handles therefore never
+//! enters one block.
 
 use super::WearConfig;
 use crate::component::{NextBlock, Stream, StreamRule};

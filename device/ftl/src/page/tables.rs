@@ -149,7 +149,7 @@ impl Tables {
         best.map(|(_, _, block)| block)
     }
 
-    /// The full block of a plane that was erased least often, and of those the one with the oldest data, if it lags
+    /// The full block of a plane that was erased least often, and of several the one with the oldest data, if it lags
     /// more than `threshold` erases behind the most worn one.
     pub(super) fn least_worn(&self, plane: PlaneId, threshold: u32) -> Option<BlockId> {
         let used = self.geometry.blocks_of(plane).filter(|block| self.blocks.get(*block).state != BlockState::Bad);

@@ -19,7 +19,7 @@ use super::streams;
 pub(super) struct Together {
     /// Pages of a plane: those of a word line, or one.
     pub(super) word_line: u32,
-    /// Planes at the most.
+    /// The most planes.
     planes: u32,
     /// Planes that share an array.
     per_lun: u32,
@@ -39,7 +39,7 @@ impl Together {
         }
     }
 
-    /// Pages of a program at the most.
+    /// The most pages of a program.
     pub(super) fn pages(self) -> u32 {
         self.word_line * self.planes
     }
@@ -60,12 +60,12 @@ impl Together {
 }
 
 impl State {
-    /// Units that one program takes at the most.
+    /// The most units of one program.
     pub(super) fn program_units(&self) -> u32 {
         self.geometry.units_per_page() * self.programs.together.pages()
     }
 
-    /// Units that a stripe takes at the most.
+    /// The most units of a stripe.
     pub(super) fn stripe_units(&self) -> u32 {
         self.program_units() * self.programs.allocation.width()
     }

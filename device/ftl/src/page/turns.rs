@@ -1,12 +1,14 @@
-//! When the drive may do work of its own: windows. A step of a collection (as many moves as fit, an erase) begins only if it
-//! is expected to end inside the window; a collection that the end of a window stops lets go of its plane, and goes on in the
-//! next. Programs of data whose writes have ended wait for a window too, until the buffer is nearly full.
+//! When the drive may do internal work: windows. A step of a collection (as many moves as fit, an erase) begins only if
+//! it is expected to end inside the window. A collection stopped by the end of a window releases its plane, and
+//! continues in the next. Programs of data whose writes have ended wait for a window as well, until the buffer is
+//! nearly full.
 //!
-//! Where a plane has no room for the host any more, it is collected all the same: that breaks the contract, and is counted.
-//! Within a window, collectors work up to more free blocks than they would keep otherwise where they are to work ahead
-//! ([`GcConfig::free_in_window`](super::GcConfig), and more in long windows, for which there has to be space), and hosts do not wait for them to keep in step.
+//! Where a plane has no room for the host any more, it is collected anyway: that breaks the contract, and is counted.
+//! Within a window, collectors that are to work ahead collect up to more free blocks than they would keep otherwise
+//! ([`GcConfig::free_in_window`](super::GcConfig), and more in long windows, for which space is needed). Hosts do not
+//! wait for them to keep in step.
 //!
-//! Left out: blocks that have gone bad, which are emptied at any time; which windows there are, a
+//! Left out: blocks that have gone bad, which are emptied at any time; the choice of windows, a
 //! [`TurnPolicy`](crate::policy::TurnPolicy); and predictable latency in the sense of NVMe, which the controller has.
 
 use std::cell::Cell;
@@ -40,7 +42,7 @@ pub(super) struct Turns {
     /// Those beyond them that a collection in a window works up to: what hosts have taken between two windows, or half of what it
     /// was before. It begins with one: nothing is known of hosts.
     learned: u32,
-    /// And at the most, in windows that are not long and in those that are.
+    /// The most, in windows that are not long and in long ones.
     most: [u32; 2],
     /// Free blocks of each plane when the last window ended.
     at_end: Vec<u32>,
@@ -64,7 +66,7 @@ impl Turns {
         Turns { free_blocks: config.free_blocks, learned: 1, most, open: vec![true], ..Turns::default() }
     }
 
-    /// Whether the drive may not always do work of its own.
+    /// Whether the drive may not always do internal work.
     #[inline]
     pub(super) fn is_in_force(&self) -> bool {
         self.is_in_force
@@ -83,7 +85,7 @@ impl Turns {
         self.policies().filter_map(|policy| policy.next_turn(now)).min()
     }
 
-    /// Ranges that have windows of their own.
+    /// Ranges that have separate windows.
     fn ranges(&self) -> u16 {
         self.schedule.map_or(1, |schedule| schedule.ranges)
     }
@@ -102,7 +104,7 @@ impl Turns {
 }
 
 impl State {
-    /// The range of a block's data, where ranges have windows of their own.
+    /// The range of a block's data, where ranges have separate windows.
     fn range_of(&self, block: BlockId) -> u16 {
         match (self.turns.ranges(), &self.placed) {
             (2.., Some(placed)) => placed.owner(block).map_or(0, u16::from),
@@ -247,7 +249,7 @@ impl PageFtl {
         })
     }
 
-    /// From now on, windows are as the schedule says; `None` is that the drive may always do work of its own.
+    /// From now on, windows follow the schedule; with `None` the drive may always do internal work.
     pub(super) fn follow(&self, schedule: Option<Schedule>) {
         self.state.borrow_mut().turns.schedule = schedule;
         self.turns_changed();

@@ -22,7 +22,7 @@ pub(super) fn drive(sim: &Sim, seed: u64, victim: Box<dyn VictimPolicy>) -> Rc<P
     drive_with(sim, seed, victim, Box::new(All))
 }
 
-/// The same, whose planes collect when `admission` says so.
+/// The same, whose planes collect when `admission` admits them.
 pub(super) fn drive_with(
     sim: &Sim,
     seed: u64,
@@ -121,8 +121,8 @@ fn greedy_takes_the_least_current_and_of_those_the_oldest() {
 
 /// Rosenblum and Ousterhout, "The design and implementation of a log-structured file system" (TOCS 1992), 3.5: the
 /// segment with the highest `(1 - u) age / (1 + u)`, whose cost is reading the whole segment and writing back `u` of
-/// it. Reading only what is current, as flash can, the cost is `2 u`. Age is counted in blocks closed and erased, from
-/// 1 on.
+/// it. For reads of current data only, as flash permits, the cost is `2 u`. Age is counted in blocks closed and erased,
+/// from 1 on.
 #[test]
 fn cost_benefit_takes_the_highest_ratio() {
     let ratio = |(valid, age): (u32, u64)| {

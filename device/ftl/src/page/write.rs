@@ -112,10 +112,10 @@ impl State {
         (self.buffer.queued() >= self.stripe_units() || self.buffer.is_urgent()) && self.may_program()
     }
 
-    /// The next slot to fill, if one is to be filled now. A partial slot is filled when it is the oldest in line, or
-    /// earlier when the dies will otherwise run out of whole slots to program; until then its neighbours may still be
-    /// written. Fills under way are limited to what the dies program in two rounds, so that programs wait for few of
-    /// them; those that a collector keeps out of their plane do not count, so that the others go on.
+    /// The next slot to fill, if one is due. A partial slot is filled when it is the oldest in line, or earlier when
+    /// the dies would otherwise run out of whole slots to program; until then its neighbours may still be written.
+    /// Fills under way are limited to what the dies program in two rounds, so that programs wait for few of them. Fills
+    /// that a collector keeps out of their plane do not count, so that the others continue.
     fn next_fill(&mut self) -> Option<FillJob> {
         let (slot, is_oldest) = self.buffer.next_partial()?;
         let (most, ready) = (2 * self.programs.units_per_round(), self.buffer.ready());
@@ -208,8 +208,8 @@ async fn reserve_in_window<'a>(ftl: &'a PageFtl, (slots, spare): (u32, u32), wai
     Reservation { ftl, slots, handle: 0 }
 }
 
-/// The slots that must be free besides those of a write. At the most, all are that are sure to become free: what is less than a
-/// stripe may stay in the buffer.
+/// The slots that must be free in addition to those of a write. At most this is all slots that are sure to become free:
+/// less than a stripe may stay in the buffer.
 #[cold]
 fn spare(ftl: &PageFtl, policy: &dyn BufferPolicy, wanted: u32) -> u32 {
     let slots = ftl.config.buffer_units;

@@ -95,7 +95,7 @@ impl ChunkTable {
         let stream = Stream(bytes[1]);
         self.streams[block.0 as usize] = stream;
         let info = self.table.get_mut(block);
-        // A block that has gone bad is told by the table of bad blocks, which is written at once.
+        // The table of bad blocks records a block that has gone bad; it is written at once.
         if info.state != BlockState::Bad {
             info.state = match bytes[0] {
                 0 => BlockState::Bad,

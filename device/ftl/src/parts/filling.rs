@@ -25,8 +25,8 @@ impl WriteCaching for HalfFull {
     }
 }
 
-/// A page of the oldest data in line, when it `is_due` or room is wanted; less than a page where a command waits for some of it, or
-/// nothing else makes room. Slots that lack sectors are filled on the way.
+/// A page of the oldest data in line, when it `is_due` or room is wanted. It is less than a page where a command waits
+/// for some of it, or nothing else frees room. Slots that lack sectors are filled on the way.
 pub fn submit_in_order(cache: &dyn CachedWrites, is_due: impl FnOnce(&CacheFill) -> bool) -> Submission {
     let fill = cache.fill();
     let is_page_due = || fill.queued >= fill.page && (fill.room != Room::Enough || is_due(&fill));

@@ -1,9 +1,9 @@
 //! A record at a fixed place: what must be found before any table is known (OX 6.1.1, 6.1.7.1).
 //!
-//! A fixed place is a block with copies of it on other planes. A new version goes to the next pages of a copy, and to the next
-//! copy only when it is whole in this one. A full copy is erased first. So there is a whole version on flash at every
-//! instant. The one with the highest number counts, in whichever copy it is. The thesis has one page a version, and does
-//! not say what a power cut between the erase and the program leaves.
+//! A fixed place is a block with copies of it on other planes. A new version is written to the next pages of a copy,
+//! and to the next copy only when it is whole in this one. A full copy is erased first. A whole version is therefore on
+//! flash at every instant. The version with the highest number counts, in whichever copy it is. The thesis has one page
+//! a version, and does not define what a power cut between the erase and the program leaves.
 //!
 //! | bytes | what |
 //! |---|---|

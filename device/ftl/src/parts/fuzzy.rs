@@ -1,8 +1,8 @@
 //! The fuzzy checkpoint and the replay of OX-Block (OX 6.1.7), for components of P7.
 //!
-//! The head of the log is taken first. What changes after that is in the log behind the head, so the tables can be written while
+//! The head of the log is taken first. Later changes are in the log behind the head, so the tables can be written while
 //! they change. Before the checkpoint itself is written, the log is written up to the last change that a table on flash
-//! may have: the thesis lacks this, and without it a table could be ahead of the log.
+//! may have. The thesis lacks this step, without which a table could be ahead of the log.
 //!
 //! A replay applies the records of the log in order. All of them are absolute, so it does not matter that a table may have been
 //! written later than the head of the log. Writes of a transaction count when its Commit is met.
@@ -80,8 +80,8 @@ impl Open {
     }
 }
 
-/// Writes the tables before the head of the log is taken, and what has changed meanwhile after it: the log behind the head is
-/// shorter, and so is a replay. Fragments that change meanwhile are written twice.
+/// Writes the tables before the head of the log is taken, and what has changed meanwhile after it. The log behind the
+/// head is shorter, and so is a replay. Fragments that change meanwhile are written twice.
 #[derive(Default, Debug)]
 pub struct FlushedFirst(KeyedEntries);
 

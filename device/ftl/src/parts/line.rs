@@ -15,8 +15,8 @@ pub enum LineOrder {
     ChannelsFirst,
     /// All planes of a channel, then those of the next.
     PlanesFirst,
-    /// As `ChannelsFirst`, and each channel has a line of its own with a block of each of its planes, which is renewed as a whole
-    /// when all of them are full: the two levels of OX 6.1.3. Streams whose lines are narrower than the drive
+    /// As `ChannelsFirst`, but each channel has a separate line with a block of each of its planes, which is renewed as
+    /// a whole when all of them are full: the two levels of OX 6.1.3. Streams whose lines are narrower than the drive
     /// have one line over all channels instead.
     ChannelLines,
 }
@@ -132,7 +132,7 @@ impl Line {
         self.next as u32
     }
 
-    /// Goes on where an earlier line has stopped.
+    /// Continues where an earlier line has stopped.
     pub fn set_turn(&mut self, turn: u32) {
         self.next = turn as usize % self.order.len();
     }

@@ -11,7 +11,7 @@ use crate::component::{BlockMetadata, LineProvisioning, Provisioning, Stream, St
 pub struct StreamLine {
     /// How it takes free blocks.
     pub rule: StreamRule,
-    /// Blocks that its line has at the most.
+    /// The most blocks of its line.
     pub width: u32,
 }
 
@@ -25,7 +25,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Free blocks are those that `blocks` says are. The streams are numbered in their order.
+    /// Free blocks are those of `blocks`. The streams are numbered in their order.
     pub fn new(geometry: &Geometry, order: LineOrder, streams: &[StreamLine], blocks: &dyn BlockMetadata) -> Lines {
         let rules: Vec<StreamRule> = streams.iter().map(|stream| stream.rule).collect();
         let line =

@@ -1,8 +1,8 @@
 //! The log in memory (OX 6.1.6): records that wait for their page, and where the pages go.
 //!
 //! A page names three pages where the next one may be. If a program fails, the next of the three is taken. When none of
-//! them is left, the chain is broken: nothing is written until a checkpoint has begun, at which a new chain begins, and
-//! what is written to that can only be read once the checkpoint has ended.
+//! them is left, the chain is broken: nothing is written until a checkpoint has begun, at which a new chain begins. The
+//! new chain can only be read once the checkpoint has ended.
 
 use std::collections::VecDeque;
 
@@ -51,7 +51,7 @@ pub struct LogBuffer {
     keeps: bool,
     /// Of those records, the ones that are written to a chain that no checkpoint names yet.
     unreachable: Vec<(u64, Record)>,
-    /// Told of each record that survives.
+    /// Called with each record that survives.
     note: Option<NoteRecord<Record>>,
 }
 

@@ -1,9 +1,9 @@
 //! A page of the log: a chain pointer of 64 bytes, then records (OX 6.1.6).
 //!
-//! The chain pointer has the number of the page, the epoch of the chain, the pages where the next one may be, how many
-//! records follow, and a checksum. A page belongs to a chain if its number and its epoch are those that the chain expects:
-//! what an earlier life of the block left there has others. The thesis has the pointers only, and does not say how the end
-//! of a chain is told from an old page.
+//! The chain pointer has the number of the page, the epoch of the chain, the pages where the next one may be, the
+//! number of records that follow, and a checksum. A page belongs to a chain if its number and its epoch are those that
+//! the chain expects: data of an earlier life of the block has others. The thesis has the pointers only, and does not
+//! define how to distinguish the end of a chain from an old page.
 
 use nandscape_device_media::PageId;
 

@@ -1,5 +1,5 @@
-//! No log: for FTLs whose tables are found again in what they have written. A record counts as durable at once, because the page
-//! that it tells of has been programmed.
+//! No log: for FTLs whose tables are rebuilt from the written data. A record counts as durable at once, because its
+//! page has been programmed.
 
 use nandscape_device_media::PageId;
 

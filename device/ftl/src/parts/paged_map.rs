@@ -1,9 +1,9 @@
 //! A map larger than memory (OX 6.1.4, 6.1.5): fragments of a page each, of which some are in memory, by channel.
 //!
-//! Three levels: the fragments themselves (map_L), the table of where they are (map_S), and the table of where the fragments
-//! of that are (map_T), which goes into the checkpoint. Each channel has a queue of fragments in memory, the oldest first. One
-//! that was used since it was last looked at goes to the end once more: the thesis moves it there with each use, which would
-//! make every read change the queue.
+//! Three levels: the fragments themselves (map_L), the table of their places (map_S), and the table of the places of
+//! that table's fragments (map_T), which is part of the checkpoint. Each channel has a queue of fragments in memory,
+//! the oldest first. A fragment that was used since its last turn moves to the end once more. The thesis moves it there
+//! with each use, which would make every read change the queue.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! A component that is called directly where it is the built-in one, so that it costs a read or a write nothing to have a choice,
-//! and through a pointer where it is another.
+//! A component that is called directly where it is the built-in one, and through a pointer where it is another. The
+//! choice therefore costs a read or a write nothing.
 
 use nandscape_device_media::{BlockId, PageId, PlaneId, UnitId};
 

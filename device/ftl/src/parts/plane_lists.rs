@@ -59,7 +59,7 @@ impl Lists {
 }
 
 impl PlaneLists {
-    /// All blocks free that `blocks` says are, those first that come first in the order, and those open that it says are.
+    /// All free blocks of `blocks`, in their order, and its open blocks.
     pub fn new(
         geometry: &Geometry,
         order: FreeOrder,
@@ -156,7 +156,7 @@ impl PlaneLists {
         Ok(())
     }
 
-    /// The clock by which blocks age goes on from `sequence`.
+    /// The clock by which blocks age continues from `sequence`.
     pub fn resume(&mut self, sequence: u64) {
         self.sequence = sequence;
     }

@@ -9,7 +9,7 @@
 //! | 48..64 | zero |
 //!
 //! A record is appended when the tables are changed in memory, with the old and the new location, so that the log is the exact
-//! history of the tables. The thesis appends it before the data is written, and takes it back where that fails.
+//! history of the tables. The thesis appends it before the data is written, and removes it where that fails.
 
 use nandscape_device_media::{BlockId, PageId};
 

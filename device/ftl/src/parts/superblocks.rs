@@ -1,5 +1,5 @@
 //! Provisioning by lines that are as wide as the drive: the blocks with one number on all planes are opened, written and freed
-//! together. Streams write a line each, or all the same one.
+//! together. Each stream writes a line, or all streams the same one.
 //!
 //! The last pages of a block are not handed out: the FTL writes there what the block holds. A block that is bad or at a fixed
 //! place is not part of its line.
@@ -53,7 +53,7 @@ struct OpenLine {
 }
 
 impl Superblocks {
-    /// Free blocks are those that `blocks` says are.
+    /// Free blocks are those of `blocks`.
     pub fn new(geometry: &Geometry, how: LineUse, blocks: &dyn BlockMetadata) -> Superblocks {
         let mut new = Superblocks {
             geometry: *geometry,

@@ -2,7 +2,7 @@
 
 use crate::address::{Extent, SECTOR, UnitSize};
 
-/// Bytes of a frame at the least: the head of a pack with all its runs fits into one.
+/// The fewest bytes of a frame: the head of a pack with all its runs fits into one.
 pub const LEAST_FRAME: u32 = 4_096;
 
 /// The sectors of a namespace, as frames with numbers from zero. A frame is a mapping unit, or several.

@@ -1,4 +1,5 @@
-//! A checkpoint of the table as bytes, and the root, which says where it is and where the log of heads goes on.
+//! A checkpoint of the table as bytes, and the root, which holds its place and the place where the log of heads
+//! continues.
 //!
 //! All numbers are little-endian. The root is the first frame: "LSSR" (3:0), a CRC-32 of the rest (7:4), bytes of a frame (11:8), the
 //! frame in which the next pack begins (15:12) and that pack's number (23:16), the first frame of the checkpoint (27:24), a CRC-32 of
@@ -15,7 +16,7 @@ use super::{MOST_PAGE_BYTES, MOST_PIECES};
 const MAGIC: [u8; 4] = *b"LSSR";
 /// Bytes of the root.
 const ROOT_BYTES: usize = 40;
-/// Bytes of a frame of a checkpoint that are none of its own.
+/// Bytes of a frame of a checkpoint that hold no data of it.
 pub(super) const LINK: usize = 4;
 /// The frame of the root, and the one in which the first pack begins.
 pub(super) const ROOT: u32 = 0;

@@ -1,4 +1,4 @@
-//! Frames that are emptied: the parts of pieces in them go to a pack of their own.
+//! Frames that are emptied: the parts of pieces in them move to a separate pack.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -4,7 +4,7 @@ use super::table::Piece;
 use super::{PieceError, PieceStore};
 use crate::ftl::Ftl;
 
-/// The pieces of pages as they are at one instant. Their frames are not written again while this is there.
+/// The pieces of pages as they are at one instant. Their frames are not written again while this exists.
 pub struct Found<'a, F: Ftl> {
     store: &'a PieceStore<F>,
     /// The pieces of each page, the base first; none of one that is not there.

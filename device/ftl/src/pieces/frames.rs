@@ -1,5 +1,5 @@
-//! What each frame holds: bytes of pieces, and bytes of the store's own (heads of packs, a checkpoint). A frame without either that
-//! nobody reads is free.
+//! What each frame holds: bytes of pieces, and bytes of the store itself (heads of packs, a checkpoint). A frame
+//! without either is free once no reader uses it.
 
 use std::collections::BTreeSet;
 
@@ -142,7 +142,8 @@ impl Frames {
         }
     }
 
-    /// Frames that are worth emptying, the emptiest first: `most` of them at the most, which hold at most `bytes` bytes that count.
+    /// Frames that are worth emptying, the emptiest first: at most `most` of them, which hold at most `bytes` bytes
+    /// that count.
     pub(super) fn victims(&self, most: usize, bytes: u32) -> Vec<u32> {
         let is_worth = |frame: &u32| {
             let at = *frame as usize;

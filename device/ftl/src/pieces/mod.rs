@@ -1,15 +1,16 @@
 //! Pages of any length, as chains of pieces, over an FTL with transactions: the second and third form of logical pages (OX 7.2.1).
 //!
-//! The FTL below is as it was. This component packs the pieces of a buffer densely into frames of a namespace, which are mapping units
-//! of the FTL, and writes them as one transaction, a pack. What the FTL's map is to units, the table here is to pieces: page to
-//! pieces, and a piece to frame, offset and bytes, the "extended physical address" of OX 7.2.1. Units keep being moved, worn and
-//! recovered by the FTL; a frame's bytes that count are tracked here, and emptied frames written again.
+//! The FTL below is unchanged. This component packs the pieces of a buffer densely into frames of a namespace, which
+//! are mapping units of the FTL, and writes them as one transaction, a pack. As the FTL's map is for units, so the
+//! table here is for pieces: it maps a page to pieces, and a piece to frame, offset and bytes, the "extended physical
+//! address" of OX 7.2.1. The FTL still moves, wears and recovers units. This component tracks a frame's bytes that
+//! count, and writes emptied frames again.
 //!
-//! **Durability.** The head of a pack says which pieces it has: heads are the redo log of the table, and commit with their data. Each
-//! names the frame where the next one begins. A checkpoint of the table goes to free frames, and then the root, the first frame,
-//! changes to name it. All of this relies on the order of the FTL's transactions: if a pack is there after a power cut, so are all
-//! before it. Opening reads the root, the checkpoint and the heads since. The first buffer after a format writes a root before it: a format
-//! that power was cut during may have left heads.
+//! **Durability.** The head of a pack lists its pieces: heads are the redo log of the table, and commit with their
+//! data. Each names the frame where the next one begins. A checkpoint of the table is written to free frames, and then
+//! the root, the first frame, changes to name it. All of this relies on the order of the FTL's transactions: if a pack
+//! is present after a power cut, so are all before it. Opening reads the root, the checkpoint and the heads since. The
+//! first buffer after a format writes a root before it: a format interrupted by a power cut may have left heads.
 //!
 //! | file | what |
 //! |---|---|
@@ -22,11 +23,11 @@
 //! | `turn` | one buffer at a time: room, plan, end |
 //! | `clean` | frames that are emptied |
 //! | `save` | checkpoints |
-//! | `open` | what is found at the start |
+//! | `open` | recovery at the start |
 //! | `found` | pages that are read |
 //!
-//! Left out: buffers side by side, which would have to be ordered as they are applied; cleaning and checkpoints in idle time; frames
-//! that were emptied are not deallocated below, but written again, the lowest first.
+//! Left out: concurrent buffers, which would have to be ordered as they are applied; cleaning and checkpoints in idle
+//! time. Emptied frames are not deallocated below, but written again, the lowest first.
 
 mod area;
 mod checkpoint;
@@ -61,9 +62,9 @@ pub use pack::ENTRY_BYTES;
 pub use table::{Change, Misfit, Piece};
 pub use turn::Turn;
 
-/// Pieces of a page at the most, its base included.
+/// The most pieces of a page, its base included.
 pub const MOST_PIECES: usize = 32;
-/// Bytes of a page at the most, all pieces together.
+/// The most bytes of a page, all pieces together.
 pub const MOST_PAGE_BYTES: u32 = 64 << 10;
 
 /// Why a store does not do what it is asked for.
@@ -197,7 +198,7 @@ impl<F: Ftl> PieceStore<F> {
         self.counts.set(counts);
     }
 
-    /// Does something to the state, which is there while a turn lasts.
+    /// Runs a function on the state, which exists while a turn lasts.
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         work(self.state.borrow_mut().as_mut().expect("it was opened"))
     }

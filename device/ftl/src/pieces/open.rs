@@ -54,7 +54,7 @@ impl<F: Ftl> PieceStore<F> {
         if is_right { Ok((frames, bytes)) } else { Err(PieceError::Corrupt) }
     }
 
-    /// The next pack, if it is there.
+    /// The next pack, if it exists.
     async fn read_pack(&self, state: &State) -> Result<Option<Pack>, PieceError> {
         let first = self.read_frame(state.next).await?;
         let Some((stream, len)) = Pack::begin(&first, state.sequence, state.next, &self.area) else { return Ok(None) };

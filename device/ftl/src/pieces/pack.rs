@@ -1,5 +1,5 @@
-//! A pack: the pieces of one transaction, one after the other, with a head that says which they are. The heads are the log from which
-//! the table is recovered.
+//! A pack: the pieces of one transaction, one after the other, with a head that lists them. The heads are the log from
+//! which the table is recovered.
 //!
 //! All numbers are little-endian. A head is "LSSP" (3:0), a CRC-32 of the rest of it (7:4), the number of the pack (15:8), the frame in
 //! which the next pack will begin (19:16), its runs of frames (23:20) and its entries (27:24), and zero (31:28). Then each run: first
@@ -9,15 +9,15 @@
 use super::area::{Area, Place, Stream};
 
 const MAGIC: [u8; 4] = *b"LSSP";
-/// Bytes of a head beside runs and entries.
+/// Bytes of a head without runs and entries.
 const HEAD: usize = 32;
 /// Bytes of a run.
 const RUN: usize = 8;
 /// Bytes of an entry.
 pub const ENTRY_BYTES: u32 = 16;
-/// Frames of a pack at the most: the head with all runs fits into the smallest frame.
+/// The most frames of a pack: the head with all runs fits into the smallest frame.
 pub(super) const MOST_FRAMES: u32 = 500;
-/// Entries of a pack at the most.
+/// The most entries of a pack.
 const MOST_ENTRIES: usize = 1 << 16;
 
 /// What a pack does to a page.
@@ -53,7 +53,7 @@ fn head_bytes(runs: usize, entries: usize) -> usize {
     HEAD + runs * RUN + entries * ENTRY_BYTES as usize
 }
 
-/// Frames that a pack takes, if each of them is a run of its own.
+/// Frames that a pack takes, if each of them is a separate run.
 pub(super) fn frames_for(entries: usize, data: u64, size: u32) -> u32 {
     let fixed = head_bytes(0, entries) as u64 + data;
     // Each frame needs room for its run in the head.
@@ -155,7 +155,7 @@ impl Pack {
     }
 }
 
-/// The number at a place, if it is there.
+/// The number at a place, if it exists.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|chunk| u32::from_le_bytes(*chunk))
 }

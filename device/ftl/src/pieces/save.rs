@@ -1,5 +1,5 @@
-//! The first root, and checkpoints: the table goes to free frames, and then the root names it. Both are in the order of the FTL's transactions, so that a
-//! root that is there has its checkpoint.
+//! The first root, and checkpoints: the table is written to free frames, and then the root names it. Both are in the
+//! order of the FTL's transactions, so an existing root has its checkpoint.
 
 use nandscape_device_media::MediaError;
 use nandscape_drive::Breakdown;
@@ -14,8 +14,8 @@ use super::area::Stream;
 const TOGETHER: usize = 8;
 
 impl<F: Ftl> Turn<'_, F> {
-    /// Begins the log of a namespace that was never written. A format may have been interrupted: what it has left must not be taken for
-    /// packs of this log.
+    /// Begins the log of a namespace that was never written. An interrupted format may have left data, which must not
+    /// be mistaken for packs of this log.
     pub(super) async fn begin(&mut self, watch: Option<Milestone>) -> Result<(), PieceError> {
         let store = self.store;
         self.is_writing = true;

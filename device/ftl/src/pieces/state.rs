@@ -1,4 +1,4 @@
-//! The state of a store: its table and its frames, and where its log goes on. What changes them is synchronous.
+//! The state of a store: its table and its frames, and where its log continues. Its changes are synchronous.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::frames::Frames;
 use super::pack::{self, Entry, Kind, Pack};
 use super::table::{Table, cut};
 
-/// Frames that one step of cleaning empties at the most.
+/// The most frames that one step of cleaning empties.
 const VICTIMS: usize = 64;
-/// Frames of a pack of cleaning at the most.
+/// The most frames of a pack of cleaning.
 const MOVED_FRAMES: u32 = 32;
 /// Places of a piece from which on cleaning moves all of it, so that it is in one place again.
 const SCATTERED: usize = 4;
-/// Steps of cleaning before a buffer that has room all the same.
+/// Steps of cleaning before a buffer that already has room.
 const AHEAD: u32 = 4;
 
 /// See the module.
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// The frames of the checkpoint, and where the log goes on after it.
+    /// The frames of the checkpoint, and where the log continues after it.
     pub(super) fn begin_at(&mut self, root: &Root, checkpoint: Vec<u32>) {
         (self.sequence, self.next, self.checkpoint_bytes) = (root.sequence, root.next, root.bytes);
         checkpoint.iter().for_each(|frame| self.frames.hold(self.frames.whole(*frame)));
@@ -95,7 +95,7 @@ impl State {
         }
     }
 
-    /// A pack is durable: what it says is so from now on. Whether it fits what is there.
+    /// A pack is durable: its contents count from now on. Returns whether it fits the state.
     pub(super) fn apply(&mut self, pack: &Pack) -> bool {
         let size = self.frames.size;
         for head in pack.head_places(size) {
@@ -108,7 +108,7 @@ impl State {
         fits
     }
 
-    /// A pack that is read again, whose frames are not taken yet. Whether it fits what is there.
+    /// A pack that is read again, whose frames are not taken yet. Returns whether it fits the state.
     pub(super) fn replay(&mut self, pack: &Pack) -> bool {
         let mut all: BTreeSet<u32> = pack.stream.frames().skip(1).collect();
         let count = pack.stream.frames().count();
@@ -134,8 +134,8 @@ impl State {
         }
         let need = pack::frames_for(entries, data, self.frames.size);
         let is_short = free < need + self.checkpoint_frames() + self.moved_frames() + 2;
-        // Emptier frames cost the FTL below more than cleaning costs: an eighth of the frames beyond what the pieces need, or five
-        // eighths of all, may be in use.
+        // Emptier frames cost the FTL below more than cleaning costs. In use may be an eighth of the frames beyond what
+        // the pieces need, or five eighths of all.
         let full = self.frames.live().div_ceil(u64::from(self.frames.size)) as u32;
         let is_crowded = all - free > (all / 8 * 5).max(full + full / 8 + all / 16);
         if !is_short && (!is_crowded || rounds >= AHEAD) {

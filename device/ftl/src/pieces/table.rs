@@ -21,7 +21,7 @@ pub struct Piece {
 pub struct Change {
     /// The page.
     pub lpid: u64,
-    /// Whether the piece is put before those that are there; otherwise it takes their place.
+    /// Whether the piece is put before the existing pieces; otherwise it replaces them.
     pub is_delta: bool,
     /// Bytes of the piece; a base of none gives the page up.
     pub bytes: u32,
@@ -117,7 +117,7 @@ impl Table {
         }
     }
 
-    /// Makes a change whose bytes lie at `places`. Whether it fits what is there.
+    /// Makes a change whose bytes lie at `places`. Returns whether it fits the table.
     pub(super) fn apply(&mut self, entry: &Entry, places: Vec<Place>, frames: &mut Frames) -> bool {
         let Entry { lpid, bytes, .. } = *entry;
         match entry.kind {
@@ -148,7 +148,7 @@ impl Table {
                 new.extend(cut(&piece.places, at + bytes, piece.bytes - at - bytes, size));
                 join(&mut new, size);
                 self.places = self.places + new.len() - piece.places.len();
-                // First what is there now: no frame is free in between that is not afterwards.
+                // First the present pieces: no frame is free in between that is not free afterwards.
                 new.iter().for_each(|place| frames.add(lpid, *place));
                 piece.places.iter().for_each(|place| frames.remove(lpid, *place));
                 piece.places = new;

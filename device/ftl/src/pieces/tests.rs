@@ -1,5 +1,5 @@
-//! Random buffers, cleaning and checkpoints of a state, with its bytes in a plain array: pages are what a map says, and what is put
-//! together again from a checkpoint and the heads since is the same state.
+//! Random buffers, cleaning and checkpoints of a state, with its bytes in a plain array. Pages are what a map expects,
+//! and the state reconstructed from a checkpoint and the heads since is the same.
 
 use std::collections::BTreeMap;
 

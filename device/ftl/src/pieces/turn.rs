@@ -124,7 +124,7 @@ impl<F: Ftl> Turn<'_, F> {
     /// The buffer is durable.
     ///
     /// # Errors
-    /// That the store is stale: the buffer is there, or all of it has gone with the power.
+    /// That the store is stale: the buffer is present, or all of it was lost with the power.
     pub fn end(mut self) -> Result<(), PieceError> {
         if self.store.is_stale() {
             return Err(PieceError::Stale);

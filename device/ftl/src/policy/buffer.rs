@@ -13,7 +13,7 @@ pub struct BufferFill {
 
 /// Holds writes back. Writes are let in in the order in which they came: one that waits keeps those behind it waiting.
 pub trait BufferPolicy {
-    /// How many slots must be free besides those that the write needs before it is let in. It is asked once for each write.
-    /// A number that the buffer cannot reach with this write means as many as it can.
+    /// How many slots must be free, in addition to those that the write needs, before the write is admitted. It is
+    /// called once for each write. A number that the buffer cannot reach with this write means as many as it can.
     fn spare(&self, fill: &BufferFill) -> u32;
 }

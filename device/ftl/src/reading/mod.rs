@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `pages` | the pages that an extent is read from, and what is copied of them |
-//! | `parts` | pages of an extent that are read side by side |
+//! | `parts` | pages of an extent that are read concurrently |
 
 mod pages;
 mod parts;

@@ -26,7 +26,7 @@ pub(crate) struct PageRead {
     pub(crate) copies: SmallVec<[CopyOut; 1]>,
     /// The page stands for a unit that is in no page, and is found from others.
     pub(crate) is_absent: bool,
-    /// How it is found from other pages, or what it is read for besides.
+    /// How it is reconstructed from other pages, or for what else it is read.
     pub(crate) round: Option<Rc<StripeRead>>,
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Parts<S: SensePage, D: Destination> {
     workers: Workers<PartJob<S, D>>,
 }
 
-/// A part of a read that is served beside the others: a page, or bytes that needed no flash.
+/// A part of a read that is served concurrently with the others: a page, or bytes that needed no flash.
 struct PartJob<S, D> {
     page: Option<PageRead>,
     ready: u64,
@@ -95,7 +95,7 @@ impl<S: SensePage, D: Destination> Parts<S, D> {
 }
 
 impl<S: SensePage, D: Destination> PartJob<S, D> {
-    /// Serves the part. The read goes on when it was the last.
+    /// Serves the part. The read continues when it was the last.
     async fn run(&mut self) {
         let PartJob { page, ready, read } = &*self;
         let mut breakdown = Breakdown::new();

@@ -49,8 +49,8 @@ impl Collections {
         (1.0 - self.valid) * self.block * self.at_a_time / self.time()
     }
 
-    /// The bounds of T_win for `width` drives (N_d) that are written at `user_rate` (B_u) each and have `space` (C_ovp) for new
-    /// data, so that `collections` (b) of a plane end in a window.
+    /// The bounds of T_win for `width` drives (N_d). Each is written at `user_rate` (B_u) and has `space` (C_ovp) for
+    /// new data, so that `collections` (b) of a plane end in a window.
     pub fn bounds(&self, width: f64, user_rate: f64, space: f64, collections: f64) -> Bounds {
         let net = width * user_rate - self.rate();
         Bounds { shortest: collections * self.time(), longest: (net > 0.0).then(|| space / net) }

@@ -1,5 +1,5 @@
-//! What a drive knows of itself, to say how long windows are to be: the static windows of TeaFA (Li 3.2.4), which tell a host
-//! nothing else of the drive.
+//! What a drive knows of itself to recommend the length of windows: the static windows of TeaFA (Li 3.2.4), which
+//! reveal nothing else of the drive to a host.
 
 use nandscape_sim::Span;
 
@@ -12,7 +12,7 @@ pub struct WindowRules {
     pub collections: Collections,
     /// The space for new data: flash beyond the capacity (C_ovp).
     pub space: f64,
-    /// Bytes a second that are written at the most (B_u).
+    /// The highest number of bytes written a second (B_u).
     pub user_rate: f64,
     /// Collections of a plane that are to end in a window (b).
     pub at_least: f64,

@@ -118,7 +118,7 @@ impl Body {
         self.waiting_at(unit, layout).writes += 1;
     }
 
-    /// A write into a random write area brings no data: what was there stays.
+    /// A write into a random write area brings no data: the earlier data stays.
     pub(super) fn give_up(&mut self, unit: u32, layout: &Layout) {
         self.waiting_at(unit, layout).writes -= 1;
     }
@@ -131,7 +131,7 @@ impl Body {
         &mut self.waiting[index]
     }
 
-    /// The units that wait and are there.
+    /// The units that wait and have their data.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Slot> {
         self.waiting.iter().filter_map(|waiting| waiting.slot.as_ref())
     }
@@ -164,7 +164,7 @@ impl Body {
         }
     }
 
-    /// Whether all units of the next strip are there, before `committed`, and none of them is being written.
+    /// Whether all units of the next strip have arrived, before `committed`, and none of them is being written.
     pub(super) fn has_strip(&self, layout: &Layout, committed: u32) -> bool {
         let units = layout.strip_units() as usize;
         let is_there = |waiting: &Waiting| waiting.slot.is_some() && waiting.writes == 0;
@@ -182,7 +182,7 @@ impl Body {
         strip
     }
 
-    /// Where a unit of the zone is, as far as the buffer and the blocks tell.
+    /// Where a unit of the zone is, as far as the buffer and the blocks show.
     pub(super) fn find(&self, unit: u32, layout: &Layout, page_at: impl Fn(BlockId, u32) -> PageId) -> Found<'_> {
         let strip = unit / layout.strip_units();
         if strip >= self.begun {

@@ -1,4 +1,4 @@
-//! The invariants: each block of a zone belongs to it alone, and holds the units that the layout says.
+//! The invariants: each block of a zone belongs to it alone, and holds the units of the layout.
 
 use nandscape_device_media::{BlockId, Media};
 
@@ -54,7 +54,7 @@ impl State {
         if of_zone.has_zrwa && body.end(&self.layout) > of_zone.written + config.zrwa.size {
             return Err(format!("zone {zone} has data beyond its random write area"));
         }
-        // The first and the last unit of each strip tell whether the strip is where it belongs.
+        // The first and the last unit of each strip show whether the strip is where it belongs.
         let strip = self.layout.strip_units() as usize;
         for unit in (0..of_zone.written).step_by(strip).chain((strip as u32 - 1..of_zone.written).step_by(strip)) {
             if let Found::Flash(page, number) = self.find(zone, unit) {

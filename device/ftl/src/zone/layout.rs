@@ -1,7 +1,7 @@
 //! Where in a zone's blocks each of its units lies.
 //!
-//! A zone is written in strips, each by one program command in one group. Strips go round the groups of the zone; each round is
-//! a row. A column is the blocks of one group.
+//! A zone is written in strips, each by one program command in one group. Strips rotate over the groups of the zone;
+//! each round is a row. A column is the blocks of one group.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What hosts do with zones beside reading and writing them: open, close, finish, reset, offline (ZNS 3.4.3).
+//! What hosts do with zones apart from reading and writing: open, close, finish, reset, offline (ZNS 3.4.3).
 //!
 //! A reset takes effect at once; its command ends when the blocks are erased. Finish makes the zone full at once; its command
 //! ends when the zone is written to its end, as far as the drive does that.
@@ -37,7 +37,7 @@ pub(super) struct Padding {
 }
 
 impl ZoneFtl {
-    /// Does what a host asks of a zone. The state has changed when this returns; what it takes goes on, and
+    /// Does what a host requests of a zone. The state has changed when this returns; the work continues, and
     /// [`ZoneFtl::ended`] waits for it.
     ///
     /// # Errors
@@ -78,8 +78,8 @@ impl ZoneFtl {
         }
     }
 
-    /// For how many more zones of each set of the mapping there are blocks, when each of those that are active gets what it lacks, and each
-    /// of `taken`, which are empty, all.
+    /// For how many more zones of each set of the mapping there are blocks, when each active zone gets the blocks that
+    /// it lacks, and each of `taken`, which are empty, all of its blocks.
     pub(crate) fn zones_left(&self, taken: impl Iterator<Item = u32>) -> Vec<u32> {
         self.state.borrow().zones_left(taken)
     }
@@ -173,7 +173,7 @@ impl ZoneFtl {
         });
     }
 
-    /// Notes blocks that are stale no more, and goes on with zones that need one.
+    /// Notes blocks that are not stale any more, and continues with zones that need one.
     fn settle(&self, note: impl FnOnce(&mut Blocks)) {
         let needy = {
             let mut state = self.state.borrow_mut();

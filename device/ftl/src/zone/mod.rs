@@ -1,10 +1,10 @@
-//! The zone FTL: each zone is written from its start to its end into blocks of its own, so that nothing is mapped unit by unit
-//! and nothing is collected.
+//! The zone FTL: each zone is written from its start to its end into separate blocks, so that nothing is mapped unit by
+//! unit and nothing is collected.
 //!
 //! | file | what |
 //! |---|---|
 //! | `table` | the state and the write pointer of each zone |
-//! | `mapping` | which part of the drive a zone is spread over |
+//! | `mapping` | the part of the drive over which a zone is spread |
 //! | `layout` | where in its blocks a unit of a zone lies |
 //! | `body` | the data of one zone, in the write buffer and in blocks |
 //! | `blocks` | which blocks are erased, in a zone, to be erased, or bad |
@@ -119,7 +119,7 @@ pub struct ZoneFtl {
     unpinned: Signal,
     /// Notified when a program or an erase has ended.
     progress: Signal,
-    /// Told of zones that the drive itself has changed.
+    /// Notified of zones that the drive itself has changed.
     on_change: RefCell<Box<dyn Fn(u32)>>,
     /// The power cuts after the last of which the FTL has started again.
     restarted_after: Cell<u32>,
@@ -229,7 +229,7 @@ impl ZoneFtl {
         }
     }
 
-    /// Has `told` called, with the zone, whenever the drive itself has changed a zone: when it becomes read-only.
+    /// Calls `told` with the zone whenever the drive itself has changed a zone: when it becomes read-only.
     pub fn on_change(&self, told: Box<dyn Fn(u32)>) {
         *self.on_change.borrow_mut() = told;
     }
@@ -263,8 +263,8 @@ impl Ftl for ZoneFtl {
         self.unit
     }
 
-    /// What is free for a write whatever else is under way: an active zone may keep an incomplete strip in the buffer, and a random
-    /// write area all that it holds.
+    /// The room that a write always finds, whatever else is under way: an active zone may keep an incomplete strip in
+    /// the buffer, and a random write area all of its data.
     fn max_reserve(&self) -> u32 {
         let Zrwa { size, zones, .. } = self.config.zrwa;
         let kept = self.config.max_active * (self.layout.strip_units() - 1) + zones * size;

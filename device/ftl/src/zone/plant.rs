@@ -8,7 +8,7 @@ use super::body::Run;
 use crate::page::{Plant, PlantReport};
 
 impl ZoneFtl {
-    /// Gives an unused drive full zones, in no time. `progress` is told the share that is done.
+    /// Gives an unused drive full zones, in no time. `progress` is called with the share that is done.
     ///
     /// # Panics
     /// When a zone was written.

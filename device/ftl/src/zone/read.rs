@@ -1,4 +1,4 @@
-//! Reads: the layout tells where a unit is. Its block is pinned from the lookup until its data was copied.
+//! Reads: the layout gives the place of a unit. Its block is pinned from the lookup until its data is copied.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ impl ZoneFtl {
         self.look_up_at(extent, to, |lpn| Some((lpn / self.config.size, lpn % self.config.size)))
     }
 
-    /// The same of units of which `place` says the zone and the place there, if they have any.
+    /// The same for units of which `place` returns the zone and the place there, if they have any.
     pub(crate) fn look_up_at(
         &self,
         extent: Extent,

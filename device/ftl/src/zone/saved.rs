@@ -201,7 +201,7 @@ fn save_body(body: &Body, to: &mut Writer) {
     slots.into_iter().for_each(|slot| save_slot(slot, to));
 }
 
-/// A byte tells whether the unit is there, takes room, is padding, and has data.
+/// A byte shows whether the unit is present, takes room, is padding, and has data.
 fn save_slot(slot: Option<&Slot>, to: &mut Writer) {
     let Some(Slot { data, takes_room, is_padding }) = slot else { return to.byte(0) };
     to.byte(1 | u8::from(*takes_room) << 1 | u8::from(*is_padding) << 2 | u8::from(data.is_some()) << 3);

@@ -108,7 +108,7 @@ pub struct ZoneTable {
     max_open: u32,
     active: u32,
     open: u32,
-    /// Counts openings, to tell which zone was opened first.
+    /// Counts openings, to determine which zone was opened first.
     openings: u64,
     pub(super) zrwa: Zrwa,
     /// Zones that have a random write area.

@@ -1,7 +1,7 @@
 //! From the host into the write buffer, and from the buffer to flash.
 //!
-//! A write takes its blocks of the zone at once, and gets a ticket for them; its data may come later and in any order. A
-//! strip is programmed when all its units are there.
+//! A write takes its blocks of the zone at once, and gets a ticket for them; its data may arrive later and in any
+//! order. A strip is programmed when all its units are present.
 
 use std::rc::Rc;
 
@@ -85,8 +85,9 @@ impl ZoneFtl {
 
     /// Waits for room in the write buffer; the time is added to `waited`. Who has a ticket must ask in the order of tickets.
     ///
-    /// Room that becomes free goes to the zone that has the least. In the order of commands it would go to zones whose next strips wait
-    /// for a die, while zones with idle dies wait behind them: zones that are written side by side would gather on a few dies.
+    /// Room that becomes free goes to the zone with the least room. In the order of commands it would go to zones whose
+    /// next strips wait for a die, while zones with idle dies wait behind them: concurrently written zones would gather
+    /// on a few dies.
     pub async fn reserve_units(&self, zone: u32, units: u32, waited: &mut Wait) -> Reservation<'_> {
         let keeps = if self.zone(zone).has_zrwa { self.config.zrwa.size as usize } else { 0 };
         self.room.take_for(Holder { number: zone, keeps }, units as usize, waited).await;
@@ -107,7 +108,7 @@ impl ZoneFtl {
         });
         if let Some(replaced) = put {
             reservation.pass_to(ticket.zone);
-            // What was there before gives its room back.
+            // The earlier data releases its room.
             reservation.units = replaced;
             self.state.borrow_mut().counters.host_bytes += u64::from(ticket.units) * unit_bytes as u64;
             self.pump(ticket.zone);
@@ -134,7 +135,7 @@ impl ZoneFtl {
         }
     }
 
-    /// Fills units that nobody writes.
+    /// Fills units that no command writes.
     pub(super) fn put_padding(&self, (zone, generation): (u32, u32), first: u32, units: u32, takes_room: bool) -> bool {
         let ticket = Ticket { zone, generation, first, units, is_random: false };
         let is_wanted = self.put(&ticket, |_| Slot { data: None, takes_room, is_padding: true }).is_some();

@@ -13,7 +13,7 @@ const CHANNELS: u32 = 3;
 const DIES: u32 = 2;
 const PLANES: u32 = 4;
 
-/// Places as channel, die, plane, in the order that a name says: its first word varies fastest.
+/// Places as channel, die, plane, in the order of a name: its first word varies fastest.
 fn in_order(name: &str) -> Vec<(u32, u32, u32)> {
     let dimensions: Vec<(&str, u32)> = name
         .split('_')

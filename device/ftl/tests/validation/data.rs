@@ -1,8 +1,8 @@
 //! What is read against a model map: a version number for each sector.
 //!
 //! Several actors read, write, trim and flush a tiny drive at once, under constant collection. A write counts from
-//! the moment it is accepted, a trim from the call, a read sees what was there at its lookup, however long its page
-//! then takes. Every second drive is written and read with metadata. Drives, collectors and loads are drawn from a seed,
+//! the moment it is accepted, a trim from the call. A read sees the state at its lookup, however long its page then
+//! takes. Every second drive is written and read with metadata. Drives, collectors and loads are drawn from a seed,
 //! which every message names.
 
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};

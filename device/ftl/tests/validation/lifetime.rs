@@ -1,12 +1,13 @@
 //! A drive is written until it takes no more: its life under uniform wear against the closed form.
 //!
 //! The share of blocks that have failed after `e` erases each is `F(e) = 1 - (1 - share)^((e / rated)^shape)`. A drive of `N` blocks
-//! with `s` spare ones ends when `s + 1` have failed, at `F(e) = (s + 1) / N` of them, and has then made `N` times the sum of
-//! `1 - F` over the erases before. Written in order, nothing has to be moved, so that each erase makes room for a block of the
-//! host's data.
+//! with `s` spare ones ends when `s + 1` have failed, at `F(e) = (s + 1) / N` of them. It has then made `N` times the
+//! sum of `1 - F` over the erases before. Written in order, nothing has to be moved, so each erase makes room for a
+//! block of the host's data.
 //!
-//! This is of one plane. Of several, one that loses more blocks gets its share of the writes all the same and wears sooner, and one
-//! whose collector has no room left is given up with all its blocks; only how such a drive ends is checked.
+//! This is of one plane. Of several planes, one that loses more blocks still gets its share of the writes and wears
+//! sooner, and one whose collector has no room left is given up with all its blocks; only how such a drive ends is
+//! checked.
 //!
 //! Left out: programs that fail, which need room for the data that they leave.
 
@@ -91,8 +92,8 @@ fn write_until_it_ends(planes: (u32, u32, u32), blocks: u32, in_order: bool, lif
     assert_eq!(rig.ftl.read_only(), Some(ReadOnly::FewBlocks));
     assert_eq!(rig.ftl.read_only().unwrap().to_string(), "no spare blocks are left");
     let (stats, counts, grown) = (rig.ftl.stats(), rig.media.aging_counts().unwrap(), rig.media.grown_bad_blocks());
-    // The last of the spare blocks and one more; a few more of each plane, since collections go on until blocks are free again; or all
-    // of a plane that has no room left at once.
+    // The last of the spare blocks and one more; a few more of each plane, because collections continue until blocks
+    // are free again; or all of a plane that has no room left at once.
     let count = u64::from(planes.0 * planes.1 * planes.2);
     let ended = (spare + 1..=spare + 4 * count).contains(&stats.retired_blocks) || stats.planes_out_of_use > 0;
     assert!(ended, "{stats:?}");

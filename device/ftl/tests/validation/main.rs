@@ -1,17 +1,17 @@
-//! The FTL against things independent of it: closed forms, a naive model of the data, counts taken below and above
-//! it. Each file says against what. They run FTL and media without controller, link or commands.
+//! The FTL against independent references: closed forms, a naive model of the data, counts taken below and above it.
+//! Each file names its reference. The tests run FTL and media without controller, link or commands.
 //!
 //! | file | what |
 //! |---|---|
 //! | `rig` | an FTL on its media, and how tests use it |
-//! | `theory` | write amplification of greedy cleaning in closed form |
+//! | `theory` | write amplification of greedy cleaning, in closed form |
 //! | `write_amplification` | greedy cleaning against the closed form and published figures; trim; accounting |
 //! | `steady` | the planted steady state against one reached by running |
 //! | `data` | what is read against a model map, under collection |
 //! | `wear` | wear levelling, bad blocks |
 //! | `lifetime` | a drive written until it takes no more, against its closed form |
 //! | `scrub` | all blocks are read in turn, and those near what can be corrected are found |
-//! | `refresh` | blocks whose data grows old or is disturbed are written anew |
+//! | `refresh` | blocks whose data grows old or is disturbed are rewritten |
 //! | `together` | pages programmed with one command |
 //! | `allocation` | the order in which planes are written |
 

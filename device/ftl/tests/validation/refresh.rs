@@ -1,4 +1,5 @@
-//! Refresh: blocks that are near what can be corrected are written anew, no others are, and nothing is lost beside garbage collection.
+//! Refresh: blocks near the correctable limit are rewritten, no others are, and nothing is lost during garbage
+//! collection.
 
 use nandscape_device_ftl::policy::GcScheme;
 use nandscape_device_ftl::{Ftl, Plant};

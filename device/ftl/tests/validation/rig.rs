@@ -126,7 +126,7 @@ impl Rig {
         Rig::with_allocation(setup, Box::new(Striped::new(&flash.geometry(), setup.allocation)))
     }
 
-    /// A rig that writes where `allocation` says.
+    /// A rig that writes where `allocation` chooses.
     pub(crate) fn with_allocation(setup: &Setup, allocation: Box<dyn AllocationPolicy>) -> Rig {
         let executor = if setup.spurious_polls { Executor::with_spurious_polls() } else { Executor::new() };
         let sim = executor.sim();
@@ -154,7 +154,7 @@ impl Rig {
         Rig { executor, sim, media, ftl, setup: setup.clone() }
     }
 
-    /// Runs `work` to its end, and tells if the model gets stuck.
+    /// Runs `work` to its end, and reports whether the model stalls.
     pub(crate) fn run<T>(&mut self, work: impl Future<Output = T>) -> T {
         let setup = &self.setup;
         self.executor.block_on(work).unwrap_or_else(|stalled| panic!("{stalled}: {setup:?}"))

@@ -1,5 +1,6 @@
-//! Scrubbing: an idle drive and one that is only written are read once in each interval, in the time that reads take; blocks near
-//! what can be corrected are found in one interval, those of bad quality too; no run goes on for it.
+//! Scrubbing: an idle drive and a drive that is only written are read once in each interval, in the time that reads
+//! take. Blocks near the correctable limit are found in one interval, also those of bad quality. Scrubbing does not
+//! keep a run alive.
 
 use nandscape_device_ftl::policy::{GcScheme, NearLimit, RefreshPolicy};
 use nandscape_device_ftl::{Ftl, Plant};
@@ -54,7 +55,8 @@ fn scrub_reads(rig: &Rig) -> u64 {
     rig.media.aging_counts().expect("it ages").scrub_reads
 }
 
-/// Nobody reads or writes: every page of every full block is read once in each interval, and the flash is busy for as long as that takes.
+/// Without reads and writes: every page of every full block is read once in each interval, and the flash is busy for as
+/// long as that takes.
 #[test]
 fn an_idle_drive_is_scrubbed_in_the_time_that_reads_take() {
     let mut rig = rig(aging(0, 0.0));
@@ -81,7 +83,7 @@ fn an_idle_drive_is_scrubbed_in_the_time_that_reads_take() {
     rig.check();
 }
 
-/// Nobody reads, and the drive is written: blocks that are full for long are read as often as the interval says.
+/// Without reads, while the drive is written: blocks that are full for long are read once in each interval.
 #[test]
 fn a_drive_that_is_only_written_is_scrubbed() {
     let mut rig = rig(aging(0, 0.0));
@@ -166,7 +168,7 @@ fn no_run_goes_on_for_scrubbing() {
     assert!(rig.sim.now().since(nandscape_sim::Time::ZERO) < INTERVAL);
 }
 
-/// Beside a host that reads, scrubbing waits: the longest wait of a read for it is what is under way, sensing and transfer.
+/// During a host's reads, scrubbing waits: a read waits at most for the scrub read under way, sensing and transfer.
 #[test]
 fn reads_of_hosts_go_before_those_of_the_patrol() {
     let mut rig = rig(aging(0, 0.0));

@@ -2,7 +2,7 @@
 //!
 //! Balance of flows, for many blocks of `b` units. Each host write makes one current unit obsolete, any of the `L`
 //! with the same chance, so that a block with `i` current units loses one at rate `i / L`. Blocks become full at rate
-//! `F` a host write, and as many pass each count `i` on their way down to `v`, at which greedy takes them: `n_i`, the
+//! `F` a host write, and as many pass each count `i` on their way down to `v`, where greedy takes them. Then `n_i`, the
 //! number of blocks with `i` current units, obeys `n_i i / L = F`. Hence
 //!
 //! - current units: `sum i n_i = F L (b - v) = L`, so `F = 1 / (b - v)`,
@@ -27,9 +27,9 @@ pub(crate) fn large_block_waf(fill: f64) -> f64 {
 /// Erased blocks of a plane, parts of blocks being parts, on average: they hold neither data nor garbage. This follows
 /// from the collector's rules, as long as it takes no time.
 ///
-/// It ends when one block more is free than it begins at. The host's open block is half written on average. The
-/// collector's is written to between `v` and `b`, each place as likely, where `v` is what a victim holds: the run of
-/// victims ends with one whose units did not overflow into a new block, so that at least they are in it.
+/// It ends when one more block is free than at its start. The host's open block is half written on average. The
+/// collector's block is written to between `v` and `b`, each place as likely, where `v` is what a victim holds. The run
+/// of victims ends with one whose units did not overflow into a new block, so the block holds at least these.
 pub(crate) fn erased_blocks(fill: f64, gc_free_blocks: u32) -> f64 {
     let current = 1.0 - 1.0 / large_block_waf(fill);
     f64::from(gc_free_blocks + 1) + 0.5 + 0.5 * (1.0 - current)

@@ -76,9 +76,9 @@ fn static_levelling_bounds_the_spread_by_its_threshold() {
     }
 }
 
-/// Cold data that is put on a block as worn as any is not in the way again before the others have been erased as often as
-/// the threshold. So in the time in which the blocks in use are erased E times, each cold block is moved E / threshold
-/// times, and once to begin with. Half as much again is left for blocks that lag with data that is not cold.
+/// Cold data put on a block with the highest wear lags again only after the others have been erased as often as the
+/// threshold. In the time in which the blocks in use are erased E times, each cold block is therefore moved E /
+/// threshold times, and once to begin with. Half as much again is left for blocks that lag with data that is not cold.
 #[test]
 fn static_levelling_moves_each_cold_block_once_a_threshold() {
     for threshold in [4, 10] {

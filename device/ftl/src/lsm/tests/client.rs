@@ -1,5 +1,5 @@
-//! A client with runs of its own, and a plain model of them: opens, appends, edits, reads and reports at random. After a power cut a command was
-//! done or not.
+//! A client with its own runs, and a plain model of them: opens, appends, edits, reads and reports at random. After a
+//! power cut a command was done or not.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use super::rig::{Cut, Kind, MOST, Rig, bytes, stamps};
 use crate::lsm::{Edit, RunError, RunInfo, RunState};
 use crate::{ReadError, Unreadable};
 
-/// Runs of a client, and units of all of them, at the most.
+/// The most runs of a client, and the most units of all of them.
 const RUNS: usize = 7;
 const UNITS: usize = 150;
-/// Levels that are used, and units of an append at the most.
+/// Levels in use, and the most units of an append.
 const LEVELS: u64 = 5;
 const APPEND: u64 = 12;
 /// Attempts to read a page that cannot be read now and then.
@@ -94,7 +94,7 @@ impl Client {
     async fn append(&mut self) {
         let Some(number) = self.pick() else { return };
         let units = 1 + self.rng.below(APPEND) as usize;
-        // A page that was lost would hide which of two versions is there.
+        // A lost page would hide which of two versions remains.
         let repeats = !self.shared.kind.may_lose && self.rng.chance(0.1);
         let run = &self.runs[number];
         let len = run.stamps.len();
@@ -142,7 +142,7 @@ impl Client {
             if old.len() != appended.len() || at == old.len() {
                 break len;
             }
-            // Both are as long: a unit tells.
+            // Both have the same length: a unit decides.
             if let Ok(Ok(found)) = self.shared.rig.read(self.runs[number].place, at as u32, 1).await {
                 self.runs[number].stamps = if stamps(&found)[0] == old[at] { old } else { appended };
                 return;
@@ -216,7 +216,7 @@ impl Client {
         }
     }
 
-    /// Runs that were published or sealed have orders above all that were there.
+    /// Runs that were published or sealed have higher orders than all existing runs.
     fn note_orders(&mut self, edits: &[Edit], gone: &[usize]) {
         let counted = edits.iter().filter_map(|edit| match edit {
             Edit::Publish(place) | Edit::Seal(place) => Some(*place),

@@ -21,7 +21,7 @@ use crate::{Extent, Ftl, ReadError, Reader, Unreadable};
 /// Sectors and bytes of a unit.
 const UNIT_SECTORS: u32 = 8;
 const UNIT: usize = 4_096;
-/// Units of a run at the most, and from one place to the next.
+/// The most units of a run, and the distance from one place to the next.
 pub(super) const MOST: u32 = 60;
 const SPAN: u32 = 64;
 /// Places of runs.

@@ -173,7 +173,7 @@ impl WriteCache {
         self.versions.is_oldest(id)
     }
 
-    /// Whether a slot is there, and in line.
+    /// Whether a slot is present, and in line.
     pub(super) fn is_in_line(&self, id: SlotId) -> bool {
         self.slots.get(id.0 as usize).is_some_and(|slot| slot.state == SlotState::Queued)
     }
@@ -323,7 +323,7 @@ impl WriteCache {
         self.parts += self.is_part(id);
     }
 
-    /// A slot is in the register from which it is programmed. Adds the writes for which that is enough to `told`.
+    /// A slot is in the register from which it is programmed. Adds the writes that end with this to `told`.
     pub(super) fn loaded(&mut self, id: SlotId, told: &mut Vec<Rc<Settling>>) {
         let slot = self.slot_mut(id);
         if !std::mem::replace(&mut slot.loaded, true) {

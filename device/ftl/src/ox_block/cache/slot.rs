@@ -65,8 +65,8 @@ impl Slot {
         }
     }
 
-    /// Whether the slot is free soon, or in line again, whatever happens to other slots: a fill or a program is under way, or it
-    /// was programmed and waits for the map alone.
+    /// Whether the slot is free soon, or in line again, whatever happens to other slots. That is so if a fill or a
+    /// program is under way, or if the slot was programmed and waits for the map alone.
     pub(super) fn is_moving(&self) -> bool {
         match self.state {
             SlotState::Free | SlotState::Queued => false,
@@ -92,7 +92,7 @@ impl Group {
         Rc::new(Group { settling: settling.clone(), left: Cell::new(slots), unloaded: Cell::new(slots) })
     }
 
-    /// A slot is in a register. What to tell, if that was what the write has waited for.
+    /// A slot is in a register. Returns the notification, if the write has waited for that.
     pub(super) fn slot_loaded(&self) -> Option<Rc<Settling>> {
         if self.settling.milestone() != Milestone::Register {
             return None;
@@ -101,13 +101,13 @@ impl Group {
         (self.unloaded.get() == 0).then(|| self.settling.clone())
     }
 
-    /// A slot is current, or will not be. What to tell, if that was what the write has waited for.
+    /// A slot is current, or will not be. Returns the notification, if the write has waited for that.
     pub(super) fn slot_ended(&self) -> Option<Rc<Settling>> {
         self.left.set(self.left.get() - 1);
         (self.left.get() == 0 && self.settling.milestone() != Milestone::Register).then(|| self.settling.clone())
     }
 
-    /// What to tell of a write that waits in vain; `None` of one that was told already.
+    /// The notification of a write that waits in vain; `None` of a write that was notified already.
     pub(super) fn give_up(&self) -> Option<Rc<Settling>> {
         let is_told = self.settling.milestone() == Milestone::Register && self.unloaded.get() == 0;
         (!is_told).then(|| self.settling.clone())

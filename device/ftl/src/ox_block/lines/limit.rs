@@ -3,12 +3,12 @@
 /// How the share follows from the free lines.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum HostLimit {
-    /// As the rate limiter of pblk (`pblk-rl.c`): all of it down to the spare lines, then in proportion to the free ones, over
-    /// the next power of two above the spare ones. Lines are collected below the spare ones.
+    /// As the rate limiter of pblk (`pblk-rl.c`): all of the rate down to the spare lines, then in proportion to the
+    /// free lines, over the next power of two above the spare lines. Lines are collected below the spare ones.
     Windows,
-    /// As the limits of SPDK's FTL: all, 40%, 5% and nothing. There the levels are at 40, 20, 10 and 5 free bands; here they are
-    /// at the spare lines where these are fewer than 40, and at a half, a quarter and an eighth of that. Lines are collected
-    /// from the first level on.
+    /// As the limits of SPDK's FTL: all, 40%, 5% and nothing. There the levels are at 40, 20, 10 and 5 free bands. Here
+    /// they are at the spare lines where these are fewer than 40, and at a half, a quarter and an eighth of that. Lines
+    /// are collected from the first level on.
     Levels,
 }
 

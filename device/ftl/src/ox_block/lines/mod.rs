@@ -7,7 +7,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `stamp` | what a unit's out-of-band area says |
+//! | `stamp` | the content of a unit's out-of-band area |
 //! | `tail` | the list at the end of a block |
 //! | `scan` | recovery |
 //! | `collect` | garbage collection by line |
@@ -30,9 +30,9 @@ pub(super) use stamp::Stamp;
 /// Where the tables are kept.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Layout {
-    /// In fragments of their own, with a log and checkpoints: OX-Block.
+    /// In separate fragments, with a log and checkpoints: OX-Block.
     Log,
-    /// In the lines that they tell of.
+    /// In the lines that they describe.
     Lines(LineLayout),
 }
 

@@ -1,4 +1,4 @@
-//! What the out-of-band area of a unit of data says, besides the logical unit in its tag.
+//! The content of the out-of-band area of a unit of data, in addition to the logical unit in its tag.
 //!
 //! | bytes of the area | what |
 //! |---|---|
@@ -55,7 +55,7 @@ impl Stamp {
         entry
     }
 
-    /// The area that an entry of a list tells of.
+    /// The area that an entry of a list describes.
     pub(super) fn area_of(entry: &[u8]) -> Oob {
         let tag = u32::from_le_bytes(entry[..4].try_into().expect("4 bytes"));
         Oob { tag, bytes: entry[4..Stamp::ENTRY].try_into().expect("12 bytes") }

@@ -68,8 +68,8 @@ impl Core {
             .collect()
     }
 
-    /// The areas that the list of a block tells of, one a unit; `None` if it has no list. Whether anything is there is known
-    /// from its last page alone.
+    /// The areas that the list of a block describes, one a unit; `None` if the block has no list. The last page alone
+    /// shows whether a list exists.
     pub(super) async fn read_tail(&self, block: BlockId) -> Result<Option<Vec<Oob>>, Stopped> {
         let geometry = *self.media.geometry();
         let data_pages = self.config.layout.data_pages(&geometry);

@@ -60,10 +60,10 @@ impl Core {
         Ok(())
     }
 
-    /// Where there is no room for the checkpoint that ends recovery, erases blocks that another recovery from the same
-    /// checkpoint does not need: those of the host's data whose data is out of date, and those of older logs. Power that is cut
-    /// again and again would use up all blocks otherwise. Only the first `known` blocks that are held may be erased: tables and
-    /// log alone say that they are full, and will again when they are not.
+    /// Where no room exists for the checkpoint that ends recovery, erases blocks that another recovery from the same
+    /// checkpoint does not need: the host's blocks whose data is out of date, and blocks of older logs. Repeated power
+    /// cuts would use up all blocks otherwise. Only the first `known` held blocks may be erased: tables and log alone
+    /// record that they are full, and will do so again when they are not.
     pub(super) async fn make_room_to_end(&self, replay: &Replay<'_>, known: usize) -> Result<(), Stopped> {
         for known in (0..=known).rev() {
             let Some(block) = self.state.borrow_mut().take_spare(replay, known) else { break };
@@ -125,7 +125,7 @@ impl State {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let (info, stream) = (*self.chunks.get(block), self.chunks.stream(block));
             match info.state {
-                // It has gone bad, and power was cut before its channel's table said so.
+                // It has gone bad, and power was cut before its channel's table recorded this.
                 BlockState::Bad if !self.bad.is_bad(block) => self.retire(block),
                 BlockState::Bad | BlockState::Free | BlockState::Open(FIXED) => {}
                 // No record and no table names current data in a block of the log.
@@ -187,7 +187,7 @@ impl State {
         self.provisioning.relist(&self.chunks);
     }
 
-    /// The blocks are known: lists of them, and a log of its own chain. Returns pages that are not used, in runs.
+    /// The blocks are known: creates lists of them, and a log with its own chain. Returns unused pages, in runs.
     pub(super) fn begin_service(&mut self, restored: &Restored, number: u64, last: u64) -> Vec<(PageId, u32)> {
         self.list_blocks();
         let (page_bytes, epoch) = (self.geometry.page_size() as usize, restored.head.epoch + 1);

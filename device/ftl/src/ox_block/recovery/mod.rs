@@ -9,11 +9,11 @@
 //! | `redo` | what each record changes |
 //! | `blocks` | what becomes of open, free and superfluous blocks |
 //!
-//! A power cut meanwhile changes nothing: what recovery writes is found by nobody before the checkpoint that ends it.
+//! A power cut meanwhile changes nothing: nothing refers to what recovery writes before the checkpoint that ends it.
 //!
 //! A recovery ends in one of three ways, whatever the flash holds: in service, in service for reads alone, or out of service. It
-//! is out of service when a table cannot be read, a page of the log is missing, or tables and log contradict each other: what the
-//! drive would say then might be wrong.
+//! is out of service when a table cannot be read, a page of the log is missing, or tables and log contradict each
+//! other: the drive's answers might then be wrong.
 
 mod blocks;
 mod redo;

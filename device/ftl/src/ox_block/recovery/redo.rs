@@ -89,8 +89,8 @@ impl State {
         }
     }
 
-    /// A fragment was written. If the table that says where it is is older than that, it is told. To tell it what it knows
-    /// would take it back to a fragment that may lack what came before the head of the log.
+    /// A fragment was written. If the table of places is older than that, it gets the place. A newer table keeps its
+    /// own: the change would take it back to a fragment that may lack changes before the head of the log.
     fn redo_fragment(&mut self, kind: Kind, moved: Moved, is_new: bool) {
         moved.new.into_iter().for_each(|page| self.reach(page, META));
         match is_new {

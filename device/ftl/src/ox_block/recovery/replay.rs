@@ -153,7 +153,7 @@ impl Core {
                 continue;
             }
             let contents = pages::contents(&self.media, page);
-            // Of flash alone a page that is not whole may be torn. A file tells that it was whole once.
+            // From flash alone, a page that is not whole may be torn. A file knows whether it was whole once.
             if contents.is_none() && self.media.is_damaged(page) {
                 return Err(ReplayEnded::Damaged);
             }

@@ -1,4 +1,4 @@
-//! Blocks that come back: what was collected, and where the log has been, is erased after the next checkpoint.
+//! Blocks that return: collected blocks, and old blocks of the log, are erased after the next checkpoint.
 
 use nandscape_device_media::BlockId;
 

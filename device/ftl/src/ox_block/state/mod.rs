@@ -4,8 +4,8 @@
 //! | file | what |
 //! |---|---|
 //! | `allotted` | pages that are handed out to be written |
-//! | `held` | blocks that come back |
-//! | `figures` | what is counted |
+//! | `held` | blocks that return |
+//! | `figures` | counters |
 
 mod allotted;
 mod figures;
@@ -37,7 +37,7 @@ use crate::parts::{
 };
 use crate::registry::{Components, Needs};
 
-/// Programs of the host's data under way on a plane, at the most.
+/// The most programs of the host's data under way on a plane.
 pub(super) const PROGRAMS_PER_PLANE: u32 = 2;
 
 /// What components are made for.
@@ -123,7 +123,7 @@ pub(super) struct State {
     pub(super) releasing: u32,
     /// The number of the last page of the log in each of its blocks.
     pub(super) log_blocks: BTreeMap<BlockId, u64>,
-    /// Sectors that the host has declared unreadable, by unit, until the map says so.
+    /// Sectors that the host has declared unreadable, by unit, until the map records them.
     pub(super) spoiled: BTreeMap<u32, u64>,
     /// Runs of pages of open blocks that recovery found used, without a record.
     pub(super) abandoned: Vec<(PageId, u32)>,
@@ -137,7 +137,7 @@ pub(super) struct State {
     pub(super) data_pages: u32,
     /// The number of the next write, where units have stamps.
     pub(super) next_sequence: u64,
-    /// Programs of the host's data under way at the most.
+    /// The most programs of the host's data under way.
     pub(super) host_programs: u32,
     /// Pages of open blocks that could not be read when the drive was started.
     pub(super) unreadable: BTreeSet<PageId>,

@@ -81,7 +81,7 @@ fn a_transaction_may_end_before_its_commit_is_durable() {
             assert!(appended > Span::ZERO && pages == 0 && !is_durable, "{appended}, {pages} pages");
             rig.flush().await.expect("no cut");
             assert!(log(&rig).1);
-            // Force Unit Access forces the log all the same.
+            // Force Unit Access still forces the log.
             let (committed, pages, is_durable) = write(&rig, &sim, Some(Milestone::Flash), true).await;
             assert!(committed > appended && pages > 0 && is_durable, "{committed}, {pages} pages");
             rig.ftl.check().expect("sound");

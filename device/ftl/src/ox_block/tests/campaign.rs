@@ -1,7 +1,7 @@
 //! The long campaign: runs drawn from seeds, cut at random operations, torn in every way, with failing flash and with losses.
 //!
-//! A few seeds run always. `NANDSCAPE_TEST_SEEDS=FIRST-LAST` runs others, tells how far it has come (with `--nocapture`), and
-//! stops at the first that fails: the next range goes on where this one ends.
+//! A few seeds always run. `NANDSCAPE_TEST_SEEDS=FIRST-LAST` runs others, reports its progress (with `--nocapture`),
+//! and stops at the first that fails: the next range continues where this one ends.
 
 use std::ops::RangeInclusive;
 

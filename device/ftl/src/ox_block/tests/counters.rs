@@ -1,5 +1,5 @@
 //! Every page that the flash has programmed is counted once, under its purpose; recoveries and reclaimed garbage are counted. A
-//! checkpoint has the size that is told.
+//! checkpoint has the reported size.
 
 use std::cell::RefCell;
 

@@ -1,5 +1,5 @@
-//! Flash that is damaged at random while power is off: whatever it holds, recovery ends, in service, in service for reads, or out
-//! of service, and the drive answers all commands.
+//! Flash that is damaged at random while power is off. Whatever it holds, recovery ends, in service, in service for
+//! reads, or out of service, and the drive answers all commands.
 
 use nandscape_device_media::{BlockId, PageId};
 use nandscape_drive::{Breakdown, HostMem};
@@ -16,7 +16,7 @@ use std::cell::RefCell;
 
 /// Damaged drives of each kind.
 const RUNS: u64 = 12;
-/// Polls of tasks of a run, at the most.
+/// The most polls of tasks of a run.
 const MOST_POLLS: u64 = 20_000_000;
 
 /// How a recovery ended.

@@ -106,7 +106,7 @@ impl Setup {
         setup
     }
 
-    /// On a drive that says it has no volatile cache.
+    /// On a drive that reports no volatile cache.
     pub(super) fn through(mut self) -> Setup {
         self.config.waits_for_log = true;
         self

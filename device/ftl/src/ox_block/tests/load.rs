@@ -20,7 +20,7 @@ pub(super) struct Load {
     pub(super) depth: u32,
     /// Units that they go to, from the first on.
     pub(super) span: u32,
-    /// Units of a command at the most.
+    /// The most units of a command.
     pub(super) most: u32,
     /// Whether units are deallocated.
     pub(super) deallocates: bool,

@@ -1,10 +1,10 @@
-//! What flash loses after a power cut, besides what the cut tears, and what must hold then.
+//! What flash loses after a power cut, in addition to what the cut tears, and what must hold then.
 //!
 //! | loss | what must hold |
 //! |---|---|
 //! | one copy of every fixed place, where the other is whole | all that holds without a loss |
 //! | both copies of the table of bad blocks of one channel | all that holds without a loss |
-//! | both copies of the checkpoint | the drive is out of service, and says so |
+//! | both copies of the checkpoint | the drive is out of service, and reports it |
 //! | a page of the log that is not the last | the same, or all that holds without a loss, where the page was not needed |
 
 use nandscape_device_media::{BlockId, PageId};

@@ -8,7 +8,7 @@ use super::cuts::seed;
 use super::kinds::KINDS;
 use crate::ox_block::mistakes::{Mistake, make};
 
-/// Runs until one notices, at the most.
+/// The most runs until one notices.
 const RUNS: u64 = 600;
 /// Mistakes that show only where flash loses more than a cut tears, or recovery is cut: in runs of the campaign.
 const RARE: [Mistake; 1] = [Mistake::HoleIgnored];
@@ -27,7 +27,7 @@ fn notices(mistake: Mistake) -> Option<(u64, String)> {
         if RARE.contains(&mistake) {
             return Some((number, noticing(&drawn(seed))?));
         }
-        // Fragments of the map are written beside a checkpoint where not all are in memory.
+        // Fragments of the map are written concurrently with a checkpoint where not all are in memory.
         let kind = if mistake == Mistake::WritesIgnored { "paged" } else { KINDS[number as usize % 3] };
         let mut rng = Seed::new(seed).child("cuts").rng();
         let faults = (0..4).map(|_| format!("power_cut nth={}", 1 + rng.below(2_500))).collect();

@@ -7,34 +7,34 @@
 //! | `model` | what the drive may hold |
 //! | `load` | loads drawn from a seed |
 //! | `case` | a run, as a line of text |
-//! | `lose` | what flash loses besides, and what must hold then |
+//! | `lose` | what flash loses in addition, and what must hold then |
 //! | `run` | a run that is cut, recovery, and the check |
-//! | `standstill` | what is under way on a drive that does not go on |
+//! | `standstill` | what is under way on a drive that stalls |
 //! | `cuts` | power cuts at every operation of short runs and of recoveries |
-//! | `campaign` | runs drawn from seeds, as many as are asked for |
-//! | `other_components` | components beside the first of each set |
+//! | `campaign` | runs drawn from seeds, as many as requested |
+//! | `other_components` | components other than the first of each set |
 //! | `damage` | flash that is damaged at random |
 //! | `data` | loads without cuts |
 //! | `lines` | the layouts without a log |
-//! | `transactions` | transactions of several extents beside other writes |
+//! | `transactions` | transactions of several extents next to other writes |
 //! | `visibility` | what readers see while transactions are under way |
 //! | `overlap` | commands under way at the same time on one unit |
-//! | `seeds` | tests that run as many seeds as are asked for |
+//! | `seeds` | tests that run as many seeds as requested |
 //! | `acknowledge` | what the end of a write waits for |
 //! | `idle` | a drive that is left alone; CLEAR |
-//! | `counters` | that programs and recoveries are counted |
+//! | `counters` | programs and recoveries are counted |
 //! | `padding` | what is programmed as padding |
 //! | `mistakes` | that each of a number of deliberate mistakes is noticed |
 //! | `replay`, `journal` | a failed run once more, line by line |
 //!
 //! What is checked after each cut: every unit holds a state that it had at or after the last flush or forced write; with
 //! transactions, all units together hold the state after some whole number of writes; the tables agree with each other and
-//! with the flash; and the drive goes on working.
+//! with the flash; and the drive continues to work.
 //!
-//! Not covered: commands under way at the same time that touch one unit, but for writes beside writes and Write Uncorrectable
-//! (`overlap`) and for reads beside transactions (`visibility`); loss of the last page of the log, which cannot be told from
-//! a torn one; loss of one copy of a fixed place when the other has failed before; pages that read differently from time to
-//! time after a power cut, and damage of a cut to earlier pages of a word line.
+//! Not covered: concurrent commands that touch one unit, except writes next to writes and Write Uncorrectable
+//! (`overlap`) and reads next to transactions (`visibility`). Loss of the last page of the log, which cannot be
+//! distinguished from a torn one. Loss of one copy of a fixed place when the other has failed before. Pages that read
+//! differently from time to time after a power cut, and damage of a cut to earlier pages of a word line.
 #![expect(clippy::print_stdout, reason = "the progress of campaigns and the events of a replay, for --nocapture")]
 
 mod acknowledge;

@@ -168,7 +168,7 @@ fn pattern(sector: u64, version: u32) -> [u8; 8] {
     }
 }
 
-/// The state that bytes tell; `None` if they are not those of a state.
+/// The state that bytes encode; `None` if they encode none.
 pub(super) fn decode(unit: u32, found: &[u8]) -> Option<State> {
     let mut state = State::default();
     let first = u64::from(unit) * u64::from(UNIT_SECTORS);

@@ -1,5 +1,5 @@
-//! Components beside the first of each set: power cuts at every operation of a short run, and runs as seeds draw them. Components of P9
-//! that submit what they must not.
+//! Components other than the first of each set: power cuts at every operation of a short run, and runs as seeds draw
+//! them. Components of P9 that submit what they must not.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! Writes and Write Uncorrectable that are under way at the same time on the same units, cut at random operations: each sector holds
-//! what the last command on it that has ended left, or what a later one has.
+//! Writes and Write Uncorrectable that are under way at the same time on the same units, cut at random operations. Each
+//! sector holds what the last ended command on it left, or what a later one left.
 //!
 //! Left out: deallocations, whose instant within the command is not known.
 

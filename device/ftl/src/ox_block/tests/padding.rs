@@ -25,7 +25,7 @@ struct Load {
     page: u32,
     /// Units of the cache.
     slots: u32,
-    /// Units of a write at the most.
+    /// The most units of a write.
     most: u32,
     /// Writes in all.
     writes: u32,

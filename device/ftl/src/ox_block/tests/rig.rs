@@ -167,7 +167,8 @@ impl Rig {
         }
     }
 
-    /// Waits until power is back, and the drive has recovered or power was cut once more. Whether it has recovered.
+    /// Waits until power returns, and the drive has recovered or power was cut once more. Returns whether it has
+    /// recovered.
     pub(super) async fn try_to_recover(&self) -> bool {
         let cuts = self.media.power_cuts();
         self.media.power_returns().await;

@@ -22,7 +22,7 @@ use super::standstill;
 
 /// The longest time that a run takes on the drive; sound ones end within seconds.
 const LONGEST: Span = Span::from_ms(60_000);
-/// Polls of tasks of a run, at the most: a drive may also go on for ever at one instant.
+/// The most polls of tasks of a run: a drive may also continue for ever at one instant.
 const MOST_POLLS: u64 = 20_000_000;
 
 /// What a run was like.
@@ -31,7 +31,7 @@ pub(super) struct Outcome {
     /// Power cuts.
     pub(super) cuts: u32,
     pub(super) gc_blocks: u64,
-    /// Flash has lost what the drive cannot do without, and the drive has said so.
+    /// Flash has lost what the drive cannot do without, and the drive has reported it.
     pub(super) refused: bool,
 }
 
@@ -59,7 +59,7 @@ impl Case {
     /// # Errors
     /// What is wrong with what was found after a cut.
     pub(super) fn run_with(&self, watch: impl FnOnce(&Sim, &Setup) -> Option<Rc<Journal>>) -> Result<Outcome, String> {
-        // A panic of the FTL does not say which run it was.
+        // A panic of the FTL does not name its run.
         let run = catch_unwind(AssertUnwindSafe(|| self.run_once(watch)));
         run.unwrap_or_else(|_| Err("a panic, see above".to_owned()))
     }

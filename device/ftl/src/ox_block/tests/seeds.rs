@@ -12,7 +12,7 @@ use super::journal::Journal;
 use super::kinds::Setup;
 use super::replay;
 
-/// Seeds after which a long run tells how far it has come.
+/// Seeds after which a long run reports its progress.
 pub(super) const EVERY: u64 = 1_000;
 
 /// The seeds to run.
@@ -58,7 +58,7 @@ pub(super) fn each<const N: usize>(
     let (first, last) = (*seeds.start(), *seeds.end());
     let mut sums = [0; N];
     let run_once = |setup: &Setup, seed, watch: &Watch| {
-        // A panic of the FTL does not say which run it was.
+        // A panic of the FTL does not name its run.
         let ended = catch_unwind(AssertUnwindSafe(|| run(setup, seed, watch)));
         ended.unwrap_or_else(|_| Err("a panic, see above".to_owned()))
     };

@@ -1,8 +1,8 @@
-//! Transactions of several extents, beside writes that are none, cut at random operations: of each transaction all is there, or
-//! nothing, and they are there in their order.
+//! Transactions of several extents, next to ordinary writes, cut at random operations. Of each transaction all is
+//! present, or nothing, and transactions are present in their order.
 //!
-//! The first sectors are written by transactions alone. Others are written by both, and tell whether a transaction and an
-//! ordinary write of the same unit become current in their order.
+//! The first sectors are written by transactions alone. Others are written by both, and show whether a transaction and
+//! an ordinary write of the same unit become current in their order.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What readers see while transactions are under way, and what of it a power cut may take back: of each transaction that waits for
-//! the log a read sees all or nothing, and what was seen is there after a cut.
+//! What readers see while transactions are under way, and what of it a power cut may revert. Of each transaction that
+//! waits for the log a read sees all or nothing, and what was seen is present after a cut.
 //!
 //! Writers and readers run side by side. A sector's writes are numbered in the order in which the drive has taken them.
 
@@ -97,7 +97,7 @@ impl Book {
         Ok(())
     }
 
-    /// After a power cut: transactions that were seen are there.
+    /// After a power cut: transactions that were seen are present.
     fn found(&mut self, bytes: &[u8]) -> Result<(), String> {
         let numbers = self.numbers(bytes, &vec![0; SECTORS])?;
         for (id, transaction) in self.transactions.iter().enumerate() {

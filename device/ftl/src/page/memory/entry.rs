@@ -11,7 +11,7 @@ pub(super) enum Entry {
     Void { sequence: u64, lpn: u32, count: u32 },
     /// These sectors of a unit, a bit each, are lost.
     Lost { sequence: u64, lpn: u32, sectors: u64 },
-    /// These sectors are not lost any more if a copy with this number or a higher one is there.
+    /// These sectors are not lost any more if a copy with this number or a higher one exists.
     Found { sequence: u64, lpn: u32, sectors: u64 },
 }
 

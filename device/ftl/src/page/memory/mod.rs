@@ -2,19 +2,19 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `entry` | entries of the journal: what the flash itself does not tell |
+//! | `entry` | entries of the journal: what the flash itself does not record |
 //! | `trims` | what was deallocated, and when |
 //! | `tables` | tables as a snapshot |
 //! | `recall` | finding the map again: snapshot, records of pages, journal |
 //! | `start` | all tables of a drive that is started |
 //! | `pace` | when snapshots are written, a chunk at a time |
 //!
-//! Every write of the host has a number, which goes with its data into the out-of-band area and stays with it when the data
-//! is moved: of several copies the one with the highest number counts. A deallocation has a number too, and stands in the
-//! journal, as do sectors that are lost. A write buffer that outlasts power is written slot by slot as the host writes.
+//! Every write of the host has a number, which is stored with its data in the out-of-band area and moves with the data:
+//! of several copies the one with the highest number counts. A deallocation has a number as well, and is in the
+//! journal, as are lost sectors. A write buffer that outlasts power is written slot by slot as the host writes.
 //!
-//! Snapshots of the tables are written as the host writes, and at an orderly stop. After a kill the last one tells of all blocks
-//! that have not changed since it began, and the out-of-band areas of the others tell the rest.
+//! Snapshots of the tables are written as the host writes, and at an orderly stop. After a kill the last snapshot gives
+//! the state of all blocks unchanged since it began, and the out-of-band areas of the other blocks give the rest.
 
 mod entry;
 mod pace;
@@ -144,7 +144,7 @@ impl State {
     pub(super) fn remember_lost_copy(&mut self, lpn: Lpn, slot: Option<SlotId>) {
         let Some(memory) = &mut self.memory else { return };
         let sequence = slot.map_or_else(|| memory.next(), |slot| self.buffer.slot(slot).sequence);
-        // A file that fails makes the drive read-only, which is told elsewhere.
+        // A file that fails makes the drive read-only, which is reported elsewhere.
         let _ = memory.append(Entry::Trim { sequence, lpn: lpn.0, count: 1 });
     }
 
@@ -223,7 +223,7 @@ impl State {
         self.memory.iter().for_each(|memory| memory.media.mark_retiring(block));
     }
 
-    /// Begins a snapshot, or goes on with one, if the journal has become long.
+    /// Begins a snapshot, or continues one, if the journal has become long.
     pub(super) fn snapshot_if_due(&mut self) {
         if self.memory.as_ref().is_some_and(|memory| memory.durable.is_snapshot_due()) {
             self.go_on_with_snapshot(pace::WRITES_A_CHUNK);

@@ -1,6 +1,6 @@
-//! When snapshots are written. One begins when the host has written so much since the last one began that a start after a kill
-//! would look at many pages, or when the journal is long. It is written a chunk at a time as the host writes, so that no write
-//! waits for all of it: chunks of the map that have not changed are left out.
+//! When snapshots are written. A snapshot begins when the host has written so much since the last one began that a
+//! start after a kill would read many pages, or when the journal is long. It is written a chunk at a time as the host
+//! writes, so no write waits for all of it. Unchanged chunks of the map are left out.
 //!
 //! A kill costs as much as was written since the last snapshot that has ended began.
 
@@ -95,7 +95,7 @@ impl State {
         pace.writes += u64::from(units);
         if pace.next.is_none() {
             if pace.writes >= pace.most || memory.durable.is_snapshot_due() {
-                // A file that fails makes the drive read-only, which is told elsewhere.
+                // A file that fails makes the drive read-only, which is reported elsewhere.
                 let _ = self.begin_snapshot();
             }
             return;

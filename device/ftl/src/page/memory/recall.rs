@@ -1,7 +1,7 @@
-//! Finding the map again. It begins as the snapshot says, without what lies in blocks that were erased since. The out-of-band
-//! areas of all pages that were programmed since are looked at: of several copies of a unit the one with the highest number
-//! counts. Then deallocations of the journal take away what has lower numbers, and at last the kept slots of the write buffer
-//! count where theirs are higher.
+//! Rebuilding the map. It begins as in the snapshot, without entries in blocks that were erased since. The out-of-band
+//! areas of all pages programmed since are read: of several copies of a unit the one with the highest number counts.
+//! Then deallocations of the journal remove copies with lower numbers. Finally the kept slots of the write buffer count
+//! where their numbers are higher.
 
 use std::collections::BTreeMap;
 use std::io;

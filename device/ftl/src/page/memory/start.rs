@@ -1,8 +1,8 @@
 //! All tables of a drive that is started from a file, and the tables of one whose power was cut.
 //!
-//! The state of a block follows from the flash: erased, written to the end, or in between. Of blocks in between, each stream
-//! of a plane goes on with one, the one that was written last first; others are closed. The age of blocks is as the snapshot
-//! says; blocks that have changed since are younger, in the order of their last writes.
+//! The state of a block follows from the flash: erased, written to the end, or in between. Each stream of a plane
+//! continues in one of the blocks in between, the last written one first; the others are closed. The age of blocks is
+//! that of the snapshot. Blocks that have changed since are younger, in the order of their last writes.
 
 use std::cmp::Reverse;
 use std::io;
@@ -71,7 +71,7 @@ impl State {
     fn lose_slots(&mut self, damaged: &[(SlotId, Lpn)]) {
         for (slot, lpn) in damaged {
             self.lose(*lpn, self.unit.mask());
-            // A file that cannot be written any more says so when it is asked.
+            // A file that cannot be written any more reports this when asked.
             let _ = self.memory.as_ref().map(|memory| memory.durable.clear_slot(slot.0));
         }
     }

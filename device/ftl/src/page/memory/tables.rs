@@ -7,8 +7,8 @@
 //! | next chunk | 16 bytes a block: the write sequence number at which it became full (8), its stream plus one where it is open (1) |
 //! | last chunk | the number of the last write (8), the write sequence number (8) |
 //!
-//! Sectors that are lost stand in the journal from where the snapshot began. Chunks may be written at different moments after
-//! that: what is newer in them than the beginning is found again in the same way by what was written since.
+//! Lost sectors are in the journal from the beginning of the snapshot on. Chunks may be written at different moments
+//! after that: changes newer than the beginning are recovered in the same way from later writes.
 
 use std::io;
 
@@ -50,7 +50,7 @@ pub(crate) fn snapshot_bytes(geometry: &Geometry, logical_units: u32) -> u64 {
     Parts::new(geometry, logical_units).numbers + SNAPSHOT_CHUNK
 }
 
-/// What a snapshot tells of the blocks and of numbers.
+/// What a snapshot records of the blocks and of numbers.
 pub(super) struct Numbers {
     pub(super) sequence: u64,
     pub(super) provisioning: u64,
@@ -81,8 +81,8 @@ impl State {
         Ok(())
     }
 
-    /// What the journal goes on to say after a snapshot: the sectors that are lost; and what was deallocated lately, for
-    /// copies of it may be on their way to flash.
+    /// The first entries of the journal after a snapshot: the lost sectors; and recent deallocations, because copies of
+    /// their units may be on their way to flash.
     fn carried(&self, memory: &Memory) -> Vec<Entry> {
         let mut carried = Vec::new();
         for id in self.buffer.occupied() {
@@ -154,7 +154,7 @@ impl State {
         }
     }
 
-    /// Takes over which units are current as the snapshot says.
+    /// Takes over which units are current from the snapshot.
     pub(super) fn recall_valid(&mut self) -> io::Result<()> {
         let Some(memory) = &self.memory else { return Ok(()) };
         let parts = Parts::new(&self.geometry, self.tables.map.units());

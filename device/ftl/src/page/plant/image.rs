@@ -2,13 +2,12 @@
 //!
 //! Under uniform overwrites every unit of a block is equally likely to be replaced next, so the valid share of a block falls
 //! exponentially with its age. A collector that takes the emptiest block takes nearly the oldest, so the ages of a plane's n
-//! full blocks are evenly spread, and the i-th youngest of them holds a share
-//! exp(-a i) of its units, where a is such that all shares sum to the logical space (the closed form of Desnoyers 2012
-//! and others comes from the same argument).
+//! full blocks are evenly spread. The i-th youngest of them holds a share exp(-a i) of its units, where a is such that
+//! all shares sum to the logical space (the closed form of Desnoyers 2012 and others comes from the same argument).
 //!
 //! First every block is written, in the order of age, and the units that still hold data are chosen. Then the logical
-//! units are assigned to them at random. This visits the map a cache line at a time, and many blocks in turn: visiting a
-//! random entry of the map for each unit would take three times as long.
+//! units are assigned to them at random. This visits the map a cache line at a time, and many blocks in turn. To visit
+//! a random entry of the map for each unit would take three times as long.
 
 use nandscape_device_media::{BlockId, PlaneId, UnitId};
 use nandscape_sim::Rng;

@@ -1,8 +1,8 @@
 //! Brings a drive into a state of use without drive time.
 //!
-//! `full` writes every unit once, in order, with the allocation that a host's writes have, in no drive time. `steady` plants
+//! `full` writes every unit once, in order, with the allocation of a host's writes, in no drive time. `steady` plants
 //! the image that uniform random overwrites leave behind, then runs such overwrites, also in no drive time, until write
-//! amplification is stable. Drives with ranges in blocks of their own are overwritten from full on.
+//! amplification is stable. Drives whose ranges have separate blocks are overwritten from full on.
 
 mod image;
 mod ranges;
@@ -70,7 +70,7 @@ impl PageFtl {
                 placed.plant(self.config.logical_units);
             }
         }
-        // What was planted has no numbers; the snapshot tells which copies count.
+        // Planted data has no numbers; the snapshot defines which copies count.
         let _ = self.save();
         report
     }

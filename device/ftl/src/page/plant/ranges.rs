@@ -1,5 +1,5 @@
-//! Planting of drives whose ranges of logical blocks are in blocks of their own: every page has data of one range, in a plane that
-//! the range may be written to.
+//! Planting of drives whose ranges of logical blocks are in separate blocks: every page has data of one range, in a
+//! plane to which the range may be written.
 //!
 //! No image is planted: which blocks a range will have taken of the planes that it shares follows from no closed form. Overwrites begin on
 //! a full drive, in rounds long enough that a few of them reach the steady state.
@@ -12,7 +12,7 @@ use crate::address::Lpn;
 use crate::placement::Interface;
 
 impl PageFtl {
-    /// The ranges that have blocks of their own; 0 is none.
+    /// The ranges that have separate blocks; 0 is none.
     pub(super) fn ranges(&self) -> u8 {
         let placement = &self.config.placement;
         if placement.interface == Interface::Ranges { placement.handles } else { 0 }

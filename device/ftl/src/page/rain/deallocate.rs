@@ -124,7 +124,7 @@ impl PageFtl {
             if let Poll::Ready(result) = work.as_mut().poll(context) {
                 return Poll::Ready(Ok(result));
             }
-            // It is told of a cut.
+            // It is notified of a cut.
             pin!(self.stripe_ended.changed()).poll(context).map(|()| Err(MediaError::PowerLost))
         })
         .await

@@ -35,7 +35,7 @@ pub(crate) struct Dirty {
     stripes: BTreeMap<u32, Entry>,
     groups: Vec<Group>,
     arrivals: u64,
-    /// Units in the lists and beside them.
+    /// Units in the lists and outside them.
     units: u32,
 }
 
@@ -50,7 +50,7 @@ impl Dirty {
         self.units
     }
 
-    /// A member of a stripe has data in the buffer. `is_free` says that the stripe is not being written.
+    /// A member of a stripe has data in the buffer. `is_free` means that the stripe is not being written.
     pub(crate) fn add(&mut self, layout: &Layout, stripe: u32, member: u32, is_free: bool) {
         let arrival = self.arrivals;
         let entry = self.stripes.entry(stripe).or_insert(Entry { members: 0, arrival, group: None });
@@ -107,8 +107,8 @@ impl Dirty {
         members
     }
 
-    /// The stripe that goes next. Of each group as many are written at a time as `most` says; `collecting` counts the planes that
-    /// collect among those that members of a stripe lie in.
+    /// The next stripe. At most `most` stripes of each group are written at a time; `collecting` counts the planes that
+    /// collect among those of a stripe's members.
     pub(crate) fn next(
         &self,
         policy: &dyn FlushPolicy,
@@ -134,7 +134,7 @@ impl Dirty {
         best.map(|(_, _, stripe)| stripe)
     }
 
-    /// Checks that members are listed as told: by stripe, those that wait.
+    /// Checks that members are listed as given: by stripe, those that wait.
     pub(crate) fn check(&self, waiting: &BTreeMap<u32, u32>) -> Result<(), String> {
         let listed: BTreeMap<u32, u32> = self.stripes.iter().map(|(stripe, entry)| (*stripe, entry.members)).collect();
         let wrong = listed.iter().find(|(stripe, members)| waiting.get(stripe) != Some(members));

@@ -1,12 +1,13 @@
-//! Pages that are on flash leave the write buffer before the last page of their stripe (Li 3.3.5): a collection holds that one up, and it
-//! is held in the buffer until its plane is free. So each collection keeps one page of a stripe from leaving, not all of them.
+//! Pages on flash leave the write buffer before the last page of their stripe (Li 3.3.5). A collection holds up that
+//! last page, which stays in the buffer until its plane is free. Each collection therefore keeps one page of a stripe
+//! from leaving, not all of them.
 //!
-//! The parity on flash is that of the held page, not of the old copy in its plane. So the stripe stays a job, a member that is held counts from the
-//! buffer where others are found, and a job of this kind goes on after a power cut: drives with stripes have
-//! capacitors (`buffer.mode`).
+//! The parity on flash includes the held page in place of the old copy in its plane. The stripe therefore stays a job.
+//! A held member is read from the buffer where others are reconstructed. A job of this kind continues after a power
+//! cut: drives with stripes have capacitors (`buffer.mode`).
 //!
-//! Left out: a parity that is held up, which has no slot; a page whose program has been handed to the plane already; stripes that move, that have lost
-//! members, or whose group lacks a plane; more than one held page.
+//! Left out: a parity that is held up, which has no slot; a page whose program has already been handed to the plane;
+//! stripes that move, that have lost members, or whose group lacks a plane; more than one held page.
 
 use std::rc::Rc;
 

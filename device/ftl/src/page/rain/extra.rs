@@ -1,4 +1,4 @@
-//! Pages of a stripe that are read side by side, beside what the host reads.
+//! Pages of a stripe that are read concurrently, in addition to the reads of the host.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

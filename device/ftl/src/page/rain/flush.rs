@@ -4,7 +4,7 @@
 //! the buffer is full, writes wait for stripes: a flush in the foreground.
 //!
 //! A stripe is first read as far as its parity needs it; until then its slots take newer writes. Then its members are programmed
-//! side by side, each when its plane is ready. Writes that come for them get slots of their own.
+//! concurrently, each when its plane is ready. Writes that arrive for them get separate slots.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -32,8 +32,8 @@ impl State {
         rain.dirty.add(&rain.layout, stripe, member, is_free);
     }
 
-    /// The next stripe to be written, if one is due: because the buffer is filled above its share, because somebody waits for what
-    /// is in it, or, `is_full`, for room.
+    /// The next stripe to be written, if one is due: because the buffer is filled above its share, because a command
+    /// waits for its data, or, with `is_full`, for room.
     fn next_job(&mut self, is_full: bool) -> Option<Rc<Job>> {
         let State { rain, collectors, buffer, .. } = self;
         let rain = rain.as_deref()?;
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Whether collections hold up at least half of the stripes under way: each keeps slots until its last page is on flash, and has no other
-    /// plane to go to.
+    /// plane.
     fn waits_for_collections(&self) -> bool {
         let (collectors, Some(rain)) = (&self.collectors, self.rain.as_deref()) else { return false };
         let planes = rain.waiting.iter().enumerate();
@@ -118,7 +118,7 @@ impl Drop for WaitingWrite<'_> {
 }
 
 impl PageFtl {
-    /// A write finds the buffer full. Stripes are written as long as the result is there.
+    /// A write finds the buffer full. Stripes are written as long as the result exists.
     pub(in super::super) fn flush_in_foreground(&self) -> WaitingWrite<'_> {
         self.state.borrow_mut().counters.rain.foreground_flushes += 1;
         self.waiting_writes.set(self.waiting_writes.get() + 1);

@@ -1,10 +1,11 @@
 //! Which logical units form a stripe, and in which planes its members are (Li 3.3.2, Fig. 3.3).
 //!
-//! Planes at the same position of `width` neighbouring channels form a group; more channels than that give several groups side
-//! by side. A stripe is `width - 1` consecutive units and their parity, and lies in one group, a member in each column. Stripes
-//! go round the groups. The parity moves on by a column from stripe to stripe, and the data follows it, round the columns.
+//! Planes at the same position of `width` neighbouring channels form a group; more channels than that give several
+//! groups next to each other. A stripe is `width - 1` consecutive units and their parity, and lies in one group, a
+//! member in each column. Stripes rotate over the groups. The parity moves by a column from stripe to stripe, and the
+//! data follows it, around the columns.
 //!
-//! A stripe keeps its static place unless wear levelling has moved it. Then a bit says so, and a table tells where it is
+//! A stripe keeps its static place unless wear levelling has moved it. Then a bit marks it, and a table holds its place
 //! (Li 6.3.1).
 //!
 //! The parity of a stripe has an entry in the map as units of the host have: those of all stripes follow the host's units.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `layout` | which units form a stripe, and where its members are |
 //! | `parity` | the parity of units |
-//! | `dirty` | stripes with data in the write buffer, and which goes next |
+//! | `dirty` | stripes with data in the write buffer, and which is written next |
 //! | `job` | a stripe on its way to flash |
 //! | `plan` | what is read for its parity |
 //! | `flush` | which stripes go from the buffer to flash, and when |
@@ -13,9 +13,9 @@
 //! | `commit` | a stripe has been written |
 //! | `early` | pages leave the buffer before the last of their stripe |
 //! | `broken` | power was cut, or planes are out of use |
-//! | `extra` | pages that are read side by side |
-//! | `rebuild` | units that are found from the others of their stripe |
-//! | `read` | reads of the host that go round a plane |
+//! | `extra` | pages that are read concurrently |
+//! | `rebuild` | units that are reconstructed from the others of their stripe |
+//! | `read` | reads of the host that avoid a plane |
 //! | `repair` | pages that were lost, and are written again |
 //! | `wear` | stripes that are moved so that planes wear evenly |
 //! | `scrub` | pages that collections have copied are read through the error correction |
@@ -25,10 +25,10 @@
 //! | `check` | the invariants |
 //!
 //! A unit that is mapped to no page counts as zeros in the parity. The copies on flash of the members of a stripe always agree
-//! with its parity: new pages of a stripe and its parity are programmed side by side, and the map changes for all of them at once
-//! when the last has ended. Data of the write buffer has no part in it. So any member can be found from the others at any time, and
-//! after a power cut. Where a collection holds up the last one, it is held in the buffer, which survives power cuts, and counts as a
-//! member from there.
+//! with its parity: new pages of a stripe and its parity are programmed concurrently, and the map changes for all of
+//! them at once when the last has ended. Data of the write buffer has no part in it. Any member can therefore be
+//! reconstructed from the others at any time, and after a power cut. Where a collection holds up the last member, it
+//! stays in the buffer, which survives power cuts, and is read from there.
 //!
 //! A plane that is out of use is not read any more. What lay there is found from the others, and what is written for it is in the
 //! parity alone.
@@ -99,7 +99,8 @@ impl RainConfig {
     pub const MOST_WIDTH: u32 = 32;
 }
 
-/// What is left to others to decide about stripes; where nobody does, stripes go to flash in order, and stay where they are.
+/// Decisions about stripes that others make; without a policy, stripes are written to flash in order, and stay where
+/// they are.
 #[derive(Default)]
 pub struct StripePolicies {
     /// Which stripe goes to flash next.
@@ -122,7 +123,7 @@ pub(super) struct Rain {
     waiting: Vec<VecDeque<Pending>>,
     /// The planes that have any.
     waited_for: BTreeSet<PlaneId>,
-    /// Stripes of a group that are written at a time, at the most.
+    /// The most stripes of a group that are written at a time.
     most_jobs: u32,
     wear: Wear,
     wear_policy: Option<Box<dyn StripeWearPolicy>>,
@@ -144,7 +145,8 @@ impl Rain {
             jobs: BTreeMap::new(),
             waiting: (0..geometry.planes()).map(|_| VecDeque::new()).collect(),
             waited_for: BTreeSet::new(),
-            // What these have written and not ended keeps blocks from being cleaned: two of each plane at the most.
+            // The pages that these have written and not ended keep blocks from being cleaned: at most two of each
+            // plane.
             most_jobs: (geometry.pages_per_block() / 2).max(1),
         }
     }
@@ -212,7 +214,7 @@ impl State {
         rebuild.snapshot.units[parity as usize]
     }
 
-    /// Whether nothing of a stripe is mapped, as far as its parity tells.
+    /// Whether nothing of a stripe is mapped, as far as its parity shows.
     fn is_empty_stripe(&self, stripe: u32) -> bool {
         let Some(rain) = self.rain.as_deref() else { return true };
         let parity = rain.layout.unit(stripe, rain.layout.parity()).expect("each stripe has a parity");

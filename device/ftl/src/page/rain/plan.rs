@@ -1,11 +1,12 @@
 //! What is read before a stripe is written: the pages that its new parity follows from.
 //!
-//! The parity changes by what its data changes by: the old data and the old parity tell it (read, modify, write). Or it is made
-//! anew of all data: then the units that are not written are read. Slots that lack sectors need their old units in any case. The
-//! way that takes fewer reads is taken.
+//! The parity changes by the difference of its data, so the old data and the old parity determine it (read, modify,
+//! write). Or it is computed anew from all data: then the units that are not written are read. Slots that lack sectors
+//! need their old units in any case. The way with fewer reads is chosen.
 //!
-//! A unit that cannot be read, or whose plane collects while reads go round such planes, is found from all others of the stripe.
-//! Li 3.3.5 has the old page of a collecting plane found so; with the old parity, as the new one does not know the old data.
+//! A unit that cannot be read, or whose plane collects while reads avoid such planes, is reconstructed from all others
+//! of the stripe. In Li 3.3.5 the old page of a collecting plane is reconstructed in this way, with the old parity,
+//! because the new parity does not include the old data.
 
 use super::Snapshot;
 
@@ -32,7 +33,7 @@ pub(super) struct Wanted {
     pub(super) parity: u32,
     /// Members that cannot be read.
     pub(super) bad: u32,
-    /// Members that reads go round if they can.
+    /// Members that reads avoid if they can.
     pub(super) slow: u32,
     /// Whether all members are written anew, elsewhere.
     pub(super) is_moving: bool,
@@ -54,12 +55,12 @@ pub(super) fn plan(snapshot: &Snapshot, wanted: &Wanted) -> ReadPlan {
     plan
 }
 
-/// The reads that tell what `needed` members hold, and their cost.
+/// The reads that determine what `needed` members hold, and their cost.
 fn way(snapshot: &Snapshot, wanted: &Wanted, needed: u32, is_anew: bool) -> (u32, ReadPlan) {
     let (zeros, bad) = (snapshot.zeros, wanted.bad | snapshot.absent);
     let (needed, others) = (needed & !zeros, snapshot.all & !zeros);
     let cost = |read: u32| read.count_ones() + SLOW * (read & wanted.slow).count_ones();
-    // The old parity alone does not tell the new one.
+    // The old parity alone does not determine the new one.
     let is_possible = is_anew || needed & bad == 0;
     let direct = ReadPlan { read: needed & !bad, derived: 0, lost: needed & bad, is_anew };
     let mut best =
@@ -104,7 +105,8 @@ mod tests {
         assert_eq!(plan(&whole, &Wanted { is_moving: true, ..wanted(0b0001) }).read, 0b0_1110);
     }
 
-    /// Li 3.3.5: 7' and 8' are written while the plane of 6 collects. The old 7, 8 and parity tell 6, and with it the new parity.
+    /// Li 3.3.5: 7' and 8' are written while the plane of 6 collects. The old 7, 8 and parity determine 6, and with it
+    /// the new parity.
     #[test]
     fn a_collecting_plane_is_gone_round() {
         let stripe = Snapshot { all: 0b1111, ..Snapshot::default() };

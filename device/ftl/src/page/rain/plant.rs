@@ -1,7 +1,7 @@
 //! Stripes that are written in no time.
 //!
-//! The buffer is followed as well: overwrites wait in it until it is filled above its share, and a stripe's overwrites share the
-//! write of its parity as they do in drive time. What is in it at the end is not written.
+//! The buffer is simulated as well: overwrites wait in it until it is filled above its share, and a stripe's overwrites
+//! share the write of its parity as they do in drive time. The buffer's content at the end is not written.
 
 use nandscape_sim::Rng;
 

@@ -1,8 +1,8 @@
-//! Reads of the host that go round a plane: because it collects (GC-tolerant read, Li 3.3.3), because it is out of use, or because
-//! the page could not be read.
+//! Reads of the host that avoid a plane: because it collects (GC-tolerant read, Li 3.3.3), because it is out of use, or
+//! because the page could not be read.
 //!
-//! The other members of the stripe are read side by side. Those that the same command reads are not read a second time: a read of
-//! a full stripe takes the parity besides, and nothing else.
+//! The other members of the stripe are read concurrently. Members that the same command reads are not read a second
+//! time: a read of a full stripe takes the parity in addition, and nothing else.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -212,14 +212,14 @@ impl PageFtl {
         state.rain.as_deref().is_some_and(|rain| state.collectors.is_out_of_use(rain.layout.plane_of(lpn)))
     }
 
-    /// Whether a collection is in the way of a read, and reads may go round it.
+    /// Whether a collection is in the way of a read, and reads may avoid it.
     fn is_collected(&self, state: &State, page: PageId) -> bool {
         let plane = state.geometry.plane_of(state.geometry.block_of(page));
         self.read_policy.is_some() && state.collectors.is_running(plane)
     }
 
-    /// Whether reading the others is better than waiting. One parity goes round one collection: if another one is in the way of the
-    /// others, the read waits.
+    /// Whether reading the others is better than waiting. One parity avoids one collection: if another collection is in
+    /// the way of the others, the read waits.
     fn is_worth_it(&self, state: &State, rebuild: &Rebuild, read: &PageRead, lpn: Lpn, shared: u32) -> bool {
         if read.is_absent || self.is_kept_away(state, lpn) {
             return true;

@@ -1,11 +1,12 @@
 //! How old blocks are on a drive with stripes after uniform random overwrites, and what of them is current.
 //!
-//! Each overwrite also replaces the parity of its stripe, so a parity lives for a fraction of the time of a unit of data. Of what
-//! a plane is given to write, half is data and half parity; both are replaced at a constant rate. Let `r` be the rate of data and
-//! `w - 1` times that the rate of parity, in pages written to the plane, and `t` the share of a block that is current when it is
-//! collected. The blocks that the host's data fills fall to `t` after `h` pages; those that collectors fill hold data nearly
-//! alone, and fall to `t` after `c`. Collectors write `t / (1 - t)` pages for each page of the host, so that there are
-//! `h + c t / (1 - t)` pages in full blocks: this equation decides on `t`. Blocks of either kind are spread evenly over their ages.
+//! Each overwrite also replaces the parity of its stripe, so a parity lives for a fraction of the time of a unit of
+//! data. Half of the writes of a plane are data and half parity; both are replaced at a constant rate. Let `r` be the
+//! rate of data and `w - 1` times that the rate of parity, in pages written to the plane, and `t` the share of a block
+//! that is current when it is collected. The blocks that the host's data fills fall to `t` after `h` pages; those that
+//! collectors fill hold data nearly alone, and fall to `t` after `c`. Collectors write `t / (1 - t)` pages for each
+//! page of the host, so `h + c t / (1 - t)` pages are in full blocks: this equation determines `t`. Blocks of either
+//! kind are spread evenly over their ages.
 //!
 //! The buffer is taken to merge nothing. Where it does, the overwrites that follow the image make that good.
 

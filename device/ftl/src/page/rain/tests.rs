@@ -1,5 +1,5 @@
-//! Stripes on small drives: what is lost comes back, reads go round collections in the time of a read, collections take turns, and
-//! what is planted is what running leads to.
+//! Stripes on small drives: lost data is reconstructed, reads avoid collections in the time of a read, collections take
+//! turns, and the planted state equals the one that running leads to.
 
 use std::rc::Rc;
 
@@ -210,7 +210,7 @@ fn pages_leave_the_buffer_before_one_that_a_collection_holds_up_and_are_found_fr
                 }
                 let held = held_stripes(&ftl);
                 seen += held.len();
-                // One parity tells one page of a stripe.
+                // One parity determines one page of a stripe.
                 if let Some((stripe, member)) = held.into_iter().find(|(stripe, _)| !lost.contains(stripe)) {
                     ftl.check().unwrap();
                     // Another member than the held one is lost: it is the sum of all others with what is held.
@@ -479,7 +479,7 @@ fn a_read_round_a_collection_takes_as_long_as_a_read() {
     assert!(late * 20 > waiting.len(), "without it {late} of {} reads wait", waiting.len());
 }
 
-/// A read of a full stripe takes the parity besides, and nothing else.
+/// A read of a full stripe takes the parity in addition, and nothing else.
 #[test]
 fn a_read_of_a_full_stripe_takes_the_parity_besides() {
     let (latencies, stats) = reads_beside_collections(ALL, 3);
@@ -551,7 +551,7 @@ fn what_is_planted_is_what_running_leads_to() {
 }
 
 /// All programs fail: the stripes under way find no page, and the drive takes no data any more. A deallocation that waits for one of
-/// them is told.
+/// them is notified.
 #[test]
 fn a_deallocation_does_not_wait_for_a_stripe_that_never_ends() {
     let mut executor = Executor::new();

@@ -1,7 +1,7 @@
-//! Planes that belong to ranges of the logical blocks (Li 2020, 6.2): each range is written to planes of its own, so that a
-//! collection of one keeps no read of another from its chip. Within its planes a range goes by a policy of its own.
+//! Planes that belong to ranges of the logical blocks (Li 2020, 6.2). Each range is written to its own planes, so that
+//! a collection of one range keeps no read of another from its chip. Within its planes a range follows its own policy.
 //!
-//! The planes of a range are neighbours by channel, then die: as many as possible have channels of their own.
+//! The planes of a range are neighbours by channel, then die: as many as possible have separate channels.
 //!
 //! Left out: planes of another range for one whose planes fail: the drive is read-only before a range lacks blocks, though others have
 //! more room.

@@ -12,8 +12,7 @@ pub use striped::{StripeOrder, Striped};
 /// Planes of different dies that are written side by side, a page or a word line each.
 pub type Stripe = SmallVec<[PlaneId; 1]>;
 
-/// Chooses planes. It is told which ones are ready: those that have room for a page and are not given as many programs as
-/// they take at a time.
+/// Chooses among the ready planes: those that have room for a page and fewer programs than they take at a time.
 pub trait AllocationPolicy {
     /// A plane is ready from now on, or no longer.
     fn set_ready(&mut self, plane: PlaneId, ready: bool);
@@ -21,22 +20,22 @@ pub trait AllocationPolicy {
     /// Whether a plane is ready.
     fn is_any_ready(&self) -> bool;
 
-    /// Whether a plane is ready for the data of a placement handle; without planes of its own, any.
+    /// Whether a plane is ready for the data of a placement handle; for a handle without its own planes, any.
     fn is_ready_for(&self, _handle: u8) -> bool {
         self.is_any_ready()
     }
 
-    /// Ranges of the logical blocks that have planes of their own, by the handles of their data; 0 is none.
+    /// Ranges of the logical blocks that have separate planes, by the handles of their data; 0 is none.
     fn ranges(&self) -> u8 {
         0
     }
 
-    /// The range that a plane belongs to, where ranges have planes of their own.
+    /// The range that owns a plane, where ranges have separate planes.
     fn range_of(&self, _plane: PlaneId) -> Option<u8> {
         None
     }
 
-    /// Planes of a stripe at the most. A stripe is written when there is data for as many, or when data must not wait.
+    /// The most planes of a stripe. A stripe is written when there is data for as many, or when data must not wait.
     fn width(&self) -> u32;
 
     /// The planes for the next pages, all of them ready, and no two that share an array; empty when there is none.
@@ -52,6 +51,6 @@ pub trait AllocationPolicy {
         0
     }
 
-    /// Goes on where a policy was, this one or, on a drive that was saved with another one, that one.
+    /// Continues where a policy was, this one or, on a drive that was saved with another one, that one.
     fn go_on_at(&mut self, _place: u32) {}
 }

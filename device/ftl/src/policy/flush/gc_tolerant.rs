@@ -1,6 +1,6 @@
-//! GC-tolerant flush (Li 3.3.5): full stripes to planes that do not collect, then full stripes of which all but one do not, then
-//! partial stripes in the same two steps. Stripes that more than one collection would hold up come last. What is on
-//! flash leaves the buffer, while the page of the collecting plane waits in it.
+//! GC-tolerant flush (Li 3.3.5): full stripes to planes that do not collect, then full stripes with one collecting
+//! plane, then partial stripes in the same two steps. Stripes that more than one collection would hold up come last.
+//! Pages on flash leave the buffer, while the page of the collecting plane waits in it.
 
 use super::{FlushCandidate, FlushPolicy};
 

@@ -13,7 +13,7 @@ pub use in_turn::InTurn;
 
 /// Decides which block is looked at next.
 pub trait PatrolOrder {
-    /// The next block; `None` leaves this turn out. There are as many turns in an interval as the flash has blocks. `of` tells what is known of a
-    /// block: one that is not full is passed over without a read.
+    /// The next block; `None` leaves this turn out. An interval has as many turns as the flash has blocks. `of` returns
+    /// what is known of a block: a block that is not full is passed over without a read.
     fn next(&mut self, geometry: &Geometry, of: &dyn Fn(BlockId) -> BlockInfo) -> Option<BlockId>;
 }

@@ -12,7 +12,7 @@ pub use reconstruct::Reconstruct;
 /// A read of a page, and what is in its way.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PendingRead {
-    /// How long background work keeps the read from the chip, as far as the FTL can say. It is not zero.
+    /// For how long background work keeps the read from the chip, as far as the FTL knows. It is not zero.
     pub remaining: Span,
     /// What the read takes by itself: sensing the page and transferring what is asked of it.
     pub alone: Span,
@@ -29,7 +29,8 @@ pub enum Verdict {
     Serve,
     /// The page is regenerated from others that are not kept from the host. An FTL that has no others serves the read.
     Reconstruct,
-    /// It fails at once, and the host is told how long it would have waited. Not for reads that may not fail: those are served.
+    /// It fails at once, and the host gets the time that it would have waited. Not for reads that may not fail: those
+    /// are served.
     FailFast,
 }
 

@@ -1,5 +1,5 @@
 //! Blocks with a history of bit flips first, then the most worn, then those that were copied into last (Li 6.3.1). Erases count in
-//! steps, so that the last of these has a say.
+//! steps, so that the last of these has an effect.
 
 use super::{ScrubCandidate, ScrubPolicy};
 

@@ -7,8 +7,8 @@ pub use thresholds::Thresholds;
 
 /// Decides on stripes that are about to be written. Wear is erases of a block, on average over a plane or a group of planes.
 pub trait StripeWearPolicy {
-    /// Whether a stripe whose most written member lies in a plane with the wear `hot` is shifted, so that the member goes to the
-    /// least worn plane of its group.
+    /// Whether a stripe whose most written member lies in a plane with the wear `hot` is shifted, so that the member
+    /// moves to the least worn plane of its group.
     fn shifts(&self, hot: f64, least: f64) -> bool;
 
     /// Whether a stripe of a group with the wear `hot` goes to the least worn group.

@@ -1,4 +1,5 @@
-//! The deterministic window of Predictable Latency Mode (Base 8.1.18): the drive does no work of its own until it is told to.
+//! The deterministic window of Predictable Latency Mode (Base 8.1.18): the drive does no internal work until the window
+//! ends.
 
 use nandscape_sim::{Span, Time};
 

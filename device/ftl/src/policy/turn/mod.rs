@@ -1,4 +1,5 @@
-//! When a drive may do work of its own: collections, and programs of data whose writes have ended. Without a policy, always.
+//! When a drive may do internal work: collections, and programs of data whose writes have ended. Without a policy,
+//! always.
 
 mod deterministic;
 mod schedule;
@@ -8,7 +9,7 @@ use nandscape_sim::{Span, Time};
 pub use deterministic::Deterministic;
 pub use schedule::Schedule;
 
-/// Says when it is the drive's turn. Ranges are equal ranges of its logical blocks, from the first.
+/// Determines when it is the drive's turn. Ranges are equal ranges of its logical blocks, from the first.
 pub trait TurnPolicy {
     /// For how long work on data of a range may go on from `now`: nothing that takes longer begins. Zero is not at all, `None`
     /// as long as it likes.

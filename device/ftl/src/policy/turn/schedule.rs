@@ -8,11 +8,11 @@ use super::TurnPolicy;
 /// See the file. Window w begins w x length after the epoch; range r has its turn in it if (w + r) mod width is the position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
-    /// Drives that take turns, one at the least.
+    /// Drives that take turns, at least one.
     pub width: u16,
     /// The place of this drive among them.
     pub position: u16,
-    /// Ranges, one at the least.
+    /// Ranges, at least one.
     pub ranges: u16,
     /// The length of a window, which is not zero.
     pub length: Span,

@@ -21,6 +21,6 @@ pub struct Candidate {
 
 /// Ranks candidates.
 pub trait VictimPolicy {
-    /// How much is to be said for cleaning the block; the highest is taken, the oldest of equals.
+    /// The merit of cleaning the block; the highest is taken, the oldest of equals.
     fn merit(&self, candidate: &Candidate) -> u64;
 }

@@ -1,5 +1,5 @@
-//! A zone is spread over few groups, as in drives with many small zones: the bandwidth of a zone is that of its groups, and
-//! zones on other groups do not disturb it.
+//! A zone is spread over few groups, as in drives with many small zones. The bandwidth of a zone is that of its groups,
+//! and zones on other groups do not disturb it.
 
 use super::{Groups, Superblock, ZoneMapping};
 

@@ -12,13 +12,14 @@ use super::drive::{Drive, Failed, Mode, SECTORS, UNIT_SECTORS, create};
 use super::model::{Content, Model};
 use crate::{Extent, Ftl};
 
-/// Runs that have found a mistake: a slot whose unit was deallocated, under way when a snapshot began, had its lost sectors come back.
+/// Runs that have found a mistake: a slot whose unit was deallocated, under way when a snapshot began, had its lost
+/// sectors reappear.
 const FOUND: [(Mode, u64); 1] = [(Mode::Capacitor, 1_145)];
 const LIVES: u32 = 5;
 const STEPS: u32 = 250;
 /// The most writes of the file before a kill.
 const WRITES: u64 = 1_500;
-/// Polls of tasks of a life, at the most.
+/// The most polls of tasks of a life.
 const MOST_POLLS: u64 = 5_000_000;
 
 pub(super) fn number(name: &str) -> Option<u64> {
@@ -30,7 +31,7 @@ pub(super) fn number(name: &str) -> Option<u64> {
 /// # Errors
 /// What is wrong after a start.
 pub(super) fn run(mode: Mode, seed: u64) -> Result<u32, String> {
-    // A panic of the FTL does not say which run it was.
+    // A panic of the FTL does not name its run.
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let mut rng = Seed::new(seed).child("kill").rng();
         let (mut backing, mut model, mut kills) = (create(mode), Model::new(SECTORS as usize), 0);

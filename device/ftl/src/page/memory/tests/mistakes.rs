@@ -4,7 +4,7 @@ use super::drive::Mode;
 use super::kill::{number, run};
 use crate::page::mistakes::{Mistake, make};
 
-/// Runs of each mode until one notices, at the most.
+/// The most runs of each mode until one notices.
 const RUNS: u64 = 150;
 
 fn notices(mistake: Mistake) -> Option<(u64, String)> {
