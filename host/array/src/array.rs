@@ -32,7 +32,7 @@ pub(crate) type Paths = Rc<[Rc<dyn Drive>]>;
 #[error("{0}")]
 pub struct ArrayError(pub String);
 
-/// What the opening of an array that was not ended in order has made good.
+/// What the opening of an array that was not closed in order has repaired.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recovered {
     /// Regions that were being written, whose stripes were made consistent.
@@ -63,9 +63,9 @@ pub(crate) struct Core {
     pub(crate) tail: Rc<dyn TailPolicy>,
     pub(crate) base: Base,
     pub(crate) stats: RefCell<Stats>,
-    /// The array's own queue pairs: for writes of all jobs, and what the array reads of its own.
+    /// The array's own queue pairs: for writes of all jobs, and for the array's own reads.
     pub(crate) paths: Paths,
-    /// Those for reads of hosts that have none of their own.
+    /// Queue pairs for reads of hosts that have none.
     pub(crate) read_paths: Paths,
     pub(crate) admins: Vec<Option<Rc<dyn Drive>>>,
     /// The namespace of each drive.
@@ -97,7 +97,7 @@ pub(crate) struct Core {
     pub(crate) unread: RefCell<Vec<(usize, Status)>>,
     /// The generation of the last record that each drive has taken; 0 if it has none.
     pub(crate) taken: Vec<Arc<AtomicU64>>,
-    /// Drives that the array had gone on without, as their records say.
+    /// Drives without which the array had continued, by their records.
     pub(crate) older: RefCell<Vec<usize>>,
     /// Changes of the members that are not recorded on them yet.
     pub(crate) unrecorded: Cell<u32>,
@@ -106,17 +106,17 @@ pub(crate) struct Core {
     pub(crate) overruns: Cell<u64>,
     /// The next stripe reads from copies in turn.
     pub(crate) turn: Cell<u64>,
-    /// Is told of what happens to the members.
+    /// Is notified of what happens to the members.
     pub(crate) listener: RefCell<Option<Listener>>,
     /// The members' windows in force.
     pub(crate) schedule: Cell<Option<Schedule>>,
-    /// What the opening has made good.
+    /// What the opening has repaired.
     pub(crate) recovered: Cell<Recovered>,
     /// They are set no more.
     pub(crate) windows_ended: Cell<bool>,
 }
 
-/// An array, which is a drive. [`Array::over`] gives further jobs drives of their own.
+/// An array, which is a drive. [`Array::over`] gives further jobs separate drives.
 pub struct Array {
     core: Rc<Core>,
     front: Rc<Front>,
@@ -202,8 +202,9 @@ impl Array {
         self.core.unread.borrow().clone()
     }
 
-    /// Drives that the array had gone on without when it was opened, by their numbers among those it was opened with: they were missing, or
-    /// were put back as they were at an earlier time. They are spares, as what they hold is not trusted.
+    /// Drives without which the array had continued when it was opened, by their numbers among those it was opened
+    /// with. They were missing, or were restored to an earlier state. They are spares, because their content is not
+    /// trusted.
     pub fn older(&self) -> Vec<usize> {
         self.core.older.borrow().clone()
     }
@@ -213,7 +214,7 @@ impl Array {
         self.core.spares.borrow().clone()
     }
 
-    /// What was made good when the array was opened, as it had not been ended in order.
+    /// What was repaired when the array was opened, because it had not been closed in order.
     pub fn recovered(&self) -> Recovered {
         self.core.recovered.get()
     }
@@ -237,8 +238,8 @@ impl Array {
         self.core.schedule.get().map(|schedule| schedule.length)
     }
 
-    /// The place of each member in the order of turns; `None` if the members have no windows. Where ranges have windows of their own, it is
-    /// that of the first range; a member has each further range one window earlier.
+    /// The place of each member in the order of turns; `None` if the members have no windows. Where ranges have
+    /// separate windows, it is that of the first range; a member has each further range one window earlier.
     pub fn turns(&self) -> Option<Vec<usize>> {
         let core = &self.core;
         core.has_windows().then(|| (0..core.level.members()).map(|member| core.turn_of(member)).collect())

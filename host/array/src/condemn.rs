@@ -1,6 +1,7 @@
-//! Chunks that can no longer be told: they are made uncorrectable (Write Uncorrectable, NVM 3.2.7) on their members, so that every read of them
-//! fails, whoever opens the array later. The parity of a stripe that may not fit its data is one of them as soon as something of the data
-//! is missing: nothing is then put together from it. Writing such blocks again heals them.
+//! Chunks whose content is lost: they are made uncorrectable (Write Uncorrectable, NVM 3.2.7) on their members, so that
+//! every read of them fails, whoever opens the array later. The parity of a stripe that may not fit its data is made
+//! uncorrectable as soon as some of the data is missing: nothing is then reconstructed from it. Writing such blocks
+//! again heals them.
 //!
 //! Left out: drives without that command. What is to be condemned stays torn there, and its region stays marked.
 
@@ -54,7 +55,8 @@ impl Core {
         if self.info.volatile_cache { self.flush(&paths).await.map(drop) } else { Ok(()) }
     }
 
-    /// Of a stripe that may be inconsistent and lacks some of its data, the parity is condemned: what is missing is lost, and says so.
+    /// In a stripe that may be inconsistent and lacks some of its data, the parity is condemned: reads of the missing
+    /// data fail.
     ///
     /// # Errors
     /// As of [`Core::condemn`].
@@ -66,7 +68,7 @@ impl Core {
         Ok(())
     }
 
-    /// The members that are there and have parity of a stripe, a bit each.
+    /// The present members that have parity of a stripe, a bit each.
     pub(crate) fn checks_there(&self, stripe: u64) -> u32 {
         let missing = self.missing(stripe);
         let checks = (0..self.level.checks()).filter_map(|check| self.level.check_member(stripe, check));

@@ -47,7 +47,7 @@ pub struct Config {
     pub windows: WindowMode,
     /// The length of windows; zero is the drives' own.
     pub window: Span,
-    /// Ranges of each drive with windows of their own; 1 is the drive as a whole.
+    /// Ranges of each drive with separate windows; 1 is the drive as a whole.
     pub ranges: u16,
     /// What protects interrupted writes of an array that outlasts the program.
     pub journal: JournalMode,
@@ -63,8 +63,8 @@ pub struct Config {
     pub seed: u64,
     /// Its name as a layer in breakdowns.
     pub layer: &'static str,
-    /// What tells a new array from others, beside its drives: its name, and, at the wall clock, something that comes once only.
-    /// An array that is opened has its own from its records.
+    /// What distinguishes a new array from others, in addition to its drives: its name, and, at the wall clock, a
+    /// unique value. An array that is opened has its own from its records.
     pub identity: String,
 }
 
@@ -89,11 +89,11 @@ impl Default for Config {
     }
 }
 
-/// Spares at the most.
+/// The most spares.
 const MOST_SPARES: usize = 8;
 /// Lengths of windows that drives take.
 const WINDOW: RangeInclusive<Span> = Span::from_ms(1)..=Span::from_s(3_600);
-/// How often roles are swapped at the most: a drive could not do anything in between.
+/// The shortest interval between swaps of roles: a drive could not do anything in between.
 const LEAST_SWAP: Span = Span::from_ms(1);
 
 /// Why a setting is not valid.
@@ -200,7 +200,7 @@ impl Config {
         ]
     }
 
-    /// Checks that the settings fit a level, and that what they name is there.
+    /// Checks that the settings fit a level, and that the names in them exist.
     ///
     /// # Errors
     /// The setting that does not, and what would be valid.

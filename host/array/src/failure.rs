@@ -15,14 +15,14 @@ impl Core {
         Sent { member, drive: self.drive_of.borrow()[member] }
     }
 
-    /// A command has found a drive to be of no use any more. Late answers of one that was replaced say nothing of its successor.
+    /// A command has found a drive to be unusable. Late answers of a replaced drive do not count against its successor.
     pub(crate) fn fail_drive(self: &Rc<Self>, sent: Sent) {
         if self.sent(sent.member) == sent {
             self.fail(sent.member);
         }
     }
 
-    /// A member is of no use any more: the array goes on without it, and rebuilds it on a spare if it has one.
+    /// A member is unusable: the array continues without it, and rebuilds it on a spare if it has one.
     pub(crate) fn fail(self: &Rc<Self>, member: usize) {
         let bit = 1 << member;
         if self.failed.get() & bit != 0 {

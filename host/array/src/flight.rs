@@ -17,7 +17,7 @@ pub(crate) struct Sent {
     pub(crate) drive: usize,
 }
 
-/// See the file. What is still under way when it is dropped is abandoned: it goes on in the members.
+/// See the file. Commands still under way when it is dropped are abandoned: they continue in the members.
 pub(crate) struct Flight<'a> {
     sim: &'a Sim,
     issuer: &'a Issuer,

@@ -101,7 +101,7 @@ impl Sink for Front {
 }
 
 impl Core {
-    /// Where a read is that can be passed on, and the attributes that it goes with.
+    /// The place of a read that can be passed on, and its attributes.
     fn within_chunk(&self, io: &Io) -> Option<(u64, Segment, u32)> {
         if IoOpcode(io.command.opcode) != IoOpcode::READ || self.missing_anywhere() != 0 {
             return None;

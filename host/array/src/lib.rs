@@ -14,16 +14,16 @@
 //! | `tail` | policies: how reads are issued, and what busy answers lead to |
 //! | `rails` | a drive to read and a drive to write, which change roles |
 //! | `write` | the write of a stripe |
-//! | `news` | what happens to members, told as it happens |
+//! | `news` | events of members, reported as they happen |
 //! | `windows` | when members do their own work |
 //! | `parity` | P and Q |
 //! | `locks` | locks of stripes |
 //! | `flight` | several commands at once |
-//! | `condemn` | chunks that can no longer be told |
+//! | `condemn` | chunks whose content is lost |
 //! | `failure` | members that fail, chunks that cannot be read |
 //! | `journal` | records on the members, by which an array outlasts crashes |
 //! | `rebuild` | rebuilds on spares, and scrubs |
-//! | `stats` | what is counted |
+//! | `stats` | counters |
 //!
 //! Left out: growing and reshaping; merging of sub-I/Os of neighbouring stripes; protection information and metadata.
 

@@ -1,8 +1,8 @@
-//! Locks of stripes, granted in the order of asking: writes of a stripe go one after the other, and what must put data together
-//! from several chunks goes beside other readers only. A plain read takes no lock; it asks afterwards whether the chunks that it
-//! puts together are of one moment, if it needs to know. They are unless writes to members began since, or those that had begun
-//! were not all in place on the members of these chunks: what a writer reads, and writes that only another member holds up, are
-//! in nobody's way.
+//! Locks of stripes, granted in the order of requests. Writes of a stripe run one after the other, and a read that must
+//! reconstruct data from several chunks runs concurrently with other readers only. A plain read takes no lock. If it
+//! combines chunks, it checks afterwards whether they are of one moment. They are unless writes to members began since,
+//! or earlier writes were not all in place on the members of these chunks. What a writer reads, and writes that only
+//! another member holds up, disturb no read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,8 +22,9 @@ const GROUPS: usize = 4_096;
 pub(crate) struct StripeLocks {
     sim: Sim,
     inner: RefCell<Inner>,
-    /// Stripes whose parity or copies may not fit the data, as ranges from a first one to the one after the last: those whose write ended
-    /// before it was in place on all members, and those of which a volatile cache may have lost a part.
+    /// Stripes whose parity or copies may not fit the data, as ranges from a first stripe to the one after the last:
+    /// those whose write ended before it was in place on all members, and those of which a volatile cache may have lost
+    /// a part.
     torn: RefCell<BTreeMap<u64, u64>>,
     /// How often writes to members have begun, by group of stripes.
     versions: Box<[Cell<u32>]>,
@@ -86,7 +87,7 @@ impl StripeLocks {
         seen.version == self.version(stripe).get() && seen.pending & members == 0 && !self.is_torn(stripe)
     }
 
-    /// A write of a stripe was interrupted: nothing is put together from it until it is made consistent.
+    /// A write of a stripe was interrupted: nothing is reconstructed from the stripe until it is made consistent.
     pub(crate) fn tear(&self, stripe: u64) {
         if !self.is_torn(stripe) {
             self.torn.borrow_mut().insert(stripe, stripe + 1);

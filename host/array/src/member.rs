@@ -14,7 +14,7 @@ pub struct Member {
     /// Another queue pair, for reads of hosts that bring none. Without it they queue behind writes to a drive that is busy, and cannot
     /// fail fast before the drive has fetched them.
     pub reads: Option<Rc<dyn Drive>>,
-    /// Its admin commands; without them, it cannot be told of windows.
+    /// Its admin commands; without them, windows cannot be set on it.
     pub admin: Option<Rc<dyn Drive>>,
 }
 

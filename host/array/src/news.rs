@@ -1,4 +1,4 @@
-//! What happens to the members of an array, for those who are to be told as it happens.
+//! Events of the members of an array, for listeners that are notified as they happen.
 //!
 //! Left out: single commands and chunks, which the counters have.
 
@@ -8,7 +8,7 @@ use crate::rebuild::ScrubReport;
 /// See the file. Drives have their numbers among those the array was made of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum News {
-    /// A member is out of service: the array goes on without it.
+    /// A member is out of service: the array continues without it.
     Failed {
         /// The member.
         member: usize,
@@ -39,7 +39,7 @@ pub enum News {
 pub(crate) type Listener = Box<dyn Fn(News)>;
 
 impl Array {
-    /// From now on `listener` is told of what happens to the members. It must not use the array.
+    /// From now on `listener` is called with events of the members. It must not use the array.
     pub fn listen(&self, listener: impl Fn(News) + 'static) {
         self.core().listener.replace(Some(Box::new(listener)));
     }

@@ -1,10 +1,12 @@
 //! Flash on Rails (Li 3.4.2): two drives with the same data, one of which is read while the other is written. After a time the two
-//! change roles, and what the one that was read has missed, kept in the host's memory until then, is written to it beside new writes.
+//! change roles. The writes that the read drive has missed are kept in the host's memory until then, and are then
+//! written to it during new writes.
 //!
-//! A write ends when the written drive has it. Blocks that the read drive has missed are read from the host's memory. So reads meet no
-//! writes on a drive, but for those that were under way when it became the one to read, and the collections that it has begun.
+//! A write ends when the written drive has it. Blocks that the read drive has missed are read from the host's memory.
+//! Reads therefore meet no writes on a drive, except those under way when the drive became the one to read, and the
+//! collections that it has begun.
 //!
-//! Left out: failures of a drive (they are the command's), and a memory that is full: how much it held at the most is told.
+//! Left out: failures of a drive (they are the command's), and a full memory: the most that it held is reported.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::array::ArrayError;
 use crate::flight::{Flight, Sent, all, longer};
 
-/// Blocks of missed writes that are carried over by one command at the most.
+/// The most blocks of missed writes that one command carries over.
 const RUN: u64 = 64;
 /// Such commands at a time. Few make a change of roles take longer than the turn under a load of large writes, for each waits for
 /// the collections in its way.
@@ -93,7 +95,7 @@ impl Rails {
         self.core.swaps.get()
     }
 
-    /// Bytes of missed writes of both drives in the host's memory at the most.
+    /// The most bytes of missed writes of both drives in the host's memory.
     pub fn most_missed(&self) -> u64 {
         self.core.most.get() * u64::from(self.core.info.lba_bytes)
     }

@@ -1,8 +1,8 @@
-//! The read of a stripe: sub-I/Os as the policy says, until the data is there or can be put together from other chunks.
+//! The read of a stripe: sub-I/Os by the policy, until the data is present or can be reconstructed from other chunks.
 //!
-//! A plain read takes no lock. What is put together must be from one moment. If writes came between, it is read again; where they
-//! come again and again, what is busy is waited for, for a writer may wait longer. If a member is missing, or its data unreadable,
-//! the stripe is locked against writers, and all chunks are read over the same blocks.
+//! A plain read takes no lock. Reconstructed data must be from one moment. If writes came between, the stripe is read
+//! again. If writes keep coming, the read waits for busy members, because a writer may wait longer. If a member is
+//! missing, or its data unreadable, the stripe is locked against writers, and all chunks are read over the same blocks.
 
 use std::rc::Rc;
 
@@ -88,7 +88,7 @@ impl Core {
                 }
                 Outcome::Indirect => self.stats.borrow_mut().rereads += 1,
             }
-            // A lock that nobody has is had at once.
+            // A free lock is taken at once.
             let has_lost = !first.unreadable.is_empty() || (self.missing_anywhere() != 0) != degraded;
             if has_lost || !(self.locks.is_written(stripe) || self.locks.is_torn(stripe)) {
                 break;
@@ -100,7 +100,7 @@ impl Core {
         let mut again = first.again();
         again.widen();
         again.run(policy).await?;
-        // Of a torn stripe a chunk that cannot be read cannot be put together either.
+        // In a torn stripe a chunk that cannot be read cannot be reconstructed either.
         let is_sound = again.is_direct() || !self.locks.is_torn(stripe);
         match is_sound && again.put_together() {
             true => self.read_ended(again, true),
@@ -151,7 +151,7 @@ impl Core {
         }
     }
 
-    /// The member to read a data chunk from: copies in turn, of those that are there.
+    /// The member from which a data chunk is read: copies in turn, among the present ones.
     pub(crate) fn choose_copy(&self, stripe: u64, index: usize, missing: u32) -> usize {
         let copies = self.level.copies();
         if copies == 1 {
@@ -187,7 +187,7 @@ impl Core {
 enum Outcome {
     /// What was wanted has been read.
     Direct,
-    /// It can be put together.
+    /// It can be reconstructed.
     Indirect,
 }
 
@@ -209,13 +209,13 @@ impl<'a> Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// All chunks over the same blocks, so that any of them can be put together from the others.
+    /// All chunks over the same blocks, so that any of them can be reconstructed from the others.
     fn widen(&mut self) {
         let whole = union(self.segments);
         self.parts.iter_mut().for_each(|part| part.reach = whole);
     }
 
-    /// Goes on from the answer to what was sent before the attempt began.
+    /// Continues from the answer to a read sent before the attempt began.
     fn adopt(&mut self, sent: Sent, completion: &Completion) -> Result<(), Status> {
         (self.parts[sent.member].was_asked, self.parts[sent.member].is_direct) = (true, true);
         self.ended(sent, completion)

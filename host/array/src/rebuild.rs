@@ -1,5 +1,5 @@
-//! Rebuilds of members on spares, and scrubs. Both go stripe by stripe, with its lock held, and give way to commands of hosts: after
-//! each stripe they wait as long as the rate says, and for the commands in work, but not for ever.
+//! Rebuilds of members on spares, and scrubs. Both run stripe by stripe, with its lock held, and give way to commands
+//! of hosts: after each stripe they wait as long as the rate requires, and for the commands in work, but not for ever.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ pub struct ScrubReport {
     pub skipped: u64,
     /// Of those, with parity or copies that differ from the data; they were repaired.
     pub mismatches: u64,
-    /// Of those, that could not be read as a whole; what the others tell of them was written again.
+    /// Of those, stripes that could not be read as a whole; the missing parts were reconstructed and written again.
     pub unreadable: u64,
 }
 
@@ -131,7 +131,7 @@ impl Core {
     }
 
     async fn rebuild(self: Rc<Self>, spare: Sent) {
-        // A crash meanwhile leaves a drive that holds data: its record says that it is this array's, and no member yet.
+        // A crash meanwhile leaves a drive that holds data: its record marks it as this array's, and as no member yet.
         self.until_recorded().await;
         for stripe in 0..self.geometry.stripes {
             let guard = self.locks.exclusive(stripe).await;
@@ -145,7 +145,7 @@ impl Core {
             drop(guard);
             self.give_way().await;
         }
-        // The record of members says that the spare has all of it.
+        // The record of members marks the spare as whole.
         let (paths, end) = (self.paths.clone(), self.geometry.stripes);
         while self.info.volatile_cache && self.is_at(spare, end) && self.flush(&paths).await.is_err() {
             self.sim.sleep(RETRY).await;
@@ -157,7 +157,7 @@ impl Core {
         if self.locks.next_torn(0).is_some() {
             self.start_resync();
         }
-        // Until the others' records say that it has all of it, a crash that takes another member with it finds this one missing.
+        // Until the others' records mark it as whole, a crash that takes another member with it finds this one missing.
         self.rebuilt.set(Some(spare));
         self.start_recording();
         self.until_recorded().await;
@@ -190,7 +190,8 @@ impl Core {
         true
     }
 
-    /// A chunk that cannot be put together stays lost, and its reads are to say so; whether no power cut came between.
+    /// A chunk that cannot be reconstructed stays lost, and its reads must fail; returns whether no power cut came
+    /// between.
     async fn rebuild_lost(self: &Rc<Self>, member: usize, stripe: u64) -> bool {
         if let Err(status) = self.condemn_torn(stripe).await
             && is_interrupted(status)
@@ -200,7 +201,7 @@ impl Core {
         match self.condemn(stripe, 1 << member, self.whole_chunk()).await {
             Ok(()) => true,
             Err(status) if is_interrupted(status) => false,
-            // It would be read as what the spare holds: the array goes on without it.
+            // Reads would return the spare's content: the array continues without it.
             Err(_) => {
                 self.fail(member);
                 true
@@ -236,7 +237,8 @@ impl Core {
         sum
     }
 
-    /// Makes a stripe consistent, from its data, on the members that have it; chunks that cannot be read are put together from the others and written again.
+    /// Makes a stripe consistent, from its data, on the members that have it; chunks that cannot be read are
+    /// reconstructed from the others and written again.
     ///
     /// # Errors
     /// That a power cut came between: it is to be done again.
@@ -254,8 +256,8 @@ impl Core {
         let unread = found.iter().enumerate().filter(|(_, bytes)| bytes.is_none());
         let unread = unread.fold(0, |all, (member, _)| all | 1 << member);
         let unreadable = unread & !missing;
-        // A member that has failed meanwhile is for a rebuild. Without some of the data parity tells nothing, and copies do; and of a torn
-        // stripe, data that cannot be read cannot be put together.
+        // A member that has failed meanwhile needs a rebuild. Without some of the data parity is of no use, but copies
+        // are. In a torn stripe, unreadable data cannot be reconstructed.
         let is_lost = self.locks.is_torn(stripe) && self.lacks_data_of(stripe, unread);
         let can_tell = !is_lost && !self.lacks_data_of(stripe, missing);
         let is_as_before = self.missing(stripe) == missing;
@@ -295,7 +297,8 @@ impl Core {
         Ok(())
     }
 
-    /// What each member should hold of a stripe of which some members cannot be read; `None` if that cannot be told.
+    /// What each member should hold of a stripe of which some members cannot be read; `None` if this cannot be
+    /// determined.
     fn right(&self, stripe: u64, found: &[Option<Vec<u8>>], unreadable: u32) -> Option<Vec<Vec<u8>>> {
         let (data, checks) = (self.level.data(), self.level.checks());
         if self.loses(unreadable) {

@@ -27,7 +27,7 @@ pub(crate) const PASSED: u32 = 0xffff;
 /// How a part of a command ended.
 pub(crate) type Ended = Result<Breakdown, Status>;
 
-/// What ends a command, put together from its parts.
+/// The result of a command, combined from its parts.
 pub(crate) fn join(parts: impl IntoIterator<Item = Ended>) -> Ended {
     parts.into_iter().try_fold(Breakdown::new(), |sum, part| Ok(longer(sum, part?)))
 }
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    /// Goes on with a read within one chunk, from the answer of a member.
+    /// Continues with a read within one chunk, from the answer of a member.
     async fn read_on(
         self: &Rc<Self>,
         paths: &Paths,
@@ -118,7 +118,7 @@ impl Core {
         join(all(pieces.into_iter().map(one).collect()).await)
     }
 
-    /// Reads, into memory of its own.
+    /// Reads, into separate memory.
     async fn verify(self: &Rc<Self>, paths: &Paths, extent: Extent, attributes: u32) -> Ended {
         let mut at = extent;
         let mut sum = Breakdown::new();

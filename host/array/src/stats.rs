@@ -13,7 +13,7 @@ pub struct Stats {
     pub extra_reads: u64,
     /// Of those, sent again after a busy answer.
     pub resubmissions: u64,
-    /// Stripe reads that were put together from other chunks.
+    /// Stripe reads that were reconstructed from other chunks.
     pub reconstructions: u64,
     /// Of those, that had to be read again as a write came between.
     pub rereads: u64,
@@ -35,7 +35,7 @@ pub struct Stats {
     pub rebuilt: u64,
     /// Chunks rewritten because they could not be read.
     pub repairs: u64,
-    /// Chunks that can no longer be told, or parts of them, that were made uncorrectable.
+    /// Chunks with lost content, or parts of them, that were made uncorrectable.
     pub condemned: u64,
     /// Changes of windows.
     pub window_changes: u64,

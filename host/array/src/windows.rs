@@ -2,16 +2,16 @@
 //!
 //! | mode | the length |
 //! |---|---|
-//! | static | what the drives recommend for an array of this width, the shortest of all, or what the user says |
+//! | static | what the drives recommend for an array of this width, the shortest of all, or what the user sets |
 //! | dynamic | begins at half a second, grows by 10 ms every 50 ms, and is halved when a stripe has more busy sub-I/Os than can be reconstructed |
 //!
 //! Members take turns, position i being that of member i; with technique `harmonia` all have the same position. The schedule is that
 //! of the drives' clocks: the array reads the Timestamp of each drive, and gives each the same instant as its epoch. When the length changes,
-//! the epoch does, too, so that the turn goes on of the member that has it: a schedule of another length from the same epoch would give the turn
-//! to another while the first still collects.
+//! the epoch changes with it, so that the current turn continues. A schedule of another length from the same epoch
+//! would give the turn to another member while the first still collects.
 //!
-//! Drives keep their windows until they are told otherwise or are started anew: the array ends them at its own end, and gives a member that was
-//! away its windows again.
+//! Drives keep their windows until they are changed or the drives are restarted: the array ends the windows at its own
+//! end, and gives a member that was offline its windows again.
 //!
 //! Left out: members without an admin queue, which are left as they are; windows of an array that was killed, until the next one begins.
 
@@ -50,8 +50,9 @@ pub struct Schedule {
 }
 
 impl Array {
-    /// A drive was out of reach, and is back. Its power may have been cut: what was in a volatile cache may be gone, so that stripes of marked
-    /// regions are made consistent, as after a power cut that a command has met; and it may have forgotten its windows.
+    /// A drive was out of reach, and has reconnected. Its power may have been cut. Data in a volatile cache may be
+    /// gone, so stripes of marked regions are made consistent, as after a power cut that a command has met. The drive
+    /// may also have lost its windows.
     pub fn drive_was_away(&self, drive: usize) {
         let core = self.core();
         if core.info.volatile_cache {
@@ -79,7 +80,7 @@ impl Core {
         matches!(self.config.window_mode(), WindowMode::Static | WindowMode::Dynamic)
     }
 
-    /// Sets the members' windows, and adapts them as long as the array is there.
+    /// Sets the members' windows, and adapts them as long as the array exists.
     pub(crate) fn start_windows(self: &Rc<Self>) {
         if self.has_windows() {
             self.sim.spawn(run(Rc::downgrade(self), self.config.window_mode()));
@@ -153,7 +154,7 @@ impl Core {
         Some(self.windows_of(&*admin).await?.length.get())
     }
 
-    /// What a drive says of its windows, if it has such.
+    /// The windows of a drive as it reports them, if it has any.
     async fn windows_of(&self, admin: &dyn Drive) -> Option<Windows> {
         let mem = HostMem::zeroed(size_of::<Windows>());
         let get = SubmissionEntry::get_features(WINDOWS);
@@ -162,12 +163,12 @@ impl Core {
         (ended.status.is_success() && windows.magic == MAGIC).then_some(windows)
     }
 
-    /// A drive that has none is not told: the feature may be another one there.
+    /// A drive without windows does not get the feature, which may be another one there.
     async fn end_windows_of(&self, drive: usize) {
         let Some(admin) = self.admins[drive].clone() else { return };
         if self.windows_of(&*admin).await.is_some_and(|windows| windows.width.get() > 0) {
             let set = SubmissionEntry::set_features(WINDOWS, 0);
-            // A drive that fails here is told by the next array.
+            // The next array resets a drive that fails here.
             self.issuer.execute(&*admin, set, HostMem::from_bytes(Windows::none().as_bytes())).await;
         }
     }
@@ -210,7 +211,7 @@ async fn run(core: Weak<Core>, mode: WindowMode) {
     }
 }
 
-/// Adapts the length as long as the array is there.
+/// Adapts the length as long as the array exists.
 async fn adapt(sim: &Sim, core: Weak<Core>, mut length: Span, mut overruns: u64) {
     loop {
         sim.sleep(PERIOD).await;
@@ -230,7 +231,8 @@ fn adapted(length: Span, has_overrun: bool) -> Span {
     }
 }
 
-/// The epoch of windows of `length` with which the turn goes on that `now` has in windows of another length since an epoch.
+/// The epoch of windows of `length` with which the turn of `now` continues, after windows of another length since an
+/// epoch.
 fn epoch_that_keeps_turn(now: Time, (since, before): (Time, Span), length: Span, members: u64) -> Time {
     let passed = now.since(since).ns();
     let turn = passed / before.ns() % members;

@@ -1,12 +1,12 @@
 //! The write of a stripe: with its lock held, old contents are read where parity needs them, the new parity is calculated, and
-//! data and parity are written side by side.
+//! data and parity are written concurrently.
 //!
 //! | what is written | reads first |
 //! |---|---|
 //! | all data of the stripe, or a level without parity | nothing |
 //! | a part, read-modify-write | the old data of the part and the old parity |
 //! | a part, reconstruct-write | the rest of the data, if those are fewer reads |
-//! | a part of a stripe with a member missing | all that is there of the stripe |
+//! | a part of a stripe with a member missing | all that remains of the stripe |
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ use crate::serve::{Ended, JOURNAL, LOCK};
 pub(crate) enum Source {
     /// The data of the host.
     Data(HostMem),
-    /// Zeros; the members may deallocate if `deac` says so.
+    /// Zeros; the members may deallocate if `deac` is set.
     Zeros { deac: u32 },
 }
 
@@ -99,7 +99,8 @@ impl Core {
             self.sim.sleep(RETRY).await;
             ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
         }
-        // What is in the journal was written whole, after an interruption too, and a whole stripe does not depend on what was there.
+        // Entries of the journal were written whole, also after an interruption, and a whole stripe does not depend on
+        // earlier content.
         if (is_full || (matches!(entry, Entry::Journalled(_)) && !was_torn)) && ended.is_ok() {
             self.locks.mend(stripe);
         }
@@ -172,7 +173,7 @@ impl Core {
         Ok((writes, breakdown))
     }
 
-    /// Whether all that is written goes to members that are there.
+    /// Whether all writes go to present members.
     fn can_do_without_parity(&self, stripe: u64, segments: &[Segment]) -> bool {
         let missing = self.missing(stripe);
         segments.iter().all(|segment| self.copy_there(stripe, segment.index, missing).is_some())
@@ -315,8 +316,8 @@ impl Core {
         Ok(is_whole.then_some((mems, sum)))
     }
 
-    /// Data chunks over some blocks, those of `wanted` at least, from whatever is there without the members of `without`. The stripe
-    /// is locked.
+    /// Data chunks over some blocks, at least those of `wanted`, from the remaining chunks without the members of
+    /// `without`. The stripe is locked.
     pub(crate) async fn load(
         self: &Rc<Self>,
         paths: &Paths,
@@ -335,7 +336,7 @@ impl Core {
                 wanted.iter().map(|index| self.copy_there(stripe, *index, excluded)).collect();
             let members: SmallVec<[usize; 8]> = match &direct {
                 Some(direct) => direct.clone(),
-                // The parity of a torn stripe may not fit what is there.
+                // The parity of a torn stripe may not fit the present data.
                 None if checks == 0 || self.locks.is_torn(stripe) => return Err(Status::UNRECOVERED_READ_ERROR),
                 None => all.iter().copied().filter(is_there).collect(),
             };

@@ -1,4 +1,4 @@
-//! The mapping table, from the number of a page to the page in memory, if it is there, and the cache that these pages are.
+//! The mapping table, from the number of a page to the page in memory, if it is loaded, and the cache of these pages.
 //!
 //! A page can be dropped when the store has it: it has no changes, and is not on its way there. The least recently used go first.
 
@@ -77,7 +77,7 @@ impl Cache {
         result
     }
 
-    /// Changes a page, and consolidates it when its chain is longer than `most`. Whether the key was there.
+    /// Changes a page, and consolidates it when its chain is longer than `most`. Returns whether the key existed.
     pub(crate) fn change(&mut self, lpid: u64, delta: Delta, most: usize) -> bool {
         self.dirty.insert(lpid);
         self.with(lpid, |page| {

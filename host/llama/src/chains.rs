@@ -1,7 +1,7 @@
 //! The offloaded form with pages of any length: bases and deltas in a namespace whose pages are chains of pieces (OX 7.2.1, second and
 //! third form). The drive has the chains, their places, checkpoints and cleaning; the host has nothing to recover.
 //!
-//! Left out: how much room is left, which the drive tells when there is none.
+//! Left out: the remaining room, which the drive reports only when none is left.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,15 +16,16 @@ use crate::pages::{Kind, PageStats, PageStore, Piece, Shape};
 
 /// Bytes of a batch that are not for pages.
 const BATCH_HEAD: usize = 4 << 10;
-/// Bytes that a batch has beside each piece.
+/// Bytes of a batch in addition to each piece.
 const LENGTH: usize = 4;
 
 /// Sizes of pages in a namespace whose pages are chains of pieces.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ChainConfig {
-    /// Bytes of a page's base at the most.
+    /// The most bytes of a page's base.
     pub page_bytes: u32,
-    /// Pieces of a page at the most, its base included. With 1 there are no deltas, and pages have their true lengths all the same.
+    /// The most pieces of a page, its base included. With 1 there are no deltas, but pages still have their true
+    /// lengths.
     pub pieces: u32,
 }
 
@@ -105,8 +106,8 @@ impl ChainStore {
         Ok(limits.is_none_or(|limits| limits.pages == 0))
     }
 
-    /// Whether a flush that a power cut or a broken connection has ended is there: its deltas must not be flushed twice. A flush of bases alone
-    /// may be. The page then has the last delta, and no more.
+    /// Whether a flush interrupted by a power cut or a broken connection is present: its deltas must not be flushed
+    /// twice. A flush of bases alone may be. The page then has the last delta, and no more.
     async fn is_there(&self, pieces: &[Piece]) -> Result<bool, StoreError> {
         let Some(delta) = pieces.iter().rev().find(|piece| piece.kind == Kind::Delta) else { return Ok(false) };
         let found = self.read(&[delta.lpid]).await?;
@@ -154,7 +155,7 @@ impl PageStore for ChainStore {
             disk.host.commands(1).await;
             match buffer.flush(&disk.issuer, &*disk.drive).await {
                 Ok(()) => break,
-                // All of it is there or nothing.
+                // All of it is present or nothing.
                 Err(error) if again.is_after(&error) => {
                     disk.host.sim().sleep(AGAIN).await;
                     if self.is_there(&pieces).await? {

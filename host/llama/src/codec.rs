@@ -3,9 +3,9 @@
 //! A piece begins with "LLPG" (3:0), the version 1 (4), its kind (5: 0 of a base, 1 of deltas), the level (6), zero (7), the page's
 //! number (15:8), the number of its parts (19:16), its bytes (23:20) and a CRC-32 of all of them (27:24), and zero (31:28).
 //!
-//! A base goes on with the page to the right (8), the end of its keys (2 for the length, all ones for none) and the entries, each the
-//! length of the key (2) and of the value (4), and both. A delta is its kind (1: put, delete, split), the length of the key (2) and
-//! the key; then the value (4 for the length), or the page to the right (8).
+//! A base continues with the page to the right (8), the end of its keys (2 for the length, all ones for none) and the
+//! entries, each the length of the key (2) and of the value (4), and both. A delta is its kind (1: put, delete, split),
+//! the length of the key (2) and the key; then the value (4 for the length), or the page to the right (8).
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ const MAGIC: u32 = u32::from_le_bytes(*b"LLPG");
 const VERSION: u8 = 1;
 /// Where the checksum is.
 const CRC: usize = 24;
-/// Bytes of a base beside its entries and the end of its keys.
+/// Bytes of a base without its entries and the end of its keys.
 pub(crate) const HEAD: usize = 32 + 8 + 2;
 const NO_KEY: u16 = u16::MAX;
 const PUT: u8 = 0;

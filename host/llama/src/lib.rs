@@ -1,13 +1,14 @@
 //! LLAMA and a Bw-tree (OX 7.2): a log-structured store of pages, and ordered keys and values over it.
 //!
 //! A [`BwTree`] has its pages in a [cache](Config::memory) of limited memory. A change puts a delta before its page; long chains of
-//! deltas are consolidated. Changed pages gather until a buffer is full or somebody asks for a [commit](BwTree::commit), and are
-//! flushed together: after a crash the tree is that of one of its flushes, as a whole, and no older than the last commit.
+//! deltas are consolidated. Changed pages gather until a buffer is full or a client requests a
+//! [commit](BwTree::commit), and are flushed together. After a crash the tree is that of one of its flushes, as a
+//! whole, and no older than the last commit.
 //!
-//! Where the pages go is a [`PageStore`], which has two forms. In the conventional one, [`LogStore`], a log on any
-//! [`Drive`](nandscape_drive::Drive), the host knows where each piece of a page lies, writes checkpoints of that and cleans the log. In
-//! the offloaded one, [`EleosStore`] with pages of 4 KiB and [`ChainStore`] with pages of any length, all of this is the drive's
-//! (OX-ELEOS), and the host has none of it.
+//! The pages are stored in a [`PageStore`], which has two forms. In the conventional form, [`LogStore`], a log on any
+//! [`Drive`](nandscape_drive::Drive), the host knows where each piece of a page lies, writes checkpoints of these
+//! places, and cleans the log. In the offloaded form, [`EleosStore`] with pages of 4 KiB and [`ChainStore`] with pages
+//! of any length, the drive does all of this (OX-ELEOS), and the host none of it.
 //!
 //! | file | what |
 //! |---|---|
@@ -22,8 +23,8 @@
 //! | `any` | either form |
 //! | `error` | what can go wrong |
 //!
-//! Left out: latches, since all runs on one thread; merging of pages that became empty; a transaction component with a log of its
-//! own, in whose place commits are; drives that keep no data.
+//! Left out: latches, because everything runs on one thread; merging of pages that became empty; a transaction
+//! component with a separate log, whose place commits take; drives that keep no data.
 #![forbid(unsafe_code)]
 
 mod any;

@@ -78,8 +78,8 @@ impl EleosStore {
     }
 }
 
-/// Whether a command of pages is given again: always after a power cut; and some times after a connection that broke, which not all commands
-/// are sent again after. A drive that is given up answers the same at once.
+/// Whether a command of pages is repeated. It always is after a power cut, and a few times after a broken connection,
+/// after which not all commands are sent again. A drive that is given up returns the same error at once.
 #[derive(Default)]
 pub(crate) struct Again {
     broken: u32,
@@ -137,7 +137,7 @@ impl PageStore for EleosStore {
             disk.host.commands(1).await;
             match buffer.flush(&disk.issuer, &*disk.drive).await {
                 Ok(()) => break,
-                // All of it is there or nothing; it is flushed again in both cases.
+                // All of it is present or nothing; it is flushed again in both cases.
                 Err(error) if again.is_after(&error) => disk.host.sim().sleep(AGAIN).await,
                 Err(error) => return Err(failed(error)),
             }

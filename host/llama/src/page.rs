@@ -41,7 +41,7 @@ pub(crate) struct Page {
     stored: usize,
 }
 
-/// Bytes of an entry beside those of key and value.
+/// Bytes of an entry in addition to those of key and value.
 pub(crate) const ENTRY: usize = 6;
 
 fn entry_bytes(key: &[u8], value: &[u8]) -> usize {
@@ -138,7 +138,7 @@ impl Page {
         entries
     }
 
-    /// Puts a change before the page; whether the key that it names was there.
+    /// Puts a change before the page; returns whether its key existed.
     pub(crate) fn change(&mut self, delta: Delta) -> bool {
         let was_there = match &delta {
             Delta::Put(key, value) => {
@@ -179,7 +179,7 @@ impl Page {
     }
 
     /// The upper part of its entries, as a page with the page to its right. Both parts have at most `most` bytes, if no entry has more
-    /// than half of that and all have no more than one and a half times of it.
+    /// than half of that and all entries together have at most one and a half times as much.
     pub(crate) fn upper_part(&self, most: usize) -> Page {
         let entries = self.entries();
         let (mut lower, mut count) = (0, 0);
@@ -206,7 +206,8 @@ impl Page {
         self
     }
 
-    /// What of it goes to a store whose chains have `most_pieces` pieces at the most. A chain has at most the bytes of one and a half pages.
+    /// The part of it that goes to a store whose chains have at most `most_pieces` pieces. A chain has at most the
+    /// bytes of one and a half pages.
     pub(crate) fn part(&mut self, most_pieces: u32, page_bytes: usize) -> Part<'_> {
         let deltas = &self.deltas[self.deltas.len() - self.fresh..];
         let bytes: usize = deltas.iter().map(Delta::bytes).sum();

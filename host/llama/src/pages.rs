@@ -5,9 +5,9 @@ use nandscape_host_store::{Disk, StoreError};
 /// What a piece of a page is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// The whole page: what was there before is void.
+    /// The whole page: its earlier content is void.
     Base,
-    /// Changes of the page, which go before what is there.
+    /// Changes of the page, which go before its earlier content.
     Delta,
 }
 
@@ -27,13 +27,13 @@ pub struct Piece {
 /// What a store takes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Bytes of a piece at the most.
+    /// The most bytes of a piece.
     pub page_bytes: usize,
-    /// Pieces of a page at the most, its base included. With 1 there are no deltas.
+    /// The most pieces of a page, its base included. With 1 there are no deltas.
     pub pieces: u32,
-    /// Pieces of a flush at the most.
+    /// The most pieces of a flush.
     pub flush_pieces: usize,
-    /// Pages at the most; their numbers are below.
+    /// The most pages; their numbers are below.
     pub pages: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct PageStats {
     pub checkpoints: u64,
     /// Bytes of checkpoints.
     pub checkpoint_bytes: u64,
-    /// Bytes of the host's memory that say where pages lie.
+    /// Bytes of the host's memory that hold the places of pages.
     pub memory: u64,
 }
 
@@ -89,7 +89,7 @@ pub trait PageStore: 'static {
     /// Makes pieces durable, all of them or, after a crash, none. In a flush a page has one piece.
     ///
     /// # Errors
-    /// Why it did not. Whether the pieces are there is not known then.
+    /// Why it failed. It is then unknown whether the pieces are present.
     async fn flush(&self, pieces: Vec<Piece>) -> Result<(), StoreError>;
 
     /// The pieces of pages, from the base on; none of a page that was never flushed.

@@ -1,4 +1,5 @@
-//! A Bloom filter: which keys are certainly not in a run. With 10 bits a key about 1 in 100 others is taken for one that is.
+//! A Bloom filter: which keys are certainly not in a run. With 10 bits a key about 1 in 100 absent keys passes as
+//! present.
 
 use nandscape_sim::rng::mix;
 

@@ -1,5 +1,5 @@
-//! Runs on a drive that knows them (`ftl.kind = "lsm"`): the drive says where they lie and which there are. The host has nothing to
-//! recover but their list.
+//! Runs on a drive that knows them (`ftl.kind = "lsm"`): the drive keeps their places and their list. The host has
+//! nothing to recover but the list.
 //!
 //! Left out: appends side by side, since those of a run come in order.
 
@@ -149,7 +149,7 @@ impl RunStorage {
         self.give(&edits.iter().map(form).collect::<Vec<_>>(), async || self.was_made(edits).await).await
     }
 
-    /// Gives edits until they are made. After a power cut `was_made` says whether they are.
+    /// Submits edits until they are made. After a power cut `was_made` returns whether they are.
     async fn give(
         &self,
         edits: &[runs::Edit],
@@ -163,7 +163,7 @@ impl RunStorage {
         loop {
             match self.one(entry, mem.clone()).await.status.meaning() {
                 Status::SUCCESS => return Ok(()),
-                // Nor does a connection that broke tell.
+                // Nor does a broken connection show it.
                 Status::ABORTED_POWER_LOSS | Status::HOST_PATHING_ERROR => {
                     self.disk.host.sim().sleep(AGAIN).await;
                     if was_made().await? {
@@ -175,8 +175,8 @@ impl RunStorage {
         }
     }
 
-    /// Whether edits were made by a command that a power cut has ended: one of them tells. The place of a run that was dropped may
-    /// have another already, so that one that stays is asked for where there is one.
+    /// Whether edits were made by a command that a power cut has ended: one of them shows it. The place of a dropped
+    /// run may already have another run, so the check uses a run that stays, if one exists.
     async fn was_made(&self, edits: &[Edit]) -> Result<bool, StoreError> {
         let stays = edits.iter().find(|edit| !matches!(edit, Edit::Drop(_)));
         let Some(last) = stays.or(edits.last()) else { return Ok(true) };
@@ -234,7 +234,7 @@ impl Storage for RunStorage {
             let Completion { status, dw0, .. } = self.one(entry, HostMem::none()).await;
             match status.meaning() {
                 Status::SUCCESS => return Ok(dw0),
-                // One that was begun all the same is dropped at the next opening.
+                // A run that was begun anyway is dropped at the next opening.
                 Status::ABORTED_POWER_LOSS | Status::HOST_PATHING_ERROR => self.disk.host.sim().sleep(AGAIN).await,
                 Status::CAPACITY_EXCEEDED => return Err(StoreError::Full),
                 status => return Err(StoreError::Drive(status)),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use crate::record::Bytes;
 use crate::run::Run;
 
-/// Levels at the most, the first one included.
+/// The most levels, the first one included.
 pub(crate) const LEVELS: usize = 8;
 
 /// When levels are too large.
@@ -75,8 +75,8 @@ impl Levels {
         self.runs[0].iter().chain(below)
     }
 
-    /// What is to be merged next, if anything: of the level that is the fullest for what it may have. `turn` has the key at which each
-    /// level goes on.
+    /// What is to be merged next, if anything: runs of the level that is fullest for its limit. `turn` has the key at
+    /// which each level continues.
     pub(crate) fn pick(&self, config: &LevelConfig, turn: &mut [Option<Bytes>; LEVELS]) -> Option<Job> {
         // The newest ones may not be there after a crash, and wait.
         let first: Vec<Rc<Run>> = self.runs[0].iter().filter(|run| run.is_committed.get()).cloned().collect();

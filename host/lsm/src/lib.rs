@@ -17,7 +17,7 @@
 //! | `record` | keys and values as bytes |
 //! | `bloom` | which keys are certainly not in a run |
 //! | `log` | the log of changes |
-//! | `levels` | which runs there are, and which are merged next |
+//! | `levels` | the runs, and which are merged next |
 //! | `store` | the store |
 //! | `error` | what can go wrong |
 //!

@@ -1,5 +1,5 @@
-//! The log of changes. Records are put into chunks of whole blocks, each with all that came since the last one: a chunk is there after a
-//! crash or not. Chunks go on from one log to the next.
+//! The log of changes. Records are put into chunks of whole blocks, each with all records since the last chunk: a chunk
+//! is present after a crash or not. Chunks continue from one log to the next.
 //!
 //! A chunk begins with "LSML" (3:0), a CRC-32 of all of it (7:4), the number of its log (11:8), its blocks (15:12) and the number of its
 //! records (19:16). All numbers are little-endian.
@@ -54,8 +54,8 @@ impl Pending {
     }
 }
 
-/// The records at the beginning of some bytes, and the blocks that they take; `None` if no chunk of the log is there. How many
-/// blocks it would have is told, where it goes beyond the bytes.
+/// The records at the beginning of some bytes, and the blocks that they take; `None` if they hold no chunk of the log.
+/// If the chunk extends beyond the bytes, returns how many blocks it has.
 fn open(log: u32, bytes: &[u8]) -> Result<(Vec<Record>, u32), Option<u32>> {
     let parse = || -> Option<Result<(Vec<Record>, u32), u32>> {
         let mut reader = Reader(bytes);

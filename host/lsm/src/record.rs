@@ -1,7 +1,7 @@
 //! Keys and values as bytes. All numbers are little-endian.
 //!
 //! A record is the length of the key (2) and of the value (4, all ones for a deletion), and both. A block of a run begins with a
-//! CRC-32 of all of it (3:0) and the number of its records (7:4), and goes on with them; the rest is zeros.
+//! CRC-32 of all of it (3:0) and the number of its records (7:4); the records follow, and the rest is zeros.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ pub(crate) type Record = (Bytes, Option<Bytes>);
 
 /// Bytes of a block before its records.
 pub(crate) const HEAD: usize = 8;
-/// Bytes of a record beside key and value.
+/// Bytes of a record in addition to key and value.
 pub(crate) const RECORD: usize = 6;
 /// Bytes of the longest key.
 pub const MAX_KEY: usize = 1_024;

@@ -28,7 +28,7 @@ pub struct RunInfo {
 /// A change of what runs there are.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Edit {
-    /// A run is there after a crash, though it is not complete.
+    /// A run is present after a crash, although it is not complete.
     Publish(u32),
     /// A run is complete.
     Seal(u32),
@@ -47,11 +47,11 @@ pub struct StorageStats {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Bytes of those that say what runs there are and where.
+    /// Bytes of the list of runs and their places.
     pub manifest_bytes: u64,
     /// Edits that were made together.
     pub commits: u64,
-    /// Bytes of the host's memory that say where runs lie.
+    /// Bytes of the host's memory that hold the places of runs.
     pub memory: u64,
 }
 
@@ -60,7 +60,7 @@ pub struct StorageStats {
 /// Appends to a run come one at a time; all else comes at any time.
 #[expect(async_fn_in_trait, reason = "everything is on one thread")]
 pub trait Storage: 'static {
-    /// Blocks of a run at the most.
+    /// The most blocks of a run.
     fn max_blocks(&self) -> u32;
 
     /// Blocks in which the space of a run is given out: a run whose length is a multiple wastes none.
@@ -69,7 +69,7 @@ pub trait Storage: 'static {
     /// Blocks that all runs may have together.
     fn capacity(&self) -> u64;
 
-    /// The runs that were there when it was opened.
+    /// The runs that existed when it was opened.
     fn found(&self) -> Vec<RunInfo>;
 
     /// Begins a run of at most as many blocks. It is gone after a crash, unless it is published or sealed.

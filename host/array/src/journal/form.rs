@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Slots of the journal of data.
 pub(crate) const SLOTS: u64 = 32;
-/// Regions at the most: what a bitmap of 512 bytes holds beside its head.
+/// The most regions: what a bitmap of 512 bytes holds in addition to its head.
 pub(crate) const REGIONS: u64 = 3_072;
 const MAGIC: [u8; 8] = *b"NANDARRY";
 

@@ -1,5 +1,5 @@
-//! The uuid of a new array: of its seed and time, its level, the name that its host gives it, and the serial numbers of its drives,
-//! so that arrays of other drives have others.
+//! The uuid of a new array: derived from its seed and time, its level, the name that its host gives it, and the serial
+//! numbers of its drives, so that arrays of other drives have other uuids.
 
 use nandscape_drive::{HostMem, Issuer};
 use nandscape_sim::{Seed, Sim};

@@ -12,7 +12,7 @@ use crate::array::{Array, Core};
 use crate::member::is_interrupted;
 use crate::rebuild::ScrubReport;
 
-/// Regions stay marked so long at the least after their last write: writes tend to come back.
+/// The least time for which regions stay marked after their last write: writes tend to return to a region.
 const LINGER: Span = Span::from_s(1);
 
 impl Array {
@@ -33,7 +33,7 @@ impl Journal {
 }
 
 impl Core {
-    /// Marks the region of a stripe that is about to be written; whether the mark is there.
+    /// Marks the region of a stripe that is about to be written; returns whether the mark is written.
     pub(super) async fn mark(self: &Rc<Self>, journal: &Journal, stripe: u64) -> bool {
         let region = journal.region(stripe);
         let is_durable = {
@@ -142,8 +142,8 @@ impl Core {
         self.locks.next_torn(stripes.start).is_some_and(|stripe| stripe < stripes.end)
     }
 
-    /// With a member missing, marks are of no use but for stripes that cannot be made consistent: waits until writes that count on
-    /// marks have ended, and clears the others.
+    /// With a member missing, marks are of use only for stripes that cannot be made consistent. Waits until writes that
+    /// count on marks have ended, and clears the others.
     pub(super) async fn until_clean(self: &Rc<Self>, journal: &Journal) {
         loop {
             let (is_clean, is_used) = {
@@ -162,7 +162,8 @@ impl Core {
         }
     }
 
-    /// A power cut of members: stripes of marked regions may be inconsistent. They are made consistent beside the commands of hosts.
+    /// A power cut of members: stripes of marked regions may be inconsistent. They are made consistent during the
+    /// commands of hosts.
     pub(crate) fn was_interrupted(self: &Rc<Self>) {
         if let Some(journal) = &self.journal
             && self.info.volatile_cache
@@ -176,7 +177,7 @@ impl Core {
         self.start_resync();
     }
 
-    /// Makes stripes consistent that may not be, beside the commands of hosts.
+    /// Makes stripes consistent that may not be, during the commands of hosts.
     pub(crate) fn start_resync(self: &Rc<Self>) {
         self.resyncs_again.set(true);
         if !self.is_resyncing.replace(true) {
@@ -215,7 +216,8 @@ impl Core {
         report
     }
 
-    /// With a member missing, parity cannot be made to fit, and nothing may be put together from it; copies that are left can be made equal.
+    /// With a member missing, parity cannot be made to fit, and nothing may be reconstructed from it; the remaining
+    /// copies can be made equal.
     async fn resync_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) {
         loop {
             let missing = self.missing(stripe);

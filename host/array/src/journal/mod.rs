@@ -1,7 +1,7 @@
 //! What makes an array outlast crashes: records at the end of each member, of who belongs to it and of what is being written.
 //!
-//! A write of a stripe changes several members, and a crash may come between: the parity then does not fit the data, and what a
-//! missing member held would be put together wrongly (the write hole). Two means close it:
+//! A write of a stripe changes several members, and a crash may come between. The parity then does not fit the data,
+//! and the data of a missing member would be reconstructed wrongly (the write hole). Two means close it:
 //!
 //! | mode | before a stripe is written | after a crash |
 //! |---|---|---|
@@ -20,7 +20,7 @@
 //! | `intent` | regions being written |
 //! | `ring` | the journal of data |
 //! | `open` | making an array, and opening it again |
-//! | `witness` | whether a drive that was away for a moment has what it had |
+//! | `witness` | whether a drive that was offline for a moment still has its data |
 //!
 //! [`Array::open`]: crate::Array::open
 
@@ -53,7 +53,7 @@ pub(crate) struct Journal {
     pub(crate) form: Form,
     /// Distinguishes the array from others.
     pub(crate) uuid: [u8; 16],
-    /// Of the last record of members that was begun. Others look at it on threads of their own.
+    /// Of the last record of members that was begun. Others read it on separate threads.
     pub(crate) generation: Arc<AtomicU64>,
     /// Changes of the record that are wanted, and that are on the members.
     pub(crate) recorded: Group,

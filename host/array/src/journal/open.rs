@@ -108,8 +108,9 @@ impl Array {
         None
     }
 
-    /// Opens an array that was made on these drives, in any order: what a crash left half-written is made consistent, drives that
-    /// were missing meanwhile or are older than the others are not trusted and become spares, and so do drives of no array.
+    /// Opens an array that was made on these drives, in any order. Stripes that a crash left half-written are made
+    /// consistent. Drives that were missing meanwhile or are older than the others are not trusted and become spares,
+    /// and so do drives of no array.
     ///
     /// # Errors
     /// When the drives are of no array or too few of them are left, or when two of them are one; when members were lost together with
@@ -170,8 +171,9 @@ impl Array {
                 told(&found, &newest)
             )));
         }
-        // The others may have gone on without those whose records are read, and only they would know. Where two tell that the array went on without
-        // a member, that one is taken to have been out since: both would have been out when it went on alone.
+        // The others may have continued without those whose records are read, and only they would know. Where two
+        // record that the array continued without a member, that member is treated as out since then: both would have
+        // been out when it continued alone.
         let out = if sure.count_ones() > 1 { known } else { 0 };
         let hides = found.iter().any(|found| found.failure.is_some());
         if hides && !core.loses(sure | out) && !core.config.force {
@@ -211,8 +213,8 @@ impl Found {
         found
     }
 
-    /// Whether it belongs to the array of this record, and was left behind by it: it was missing or was put back as it was at an earlier
-    /// time.
+    /// Whether it belongs to the array of this record, and was left behind by it: it was missing or was restored to an
+    /// earlier state.
     fn is_older(&self, newest: &Record) -> bool {
         let is_spare = |record: &Record| usize::from(record.member.get()) == SPARE;
         self.record
@@ -225,7 +227,8 @@ fn is_current(record: &Record, newest: &Record) -> bool {
     record.uuid == newest.uuid && record.generation.get() + 1 >= newest.generation.get()
 }
 
-/// One drive that is given twice would be rebuilt over itself, and a copy of a member's file is not told from the member.
+/// A drive that is given twice would be rebuilt over itself, and a copy of a member's file cannot be distinguished from
+/// the member.
 fn check_distinct(found: &[Found], newest: &Record) -> Result<(), ArrayError> {
     let is_member = |member: u16| member < newest.members.get() && newest.missing.get() & 1 << member == 0;
     let in_use = |record: &Record| is_current(record, newest) && is_member(record.member.get());
@@ -319,7 +322,7 @@ fn no_record(is_begun: bool, chunk: Option<u64>, found: &[Found]) -> String {
     format!("no drive has the record of an array with this array.chunk: {valid}{}", unread_in_words(found))
 }
 
-/// Drives of two arrays could be taken for each other's, and be written over.
+/// Drives of two arrays could be mistaken for each other's, and be overwritten.
 fn check_uuids(found: &[Found]) -> Result<(), ArrayError> {
     let uuid = |(drive, found): (usize, &Found)| Some((drive, found.record?.uuid));
     let mut known = found.iter().enumerate().filter_map(uuid);
@@ -418,8 +421,8 @@ impl Core {
         Ok((0..form::REGIONS as u32).filter(is_marked).collect())
     }
 
-    /// What is in the journal as a whole, in the order of its numbers. A member whose journal cannot be read is missing
-    /// from now on: what it holds of the stripes in the journal cannot be told.
+    /// The complete entries of the journal, in the order of their numbers. A member whose journal cannot be read is
+    /// missing from now on: its content of the stripes in the journal is unknown.
     async fn read_journal(self: &Rc<Self>, journal: &Journal) -> Result<Vec<BTreeMap<usize, Part>>, ArrayError> {
         let mut entries: BTreeMap<u64, BTreeMap<usize, Part>> = BTreeMap::new();
         let (mut failed, form) = (self.failed.get(), journal.form);

@@ -1,5 +1,5 @@
-//! The record of members: written on all that are left before a write is acknowledged that a missing one does not have. A member that
-//! comes back later is in the others' record as missing, and is not trusted.
+//! The record of members: written on all remaining members before a write is acknowledged that a missing member does
+//! not have. A member that reconnects later is missing in the others' record, and is not trusted.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -100,7 +100,8 @@ impl Core {
         journal
             .recorded
             .ask(async || {
-                // Nothing more is acknowledged then. Members that come back are to find the array as it was before it was lost.
+                // Nothing more is acknowledged then. Members that reconnect must find the array as it was before it was
+                // lost.
                 if self.is_lost.get() {
                     return;
                 }
@@ -139,8 +140,9 @@ impl Core {
         }
     }
 
-    /// Records an opening. Members that a crash kept from the last record are trusted, so a drive that is put back as it was before this is to
-    /// be two records behind. Those that lack the last one get it first: a crash that keeps them from the next one, too, leaves them one behind.
+    /// Records an opening. Members that a crash kept from the last record are trusted, so a drive restored to its state
+    /// before this must be two records behind. Members that lack the last record get it first: a crash that keeps them
+    /// from the next one as well leaves them one behind.
     pub(super) async fn record_opening(self: &Rc<Self>, behind: &[usize]) {
         let Some(journal) = &self.journal else { return };
         let generation = journal.generation.load(Ordering::Relaxed);

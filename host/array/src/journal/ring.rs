@@ -1,8 +1,9 @@
 //! The journal of data: what a stripe write puts on each member is first in a slot on that member, and in place afterwards.
 //!
-//! Numbers go up, and slots are used in turn. A slot is used again when all entries up to that of its last use are in place, and each
-//! entry says which numbers are: so none is written again after a later one of the same stripe is gone. Before stripes are
-//! written without the journal again, an entry without a write ends it: an old entry would undo those.
+//! Numbers increase, and slots are used in turn. A slot is used again when all entries up to that of its last use are
+//! in place, and each entry records up to which number they are. No entry is therefore written again after a later
+//! entry of the same stripe is gone. Before stripes are written without the journal again, an entry without a write
+//! ends it: an old entry would undo those writes.
 
 use std::rc::Rc;
 

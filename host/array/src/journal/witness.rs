@@ -1,6 +1,6 @@
-//! What a drive of an array has on it, for a look at a drive that was away for a moment: whether it still has the record that it had taken.
-//! One that lost its data, or was put back as it was at an earlier time, has not. Records that another array has written since are seen, too: it has
-//! taken the drive over.
+//! The records of an array on its drives, for the check of a drive that was offline for a moment: whether it still has
+//! the record that it had taken. A drive that lost its data, or was restored to an earlier state, has not. The check
+//! also detects records that another array has written since: that array has taken the drive over.
 //!
 //! Left out: a drive that was put back as it was since its last record was written; arrays without records.
 
@@ -29,12 +29,12 @@ pub enum Seen {
     Same,
     /// One that has not what it had.
     Older,
-    /// One that has records which this array has not written: another one goes on with it.
+    /// A drive with records that this array has not written: another array uses it.
     Newer,
 }
 
 impl Witness {
-    /// The blocks that tell it.
+    /// The blocks that show it.
     pub fn places(&self) -> [u64; 2] {
         self.places
     }

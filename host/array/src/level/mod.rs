@@ -26,7 +26,7 @@ pub use raid5::Raid5;
 pub use raid6::Raid6;
 pub use raid10::Raid10;
 
-/// Members at the most: sets of them are bits of 32.
+/// The most members: sets of them are bits of 32.
 pub const MAX_MEMBERS: usize = 32;
 
 /// What a chunk holds.

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `mod` | Q of data, and its change when data changes; P is that of [`nandscape_drive::parity`] |
 //! | `field` | arithmetic of the field, of one element and of many |
-//! | `recover` | what is missing of a stripe, from the rest |
+//! | `recover` | the missing chunks of a stripe, from the rest |
 //!
 //! The loops are plain ones over bytes, which the compiler makes vector instructions of.
 

@@ -2,8 +2,8 @@
 
 use super::{add, field, p_of, q_of};
 
-/// Fills in the missing ones of `data` chunks and then P and Q, in this order, as many as there are; whether there was enough
-/// for that. All that are there have the same length, and at least one is there.
+/// Fills in the missing ones of `data` chunks and then P and Q, in this order, as many as exist; returns whether enough
+/// chunks were present. All present ones have the same length, and at least one is present.
 pub fn recover(data: usize, chunks: &mut [Option<Vec<u8>>]) -> bool {
     let Some(len) = chunks.iter().flatten().map(Vec::len).next() else { return false };
     let (parts, checks) = chunks.split_at_mut(data);

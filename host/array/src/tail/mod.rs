@@ -1,19 +1,19 @@
 //! Tail policies: how the reads of a stripe are issued, and what a member's busy answer leads to.
 //!
-//! A policy sees the state of the stripe's sub-I/Os whenever one of them has changed, and says which to send now. The array
-//! carries that out, and ends the read as soon as the data is there or can be reconstructed.
+//! A policy sees the state of the stripe's sub-I/Os whenever one of them has changed, and chooses which to send now.
+//! The array sends them, and ends the read as soon as the data is present or can be reconstructed.
 //!
 //! | file | policy |
 //! |---|---|
-//! | `base` | waits for what was asked |
+//! | `base` | waits for the chunks requested |
 //! | `proactive` | always reads the whole stripe, and takes the first that suffice |
 //! | `fast_fail` | members fail fast, and busy chunks are reconstructed (Tea1; Li 3.2.1) |
-//! | `remaining_time` | as that, and resubmits what is busy for the shortest time (Tea2; Li 3.2.2) |
-//! | `preempt` | as that, and resubmits with the flag that has the collection postponed |
+//! | `remaining_time` | as that, and resubmits the chunks that are busy for the shortest time (Tea2; Li 3.2.2) |
+//! | `preempt` | as that, and resubmits with the flag that postpones the collection |
 //! | `speculative` | reads the rest of the stripe when a time has passed |
 //! | `view` | the state of a stripe read, and what suffices |
 //!
-//! Left out: windows, which are set on members beside any policy (the file `windows`).
+//! Left out: windows, which are set on members with any policy (the file `windows`).
 
 mod base;
 mod fast_fail;
@@ -37,16 +37,17 @@ pub use remaining_time::RemainingTime;
 pub use speculative::Speculative;
 pub use view::{Sends, Sub, SubState, View};
 
-/// The attributes of a read that waits: it is told whether background work was in its way, so that what is busy is counted alike for all policies.
+/// The attributes of a read that waits: its completion reports whether background work was in its way, so that busy
+/// members are counted alike for all policies.
 pub(crate) const TOLD: u32 = FAST_FAIL | PREDICT_ONLY;
 
 /// See the file.
 pub trait TailPolicy: fmt::Debug {
-    /// Which reads to send now; until when to wait at the most before it is asked again.
+    /// Which reads to send now, and the latest time at which the policy is called again.
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time>;
 
-    /// The attributes of the first sub-I/Os, of a policy that begins with what was asked alone and waits for an answer: reads within
-    /// one chunk are sent without asking it.
+    /// The attributes of the first sub-I/Os, for a policy that begins with the requested chunks alone and waits for an
+    /// answer: reads within one chunk are sent without a call of the policy.
     fn asks_first(&self) -> Option<u32> {
         None
     }

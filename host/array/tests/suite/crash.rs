@@ -1,5 +1,6 @@
-//! Power is cut to all members and the host at random points, with members that die before it, together with it, or come back stale.
-//! What was acknowledged is there; every block is whole and of one of the writes that it may be of; parity fits the data.
+//! Power is cut to all members and the host at random points, with members that die before it, together with it, or
+//! reconnect stale. Acknowledged data is present; every block is whole and of one of the writes that it may be of;
+//! parity fits the data.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -127,7 +128,7 @@ impl Load {
         assert_eq!(self.check_some(array, issuer, 80, what).await, 0, "{what}: blocks cannot be read");
     }
 
-    /// The same of an array that may have lost what it says that it has lost: blocks that cannot be read are counted.
+    /// The same of an array that may have lost what it reports as lost: unreadable blocks are counted.
     async fn check_some(&self, array: &Rc<Array>, issuer: &Issuer, step: u64, what: &str) -> u64 {
         let mut lost = 0;
         for slba in (0..LANES * APART).step_by(step as usize) {
@@ -159,9 +160,9 @@ impl Load {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Well,
-    /// It dies some time before the crash, and is there again afterwards, stale.
+    /// It dies some time before the crash, and is present again afterwards, stale.
     DiesBefore,
-    /// It dies some time before the crash, and does not come back at first.
+    /// It dies some time before the crash, and does not reconnect at first.
     StaysAway,
     /// It is lost together with the crash.
     LostWithIt,
@@ -241,11 +242,11 @@ impl<'a> Case<'a> {
         self.sim.sleep(early).await;
         if matches!(fate, Fate::DiesBefore | Fate::StaysAway) {
             self.dead.set(true);
-            // The transition itself is a fault of its own, which is over soon.
+            // The transition itself is a separate fault, which is over soon.
             self.sim.sleep(Span::from_ms(60)).await;
         }
         self.sim.sleep(late).await;
-        // Beside a scrub the first write may take longer. One that never ends is told below.
+        // During a scrub the first write may take longer. A write that never ends is reported below.
         for _ in 0..2_000 {
             if load.acknowledged.get() == before {
                 self.sim.sleep(Span::from_us(500)).await;
@@ -325,7 +326,7 @@ fn cuts(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
             }
             assert!(load.acknowledged.get() > 0, "{what}: nothing was written");
             assert_eq!(array.missing().is_empty(), fate == Fate::Well, "{what}");
-            // Half-written stripes are made consistent beside the commands of hosts; until then, copies may differ.
+            // Half-written stripes are made consistent during the commands of hosts; until then, copies may differ.
             sim.sleep(Span::from_s(5)).await;
             load.check(&array, &issuer, &what).await;
             if fate == Fate::Well {
@@ -451,8 +452,8 @@ fn marks_cost_little_where_writes_come_back_and_journalled_data_doubles_writes()
     assert_eq!(cost("data"), (800, 800));
 }
 
-/// Power is cut to all members under a load, and one dies before their stripes are consistent again. What cannot be told is an error,
-/// not something else, also when a spare has the place of the member, after more writes, and after a restart.
+/// Power is cut to all members under a load, and one dies before their stripes are consistent again. Lost content is an
+/// error, and never wrong data, also when a spare replaces the member, after more writes, and after a restart.
 fn dies_after_cut(word: &str, journal: &str, mode: &str, seed: u64) -> u64 {
     let what = format!("{word}, journal {journal}, {mode}, dies after the cut, seed {seed}");
     let (mut executor, case, load) = Case::new((word, journal, mode), seed, "dies after cut");

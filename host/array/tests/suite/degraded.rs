@@ -1,4 +1,4 @@
-//! Members that fail, come back, are rebuilt and are looked over: no data is lost, and parity is right afterwards.
+//! Members that fail, reconnect, are rebuilt and are scrubbed: no data is lost, and parity is right afterwards.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ fn members_die_and_spares_take_their_place() {
                     for death in 0..deaths {
                         rig.drives[(death + seed as usize) % rig.array.shape().members].is_gone.set(true);
                     }
-                    // Found out by the commands that fail; rebuilt while the load goes on.
+                    // Found by the commands that fail; rebuilt while the load continues.
                     rig.load(12).await;
                     rig.check_all().await;
                     rig.rebuilt().await;
@@ -163,7 +163,7 @@ fn a_stale_member_is_rebuilt_and_one_dies_while_it_is() {
                 rig.load(8).await;
                 rig.check_all().await;
                 assert_eq!(rig.array.missing(), [1], "{word}");
-                // The member comes back: what it holds is old.
+                // The member reconnects: its content is old.
                 rig.array.add_spare(1);
                 rig.load(8).await;
                 rig.rebuilt().await;

@@ -1,5 +1,5 @@
-//! Crashes of arrays as a seed draws them: any level, journal, write buffer and technique, with deallocated ranges among the writes, a
-//! spare that takes over, members that die or come back stale, and a scrub beside the load.
+//! Crashes of arrays drawn from a seed: any level, journal, write buffer and technique, with deallocated ranges among
+//! the writes, a spare that takes over, members that die or reconnect stale, and a scrub during the load.
 //!
 //! `NANDSCAPE_TEST_SEEDS` gives another number of seeds; `NANDSCAPE_TEST_SEED` the first.
 

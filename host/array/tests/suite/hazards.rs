@@ -14,8 +14,8 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::degraded::Pulled;
 use crate::rig::{SMALL, config, queue, shape, ssd};
 
-/// A drive that holds its writes back while it is told to, and answers each with an error when that is asked for. Reads that may fail
-/// fast it holds back, too, and answers that it is busy.
+/// A drive that holds its writes back when it is set to, and can answer each with an error. It also holds back reads
+/// that may fail fast, and answers that it is busy.
 struct Held {
     below: Rc<dyn Drive>,
     holds: Cell<bool>,
@@ -382,7 +382,7 @@ fn arrays_made_at_the_same_time_with_the_same_seed_are_told_apart_by_their_drive
         let told = mixes(can_ask, names);
         assert!(told.as_ref().is_some_and(|error| error.contains("are of two arrays")), "{names:?}: {told:?}");
     }
-    // Nothing tells these apart: simulated arrays are the same in each run.
+    // Nothing distinguishes these: simulated arrays are the same in each run.
     assert_eq!(mixes(false, ["", ""]), None);
 }
 

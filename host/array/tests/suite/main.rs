@@ -1,4 +1,4 @@
-//! Arrays over drives of the model and over drives that answer as a test says.
+//! Arrays over drives of the model and over drives whose answers a test defines.
 
 mod cancel;
 mod conformance;

@@ -211,7 +211,7 @@ fn a_drive_whose_records_cannot_be_read_is_left_out_and_is_no_spare() {
             assert_eq!((array.missing(), array.rebuilding()), (vec![1], None));
             assert_eq!(array.unread(), [(1, UNREAD)]);
             rig.check(&array, 1).await;
-            // It becomes one when it is told to.
+            // It becomes one when the user makes it one.
             array.add_spare(1);
             rig.rebuilt(&array).await;
             rig.check(&array, 1).await;
@@ -416,7 +416,7 @@ fn a_witness_knows_a_drive_that_has_not_what_it_had() {
             assert_eq!(witness.sees(&blocks(&now)), Seen::Older);
             assert_eq!(witness.sees(&blocks(&rig.copy_of(1).await)), Seen::Same);
             assert_eq!(array.witness(0).unwrap().sees(&blocks(&rig.copy_of(0).await)), Seen::Same);
-            // Another array goes on with the drives.
+            // Another array uses the drives.
             let other = rig.open(&[]).await.unwrap();
             assert_eq!(witness.sees(&blocks(&rig.copy_of(1).await)), Seen::Newer);
             assert_eq!(other.witness(1).unwrap().sees(&blocks(&rig.copy_of(1).await)), Seen::Same);
@@ -533,7 +533,7 @@ fn a_mirror_opens_without_a_member_that_it_went_on_without_and_that_cannot_be_re
             rig.drives[1].is_gone.set(true);
             rig.write(&array, 2).await;
             drop(array);
-            // It is there again, and its records cannot be read.
+            // It is present again, and its records cannot be read.
             rig.drives[1].is_gone.set(false);
             rig.drives[1].bad.set((0, 2 * PAGE));
             for byte in [2, 3] {
@@ -611,7 +611,7 @@ fn a_rebuilt_member_is_whole_once_that_is_recorded() {
             }
             rig.drives.iter().for_each(|drive| drive.holds.set(true));
             sim.sleep(Span::from_s(60)).await;
-            // All stripes are there, and a crash would find the member missing.
+            // All stripes are present, and a crash would find the member missing.
             assert_eq!((array.missing(), array.rebuilding()), (vec![0], Some((0, 1.0))));
             rig.check(&array, 1).await;
             rig.drives.iter().for_each(|drive| drive.let_go());
@@ -638,7 +638,7 @@ fn where_an_unread_drive_may_have_later_data_the_array_opens_only_by_force() {
             let array = rig.open(&["array.force=true"]).await.unwrap();
             rig.write(&array, 2).await;
             drop(array);
-            // The other comes back stale, and the one with the data cannot be read.
+            // The other reconnects stale, and the one with the data cannot be read.
             rig.drives[0].is_gone.set(false);
             for bad in [(0, 2 * PAGE), (0, PAGE), (PAGE, 2 * PAGE)] {
                 rig.drives[1].bad.set(bad);

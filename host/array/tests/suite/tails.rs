@@ -51,7 +51,7 @@ impl Drive for Fake {
     }
 }
 
-/// The attributes of a read that waits, and is told of what it waits for.
+/// The attributes of a read that waits, and whose completion reports the cause.
 const TOLD: u32 = FAST_FAIL | PREDICT_ONLY;
 
 /// How a read of blocks of an array ended.

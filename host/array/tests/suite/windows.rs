@@ -1,4 +1,4 @@
-//! The windows of members that are real drives: what each of them has been told.
+//! The windows of members that are real drives: the values that each has been given.
 
 use std::rc::Rc;
 

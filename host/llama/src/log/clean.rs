@@ -1,5 +1,5 @@
-//! Emptying segments: the segment with the least that is current is read as a whole, as LLAMA does (OX 7.2), and what is current in it
-//! goes to the end of the log.
+//! Emptying segments: the segment with the least current data is read as a whole, as LLAMA does (OX 7.2), and its
+//! current data moves to the end of the log.
 
 use nandscape_host_store::StoreError;
 

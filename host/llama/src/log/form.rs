@@ -18,12 +18,12 @@ const FRAME_MAGIC: u64 = u64::from_le_bytes(*b"LLAMAFRM");
 const VERSION: u32 = 1;
 /// What everything begins at a multiple of.
 pub(super) const ALIGN: u64 = 4_096;
-/// Bytes of a frame beside entries and pieces, and of an entry.
+/// Bytes of a frame without entries and pieces, and of an entry.
 pub(super) const FRAME: usize = 48;
 pub(super) const ENTRY: usize = 32;
-/// Bytes of a checkpoint beside its pages.
+/// Bytes of a checkpoint without its pages.
 pub(super) const CHECKPOINT_HEAD: usize = 80;
-/// Bytes of a page in a checkpoint at the most.
+/// The most bytes of a page in a checkpoint.
 const MOST_PAGE: u64 = 12 + 20 * MOST_PIECES as u64;
 
 /// The most bytes that a checkpoint of `pages` pages takes.
@@ -138,7 +138,7 @@ pub(super) fn frame_head(bytes: &[u8]) -> Option<(FrameId, usize)> {
     is_one.then_some((FrameId { id, epoch, number }, total))
 }
 
-/// A page's number, what is said of its piece, and where that begins in the frame.
+/// A page's number, its piece, and where the piece begins in the frame.
 pub(super) type Entry = (u64, Says, Place);
 
 /// The entries of the frame that lies at this place of a segment, if it is whole.

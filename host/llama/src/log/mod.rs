@@ -1,10 +1,11 @@
 //! The conventional form: a log on any drive, all of whose bookkeeping is the host's.
 //!
-//! A flush is a frame of the log, which has a checksum over all of it: it is there as a whole or not at all. The mapping table says
-//! where each piece of a page lies. From time to time it is written to one of two places as a checkpoint; after a crash the frames
-//! since the last one are applied to it, in the order of their numbers. The log consists of segments. When few are free, the one with
-//! the least that is current is read, and what is current in it is written to the end of the log. It is used again after the next
-//! checkpoint, so that a crash before that finds all that the last one refers to.
+//! A flush is a frame of the log, which has a checksum over all of it: it is present as a whole or not at all. The
+//! mapping table has the place of each piece of a page. From time to time it is written to one of two places as a
+//! checkpoint. After a crash the frames since the last checkpoint are applied to it, in the order of their numbers. The
+//! log consists of segments. When few are free, the segment with the least current data is read, and its current data
+//! is written to the end of the log. The segment is used again after the next checkpoint, so that a crash before that
+//! finds everything that the last checkpoint refers to.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,7 +16,8 @@
 //! | `checkpoint` | checkpoints |
 //! | `recover` | making and opening a log |
 //!
-//! Left out: checkpoints and cleaning beside flushes, which wait for them; consolidation of pages whose pieces are moved.
+//! Left out: checkpoints and cleaning during flushes, which wait for them; consolidation of pages whose pieces are
+//! moved.
 
 mod append;
 mod checkpoint;
@@ -39,19 +41,19 @@ use state::{Item, Place, State};
 /// How a log is made and kept.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LogConfig {
-    /// Bytes of a page at the most, 1 to 64 KiB. A log that is there keeps its own.
+    /// The most bytes of a page, 1 to 64 KiB. An existing log keeps its own.
     pub page_bytes: u32,
-    /// Bytes of a segment, 256 KiB and more. A flush takes up to an eighth. A log that is there keeps its own.
+    /// Bytes of a segment, 256 KiB and more. A flush takes up to an eighth. An existing log keeps its own.
     pub segment_bytes: u32,
-    /// Pieces of a page at the most; with 1 there are no deltas.
+    /// The most pieces of a page; with 1 there are no deltas.
     pub pieces: u32,
     /// The time between checkpoints; without one they are written only when segments are needed.
     pub checkpoint: Option<Span>,
-    /// Whether the drive is told which segments are empty.
+    /// Whether empty segments are deallocated on the drive.
     pub trim: bool,
-    /// Bytes of the drive that a log that is made may have, from the beginning; all of it unless said otherwise.
+    /// Bytes of the drive that a new log may use, from the beginning; all of it unless set.
     pub space: Option<u64>,
-    /// The identity of a log that is made: it differs from that of any log that was there before.
+    /// The identity of a new log: it differs from that of any earlier log.
     pub id: u64,
 }
 
@@ -74,8 +76,8 @@ impl Default for LogConfig {
 const MOST_PIECES: u32 = 5;
 /// Segments that are free, below which the log is cleaned.
 const LOW: usize = 3;
-/// The share of the segments that current pieces may take, in percent: with the ends of segments that are left unused, any segment
-/// that is cleaned then gives more than it takes.
+/// The share of the segments that current pieces may take, in percent. Even with the unused ends of segments, cleaning
+/// any segment then frees more than it takes.
 const LIVE_PERCENT: u64 = 60;
 
 /// See the module.

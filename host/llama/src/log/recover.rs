@@ -1,4 +1,5 @@
-//! Making a log, and opening one that is there: its mapping table is that of the last checkpoint, and what the frames since then say.
+//! Creating a log, and opening an existing one: its mapping table is that of the last checkpoint, with the frames since
+//! then applied.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use super::{LOW, LogConfig, LogStore, MOST_PIECES};
 use crate::error::OpenError;
 use crate::pages::PageStats;
 
-/// Segments of a log at the least.
+/// The fewest segments of a log.
 const LEAST: u32 = 2 * LOW as u32 + 2;
 
 pub(super) async fn open(host: &Host, drive: Rc<dyn Drive>, config: LogConfig) -> Result<LogStore, OpenError> {
@@ -113,7 +114,7 @@ impl LogStore {
         LogStore { disk, config, layout, state, counts: RefCell::new(PageStats::default()), checked }
     }
 
-    /// An empty log. The superblock comes last: without it nothing is there.
+    /// An empty log. The superblock is written last: without it no log exists.
     async fn make(&self) -> Result<(), StoreError> {
         self.state.borrow_mut().free.extend(0..self.layout.segments);
         self.checkpoint().await?;
@@ -142,7 +143,7 @@ impl LogStore {
         Ok(())
     }
 
-    /// What the newer of two checkpoints says.
+    /// The contents of the newer of two checkpoints.
     async fn last_checkpoint(&self) -> Result<State, StoreError> {
         let (mut last, lba) = (None::<State>, u64::from(self.layout.lba_bytes));
         for which in 0..2 {

@@ -15,7 +15,7 @@ pub(super) struct Place {
     pub(super) serial: u64,
 }
 
-/// What an entry of a frame says.
+/// The contents of an entry of a frame.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Says {
     /// The page begins anew with this piece.

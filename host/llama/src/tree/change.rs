@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::page::{Delta, ENTRY, Page};
 use crate::pages::PageStore;
 
-/// Pages that changes may need at the most.
+/// The most pages that changes may need.
 struct Need {
     /// Pages with changes.
     dirty: usize,
@@ -90,10 +90,10 @@ impl<P: PageStore> Core<P> {
         if is_beyond { Err(Error::Full) } else { Ok(None) }
     }
 
-    /// The pages that changes may need at the most; or one that is not in memory and has to be looked at.
+    /// The most pages that changes may need; or one that is not in memory and has to be loaded.
     fn need(&self, cache: &mut Cache, changes: &[Change]) -> Result<Need, u64> {
         let height = usize::from(cache.page(ROOT).map_or(0, |root| root.level)) + 1;
-        // Each page on the way may be split, and the root become another level; a page of figures tells of it.
+        // Each page on the way may be split, and the root become another level; a page of figures records it.
         let mut need = Need { dirty: 1, new: 0, most_each: 2 * height + 2 };
         let mut leaves: BTreeMap<u64, usize> = BTreeMap::new();
         for change in changes {
@@ -112,7 +112,7 @@ impl<P: PageStore> Core<P> {
         Ok(need)
     }
 
-    /// Makes changes whose pages are all in memory; how many of the keys were there.
+    /// Makes changes whose pages are all in memory; returns how many of the keys existed.
     fn make_changes(&self, changes: &[Change]) -> u64 {
         let mut cache = self.cache.borrow_mut();
         let mut found = 0;

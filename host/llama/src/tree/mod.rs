@@ -1,9 +1,9 @@
 //! The Bw-tree: ordered keys and values in pages of a store.
 //!
-//! Page 0 has the tree's own figures, page 1 is the root. A change is made at one instant, once all pages on its way are in memory: it
-//! puts deltas before its leaf and, where that becomes too large, splits it and its parents. So the pages with changes are at any
-//! instant those of a whole tree, and a flush takes all of them at one instant. Changes wait when more pages have them than fit into
-//! a flush.
+//! Page 0 has the tree's own figures, page 1 is the root. A change is made at one instant, once all pages on its way
+//! are in memory. It puts deltas before its leaf and, where the leaf becomes too large, splits it and its parents. The
+//! pages with changes are therefore at any instant those of a whole tree, and a flush takes all of them at one instant.
+//! Changes wait when more pages have them than fit into a flush.
 //!
 //! | file | what |
 //! |---|---|
@@ -34,7 +34,7 @@ use crate::pages::{PageStats, PageStore, Shape};
 /// The page with the tree's own figures, and the root.
 const META: u64 = 0;
 const ROOT: u64 = 1;
-/// Bytes of a key at the most.
+/// The most bytes of a key.
 pub const MAX_KEY: usize = 255;
 
 /// How a tree is kept in memory.
@@ -42,7 +42,7 @@ pub const MAX_KEY: usize = 255;
 pub struct Config {
     /// Bytes of memory for pages. Up to half of it holds changes that wait for a flush.
     pub memory: usize,
-    /// Deltas before a page at the most; a longer chain is consolidated.
+    /// The most deltas before a page; a longer chain is consolidated.
     pub chain: usize,
 }
 
@@ -116,12 +116,12 @@ struct Core<P> {
 }
 
 impl<P: PageStore> Core<P> {
-    /// Bytes of a page's entries at the most.
+    /// The most bytes of a page's entries.
     fn most(&self) -> usize {
         self.shape.page_bytes - crate::codec::HEAD - MAX_KEY
     }
 
-    /// Pages with changes at the most.
+    /// The most pages with changes.
     fn capacity(&self) -> usize {
         capacity(&self.shape, &self.config)
     }
@@ -183,7 +183,7 @@ impl<P: PageStore> BwTree<P> {
         self.apply(&[Change::Put(key.to_vec(), value.to_vec())]).await.map(drop)
     }
 
-    /// Deletes a key; whether it was there. Otherwise as [`BwTree::put`].
+    /// Deletes a key; returns whether it existed. Otherwise as [`BwTree::put`].
     ///
     /// # Errors
     /// As for [`BwTree::put`].
@@ -191,8 +191,8 @@ impl<P: PageStore> BwTree<P> {
         self.apply(&[Change::Delete(key.to_vec())]).await.map(|found| found == 1)
     }
 
-    /// Makes several changes at one instant: readers see all of them or none, and so it is after a crash. How many of the keys were
-    /// there.
+    /// Makes several changes at one instant: readers see all of them or none, also after a crash. Returns how many of
+    /// the keys existed.
     ///
     /// # Errors
     /// As for [`BwTree::put`]; and when there are too many for one flush.

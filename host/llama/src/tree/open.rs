@@ -1,4 +1,4 @@
-//! Making a tree in a store that has none, and opening one that is there.
+//! Creating a tree in a store that has none, and opening an existing one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use crate::pages::PageStore;
 
 /// The key of the number of the next page, in the page of figures.
 pub(super) const NEXT: &[u8] = b"next page";
-/// Pages that a flush takes at the least, so that any one change fits.
+/// The fewest pages that a flush takes, so that any one change fits.
 const LEAST: usize = 12;
 
 impl<P: PageStore> BwTree<P> {

@@ -12,7 +12,7 @@ const AHEAD: usize = 16;
 /// Entries of a leaf, until the scan has seen one.
 const GUESS: usize = 4;
 
-/// Where a scan goes on.
+/// Where a scan continues.
 enum Step {
     /// These records, and those from this key on.
     Found(Vec<Record>, Option<Vec<u8>>),

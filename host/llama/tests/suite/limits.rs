@@ -116,7 +116,7 @@ fn chains_are_made_where_the_namespace_and_the_sizes_allow_them() {
     });
 }
 
-/// It is told before the format, which would drop what is there.
+/// It is reported before the format, which would drop the data.
 #[test]
 fn a_drive_that_takes_too_little_at_once_for_chains_is_not_formatted_for_them() {
     let [transfer, buffer] =

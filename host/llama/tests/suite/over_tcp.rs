@@ -59,7 +59,8 @@ async fn open(sim: &Sim, address: &str, nqn: &str, formats: bool) -> Tree {
     BwTree::open(&host, AnyStore::Chains(store), TREE).await.expect("a tree or nothing")
 }
 
-/// The records of a tree, and how many of its pieces are there twice. Each value is of its own version: no two pieces of a page are the same.
+/// The records of a tree, and how many of its pieces are present twice. Each value has its own version: no two pieces
+/// of a page are the same.
 async fn found(tree: &Tree) -> (BTreeMap<Vec<u8>, Vec<u8>>, usize) {
     let pages: Vec<u64> = (0..tree.stats().pages + 64).collect();
     let mut twice = 0;

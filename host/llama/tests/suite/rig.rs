@@ -90,7 +90,7 @@ impl Form {
         Form { chains: Some(chains), tree: Config { memory, ..form.tree }, ..form }
     }
 
-    /// Bytes of a page at the most.
+    /// The most bytes of a page.
     pub(crate) fn page_bytes(&self) -> usize {
         match self.chains {
             Some(chains) => chains.page_bytes as usize,
@@ -152,7 +152,7 @@ impl Rig {
         Ok(AnyStore::Chains(store))
     }
 
-    /// The power of host and drive is cut; the drive's is back soon.
+    /// The power of host and drive is cut; the drive's returns soon.
     pub(crate) async fn crash(&self) {
         if let Some(gate) = self.gate.take() {
             gate.kill();

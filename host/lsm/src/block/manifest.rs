@@ -48,7 +48,7 @@ impl Manifest {
         Manifest { id, sequence: 0, next_id: 1, next_order: 1, runs: BTreeMap::new() }
     }
 
-    /// The most bytes that it has for a number of chunks: each is in a run of its own then.
+    /// The most bytes of a manifest for a number of chunks: each is in a separate run then.
     pub(super) fn most_bytes(chunks: u64) -> u64 {
         HEAD + chunks * (ENTRY + 4)
     }

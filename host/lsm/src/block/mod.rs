@@ -26,7 +26,7 @@ use manifest::{Entry, Manifest};
 pub struct BlockConfig {
     /// Bytes of a chunk, a multiple of a block.
     pub chunk: u64,
-    /// Bytes of a run at the most.
+    /// The most bytes of a run.
     pub run: u64,
     /// Bytes of the drive that are used; `None` is all.
     pub space: Option<u64>,

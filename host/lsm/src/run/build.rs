@@ -94,7 +94,7 @@ impl Builder {
         storage.append(self.id, at, bytes).await
     }
 
-    /// Writes the rest. The run has a record at the least.
+    /// Writes the rest. The run has at least one record.
     pub(crate) async fn finish(mut self, storage: &impl Storage) -> Result<Rc<Run>, StoreError> {
         if self.records > 0 {
             self.close_block();

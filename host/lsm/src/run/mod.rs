@@ -1,5 +1,5 @@
 //! Sorted runs: blocks of records in the order of their keys, then an index of the blocks' first keys and a Bloom filter, and a last
-//! block that tells where those are.
+//! block with the places of these two.
 //!
 //! | file | what |
 //! |---|---|
@@ -78,7 +78,7 @@ impl Run {
         (index + self.filter.bytes().len() + size_of::<Run>()) as u64
     }
 
-    /// Reads index and filter of a run that is there.
+    /// Reads index and filter of an existing run.
     pub(crate) async fn open(storage: &impl Storage, info: RunInfo) -> Result<Rc<Run>, StoreError> {
         let corrupt = || StoreError::Corrupt(format!("the index of run {} is not what was written", info.id));
         let end = info.blocks.checked_sub(1).ok_or_else(corrupt)?;

@@ -31,7 +31,7 @@ impl<S: Storage> Shared<S> {
             stats.flushes += 1;
             stats.flush_bytes += run.bytes();
         });
-        // In memory first: whoever reads now finds the run, which is there.
+        // In memory first: a reader that begins now finds the run, which exists.
         let mut levels = (**self.levels.borrow()).clone();
         levels.runs[0].insert(0, run.clone());
         self.levels.replace(Rc::new(levels));
@@ -44,7 +44,7 @@ impl<S: Storage> Shared<S> {
     }
 }
 
-/// Blocks of a memtable's run at the most: a block may be left half empty by a record that does not fit.
+/// The most blocks of a memtable's run: a block may be left half empty by a record that does not fit.
 fn most_blocks(memtable: &Memtable) -> u32 {
     let keys: usize = memtable.records.keys().map(|key| key.len() + 10).sum();
     (2 * memtable.bytes + keys).div_ceil(crate::storage::BLOCK) as u32 + 4

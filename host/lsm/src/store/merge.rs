@@ -68,7 +68,7 @@ impl<S: Storage> Shared<S> {
         let (mut made, mut builder): (Vec<Rc<Run>>, Option<Builder>) = (Vec::new(), None);
         loop {
             for cursor in &mut cursors {
-                // Nobody drops a run that is being merged.
+                // No task drops a run that is being merged.
                 _ = cursor.peek(storage).await?;
             }
             let least = cursors.iter().filter_map(Cursor::seen).min_by(|one, other| one.0.cmp(&other.0)).cloned();

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `open` | opening, and what is found after a crash |
+//! | `open` | opening, and recovery after a crash |
 //! | `write` | changes: memtable, log, and waiting for both |
 //! | `read` | one key |
 //! | `scan` | keys in order |
@@ -35,7 +35,7 @@ use crate::storage::{BLOCK, Storage, StorageStats};
 /// How a store works.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Bytes of records at which a memtable becomes a run. There are two at the most.
+    /// Bytes of records at which a memtable becomes a run. At most two memtables exist.
     pub memtable: usize,
     /// Bytes of a run below level 0, about.
     pub run: u64,
@@ -45,7 +45,7 @@ pub struct Config {
     pub stop: usize,
     /// Bits of the filter for each key; 0 is none.
     pub bits_a_key: u32,
-    /// Bytes of changes that wait for the log, where nobody asks for them to be durable.
+    /// Bytes of changes that wait for the log, where no caller requires them to be durable.
     pub log_buffer: usize,
     /// Blocks that a merge reads at a time.
     pub ahead: u32,
@@ -184,7 +184,7 @@ impl<S: Storage> Lsm<S> {
         self.apply(&[Change::Delete(key.to_vec())]).await
     }
 
-    /// Changes keys, in this order: after a crash all of it is there or nothing.
+    /// Changes keys, in this order: after a crash all of it is present or nothing.
     ///
     /// # Errors
     /// As [`Lsm::put`], and when they are too many.

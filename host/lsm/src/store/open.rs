@@ -1,4 +1,4 @@
-//! Opening: the runs that are there, and the changes in the logs, which become a run of level 0 at once.
+//! Opening: the existing runs, and the changes in the logs, which become a run of level 0 at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Keys in order: memtables, runs of level 0 and the other levels side by side, of which the newest record of a key counts.
 //!
-//! Memtables change while blocks are read. So a part of them is copied, and the scan goes on to the end of that before it copies the
-//! next.
+//! Memtables change while blocks are read. A part of them is therefore copied, and the scan continues to the end of
+//! that part before it copies the next.
 
 use std::collections::VecDeque;
 

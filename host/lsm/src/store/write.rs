@@ -77,7 +77,7 @@ impl<S: Storage> Shared<S> {
         Ok(())
     }
 
-    /// The memtable begins to become a run, and another one takes its place, with a log of its own.
+    /// The memtable begins to become a run, and another one takes its place, with a separate log.
     async fn rotate(self: &Rc<Self>) -> Result<(), StoreError> {
         self.hold_log().await;
         let made = self.new_log(1).await;
@@ -147,7 +147,7 @@ impl<S: Storage> Shared<S> {
         Ok(())
     }
 
-    /// Goes on with a new log of at least a number of blocks.
+    /// Continues with a new log of at least a number of blocks.
     pub(super) async fn new_log(&self, needed: u32) -> Result<(), StoreError> {
         let usual = ((self.config.memtable * 5 / 4) / BLOCK) as u32;
         let blocks = usual.max(needed).next_multiple_of(self.storage.grain()).min(self.storage.max_blocks());

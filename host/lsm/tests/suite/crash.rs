@@ -1,7 +1,8 @@
 //! Power cuts at any time, of the drive alone and of host and drive, under several writers.
 //!
-//! Each change of the test is made together with one of the key "batch", which tells its number. So the store that is found after a
-//! crash says which changes it should have, and these have to be all of them: as many as were acknowledged, and no half of one.
+//! Each change of the test is made together with a change of the key "batch", which holds its number. The store found
+//! after a crash therefore shows which changes it should have, and it must have exactly these: at least as many as were
+//! acknowledged, and no half of one.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ struct History {
     base: RefCell<Map>,
     since: RefCell<Vec<Vec<Change>>>,
     now: RefCell<Map>,
-    /// The host that lives. The tasks of earlier ones may still run, and nobody heeds them.
+    /// The current host. Tasks of earlier hosts may still run, and are ignored.
     life: Cell<u64>,
 }
 
@@ -61,7 +62,7 @@ impl History {
         store.apply(&changes).await
     }
 
-    /// Checks the store that is found, and goes on from there.
+    /// Checks the store that is found, and continues from there.
     async fn check(&self, store: &Store) {
         let found: Map = store.scan(&[], usize::MAX).await.unwrap().into_iter().collect();
         let batch = found.get(BATCH).map_or(0, |number| u64::from_le_bytes(number[..].try_into().unwrap()));
@@ -103,7 +104,7 @@ async fn write(store: Rc<Store>, history: Rc<History>, turn: Rc<Cell<bool>>, mut
             let key = key(rng.below(KEYS));
             let before = history.last.get();
             let found = store.get(&key).await.unwrap();
-            // A change that waits has been told to the history, and is not made yet.
+            // A change that waits is in the history already, and is not made yet.
             if !turn.get() && history.last.get() == before && history.life.get() == life {
                 assert_eq!(found.as_ref(), history.now.borrow().get(&key), "a stale value");
             }
@@ -132,7 +133,7 @@ fn live(form: Form, seed: Seed) -> Stats {
             let store = Rc::new(rig.open().await.unwrap());
             history.check(&store).await;
             write_all(&sim, &store, &history, seed.nth(life));
-            // The drive's power alone is cut some times: the host goes on.
+            // Only the drive's power is cut a few times: the host continues.
             for _ in 0..rng.below(4) {
                 sim.sleep(Span::from_us(rng.below(60_000))).await;
                 rig.ssd.media().cut_power(Span::from_us(50));
@@ -166,7 +167,7 @@ fn runs_of_the_drive_have_after_a_crash_what_was_acknowledged_and_whole_changes(
     assert!(merges > 0, "nothing was merged before a crash");
 }
 
-/// A life on a drive that serves one command at a time. Its end tears what is being written into blocks, half of which are there.
+/// A life on a drive that serves one command at a time. Its end tears writes into blocks, half of which are present.
 fn live_and_tear(form: &Form, disk: &Rc<Disk>, history: &Rc<History>, seed: Seed) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("tear").rng());

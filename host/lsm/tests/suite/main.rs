@@ -1,5 +1,5 @@
-//! The store on both forms of storage: against a plain map, and over crashes at any time; in virtual time, and over each transport to a drive
-//! that runs in real time.
+//! The store on both forms of storage: against a plain map, and over crashes at any time; in simulated time, and over
+//! each transport to a drive that runs in real time.
 //!
 //! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
 

@@ -102,7 +102,7 @@ impl Rig {
         Rig::of(sim, form, Rc::new(ssd))
     }
 
-    /// A host before a drive that is there.
+    /// A host before an existing drive.
     pub(crate) fn of(sim: &Sim, form: Form, ssd: Rc<Ssd>) -> Rig {
         Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0) }
     }
@@ -127,7 +127,7 @@ impl Rig {
         open(&self.sim, gate, &self.form).await
     }
 
-    /// The power of host and drive is cut; the drive's is back soon.
+    /// The power of host and drive is cut; the drive's returns soon.
     pub(crate) async fn crash(&self) {
         if let Some(gate) = self.gate.take() {
             gate.kill();
