@@ -9,7 +9,7 @@ use std::ops::AddAssign;
 
 use crate::time::{Span, Time};
 
-/// How many causes can be told apart.
+/// How many causes can be distinguished.
 pub const CAUSES: usize = 8;
 /// How many priorities there are.
 pub const CLASSES: usize = 4;

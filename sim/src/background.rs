@@ -1,8 +1,9 @@
-//! Timers that keep no run going: of work that a model does for ever beside everything else, such as looking through its store.
+//! Timers that do not keep a run alive: for work that a model does for ever next to everything else, such as scrubbing
+//! its store.
 //!
-//! A main future that only such timers could wake waits in vain, for what they start goes on for ever. [`Executor::block_on`] reports that as
-//! it reports a run without events. Between turns of a clock from outside ([`Executor::advance`]) they are timers as all others, since an
-//! arrival may still come.
+//! A main future that only such timers could wake waits in vain, because their work continues for ever.
+//! [`Executor::block_on`] reports this like a run without events. Between turns of a clock from outside
+//! ([`Executor::advance`]) they are ordinary timers, because an arrival may still come.
 //!
 //! [`Executor::block_on`]: crate::Executor::block_on
 //! [`Executor::advance`]: crate::Executor::advance

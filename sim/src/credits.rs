@@ -22,7 +22,7 @@ struct Inner {
     /// Requests that were not granted, in the order in which they were made.
     queue: VecDeque<Key>,
     claims: Slots<Claim>,
-    /// What each holder has; empty where nobody asks as a holder.
+    /// What each holder has; empty where no caller acquires as a holder.
     held: Vec<usize>,
     blame: Blame,
 }
@@ -53,14 +53,14 @@ impl Credits {
         Credits { sim: sim.clone(), inner: RefCell::new(inner) }
     }
 
-    /// Waits for `count` credits; the time is added to `waited`. They come back through [`Credits::give`].
+    /// Waits for `count` credits; the time is added to `waited`. [`Credits::give`] returns them.
     pub async fn take(&self, count: usize, waited: &mut Wait) {
         if !self.try_take(count) {
             *waited += Take { credits: self, holder: None, count, claim: None }.await;
         }
     }
 
-    /// Waits for `count` credits of a holder; the time is added to `waited`. They come back through [`Credits::give_back`].
+    /// Waits for `count` credits of a holder; the time is added to `waited`. [`Credits::give_back`] returns them.
     pub async fn take_for(&self, holder: Holder, count: usize, waited: &mut Wait) {
         if !self.try_take_for(holder.number, count) {
             *waited += Take { credits: self, holder: Some(holder), count, claim: None }.await;
@@ -165,7 +165,7 @@ impl Inner {
         }
     }
 
-    /// The request to be granted next: nobody takes past it.
+    /// The request to be granted next: no request overtakes it.
     fn next(&self) -> Option<usize> {
         if self.held.is_empty() {
             return (!self.queue.is_empty()).then_some(0);
@@ -267,7 +267,7 @@ mod tests {
     /// When each customer was served and how long it waited; `None` for one that gave up.
     type Outcome = Vec<Option<(u64, u64)>>;
 
-    /// Customers arrive 10 ns apart and hold credits for multiples of 10 ns and a bit of their own, so that no two
+    /// Customers arrive 10 ns apart and hold credits for multiples of 10 ns and a distinct bit more, so that no two
     /// things happen at once.
     fn arrival(index: usize) -> u64 {
         10_000 * index as u64
@@ -366,7 +366,7 @@ mod tests {
             customers in prop::collection::vec((0..HOLDERS, 1usize..6, 0u64..12, prop::option::of(0u64..6)), 1..30),
             spurious in any::<bool>(),
         ) {
-            // The first holder may keep some; all of its requests say so.
+            // The first holder may keep some; all of its requests set this.
             let holder = |number: u32| Holder { number, keeps: if number == 0 { keeps } else { 0 } };
             let customer = |(number, count, held, patience)| Customer {
                 holder: shared.then(|| holder(number)),

@@ -4,8 +4,8 @@
 #[derive(Copy, Clone, Debug)]
 pub struct Divisor {
     divisor: u32,
-    /// (2^64 - 1) / divisor, rounded down. Its product with the dividend and one is exact in the upper half for every 32-bit
-    /// dividend: it falls short of (dividend + 1) / divisor by less than 1 / divisor.
+    /// (2^64 - 1) / divisor, rounded down. Its product with the dividend plus one is exact in the upper half for every
+    /// 32-bit dividend: it falls short of (dividend + 1) / divisor by less than 1 / divisor.
     magic: u64,
 }
 

@@ -24,8 +24,8 @@ const NIL: u32 = u32::MAX;
 /// The number in a node without a timer.
 const NOT_SET: u64 = 0;
 
-/// Names a timer that was set. Timers fire in the order of their times, and those of one time in the order of their numbers.
-/// So the key tells whether its timer has fired.
+/// Names a timer that was set. Timers fire in the order of their times, and timers of one time in the order of their
+/// numbers. The key therefore shows whether its timer has fired.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TimerKey {
     /// When it fires.

@@ -1,10 +1,10 @@
 //! The single-threaded, deterministic executor on which all model code runs.
 //!
-//! A task is an `async fn`; it waits on leaves (a timer, a resource, a signal) that note its [`TaskId`] and wake
-//! it through [`Sim`]. One event is taken at a time, the clock moves to the event's own timestamp, and every
-//! task it made ready runs, in the order of waking, before the next event is looked at: the same input gives the
-//! same run on any machine. Foreign futures, which would wake through a `std` waker, do not work here: the
-//! context carries a waker that does nothing.
+//! A task is an `async fn`. It waits on leaves (a timer, a resource, a signal) that note its [`TaskId`] and wake it
+//! through [`Sim`]. One event is taken at a time, and the clock moves to the event's own timestamp. Every task that the
+//! event made ready runs, in the order of waking, before the next event: the same input gives the same run on any
+//! machine. Foreign futures, which would wake through a `std` waker, do not work here: the context carries a waker that
+//! does nothing.
 //!
 //! There are two ways to run. [`Executor::block_on`] advances virtual time from event to event. With
 //! [`Executor::advance`] and [`Executor::arrive`], a caller that has a clock and arrivals from outside advances the time
@@ -94,7 +94,7 @@ impl Ready {
         Ready { first: LAST, last: LAST, next: Vec::new() }
     }
 
-    /// Adds a task, unless it is there.
+    /// Adds a task, unless it is present.
     #[inline]
     fn push(&mut self, task: TaskId) {
         match self.next.get_mut(task.index()) {
@@ -207,7 +207,7 @@ impl Executor {
 
     /// As [`Executor::new`], and every task is polled once more after every event, without cause.
     ///
-    /// A run must not be able to tell: tests run a model both ways and compare.
+    /// A run must not be able to detect the difference: tests run a model both ways and compare.
     pub fn with_spurious_polls() -> Executor {
         let mut executor = Executor::new();
         executor.spurious_polls = true;

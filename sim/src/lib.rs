@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `time` | instants and spans in integer nanoseconds |
 //! | `executor`, `mailbox`, `event_queue`, `timer` | tasks, messages between them, the event queue, waiting for an instant |
-//! | `background` | timers of work that never ends, for which no run goes on |
+//! | `background` | timers of work that never ends, which keep no run alive |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
 //! | `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
 //! | `processors` | several users at a time, first come, first served |

@@ -67,7 +67,7 @@ impl<T> Mailbox<T> {
         self.due.set(due);
     }
 
-    /// Whether a message that is there may be taken.
+    /// Whether a present message may be taken.
     #[inline]
     fn is_due(&self) -> bool {
         match self.due.get() {

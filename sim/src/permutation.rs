@@ -1,7 +1,8 @@
 //! The numbers below a bound in random order, without a table.
 //!
 //! A bijection on the next power of two (multiply by an odd number, add, fold the upper half onto the lower: each step
-//! can be undone), applied again and again until the result is below the bound, which is a bijection below the bound.
+//! can be undone). It is applied again and again until the result is below the bound, which is a bijection below the
+//! bound.
 
 use crate::rng::Rng;
 

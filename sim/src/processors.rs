@@ -1,7 +1,7 @@
 //! Processors that share one line: work is begun by the first that is free, first come, first served, and is not interrupted.
 //!
-//! All work says how long it takes when it comes, so when it begins and ends is known at once, and nothing has to be woken for it.
-//! Busy time is accounted by cause.
+//! All work states its duration when it arrives, so its beginning and end are known at once, and nothing has to be
+//! woken for it. Busy time is accounted by cause.
 //!
 //! Left out: priorities, time slices, and work that is given up: what was given is done.
 
@@ -41,7 +41,7 @@ pub struct Turn {
 }
 
 impl Processors {
-    /// Idle ones, one at the least.
+    /// Idle ones, at least one.
     pub fn new(sim: &Sim, count: usize) -> Processors {
         let count = count.max(1);
         let free = std::iter::repeat_n(Reverse((sim.now(), Cause::new(0))), count).collect();

@@ -48,7 +48,7 @@ struct Waiting {
     claim: Claim,
     task: TaskId,
     who: Who,
-    /// How long it takes once it is served; `None` when the holder says so later.
+    /// Its duration once it is served; `None` when the holder sets it later.
     cost: Option<Span>,
     since: Totals,
 }
@@ -75,7 +75,7 @@ impl Resource {
         Occupy { resource: self, cost, who, waited: Some(waited), claim: NOBODY }
     }
 
-    /// As [`Resource::occupy`], for a user that does not tell waiting from being served.
+    /// As [`Resource::occupy`], for a user that does not distinguish waiting from being served.
     #[inline]
     pub fn keep_busy(&self, cost: Span, who: Who) -> Occupy<'_> {
         Occupy { resource: self, cost, who, waited: None, claim: NOBODY }
@@ -119,7 +119,7 @@ impl Resource {
         self.waiting.set(self.waiting.get() + 1);
     }
 
-    /// Makes a claim the holder's. Its time starts at once, if it says how long.
+    /// Makes a claim the holder's. Its time starts at once, if it has a duration.
     #[inline(always)]
     fn hold(&self, claim: Claim, task: TaskId, cost: Option<Span>) {
         self.holder.set(claim);

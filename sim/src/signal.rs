@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::executor::{Sim, TaskId};
 
-/// Tells waiting tasks to look again. Used in a loop: `while !condition() { signal.changed().await }`.
+/// Wakes waiting tasks to check again. Used in a loop: `while !condition() { signal.changed().await }`.
 pub struct Signal {
     sim: Sim,
     epoch: Cell<u64>,

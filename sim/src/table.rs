@@ -98,7 +98,7 @@ fn prefetch(byte: &u8) {
             unsafe_code,
             reason = "there is no safe prefetch, and random lookups spend their time on cache misses"
         )]
-        // SAFETY: a prefetch reads nothing and cannot fault; the address is that of a live byte besides.
+        // SAFETY: a prefetch reads nothing and cannot fault; moreover, the address is that of a live byte.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
         }

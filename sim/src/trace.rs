@@ -34,7 +34,7 @@ pub struct Event {
     pub detail: u64,
 }
 
-/// Is told of every event as it ends. It must not change the model.
+/// Is called with every event as it ends. It must not change the model.
 pub trait Listener {
     /// Something has ended.
     fn ended(&self, event: &Event);
@@ -53,7 +53,7 @@ pub struct Trace {
     /// Whether they are kept.
     kept: Cell<bool>,
     listener: RefCell<Option<Rc<dyn Listener>>>,
-    /// Is told of every event as well, for good.
+    /// Is called with every event as well, permanently.
     attendant: RefCell<Option<Rc<dyn Listener>>>,
     tracks: RefCell<Vec<String>>,
     /// Stands before the names of tracks that are added.
@@ -72,7 +72,7 @@ impl Trace {
         self.wanted.set(true);
     }
 
-    /// From now on `listener` is told of every event, whether events are kept or not.
+    /// From now on `listener` is called with every event, whether events are kept or not.
     pub fn listen(&self, listener: Rc<dyn Listener>) {
         *self.listener.borrow_mut() = Some(listener);
         self.wanted.set(true);
@@ -84,7 +84,7 @@ impl Trace {
         self.update_wanted(false);
     }
 
-    /// From now on `attendant` is told of every event, in addition to a listener that comes and goes.
+    /// From now on `attendant` is called with every event, in addition to a listener that comes and goes.
     pub fn attend(&self, attendant: Rc<dyn Listener>) {
         *self.attendant.borrow_mut() = Some(attendant);
         self.wanted.set(true);

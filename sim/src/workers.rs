@@ -20,9 +20,9 @@ pub struct Workers<J: 'static> {
 
 struct Pool<J> {
     sim: Sim,
-    /// Each worker is told that there is a job in the queue for it, or gets one of its own, which begins later.
+    /// Each worker is notified that a job is in the queue for it, or gets a separate one, which begins later.
     workers: RefCell<Vec<Rc<Mailbox<Option<J>>>>>,
-    /// Jobs that begin now, as many as workers were told of.
+    /// Jobs that begin now, as many as notified workers.
     queue: RefCell<VecDeque<J>>,
     /// The workers without a job, by number.
     idle: RefCell<Vec<u32>>,

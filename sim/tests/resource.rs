@@ -143,8 +143,8 @@ fn oracle(jobs: &[Job]) -> Outcome {
     states.into_iter().map(|state| Some((state.ended.unwrap(), state.waited))).collect()
 }
 
-/// Two things in one nanosecond are ordered by the executor, and the oracle cannot know how: give each job its own
-/// arrival, and no arrival the instant of an ending.
+/// The executor orders two events of one nanosecond, and the oracle cannot know how. Give each job its own arrival, and
+/// no arrival the instant of an ending.
 fn untangled(jobs: &[Job]) -> Vec<Job> {
     let mut jobs = jobs.to_vec();
     for (index, job) in jobs.iter_mut().enumerate() {
@@ -152,8 +152,8 @@ fn untangled(jobs: &[Job]) -> Vec<Job> {
         job.cost *= 64;
         job.held = job.held.map(|held| held * 64);
     }
-    // Arrivals are odd multiples plus distinct offsets; sums of services stay at the offset of the job that began
-    // the busy period, so an arrival can only coincide with an ending if the offsets are equal.
+    // Arrivals are odd multiples plus distinct offsets. Sums of services stay at the offset of the job that began the
+    // busy period, so an arrival can only coincide with an ending if the offsets are equal.
     jobs
 }
 
@@ -177,7 +177,7 @@ proptest! {
         }
     }
 
-    /// Whoever is dropped beside them: what a dropped customer has waited is not put down to the next.
+    /// Other customers may be dropped: the wait of a dropped customer is not charged to the next.
     #[test]
     fn waits_and_service_sum_to_the_time_spent(jobs in jobs(true)) {
         for (job, outcome) in jobs.iter().zip(run(Executor::new(), &jobs)) {

@@ -1,7 +1,8 @@
 //! The drive: commands one at a time, in order of arrival.
 //!
 //! In a command's [`Breakdown`], `queue` is the time behind other commands, `firmware` the overhead of the controller, `array` the time until
-//! the first sector is under the head, and `transfer` the time in which its sectors pass. What has been written is on the platters.
+//! the first sector is under the head, and `transfer` the time in which its sectors pass. Written data is on the
+//! platters.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

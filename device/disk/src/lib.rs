@@ -2,17 +2,18 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `spec` | what a data sheet says of a disk |
+//! | `spec` | the data sheet of a disk |
 //! | `mechanics` | where the arm is, where the platters are, and how long a command takes |
 //! | `data` | the contents |
 //! | `disk` | the drive: commands one at a time, in order of arrival |
 //! | `shingled` | a disk whose tracks overlap: a media cache, and bands that are cleaned |
 //!
-//! A disk has one arm, so it serves one command at a time. The platters turn all the time: how long a command waits for its first sector
-//! depends on when it comes, and a host that does not see the platters cannot know it.
+//! A disk has one arm, so it serves one command at a time. The platters turn all the time: the wait of a command for
+//! its first sector depends on its arrival. A host that does not see the platters cannot know it.
 //!
 //! Left out: reordering by the disk (NCQ), the cache for reads and for writes, zones with more sectors on outer tracks, replaced sectors,
-//! the time of the host's link, and failures. Copy and Write Uncorrectable are no commands of a disk. A deallocation changes nothing.
+//! the time of the host's link, and failures. A disk has no Copy and no Write Uncorrectable. A deallocation changes
+//! nothing.
 #![forbid(unsafe_code)]
 
 mod data;

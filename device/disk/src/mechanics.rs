@@ -130,7 +130,7 @@ mod tests {
         assert!(next.rotation <= Span::from_ns(1), "{}", next.rotation);
         let again = arm.access(extent(0, 8), false, at(first.transfer.ns()));
         assert_eq!(again.rotation + first.transfer, spec.revolution());
-        // The end of a track: the first sector of the next one comes as soon as the head is there.
+        // The end of a track: the first sector of the next track arrives as soon as the head is there.
         let mut arm = Mechanics::new(spec.clone());
         let end = arm.access(extent(sectors - 1, 1), false, at(0));
         let passed = end.rotation + end.transfer;

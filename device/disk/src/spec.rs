@@ -1,4 +1,4 @@
-//! What a data sheet says of a disk.
+//! The data sheet of a disk.
 
 use nandscape_sim::Span;
 

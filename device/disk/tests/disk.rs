@@ -1,4 +1,4 @@
-//! Disks pass the checks of drives, and take the times that their data sheet says.
+//! Disks pass the checks of drives, and take the times of their data sheet.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Shingled disks pass the checks of drives, clean when they are idle and when they have to, and tell of it.
+//! Shingled disks pass the checks of drives, clean when they are idle and when they have to, and report it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -34,7 +34,7 @@ fn the_checks_of_drives() {
     }
 }
 
-/// Notes what it is told.
+/// Notes the reported cleanings.
 #[derive(Default)]
 struct Notes(RefCell<(Vec<Vec<CleaningStep>>, usize)>);
 

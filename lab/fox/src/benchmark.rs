@@ -1,5 +1,5 @@
-//! uOC-0, uOC-2 and uOC-3 as lists of runs (Picoli 2019, table 4.1). What the table says of its drive follows the drive at hand: the
-//! pages of a block, the parallel units of a channel, the channels. uOC-1 is in `wear`.
+//! uOC-0, uOC-2 and uOC-3 as lists of runs (Picoli 2019, table 4.1). The table's figures of its drive are replaced by
+//! those of the drive at hand: the pages of a block, the parallel units of a channel, the channels. uOC-1 is in `wear`.
 
 use nandscape_host_open_channel::Geometry;
 
@@ -22,7 +22,7 @@ pub enum Benchmark {
     InterChannel,
 }
 
-/// What the user chose; the rest is as the table says.
+/// The user's choices; the rest is that of the table.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Choice {
     /// Blocks of each unit.

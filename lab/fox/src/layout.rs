@@ -1,5 +1,5 @@
-//! Nodes, rows and columns (Picoli 2019, 4.3.1): a node is a thread with parallel units of its own; a row is the pages of one block
-//! and page number on all units of the node; a column is a parallel unit.
+//! Nodes, rows and columns (Picoli 2019, 4.3.1). A node is a thread with its own parallel units. A row is the pages of
+//! one block and page number on all units of the node. A column is a parallel unit.
 
 use crate::mix::Mix;
 

@@ -1,9 +1,9 @@
 //! uFLIP-OC and FOX: what an open-channel drive does under patterns of reads, writes and erases on chosen parallel units (Picoli,
 //! OX, 2019, 4.2 and 4.3).
 //!
-//! A benchmark is a list of runs. A run is a [`Plan`]: nodes, which are threads with parallel units of their own, and an
-//! [`Engine`], which gives the commands of each node. It runs on any [`OpenChannel`](nandscape_host_open_channel::OpenChannel), in
-//! virtual time or at the wall clock.
+//! A benchmark is a list of runs. A run is a [`Plan`]: nodes, which are threads with their own parallel units, and an
+//! [`Engine`], which gives the commands of each node. It runs on any
+//! [`OpenChannel`](nandscape_host_open_channel::OpenChannel), in simulated time or at the wall clock.
 //!
 //! | file | what |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | `benchmark` | uOC-0, uOC-2 and uOC-3 as lists of runs |
 //! | `outcome` | what was measured, as figures |
 //! | `text`, `tables` | figures for people, and as CSV |
-//! | `simulated` | a drive of this process in virtual time, or any other |
+//! | `simulated` | a drive of this process in simulated time, or any other |
 //!
 //! Left out: random patterns, which uFLIP-OC has none of; a time limit for a run; comparing the data that is read.
 

@@ -1,5 +1,5 @@
-//! A run on a drive: its blocks are erased, or filled where the engine wants them written; then all nodes begin at one moment, and
-//! each submits one command at a time, as threads with synchronous commands do.
+//! A run on a drive: its blocks are erased, or filled where the engine requires written blocks. Then all nodes begin at
+//! one moment, and each submits one command at a time, as threads with synchronous commands do.
 
 use std::cell::{Cell as Shared, RefCell};
 use std::rc::Rc;

@@ -67,7 +67,7 @@ fn cells(kind: &str, latency: &Latency) -> Vec<String> {
     cells
 }
 
-/// Bands that are told; more are summed up.
+/// Bands that are listed; further ones are summed up.
 const MOST_BANDS: usize = 4;
 
 fn bands(bands: &[Band]) -> String {

@@ -13,14 +13,14 @@ use crate::layout::Unit;
 use crate::plan::{BadPlan, pages_of};
 use crate::run::RunError;
 
-/// What to wear out, and how to tell it.
+/// What to wear out, and how to report it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WearPlan {
     /// The parallel unit.
     pub unit: Unit,
     /// The block.
     pub block: u32,
-    /// Cycles at the most.
+    /// The most cycles.
     pub cycles: u64,
     /// Cycles that a point of the report sums up.
     pub every: u64,
@@ -66,7 +66,7 @@ pub struct WearReport {
     pub tenth_of_reads_failed: Option<u64>,
     /// Why it ended before all cycles, if it did.
     pub ended: Option<String>,
-    /// Whether that was because it was told to.
+    /// Whether that was on request.
     pub interrupted: bool,
 }
 
@@ -82,7 +82,7 @@ struct Sums {
     latest: (u64, u64),
 }
 
-/// Reads of which a tenth can be told.
+/// The fewest reads from which a failed tenth can be determined.
 const SAMPLE: u64 = 100;
 
 fn add(sum: &mut (u64, Span), span: Span) {
@@ -104,7 +104,8 @@ impl Sums {
     }
 }
 
-/// Wears a block. `goes_on` gets the share of the cycles after each of them, and says whether there is to be another one.
+/// Wears a block. Calls `goes_on` with the share of the cycles after each of them; it returns whether to do another
+/// one.
 ///
 /// # Errors
 /// When the plan does not fit the drive, or the block cannot be erased at the beginning.
@@ -174,7 +175,7 @@ fn check(host: &OpenChannel, plan: &WearPlan) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Writes the pages, then reads them. Of a write that failed, says which and why.
+/// Writes the pages, then reads them. Returns which write failed, if any, and why.
 async fn cycle(
     sim: &Sim,
     host: &OpenChannel,

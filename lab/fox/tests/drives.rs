@@ -51,7 +51,8 @@ fn reads_take_what_the_profile_says() {
     let four = report("round-robin", plan((1, 4, 4), "RRRR")).mb_s.unwrap();
     let two_channels = report("round-robin", plan((2, 4, 8), "RRRR")).mb_s.unwrap();
     assert!((48.0..50.0).contains(&four) && (1.95..2.01).contains(&(two_channels / four)), "{four}, {two_channels}");
-    // A thread goes on when its page is in registers, from channel to channel; a vector over channels keeps all units at work.
+    // A thread continues when its page is in registers, from channel to channel; a vector over channels keeps all units
+    // at work.
     let one = report("round-robin", plan((8, 1, 1), "WWWW")).mb_s.unwrap();
     let vector = report("round-robin", Plan { vector: 8, ..plan((8, 1, 1), "WWWW") }).mb_s.unwrap();
     assert!((44.0..47.0).contains(&one) && vector > 2.7 * one, "{one}, {vector}");

@@ -55,7 +55,7 @@ impl Document<'_> {
     /// Writes `report.json`, `report.html`, `profile.toml` and the tables into an existing folder.
     ///
     /// # Errors
-    /// The file that cannot be written, with the reason.
+    /// The file that cannot be written, and why.
     pub fn write(&self, folder: &Path) -> Result<(), WriteError> {
         let write = |name: &str, bytes: &[u8]| {
             assert!(Document::file_names().any(|known| known == name), "{name} is not among the names of the files");

@@ -8,7 +8,7 @@
 //! | `run_page` | the page of one run |
 //! | `array` | a run on an array of drives |
 //! | `explain` | a report in words |
-//! | `compare` | runs side by side |
+//! | `compare` | comparisons of runs |
 //! | `shape` | whether a report that was read has figures that a run can have |
 //! | `sweep` | the table and the page of a sweep |
 //! | `demo` | the page of the tour |

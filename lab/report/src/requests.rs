@@ -1,5 +1,5 @@
-//! The requests of a run as a table, a row for each, written while the run goes on: CSV, or Parquet if the path ends so and the
-//! program has it. Times are whole nanoseconds of drive time.
+//! The requests of a run as a table, a row for each, written while the run continues: CSV, or Parquet if the path ends
+//! so and the program supports it. Times are whole nanoseconds of drive time.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -20,7 +20,7 @@ use crate::tables::{Column, Table};
 /// Rows that are held until they are written.
 const ROWS: usize = 1 << 16;
 
-/// Numbers of a request besides the times of its stages.
+/// Numbers of a request in addition to the times of its stages.
 pub const REQUEST_NUMBERS: [&str; 5] = ["arrival_ns", "completion_ns", "latency_ns", "offset_bytes", "bytes"];
 
 /// Writes the requests of a run.

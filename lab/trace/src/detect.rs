@@ -8,7 +8,7 @@
 //! - MQSim has no fractions of nanoseconds; DiskSim and the replayer have fractions of milliseconds.
 //! - Addresses and sizes in bytes are multiples of 512, because a disk accepts nothing else.
 //! - No block layer issues requests above 16 MiB, so sizes above 32,768 are not sectors.
-//! - If all addresses and sizes are multiples of 512 and three or more sizes are not powers of two, they are bytes: as
+//! - If all addresses and sizes are multiples of 512 and three or more sizes are not powers of two, they are bytes. As
 //!   sectors, all requests would be in steps of 256 KiB, with sizes that neither a benchmark nor a file system uses.
 //!
 //! If more than one format fits, or the one that is left makes the requests come impossibly fast or slowly, an error asks for the

@@ -11,7 +11,7 @@ pub enum TraceError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The file cannot be read or decompressed.
@@ -44,7 +44,7 @@ pub enum TraceError {
     /// The temporary file that sorts a large trace fails.
     #[error("cannot keep the trace in a temporary file in {}: {error}; set TMPDIR to a folder with room", std::env::temp_dir().display())]
     Temporary {
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The trace has changed since it was first read.

@@ -1,8 +1,9 @@
-//! Whether a format that was guessed by exclusion makes a trace impossibly fast or slow. Times of the wrong unit are wrong by a thousand
-//! or a million: a trace in seconds that is read in milliseconds asks for the throughput of a thousand disks.
+//! Whether a format guessed by exclusion makes a trace impossibly fast or slow. Times in the wrong unit are wrong by a
+//! thousand or a million: a trace in seconds that is read in milliseconds requires the throughput of a thousand disks.
 //!
-//! The bounds leave room for what was ever recorded: traces in milliseconds are of disks and servers (100,000 requests a second),
-//! traces in nanoseconds of simulators and fast drives (5,000,000); neither has more than 64 GiB/s, nor less than a request in an hour.
+//! The bounds leave room for everything ever recorded. Traces in milliseconds are of disks and servers (100,000
+//! requests a second), traces in nanoseconds of simulators and fast drives (5,000,000). Neither has more than 64 GiB/s,
+//! nor less than a request in an hour.
 
 use std::str::FromStr;
 

@@ -1,6 +1,6 @@
 //! Spreads requests with times in whole seconds over their second. The n requests of a second arrive in their order,
-//! the k-th of them (from 0) after k/n of the second: the rate within a second is constant, and the first keeps its
-//! time.
+//! the k-th of them (from 0) after k/n of the second. The rate within a second is constant, and the first request keeps
+//! its time.
 
 use std::collections::VecDeque;
 

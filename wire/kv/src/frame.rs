@@ -51,8 +51,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The bytes of the frame at the beginning of a stream's rest; `None` if it is not there as a whole. Length and version are
-/// checked as soon as they are there.
+/// The bytes of the frame at the beginning of a stream's rest; `None` if the frame is incomplete. Length and version
+/// are checked as soon as they have arrived.
 ///
 /// # Errors
 /// Why no frame of this protocol begins there.

@@ -35,15 +35,15 @@ pub use request::Request;
 
 /// The version of the protocol.
 pub const VERSION: u8 = 1;
-/// Bytes of a key at the most. A key has one at the least.
+/// The most bytes of a key. A key has at least one.
 pub const MAX_KEY: usize = 1_024;
-/// Bytes of a value at the most.
+/// The most bytes of a value.
 pub const MAX_VALUE: usize = 256 << 10;
-/// Bytes of the text of a refusal at the most.
+/// The most bytes of the text of a refusal.
 pub const MAX_TEXT: usize = 512;
-/// Bytes of a frame after its length, at the least.
+/// The fewest bytes of a frame after its length.
 pub const MIN_FRAME: usize = HEADER - 4;
-/// Bytes of a frame after its length, at the most: a put of the longest key and value.
+/// The most bytes of a frame after its length: a put of the longest key and value.
 pub const MAX_FRAME: usize = MIN_FRAME + 10 + MAX_KEY + MAX_VALUE;
 
 /// Why bytes are no message of this protocol. The connection is of no use after one.

@@ -20,7 +20,7 @@ pub const CANCELLED: u8 = 134;
 /// Kind: the request failed.
 pub const REFUSED: u8 = 135;
 
-/// How loaded a server is, told with each answer (the feedback of C3).
+/// The load of a server, returned with each answer (the feedback of C3).
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Load {
     /// Requests in the server when it answered, this one not counted.

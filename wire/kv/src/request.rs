@@ -12,7 +12,7 @@ pub const PUT: u8 = 2;
 /// Kind: a request is not wanted any more.
 pub const CANCEL: u8 = 3;
 
-/// Flag of [`GET`]: the server tells when it begins ([`crate::reply::BEGUN`]).
+/// Flag of [`GET`]: the server reports when it begins ([`crate::reply::BEGUN`]).
 pub const TELL_BEGUN: u16 = 1 << 0;
 
 /// A request. Its number is that of its frame.
@@ -22,7 +22,7 @@ pub enum Request<'a> {
     Get {
         /// Microseconds that the drive has for its read, from when the server submits it; 0 is no deadline.
         deadline_us: u32,
-        /// Whether the server tells when it begins.
+        /// Whether the server reports when it begins.
         tell_begun: bool,
         /// The key.
         key: &'a [u8],
@@ -36,7 +36,7 @@ pub enum Request<'a> {
         /// The value.
         value: &'a [u8],
     },
-    /// The request with this number, of the same connection, is not wanted any more. It is answered all the same: with
+    /// The request with this number, of the same connection, is not wanted any more. It is still answered: with
     /// [`crate::reply::CANCELLED`], or as it would have been. No body.
     Cancel,
 }

@@ -55,7 +55,8 @@ impl SubmissionEntry {
         writes && Cdw12::of(self).fua()
     }
 
-    /// The logical blocks that an I/O command reads or writes, wherever they are; 0 of one that does not tell in its entry.
+    /// The logical blocks that an I/O command reads or writes, wherever they are; 0 if its entry does not contain the
+    /// number.
     #[inline]
     pub fn blocks_named(&self) -> u32 {
         match IoOpcode(self.opcode) {

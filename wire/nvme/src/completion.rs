@@ -31,7 +31,8 @@ impl CompletionEntry {
         Status::from_bits(self.status_and_phase.get() >> 1)
     }
 
-    /// The Phase Tag, which flips each time the queue wraps and so tells new entries from old ones (Base 4.2.4).
+    /// The Phase Tag, which flips each time the queue wraps and so distinguishes new entries from old ones (Base
+    /// 4.2.4).
     pub fn phase(&self) -> bool {
         self.status_and_phase.get() & 1 != 0
     }

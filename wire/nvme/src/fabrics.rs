@@ -31,7 +31,7 @@ pub const DYNAMIC: u16 = 0xffff;
 pub const INCOMPATIBLE_FORMAT: Status = Status::new(1, 0x80);
 /// Connect Controller Busy: the controller takes no more connections.
 pub const CONTROLLER_BUSY: Status = Status::new(1, 0x81);
-/// Connect Invalid Parameters: DW0 says which one, see [`invalid_parameter`].
+/// Connect Invalid Parameters: DW0 names the parameter, see [`invalid_parameter`].
 pub const INVALID_PARAMETERS: Status = Status::new(1, 0x82);
 /// Connect Invalid Host: the host may not use the subsystem.
 pub const INVALID_HOST: Status = Status::new(1, 0x84);
@@ -225,8 +225,8 @@ impl SubmissionEntry {
     }
 }
 
-/// The text of a qualified name in a field of 256 bytes, or what is wrong with it: it is not terminated by a zero within
-/// [`MAX_NQN`] bytes, is no UTF-8, or does not begin as qualified names do (Base 4.7).
+/// The text of a qualified name in a field of 256 bytes, or its fault: it is not terminated by a zero within
+/// [`MAX_NQN`] bytes, is not UTF-8, or does not begin as qualified names do (Base 4.7).
 pub fn qualified_name(field: &[u8; 256]) -> Result<&str, NameProblem> {
     let end = field.iter().position(|byte| *byte == 0).filter(|end| *end <= MAX_NQN);
     let text = field.get(..end.ok_or(NameProblem::NotTerminated)?).unwrap_or_default();

@@ -45,7 +45,7 @@ pub const EVENT_IMPLICITLY_MODIFIED: u8 = 0x81;
 /// Where a Media Reallocated event has the number of logical blocks that were moved, in [`Event::specific`]
 /// (NVM Command Set Specification, FDP Events). Its byte 0 has a bit for an address that follows, which none here has.
 pub const MOVED_BLOCKS: core::ops::Range<usize> = 2..4;
-/// The events of a log page at the most.
+/// The most events of a log page.
 pub const MOST_EVENTS: usize = 63;
 
 /// Directive Type of a command that writes (CDW12 bits 23:20).
@@ -90,7 +90,7 @@ pub struct Configuration {
     pub groups: U32,
     /// Reclaim unit handles (9:8).
     pub handles: U16,
-    /// Placement identifiers of a namespace at the most, counted from zero (11:10).
+    /// The most placement identifiers of a namespace, counted from zero (11:10).
     pub max_identifiers_z: U16,
     /// Namespaces (15:12).
     pub namespaces: U32,

@@ -60,7 +60,7 @@ pub const CONTROLLER_TYPE_DISCOVERY: u8 = 2;
 /// KAS: the keep alive timer counts in seconds.
 pub const KEEP_ALIVE_GRANULARITY: u16 = 10;
 
-/// A Keep Alive Timeout in milliseconds, rounded up to the granularity that `kas` tells in units of 100 ms.
+/// A Keep Alive Timeout in milliseconds, rounded up to the granularity of `kas` in units of 100 ms.
 pub fn keep_alive_timeout_ms(ms: u32, kas: u16) -> u32 {
     let unit = 100 * u32::from(kas);
     ms.div_ceil(unit).saturating_mul(unit)
@@ -374,13 +374,13 @@ const _: () = assert!(core::mem::offset_of!(Namespace, lbaf) == 128);
 
 /// NSFEAT: the atomicity of the namespace is given (bit 1).
 pub const NSFEAT_ATOMICITY: u8 = 1 << 1;
-/// NSFEAT: deallocated blocks can be told from written ones (bit 2).
+/// NSFEAT: deallocated blocks can be distinguished from written ones (bit 2).
 pub const NSFEAT_DULBE: u8 = 1 << 2;
 /// NSFEAT: the preferred granularities are given (bit 4).
 pub const NSFEAT_OPTPERF: u8 = 1 << 4;
 /// MC: metadata may follow the data of each block (bit 0).
 pub const MC_EXTENDED: u8 = 1 << 0;
-/// MC: metadata may lie in a buffer of its own (bit 1).
+/// MC: metadata may lie in a separate buffer (bit 1).
 pub const MC_SEPARATE: u8 = 1 << 1;
 /// DPC: protection information of types 1 to 3 (bits 2:0), in the first or the last bytes of the metadata (bits 4:3).
 pub const DPC_ALL: u8 = 0b11111;

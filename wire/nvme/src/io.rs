@@ -48,8 +48,8 @@ impl Cdw12 {
     }
 }
 
-/// Whether an I/O command is a Write that does nothing with its data but store it: its protection information is not
-/// checked (PRINFO has no check, or the controller makes it; NVM Command Set 5.3).
+/// Whether an I/O command is a Write that only stores its data: its protection information is not checked (PRINFO has
+/// no check, or the controller makes it; NVM Command Set 5.3).
 #[inline]
 pub fn is_only_stored(entry: &SubmissionEntry) -> bool {
     let prinfo = Cdw12::of(entry).prinfo();

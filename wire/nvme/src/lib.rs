@@ -1,9 +1,9 @@
 //! NVMe as bytes: what host and device share, and all that they share.
 //!
 //! Sources: "Base" is the NVM Express Base Specification 2.1, "NVM" the NVM Command Set Specification 1.1, "ZNS" the Zoned
-//! Namespace Command Set Specification 1.2; figures
-//! are named by their subject, section numbers are given at each field. Everything is little-endian, has its size
-//! asserted and holds any bit pattern: an unknown opcode or status is a value, not an error.
+//! Namespace Command Set Specification 1.2. Figures are named by their subject, and section numbers are given at each
+//! field. Everything is little-endian, has its size asserted and holds any bit pattern: an unknown opcode or status is
+//! a value, not an error.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | `blocks` | what commands do to logical blocks, as figures count it |
 //! | `io` | the command dwords of the NVM command set, Dataset Management ranges |
 //! | `register` | controller properties |
-//! | `identify`, `feature`, `log` | what a controller says of itself |
+//! | `identify`, `feature`, `log` | what a controller reports of itself |
 //! | `manage` | namespace management, format, sanitize, self-test |
 //! | `reservation` | reservations |
 //! | `fdp` | Flexible Data Placement |

@@ -72,7 +72,7 @@ pub struct ErrorInformation {
     pub transport_specific: U16,
     /// (62:42).
     pub reserved_42: [u8; 21],
-    /// Log Page Version: 1 where command set and opcode are told (63).
+    /// Log Page Version: 1 where command set and opcode are included (63).
     pub version: u8,
 }
 

@@ -5,12 +5,13 @@
 //!
 //! [`LSS_FLUSH`](crate::vendor::LSS_FLUSH): CDW10 15:0 is the length of the buffer in [`PAGE`]s, counted from zero; CDW12 30 is
 //! Force Unit Access. The data is the buffer: a [`Head`], an [`Entry`] for each page, and from [`METADATA`] on the pages, each where
-//! its entry says. All pages of a buffer are there after a power cut, or none, and no reader sees a page of one that is not there as
-//! a whole. Of two entries with one LPID the later one counts.
+//! its entry places it. After a power cut all pages of a buffer are present, or none, and no reader sees a page of an
+//! incomplete buffer. Of two entries with one LPID the later one counts.
 //!
 //! [`BATCHED_READ`](crate::vendor::BATCHED_READ): CDW10 15:0 is the number of pages, counted from zero. It moves data both ways: the
-//! host brings [`LIST`] bytes with the LPIDs, 8 bytes each. The controller returns as many bytes, in which the place of each LPID has
-//! the bytes of its page, 0 if it was never written, and then the pages, one after the other; one that was never written is zeros.
+//! host sends [`LIST`] bytes with the LPIDs, 8 bytes each. The controller returns as many bytes, in which the place of
+//! each LPID has the bytes of its page, 0 if it was never written. Then the pages follow, one after the other; a page
+//! that was never written is zeros.
 //!
 //! Pages of other lengths, and chains of deltas (OX 7.2.1, the second and third form), are in [`pieces`](crate::pieces).
 
@@ -21,7 +22,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const PAGE: usize = 4_096;
 /// Bytes at the beginning of a buffer that are not for pages, used or not: a buffer of 1 MiB has 252 pages (OX 7.3.1).
 pub const METADATA: usize = 16 << 10;
-/// Pages of a buffer at the most.
+/// The most pages of a buffer.
 pub const MOST_PAGES: usize = (METADATA - size_of::<Head>()) / size_of::<Entry>();
 /// The first bytes of a buffer.
 pub const MAGIC: [u8; 4] = *b"LSSB";
@@ -29,7 +30,7 @@ pub const MAGIC: [u8; 4] = *b"LSSB";
 pub const VERSION: u16 = 1;
 /// Bytes of the list of a batched read, used or not.
 pub const LIST: usize = 4_096;
-/// Pages of a batched read at the most.
+/// The most pages of a batched read.
 pub const MOST_BATCHED: usize = LIST / size_of::<u64>();
 
 /// How a buffer begins.
@@ -42,7 +43,7 @@ pub struct Head {
     pub version: U16,
     /// Zero (7:6).
     pub reserved_6: U16,
-    /// Pages, one at the least (11:8).
+    /// Pages, at least one (11:8).
     pub pages: U32,
     /// Zero (15:12).
     pub reserved_12: U32,

@@ -57,7 +57,7 @@ impl FormatNvm {
         (self.0 & 0xf | self.0 >> 8 & 0x30) as u8
     }
 
-    /// Metadata Settings: at the end of each block's data, rather than in a buffer of its own (bit 4).
+    /// Metadata Settings: at the end of each block's data, rather than in a separate buffer (bit 4).
     pub const fn extended(self) -> bool {
         self.0 & 1 << 4 != 0
     }

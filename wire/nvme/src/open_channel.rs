@@ -100,7 +100,7 @@ pub struct AddressBits {
     pub reserved: [u8; 4],
 }
 
-/// A chunk, as the log page tells it (OC 3.2.1).
+/// A chunk, as the log page reports it (OC 3.2.1).
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct ChunkDescriptor {

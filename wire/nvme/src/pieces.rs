@@ -5,14 +5,15 @@
 //! until the next one without. Its blocks are the drive's then: commands on blocks are Invalid Namespace or Format.
 //!
 //! [`LSS_FLUSH`](crate::vendor::LSS_FLUSH): the fields are those of version 1. The data is a [`Head`] of [`VERSION`], an [`Entry`] for
-//! each piece, and then the pieces, each where its entry says. A base takes the place of all pieces of its page, a delta is put before
-//! them; a base of no bytes gives the page up. Entries count one after the other. It ends when it is durable, with Force Unit Access or
-//! without.
+//! each piece, and then the pieces, each where its entry places it. A base replaces all pieces of its page, a delta is
+//! put before them; a base of no bytes removes the page. Entries count one after the other. The command ends when it is
+//! durable, with Force Unit Access or without.
 //!
 //! [`BATCHED_READ`](crate::vendor::BATCHED_READ): CDW10 15:0 is the number of pages, counted from zero, and CDW11 15:0 the length of the
-//! data in 4 KiB, counted from zero, at least [`LEAST_BATCH`]. The host brings [`LIST`] bytes with the LPIDs, 8 bytes each. The controller returns as many, in which the place of each LPID has a [`Place`]. Behind them are the pages, one after the other:
-//! of each the lengths of its pieces, 4 bytes each, and the pieces, the base first. A page for which there is no room is left out, and
-//! its place says so.
+//! data in 4 KiB, counted from zero, at least [`LEAST_BATCH`]. The host sends [`LIST`] bytes with the LPIDs, 8 bytes
+//! each. The controller returns as many, in which the place of each LPID has a [`Place`]. Behind them are the pages,
+//! one after the other: of each the lengths of its pieces, 4 bytes each, and the pieces, the base first. A page for
+//! which there is no room is left out, and its place records this.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -21,13 +22,13 @@ use crate::lss::{Head, LIST, MAGIC, PAGE};
 
 /// The version of a buffer.
 pub const VERSION: u16 = 2;
-/// Entries of a buffer at the most.
+/// The most entries of a buffer.
 pub const MOST_ENTRIES: usize = 4_096;
-/// Pieces of a page at the most, its base included.
+/// The most pieces of a page, its base included.
 pub const MOST_PIECES: usize = 32;
-/// Bytes of a page at the most, all pieces together.
+/// The most bytes of a page, all pieces together.
 pub const MOST_PAGE_BYTES: usize = 64 << 10;
-/// Bytes of the data of a batched read at the least.
+/// The fewest bytes of the data of a batched read.
 pub const LEAST_BATCH: usize = LIST + PAGE;
 /// CDW12 of Format NVM: the namespace has pages of this form.
 pub const FORMAT_PIECES: u32 = 1;
@@ -48,7 +49,7 @@ pub struct Entry {
     pub kind_bytes: U32,
 }
 
-/// What a batched read tells of a page.
+/// What a batched read returns of a page.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Place {
@@ -68,11 +69,11 @@ pub struct Report {
     pub magic: [u8; 4],
     /// Version of this structure: 1 (5:4).
     pub version: U16,
-    /// Pieces of a page at the most (7:6).
+    /// The most pieces of a page (7:6).
     pub pieces: U16,
-    /// Bytes of a page at the most (11:8).
+    /// The most bytes of a page (11:8).
     pub page_bytes: U32,
-    /// What each piece of a buffer counts beside its bytes (15:12).
+    /// What each piece of a buffer counts in addition to its bytes (15:12).
     pub entry_bytes: U32,
     /// What all pieces of a buffer may count together (23:16).
     pub buffer_bytes: U64,
@@ -80,11 +81,11 @@ pub struct Report {
     pub lpids: U64,
     /// Bytes of pieces that the namespace has room for (39:32).
     pub capacity: U64,
-    /// Pages that are there; 0 before the namespace was used since the start (47:40).
+    /// Existing pages; 0 before the namespace was used since the start (47:40).
     pub pages: U64,
     /// Bytes of their pieces (55:48).
     pub bytes: U64,
-    /// Bytes of the drive's memory that say where they lie (63:56).
+    /// Bytes of the drive's memory that hold their places (63:56).
     pub memory: U64,
     /// Bytes of pieces that the drive has moved to empty its units (71:64).
     pub moved_bytes: U64,
@@ -126,13 +127,13 @@ impl Report {
     /// The first bytes of "vendor specific" of a namespace with such pages.
     pub const MAGIC: [u8; 4] = *b"LSSP";
 
-    /// What the vendor area of Identify Namespace says; `None` if the namespace has no such pages.
+    /// The contents of the vendor area of Identify Namespace; `None` if the namespace has no such pages.
     pub fn of(area: &[u8]) -> Option<Report> {
         let (report, _) = Report::read_from_prefix(area).ok()?;
         (report.magic == Report::MAGIC && report.version.get() == 1).then_some(report)
     }
 
-    /// A report that tells nothing yet.
+    /// An empty report.
     pub fn new() -> Report {
         Report { magic: Report::MAGIC, version: 1.into(), ..Report::new_zeroed() }
     }

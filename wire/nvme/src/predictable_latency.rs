@@ -26,7 +26,8 @@ pub const WINDOW_DETERMINISTIC: u32 = 1;
 /// The window in which the drive does its own work.
 pub const WINDOW_NON_DETERMINISTIC: u32 = 2;
 
-/// The data of Predictable Latency Mode Config (Base 5.1.25.1.12): when the host is told that a window nears its end.
+/// The data of Predictable Latency Mode Config (Base 5.1.25.1.12): when the host is notified that a window nears its
+/// end.
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Config {
@@ -77,7 +78,7 @@ pub struct Log {
     pub other_ms_low: U64,
     /// (127:72).
     pub reserved_72: [u8; 56],
-    /// Reads that this window still takes, as far as can be said (135:128).
+    /// Reads that this window still takes, as an estimate (135:128).
     pub reads_left: U64,
     /// Writes that it still takes (143:136).
     pub writes_left: U64,

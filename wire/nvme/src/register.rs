@@ -78,8 +78,8 @@ impl ControllerConfiguration {
     }
 }
 
-/// The fields of Controller Capabilities (Base 3.1.4.1) that are not zero for a controller of contiguous queues in host
-/// memory, with one command set and pages of 4 KiB.
+/// The fields of Controller Capabilities (Base 3.1.4.1) that are not zero for a controller with contiguous queues in
+/// host memory, one command set and pages of 4 KiB.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Capabilities {
     /// MQES: the most entries of a queue, counted from zero (bits 15:0).

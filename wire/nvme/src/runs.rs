@@ -1,22 +1,23 @@
 //! Sorted runs: what a drive with an FTL for LSM-trees adds to NVMe (OX 7.6, the thesis' next step).
 //!
 //! The blocks of a namespace are divided into places of equal size, each of which may have a run. A run is written from its beginning to
-//! its end by Write, and read by Read. It has a level, which says how long its data will live.
+//! its end by Write, and read by Read. It has a level, which indicates how long its data will live.
 //!
 //! [`RUN_OPEN`](crate::vendor::RUN_OPEN): CDW10 7:0 is a level. The controller begins a run, and returns the number of its place in DW0.
 //!
 //! [`RUN_COMMIT`](crate::vendor::RUN_COMMIT): CDW10 15:0 is the number of edits, counted from zero. The data is an [`Edit`] for each: all
 //! of them are made or none, at one instant.
 //!
-//! [`RUN_REPORT`](crate::vendor::RUN_REPORT): CDW10 is the length in dwords, counted from zero; CDW11 is the first place that is told of.
-//! The controller returns a [`Head`] and a [`Descriptor`] of each run from there on, as many as fit.
+//! [`RUN_REPORT`](crate::vendor::RUN_REPORT): CDW10 is the length in dwords, counted from zero; CDW11 is the first
+//! place of the report. The controller returns a [`Head`] and a [`Descriptor`] of each run from there on, as many as
+//! fit.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Levels: 0 to 15.
 pub const LEVELS: u8 = 16;
-/// Edits of a commit at the most.
+/// The most edits of a commit.
 pub const MOST_EDITS: usize = 4_096;
 
 /// A change of a run.
@@ -51,11 +52,11 @@ pub mod action {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Head {
-    /// Runs from the first place on that is told of (3:0).
+    /// Runs from the first place of the report on (3:0).
     pub runs: U32,
     /// Blocks from one place to the next, a power of two (7:4).
     pub span: U32,
-    /// Blocks of a run at the most (11:8).
+    /// The most blocks of a run (11:8).
     pub most: U32,
     /// Blocks that are erased together: a run whose length is a multiple shares none with others (15:12).
     pub grain: U32,

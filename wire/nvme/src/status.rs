@@ -136,7 +136,7 @@ statuses! {
     OPERATION_DENIED = 0, 0x15, "Operation Denied";
     /// An SGL names an offset outside the capsule.
     SGL_OFFSET_INVALID = 0, 0x16, "SGL Offset Invalid";
-    /// The host identifier does not have the length that the command says.
+    /// The host identifier does not have the length that the command gives.
     HOST_ID_INCONSISTENT = 0, 0x18, "Host Identifier Inconsistent Format";
     /// The host has not been heard of for longer than the Keep Alive Timeout.
     KEEP_ALIVE_EXPIRED = 0, 0x19, "Keep Alive Timeout Expired";

@@ -1,21 +1,22 @@
 //! Every vendor extension of the source papers, in one table, so that nothing has to be renumbered later.
 //!
-//! A command that sets none of these fields is a plain NVMe command. Which extensions a drive honours, it says in
-//! [`Capabilities`], the first bytes of the vendor area of Identify Controller; a field it does not honour is ignored,
-//! an opcode it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
+//! A command that sets none of these fields is a plain NVMe command. A drive lists the extensions that it honours in
+//! [`Capabilities`], the first bytes of the vendor area of Identify Controller. A field that it does not honour is
+//! ignored, an opcode that it does not honour is Invalid Command Opcode. Nothing here is implemented by this crate.
 //!
 //! Drives honour [`ATOMIC_WRITE`], [`LSS_FLUSH`] and [`BATCHED_READ`] where their FTL has transactions; fast-fail, predict only and
 //! [`WINDOWS`] where the FTL is the page-mapping FTL, and preempt where collections admit urgent reads; [`RUN_OPEN`], [`RUN_COMMIT`]
-//! and [`RUN_REPORT`] where the FTL is that for LSM-trees. A host's block layer, and a drive that is served behind one, honours
-//! deadline, class and tenant. [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`] are admin commands of drives with one page-mapping FTL
-//! without parity stripes. Notice, the buffer-free count, [`PAGE_MOVE`] and [`DEDUPLICATE`] are layouts that no drive honours.
+//! and [`RUN_REPORT`] where the FTL is that for LSM-trees. A host's block layer, and a drive that is served behind one,
+//! honour deadline, class and tenant. [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`] are admin commands of drives
+//! with one page-mapping FTL without parity stripes. Notice, the buffer-free count, [`PAGE_MOVE`] and [`DEDUPLICATE`]
+//! are layouts that no drive honours.
 //!
 //! | field | where | papers |
 //! |---|---|---|
 //! | class, tenant | CDW2 3:0, 15:4 | FlashShare 3.1: workload attribute of the application |
 //! | fast-fail | CDW2 16 | TeaFA (Li 3.2.1): fail rather than wait behind background work |
 //! | preempt | CDW2 17 | FEMU (Li 5.7): postpone a garbage collection for this read |
-//! | predict only | CDW2 18 | MittOS (Li 3.5.3): tell what would be rejected, and serve it all the same |
+//! | predict only | CDW2 18 | MittOS (Li 3.5.3): report whether the command would be rejected, and serve it |
 //! | notice | CDW2 19 | Shin 4.3: announce the completion before it is due |
 //! | deadline | CDW3 | MittOS (Li 3.1): microseconds from submission, 0 for none |
 //! | wait or remaining time | completion DW0 | MittOS: predicted wait; TeaFA: remaining background time; microseconds |
@@ -51,7 +52,7 @@ pub struct Attributes(pub u32);
 pub const FAST_FAIL: u32 = 1 << 16;
 /// CDW2 bit 17: postpone a running garbage collection.
 pub const PREEMPT: u32 = 1 << 17;
-/// CDW2 bit 18: serve the command, and say whether it would have been rejected.
+/// CDW2 bit 18: serve the command, and report whether it would have been rejected.
 pub const PREDICT_ONLY: u32 = 1 << 18;
 /// CDW2 bit 19: announce the completion before it is due.
 pub const NOTICE: u32 = 1 << 19;
@@ -106,14 +107,14 @@ pub const LSS_FLUSH: IoOpcode = IoOpcode(0x85);
 pub const BATCHED_READ: IoOpcode = IoOpcode(0x87);
 /// Deduplicate: the data is a list of logical blocks that may share one copy (Li 5.7).
 pub const DEDUPLICATE: IoOpcode = IoOpcode(0x89);
-/// Atomic write: blocks of several ranges, all of which are there after a power cut, or none (OX 6.1.9). CDW10 7:0 is the
-/// number of ranges, counted from zero; CDW12 30 is Force Unit Access. The data is a list of [`ATOMIC_LIST`] bytes with an
-/// [`AtomicRange`] for each range, and then the blocks of the ranges, one after the other. Where ranges overlap, the later
-/// one counts. Readers see all of it, or nothing.
+/// Atomic write: blocks of several ranges, all of which are present after a power cut, or none (OX 6.1.9). CDW10 7:0 is
+/// the number of ranges, counted from zero; CDW12 30 is Force Unit Access. The data is a list of [`ATOMIC_LIST`] bytes
+/// with an [`AtomicRange`] for each range, and then the blocks of the ranges, one after the other. Where ranges
+/// overlap, the later one counts. Readers see all of it, or nothing.
 pub const ATOMIC_WRITE: IoOpcode = IoOpcode(0x8d);
 /// Bytes of the list of [`ATOMIC_WRITE`], used or not.
 pub const ATOMIC_LIST: usize = 4_096;
-/// Ranges of [`ATOMIC_WRITE`] at the most.
+/// The most ranges of [`ATOMIC_WRITE`].
 pub const ATOMIC_RANGES: usize = ATOMIC_LIST / size_of::<AtomicRange>();
 
 /// Open a run of an LSM-tree: see [`runs`](crate::runs). No data.
@@ -129,7 +130,7 @@ pub const RUN_REPORT: IoOpcode = IoOpcode(0xa2);
 pub struct AtomicRange {
     /// Its first logical block (7:0).
     pub slba: U64,
-    /// Logical blocks, one at the least (11:8).
+    /// Logical blocks, at least one (11:8).
     pub blocks: U32,
     /// (15:12).
     pub reserved: U32,
@@ -196,8 +197,8 @@ pub const READS_HELD_CLEAR: u16 = 1 << 1;
 /// their windows (TeaFA, Li 3.2.3). It is a feature of the drive: hosts of all controllers set the same one. It cannot be saved.
 pub const WINDOWS: u8 = 0xc0;
 
-/// The value of [`WINDOWS`]. Window w begins w x length after the epoch; range r of the logical blocks may be cleaned in it if
-/// (w + r) mod width is the position.
+/// The value of [`WINDOWS`]. Window w begins w x length after the epoch. Range r of the logical blocks may be cleaned
+/// in it if (w + r) mod width is the position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Windows {
@@ -209,7 +210,8 @@ pub struct Windows {
     pub width: U16,
     /// Whose turn of them is that of this drive, from zero (9:8).
     pub position: U16,
-    /// Equal ranges of the drive's logical blocks, each with windows of its own; 0 and 1 are the drive as a whole (11:10).
+    /// Equal ranges of the drive's logical blocks, each with separate windows; 0 and 1 are the drive as a whole
+    /// (11:10).
     pub ranges: U16,
     /// Zero (15:12).
     pub reserved_12: U32,
@@ -273,8 +275,9 @@ pub struct Capabilities {
     pub atomic_units: U32,
     /// The most bytes that such a command moves, its list included (27:24).
     pub atomic_bytes: U32,
-    /// Features and commands that there are: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`], bit 2 [`LSS_FLUSH`]
-    /// and [`BATCHED_READ`], bit 3 [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`], bit 4 [`pieces`](crate::pieces) (31:28).
+    /// Supported features and commands: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`],
+    /// bit 2 [`LSS_FLUSH`] and [`BATCHED_READ`], bit 3 [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`], bit 4
+    /// [`pieces`](crate::pieces) (31:28).
     pub functions: U32,
 }
 
@@ -298,7 +301,7 @@ pub const HINT_BUCKET: u32 = 1 << 8;
 const _: () = assert!(size_of::<Capabilities>() == 32);
 
 impl Capabilities {
-    /// What the vendor area of Identify Controller says; `None` if it is not of this table.
+    /// The contents of the vendor area of Identify Controller; `None` if it is not of this table.
     pub fn of(area: &[u8]) -> Option<Capabilities> {
         let (table, _) = Capabilities::read_from_prefix(area).ok()?;
         (table.magic == MAGIC && table.version.get() == 1).then_some(table)
@@ -307,8 +310,8 @@ impl Capabilities {
 
 /// The drive log: what the drive does inside. Its structure is [`DriveLog`].
 pub const DRIVE_LOG: u8 = 0xc0;
-/// Causes that the drive log tells apart: host reads, host writes, garbage collection, wear levelling, metadata, and reads
-/// that complete writes of a part of a mapping unit.
+/// Causes that the drive log distinguishes: host reads, host writes, garbage collection, wear levelling, metadata, and
+/// reads that complete writes of a part of a mapping unit.
 pub const CAUSES: usize = 6;
 /// Submission queues that the drive log describes.
 pub const LOGGED_QUEUES: usize = 64;
@@ -385,8 +388,8 @@ const _: () = assert!(core::mem::offset_of!(DriveLog, queues) == 512);
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct UpkeepLog {
-    /// Pages programmed: fragments of the map by checkpoints, and to make room in memory; of the table of where those are; of
-    /// the table of blocks; moved by collections; pages of the log; pages at fixed places (455:400).
+    /// Pages programmed: fragments of the map by checkpoints, and to make room in memory; of the table of their places;
+    /// of the table of blocks; moved by collections; pages of the log; pages at fixed places (455:400).
     pub pages: [U64; 7],
     /// Records appended to the log (463:456).
     pub records: U64,

@@ -170,7 +170,7 @@ impl ReceiveCdw13 {
         (self.0 >> 8) as u8
     }
 
-    /// Partial Report (bit 16): the head tells the descriptors of this report, not all zones that fit the selection.
+    /// Partial Report (bit 16): the head counts the descriptors of this report, not all zones that fit the selection.
     pub const fn partial(self) -> bool {
         self.0 & 1 << 16 != 0
     }

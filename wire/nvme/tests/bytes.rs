@@ -22,7 +22,7 @@ fn expect(name: &str, bytes: &[u8], size: usize, offset: usize, expected: &[u8])
     assert_eq!(wrong, None, "{name}: the first byte that is wrong");
 }
 
-/// Sets a field of a structure that is zero otherwise, and says where it must lie.
+/// Sets a field of a structure that is zero otherwise, and gives its expected place.
 macro_rules! fields {
     ($type:ident, $size:literal: $($field:ident $([$index:literal])? $(.$part:ident)? = $value:expr, $offset:literal, $bytes:expr;)*) => {
         $({

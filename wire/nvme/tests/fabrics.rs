@@ -8,7 +8,7 @@ use nandscape_wire_nvme::{SubmissionEntry, tcp};
 use proptest::prelude::*;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Sets a field of a structure that is zero otherwise, and says where it must lie.
+/// Sets a field of a structure that is zero otherwise, and gives its expected place.
 macro_rules! fields {
     ($type:ident: $($field:ident = $value:expr, $offset:literal, $bytes:expr;)*) => {
         $({

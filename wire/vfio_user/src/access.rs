@@ -73,7 +73,7 @@ pub struct DmaUnmap {
 const _: () = assert!(size_of::<DmaUnmap>() == 24);
 
 impl DmaUnmap {
-    /// The reply is to say which pages were written.
+    /// The reply must list the pages that were written.
     pub const DIRTY: u32 = 1 << 0;
     /// Everything, with address and size of zero.
     pub const ALL: u32 = 1 << 1;

@@ -1,4 +1,4 @@
-//! What a device tells of itself, its regions and its interrupts, and what is done with interrupts: the structures of
+//! What a device reports of itself, its regions and its interrupts, and what is done with interrupts: the structures of
 //! `<linux/vfio.h>`.
 
 use zerocopy::little_endian::{U16, U32, U64};

@@ -45,7 +45,7 @@ impl Header {
         Header { size: size.into(), flags: Header::REPLY.into(), error: 0.into(), ..*self }
     }
 
-    /// The reply that says that this command has failed.
+    /// The reply that reports the failure of this command.
     pub fn failure(&self, error: Errno) -> Header {
         Header { flags: (Header::REPLY | Header::ERROR).into(), error: error.0.into(), ..self.reply(0) }
     }

@@ -1,5 +1,5 @@
-//! vfio-user as bytes: what a virtual machine monitor (the client) and a device outside it (the server) say to each
-//! other over a unix socket.
+//! vfio-user as bytes: the messages between a virtual machine monitor (the client) and a device outside it (the server)
+//! over a unix socket.
 //!
 //! Sources: the vfio-user protocol specification 0.9.2 of libvfio-user, whose section names are given; where it refers to
 //! `<linux/vfio.h>`, its structures of the same name. Fields are in the byte order of the machine, which is little-endian

@@ -64,7 +64,7 @@ pub enum Rejected {
     /// The command is known and not supported.
     #[error("command {0} is not supported")]
     Unsupported(u16),
-    /// The message is shorter or longer than its command says.
+    /// The message is shorter or longer than its command requires.
     #[error("command {command} has {bytes} bytes after its header, and needs {needed}")]
     Size {
         /// The number of the command.
@@ -99,7 +99,7 @@ impl<'a> Request<'a> {
     /// Parses what follows the header of a command.
     ///
     /// # Errors
-    /// [`Rejected`] says what is wrong with it.
+    /// [`Rejected`] names the fault.
     pub fn parse(command: u16, payload: &'a [u8]) -> Result<Request<'a>, Rejected> {
         let body = Body { command, payload };
         match Command(command) {

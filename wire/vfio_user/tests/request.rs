@@ -1,4 +1,5 @@
-//! Messages at random: none brings the parser down, and the ones that it takes hold what their sizes say.
+//! Messages at random: none brings the parser down, and those that it accepts have the contents that their sizes
+//! require.
 
 use nandscape_wire_vfio_user::access::{DmaMap, DmaUnmap, RegionAccess};
 use nandscape_wire_vfio_user::device::{DeviceInfo, InterruptSet, RegionInfo};

@@ -91,7 +91,7 @@ impl Shingled {
         self.cleanings.get()
     }
 
-    /// Tells of cleanings from now on.
+    /// Reports cleanings from now on.
     pub fn watch(&self, watch: Rc<dyn CleaningWatch>) {
         self.watch.replace(Some(watch));
     }

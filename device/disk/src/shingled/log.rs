@@ -1,5 +1,5 @@
-//! The media cache: writes go to the end of a log, which goes round its tracks, and a map tells where the newest copy of each sector is.
-//! The room of a write is free again when none of its sectors is the newest copy any more.
+//! The media cache: writes go to the end of a log, which wraps around its tracks, and a map has the place of the newest
+//! copy of each sector. The room of a write is free again when none of its sectors is the newest copy any more.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -47,10 +47,10 @@ impl ArrayDocument<'_> {
         FILES.iter().chain(parquet).map(PathBuf::from).chain(drives.flat_map(of_drive)).collect()
     }
 
-    /// Writes the files of the array into an existing folder, and those of each drive into a folder of its own there.
+    /// Writes the files of the array into an existing folder, and those of each drive into a separate folder there.
     ///
     /// # Errors
-    /// The file that cannot be written, with the reason.
+    /// The file that cannot be written, and why.
     pub fn write(&self, folder: &Path, details: &HostDetails) -> Result<(), WriteError> {
         let write = |name: &str, bytes: &[u8]| WriteError::writing(&folder.join(name), bytes);
         let report = self.to_json();

@@ -1,4 +1,5 @@
-//! The page of a run on an array: its latencies beside those of its drives, what was busy, and whether the drives kept to their turns.
+//! The page of a run on an array: its latencies compared with those of its drives, what was busy, and whether the
+//! drives kept to their turns.
 
 use minijinja::{Value, context};
 use nandscape_lab_run::chain::LayerSettings;
@@ -14,7 +15,7 @@ use crate::page;
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/array.js"));
 
-/// The page, which says in words what the report does.
+/// The page, which puts the report into words.
 pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails, report: &str) -> String {
     let finished = document.finished;
     let (host, first) = (&finished.host, &finished.drives[0].report);
@@ -76,7 +77,7 @@ fn explained(report: &str) -> Value {
     page::explained(&Explanation::of(&report))
 }
 
-/// What ranges with windows of their own mean for the lines of the picture.
+/// What ranges with separate windows mean for the lines of the picture.
 fn ranges(document: &ArrayDocument<'_>, by_range: bool) -> &'static str {
     let mut all = document.settings.iter().flat_map(|layer| &layer.settings);
     let several = all.any(|(key, value)| *key == "ranges" && !matches!(value.as_str(), "0" | "1"));

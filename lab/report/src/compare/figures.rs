@@ -50,7 +50,7 @@ const TROUBLE: [(&str, &str); 6] = [
     ("units dropped", "/damage/dropped_units"),
 ];
 
-/// Rows that appear only if there is something to tell.
+/// Rows that appear only if they have a value.
 const OF_TROUBLE: [&str; 6] = [
     "requests that failed",
     "members missing at the end",

@@ -20,7 +20,7 @@ pub struct Column {
     pub(crate) runs: Vec<Run>,
 }
 
-/// The inputs of a run except the seed. A report without them is an experiment of its own.
+/// The inputs of a run except the seed. A report without inputs is a separate experiment.
 fn inputs(run: &Run) -> Value {
     let (report, inputs) = (&run.report, &run.report["inputs"]);
     if inputs.is_null() {
@@ -82,7 +82,8 @@ fn label(run: &Run) -> String {
     }
 }
 
-/// One label for runs of one experiment: what their labels begin with, without the number that tells them apart.
+/// One label for runs of one experiment: the common beginning of their labels, without the number that distinguishes
+/// them.
 fn together(labels: &[String]) -> String {
     let [first, rest @ ..] = labels else { return String::new() };
     if rest.is_empty() {

@@ -1,5 +1,5 @@
 //! Confidence intervals by Student's t. Each run with its own seed gives one independent value of a figure, whether a mean or
-//! a far percentile; the interval is that of the mean of these values.
+//! a far percentile. The interval is that of the mean of these values.
 
 /// Quantile 0.975 of Student's t for 1 to 30 degrees of freedom, to three decimals, from statistical tables.
 const T: [f64; 30] = [

@@ -49,7 +49,7 @@ pub enum LoadError {
         path: String,
         /// The place in it.
         place: String,
-        /// What is there.
+        /// The value found.
         found: String,
         /// What would be valid.
         valid: String,

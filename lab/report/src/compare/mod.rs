@@ -26,7 +26,7 @@ pub use load::LoadError;
 
 use crate::document::WriteError;
 
-/// The method of the confidence intervals, to be shown beside them.
+/// The method of the confidence intervals, shown next to them.
 pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over seeds: mean ± t(n-1) * s / sqrt(n), s the standard \
                           deviation of the figure over n runs";
 
@@ -49,7 +49,7 @@ impl Comparison {
     /// Reads reports and compares them.
     ///
     /// # Errors
-    /// When a file is not a report; says which, and why.
+    /// When a file is not a report; names the file and the reason.
     pub fn of(files: &[PathBuf]) -> Result<Comparison, LoadError> {
         let runs = files.iter().map(|file| load::load(file)).collect::<Result<Vec<_>, _>>()?;
         let columns = group::columns(runs);
@@ -68,7 +68,7 @@ impl Comparison {
     /// Writes the page and the JSON object into an existing folder.
     ///
     /// # Errors
-    /// The file that cannot be written, with the reason.
+    /// The file that cannot be written, and why.
     pub fn write(&self, folder: &Path, command: &str) -> Result<(), WriteError> {
         let [page, json] = Comparison::FILES.map(|name| folder.join(name));
         WriteError::writing(&page, self.to_html(command).as_bytes())?;

@@ -11,7 +11,7 @@ use crate::{page, several};
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/compare.js"));
 
-/// Seeds of an experiment of which each is drawn, as a band, at the most.
+/// The most seeds of an experiment of which each is drawn, as a band.
 const MOST_DRAWN: usize = 16;
 
 /// A figure for people.
@@ -90,8 +90,8 @@ pub(super) fn render(comparison: &Comparison, command: &str) -> String {
     page::render("compare.html", SCRIPT, &data.to_string(), shown)
 }
 
-/// Where each experiment stands among all, from 0 to 1, where nothing but one number tells them apart: their colours are then those
-/// of a scale. `None` where something else does.
+/// The position of each experiment among all, from 0 to 1, where only one number distinguishes them: their colours are
+/// then those of a scale. `None` where anything else differs.
 fn places(comparison: &Comparison) -> Option<Vec<f64>> {
     let told: Vec<_> = comparison.differences.iter().filter(|one| one.key != "seed" && one.key != "workload").collect();
     let [one] = &told[..] else { return None };
@@ -109,7 +109,7 @@ fn places(comparison: &Comparison) -> Option<Vec<f64>> {
     (same_unit && last > 1).then(|| numbers.iter().map(place).collect())
 }
 
-/// The mean of values of the same shape; each counts as often as its weight says.
+/// The mean of values of the same shape; each counts by its weight.
 fn pooled(values: &[(&Value, f64)]) -> Value {
     match values[0].0 {
         Value::Object(fields) => {

@@ -9,7 +9,7 @@ use crate::format::{count, percent, seconds, us};
 
 /// The share of stripe reads that met a busy drive from which a technique is worth it.
 const WORTH: f64 = 0.001;
-/// The share of the writes' mean that collections must take to be told.
+/// The share of the writes' mean from which collections are mentioned.
 const TOLD: f64 = 0.15;
 
 /// What is found, of the report of an array.
@@ -77,7 +77,8 @@ fn writes(report: &Value) -> Option<Sentence> {
     Some(cite.finding(text + &rest))
 }
 
-/// Reads and writes of rebuilds, which are counted among those of writes. `None` where a report of before does not tell them apart.
+/// Reads and writes of rebuilds, which are counted among those of writes. `None` where an older report does not
+/// distinguish them.
 fn of_rebuilds(report: &Value, cite: &mut Cite<'_>) -> Option<(f64, f64)> {
     match number(report, "array.stripes_rebuilt").filter(|stripes| *stripes > 0.0) {
         None => Some((0.0, 0.0)),
@@ -89,7 +90,7 @@ fn of_rebuilds(report: &Value, cite: &mut Cite<'_>) -> Option<(f64, f64)> {
     }
 }
 
-/// What rebuilds have sent beside the requests.
+/// What rebuilds have sent in addition to the requests.
 fn rebuilt(report: &Value) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let (reads, stripes) = of_rebuilds(report, &mut cite).filter(|(_, stripes)| *stripes > 0.0)?;

@@ -4,13 +4,13 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a sentence says.
+/// The kind of a sentence.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// What is so.
+    /// A fact.
     Finding,
-    /// What to change.
+    /// A change to try.
     Advice,
 }
 
@@ -19,14 +19,14 @@ pub enum Kind {
 pub struct Evidence {
     /// Its place in the report.
     pub path: String,
-    /// What it is there.
+    /// The figure's value.
     pub value: Value,
 }
 
 /// A sentence with its figures.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Sentence {
-    /// What it says.
+    /// Its kind.
     pub kind: Kind,
     /// In words.
     pub text: String,

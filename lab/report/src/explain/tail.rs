@@ -9,9 +9,9 @@ use crate::format::{count, percent, seconds, us};
 
 /// Directions whose tails are explained.
 pub(super) const WAYS: [&str; 2] = ["read", "write"];
-/// The share of a mean from which a part of it is told.
+/// The share of a mean from which a part of it is mentioned.
 const TOLD: f64 = 0.15;
-/// The most parts that are told.
+/// The most parts that are mentioned.
 const MOST_PARTS: usize = 3;
 /// A die or a window stands out if it has so many times the mean.
 const STANDS_OUT: f64 = 3.0;

@@ -166,7 +166,7 @@ fn the_rebuild_of_an_array_is_told_apart_from_its_writes() {
     assert!(told(&report, Kind::Finding).contains("began before the measured phase and did not end"));
     report["array"]["rebuilding"] = json!([1, 0.125]);
     assert!(told(&report, Kind::Finding).contains("had done 12.5% when the run ended"));
-    // A report of before does not say which reads the rebuild took.
+    // An older report does not show which reads the rebuild took.
     report["array"].as_object_mut().unwrap().remove("reads_for_rebuilds");
     assert!(!told(&report, Kind::Finding).contains("The write of a stripe"));
 }

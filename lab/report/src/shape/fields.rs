@@ -1,5 +1,6 @@
-//! The places of figures that comparisons, explanations and their pages read, and of others of the same parts, in the order in which they are checked: an object
-//! before its fields. A `*` is each field of an object, or each place of a list.
+//! The places of figures that comparisons, explanations and their pages read, and of others of the same parts. They are
+//! in the order in which they are checked: an object before its fields. A `*` is each field of an object, or each place
+//! of a list.
 
 use super::kind::Kind;
 use Kind::{

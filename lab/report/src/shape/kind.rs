@@ -1,4 +1,4 @@
-//! Kinds of figures: what a place of a report takes, and how that is said.
+//! Kinds of figures: the valid values at a place of a report, and their description.
 
 use nandscape_drive::Stage;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The shape of a report that was read from a file: each figure that is read here is there, and can be the figure of a run.
-//! A file that was damaged or edited is refused, with the first place that is wrong.
+//! The shape of a report that was read from a file: each figure that is read here exists, and can be the figure of a
+//! run. A file that was damaged or edited is rejected, with the first invalid place.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What is drawn against what. A figure is drawn over a parameter on the horizontal axis, with a line for each value of
+//! The charts of a sweep. A figure is drawn over a parameter on the horizontal axis, with a line for each value of
 //! another, and a panel for each combination of the rest, all panels with the same axes.
 
 use nandscape_lab_sweep::{Axis, Figure, Kind, Unit};
@@ -16,8 +16,8 @@ pub(super) struct Layout {
     pub(super) rest: Vec<usize>,
 }
 
-/// The figures of the sweep, or those that follow from its parameters: each shown figure as lines, and the first as a heat map
-/// if two parameters have three values or more.
+/// The figures of the sweep, or those that follow from its parameters. Each shown figure is drawn as lines, and the
+/// first also as a heat map if two parameters have three values or more.
 pub(super) fn figures(report: &SweepReport<'_>) -> Vec<Figure> {
     let sweep = &report.outcome.plan.sweep;
     if !sweep.figures.is_empty() {

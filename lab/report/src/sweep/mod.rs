@@ -70,7 +70,7 @@ impl<'a> SweepReport<'a> {
     /// Writes the tables and the page into an existing folder.
     ///
     /// # Errors
-    /// The file that cannot be written, with the reason.
+    /// The file that cannot be written, and why.
     pub fn write(&self, folder: &Path, command: &str) -> Result<(), WriteError> {
         let write = |name: &str, bytes: &[u8]| WriteError::writing(&folder.join(name), bytes);
         let table = table::of(self.outcome);
@@ -105,7 +105,7 @@ impl<'a> SweepReport<'a> {
         all > 1 && self.cells.iter().any(|cell| cell.seeds < all)
     }
 
-    /// The number of seeds of a cell, where it is told.
+    /// The number of seeds of a cell, where it is shown.
     fn seeds(&self, cell: &Cell) -> Option<String> {
         self.tells_seeds().then(|| format!("{} of {}", cell.seeds, self.outcome.plan.sweep.seeds.len()))
     }
@@ -132,8 +132,8 @@ impl<'a> SweepReport<'a> {
     }
 }
 
-/// The figures that are shown: those of the sweep, or the tail of each direction, throughput and write amplification; of arrays also
-/// the p99 of reads, and the share of stripe reads that met a busy drive.
+/// The figures that are shown: those of the sweep, or the tail of each direction, throughput and write amplification.
+/// For arrays also the p99 of reads, and the share of stripe reads that met a busy drive.
 fn shown(outcome: &Outcome) -> Result<Vec<String>, String> {
     let reports: Vec<_> = outcome.states.iter().filter_map(State::report).collect();
     let asked: Vec<&String> = outcome.plan.sweep.figures.iter().map(|figure| &figure.y).collect();

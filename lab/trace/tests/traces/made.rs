@@ -1,4 +1,4 @@
-//! The trace of docs/samples: it is made, by the rules below, and nobody recorded it. Its file holds what this program makes.
+//! The trace of docs/samples: it is synthetic, made by the rules below. Its file holds what this program makes.
 //!
 //! Half a minute of three disks of one server, in the format of MSR Cambridge. Disk 0 is a log: writes of 4 to 32 KiB, one after
 //! the other, in groups. Disk 1 is a database: reads and writes of 8 KiB at addresses of which few are frequent, in quiet and busy

@@ -1,4 +1,4 @@
-//! Traces written in another format and read again: everything that the format expresses comes back.
+//! Traces written in another format and read again: everything that the format expresses is preserved.
 
 use nandscape_lab_trace::{Format, Options, Trace, convert};
 use nandscape_lab_workload::Direction;

@@ -1,5 +1,5 @@
 //! An excerpt of an MSR Cambridge server's trace that the papers use: 10,000 requests, 40% reads, 86 s, 14 GiB of
-//! addresses. It is not part of the project; the test passes if the file is not present beside it.
+//! addresses. It is not part of the project; the test passes if the file is absent.
 
 use std::path::Path;
 
