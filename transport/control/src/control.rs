@@ -34,7 +34,8 @@ pub struct ControlServer(Server);
 
 impl ControlServer {
     /// Listens at `path` for orders to the reactors behind `handles`. `on_stop` is called on a side thread each time a
-    /// client asks for the end, after it was answered; it should pass that on and return, and must not drop the server.
+    /// client requests the end, after it was answered. It should pass the request on and return, and must not drop the
+    /// server.
     ///
     /// # Errors
     /// When the path cannot be listened at.
@@ -134,7 +135,7 @@ pub(crate) fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
     }
 }
 
-/// Gives a drive an order; what `of` says of it afterwards.
+/// Gives a drive an order; returns the result of `of` afterwards.
 fn told<T: Serialize>(
     handles: &[Handle],
     drive: Option<&str>,

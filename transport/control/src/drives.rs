@@ -48,7 +48,8 @@ impl Drives<'_> {
         self.0.iter().flat_map(|(_, figures)| figures.exports.iter().map(DriveSettings::of)).collect()
     }
 
-    /// Gives a drive an order; what `of` says of its figures afterwards. The name may be left out if there is only one drive.
+    /// Gives a drive an order; returns the result of `of` on its figures afterwards. The name may be left out if there
+    /// is only one drive.
     ///
     /// # Errors
     /// When the drive is ambiguous or unknown, or the drive's reason to refuse.

@@ -1,5 +1,6 @@
-//! Which names for this machine the HTTP servers answer to. A page of another site that is open in a browser here may send
-//! requests, and reads the responses if its own name stands for this machine (DNS rebinding): such names are refused.
+//! The names for this machine to which the HTTP servers answer. A page of another site that is open in a browser here
+//! may send requests, and reads the responses if its own name stands for this machine (DNS rebinding): such names are
+//! rejected.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -13,7 +14,7 @@ pub(crate) fn check_host(head: &Head) -> Result<(), Response> {
     let Some(host) = head.only("host") else {
         return Err(Response::refusal("400 Bad Request", "a request has one Host field"));
     };
-    // Where the system does not say, it has none.
+    // Where the system reports none, it has none.
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = machine.trim();
     match is_own(host, name) {

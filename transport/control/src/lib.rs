@@ -1,5 +1,5 @@
-//! Observation and control of running reactors: a control socket, metrics and a dashboard. Everything here may block, and runs on threads
-//! of its own. A reactor answers requests for figures and takes orders only between two of its turns.
+//! Observation and control of running reactors: a control socket, metrics and a dashboard. Everything here may block,
+//! and runs on separate threads. A reactor answers requests for figures and takes orders only between two of its turns.
 //!
 //! | file | what |
 //! |---|---|

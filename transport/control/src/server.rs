@@ -1,8 +1,8 @@
-//! Accepts clients on one thread, and serves each on a thread of its own, a bounded number. Ending it ends them.
+//! Accepts clients on one thread, and serves each on a separate thread, a bounded number. Ending the server ends them.
 //!
 //! A new client always gets a place. Where all are taken, another client is disconnected: the longest connected of those
-//! that have not sent a whole message yet, else the one whose last message is the oldest. So clients that are silent, or
-//! send a message byte by byte, keep no other out.
+//! that have not sent a whole message yet, else the one whose last message is the oldest. Clients that are silent, or
+//! send a message byte by byte, therefore keep no other client out.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

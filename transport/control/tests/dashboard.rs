@@ -1,4 +1,4 @@
-//! The dashboard over real HTTP, with reactors behind it: who may read, who may order, and what a page is told.
+//! The dashboard over real HTTP, with reactors behind it: who may read, who may order, and what a page gets.
 #![cfg(target_os = "linux")]
 
 mod served;
@@ -144,7 +144,7 @@ fn bad_requests_are_told_what_is_valid() {
         assert_eq!(exchange(address, "\u{0}\r\n\r\n").0, 400);
         assert_eq!(ask(address, "GET /", &format!("X: {}\r\n", "x".repeat(9_000))).0, 431);
         assert_eq!(ask(address, "GET /", &"X: x\r\n".repeat(65)).0, 431);
-        // One that leaves in the middle of its head harms nobody.
+        // A client that leaves in the middle of its head harms no other.
         connect(address).write_all(b"GET / HT").unwrap();
         assert_eq!(ask(address, "GET /", "").0, 200);
     });
@@ -241,7 +241,7 @@ fn a_page_is_told_what_the_drives_do() {
             }
         }
         assert_eq!((seen, errors), ([[0; 3], [5, 3, 2], [7, 0, 0]], 2));
-        // Once a second it is told of the whole second.
+        // Once a second it gets the whole second.
         let told = std::iter::repeat_with(|| events.next("frame").unwrap())
             .find(|frame| frame["drives"][0].get("last_second").is_some());
         let told = told.unwrap();

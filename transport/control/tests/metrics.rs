@@ -1,4 +1,4 @@
-//! Metrics over real HTTP, with reactors behind them; what is served is read line by line by a reader of its own.
+//! Metrics over real HTTP, with reactors behind them; a separate reader reads the response line by line.
 #![cfg(target_os = "linux")]
 
 mod served;
@@ -25,7 +25,7 @@ fn metered(reactors: &[&[&str]], work: impl FnOnce(&str, &[Handle], MetricsServe
 /// The longest wait for a reply.
 const REPLY: Duration = Duration::from_secs(60);
 
-/// Sends bytes; everything that comes back.
+/// Sends bytes; returns everything received.
 fn exchange(address: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(REPLY)).unwrap();
@@ -57,7 +57,7 @@ fn get(address: &str, target: &str) -> (u16, String) {
 struct Page(BTreeMap<String, f64>);
 
 impl Page {
-    /// Reads a page, and checks of each line what the format says: OpenMetrics 1.0, "Overall Structure" and "MetricFamily".
+    /// Reads a page, and checks each line against the format: OpenMetrics 1.0, "Overall Structure" and "MetricFamily".
     fn read(text: &str) -> Page {
         let text = text.strip_suffix("# EOF\n").expect("it ends with EOF");
         let (mut values, mut families, mut family) = (BTreeMap::new(), BTreeSet::new(), ("", ""));
@@ -212,7 +212,7 @@ fn scrapes_are_served_beside_hundreds_of_idle_clients_and_half_requests() {
                 Page::of(address);
             }
         }
-        // The first was told why it had to leave, unless it was too slow for a whole request.
+        // The first was notified why it had to leave, unless it was too slow for a whole request.
         others[0].set_read_timeout(Some(REPLY)).unwrap();
         let mut told = String::new();
         if others[0].read_to_string(&mut told).is_ok() && !told.is_empty() {
@@ -246,7 +246,7 @@ fn an_address_that_others_can_reach_has_to_be_allowed() {
     let refused = MetricsServer::start(&everywhere, false, Vec::new()).map(|_: MetricsServer| ()).unwrap_err();
     assert!(refused.to_string().contains("--allow-remote"), "{refused}");
     let open = MetricsServer::start(&everywhere, true, Vec::new()).unwrap();
-    // Without drives there is nothing to tell.
+    // Without drives there are no samples.
     let address = open.address().to_string().replace("0.0.0.0", "127.0.0.1");
     assert_eq!(get(&address, "/metrics"), (503, "the drives have ended\n".to_owned()));
 }

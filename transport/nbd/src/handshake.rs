@@ -162,7 +162,7 @@ impl<S: Read + Write> Talk<'_, S> {
         is_there.then_some(Choice { export, nsid: Some(nsid) })
     }
 
-    /// The namespaces of a drive that have a name of their own, because they are not its first.
+    /// The namespaces of a drive that have a separate name, because they are not its first.
     fn others(&self, export: usize) -> impl Iterator<Item = (String, DriveInfo)> {
         let name = &self.exports[export].name;
         let others = self.drives.namespaces(export).into_iter().skip(1);

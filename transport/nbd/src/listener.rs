@@ -112,7 +112,7 @@ impl Server {
         }
     }
 
-    /// A client's negotiation, on a thread of its own.
+    /// A client's negotiation, on a separate thread.
     fn serve(&self, stream: Arc<Stream>, place: &Place) {
         let limit = TimeLimit::new(self.patience);
         let drives = ForClient { server: self, place, limit };

@@ -352,7 +352,7 @@ impl Session {
 }
 
 /// Bytes read: 0 when there are none for now. A reset is reported once, when the client has closed its socket with replies
-/// in it; what it has sent before can still be read from a unix socket.
+/// in it; the data that it sent before can still be read from a unix socket.
 fn receive(stream: &mut Stream, into: &mut [u8]) -> Result<usize, Gone> {
     match stream.read(into) {
         Ok(0) if !into.is_empty() => Err(Gone::because("hung up")),

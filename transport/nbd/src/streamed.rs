@@ -1,9 +1,9 @@
-//! A long read whose reply must be one piece, but for which there is no memory as a whole: its data is sent in order as
-//! parts of it are read.
+//! A long read whose reply must be one piece, but for which memory for all of it is not free: its data is sent in order
+//! as parts of it are read.
 //!
 //! Other replies of the client wait until the last byte is queued, and no other read of the client begins before all parts
-//! are in the drive: so the buffers that every client has in any case are enough to finish it. An error after the first part
-//! cannot be reported within the reply.
+//! are in the drive. The buffers that every client has in any case are therefore enough to finish the read. An error
+//! after the first part cannot be reported within the reply.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

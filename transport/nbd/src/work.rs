@@ -1,8 +1,9 @@
 //! The requests of one client in work: their parts go to the drive, and its completions become replies.
 //!
-//! A buffer is taken for a part only when the part goes to the drive, or when data of a write arrives, and it is free
-//! again when the part was written or sent. So any client can go on with the few buffers that it has in any case. Long reads
-//! that have to be answered in one piece take all of their memory if it is free, and are [`Streamed`] otherwise.
+//! A buffer is taken for a part only when the part is sent to the drive, or when data of a write arrives. It is free
+//! again when the part was written or sent. Any client can therefore continue with the few buffers that it has in any
+//! case. Long reads that have to be answered in one piece take all of their memory if it is free, and are [`Streamed`]
+//! otherwise.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

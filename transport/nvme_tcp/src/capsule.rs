@@ -6,7 +6,7 @@ use nandscape_wire_nvme::sgl::{SUB_TYPE_OFFSET, SUB_TYPE_TRANSPORT, SglType};
 use nandscape_wire_nvme::vendor::BATCHED_READ;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-/// Bytes of data that a capsule may hold, in any queue: Identify says so as IOCCSZ.
+/// The most bytes of data in a capsule, in any queue: Identify reports this as IOCCSZ.
 pub(crate) const IN_CAPSULE: u32 = nandscape_wire_nvme::tcp::ADMIN_IN_CAPSULE;
 
 /// How the data of a command moves.
@@ -114,7 +114,7 @@ mod tests {
             (write, 0x40, descriptor(0x01, 1 << 40, 0), 4_096, Err(Status::SGL_OFFSET_INVALID)),
             (write, 0x40, descriptor(0x01, 512, 4_096), 4_096, Err(Status::DATA_SGL_LENGTH_INVALID)),
             (write, 0x40, descriptor(0x01, 1, u32::MAX), 4_096, Err(Status::DATA_SGL_LENGTH_INVALID)),
-            // Longer than any command, or beside data that came.
+            // Longer than any command, or in addition to data in the capsule.
             (read, 0x40, descriptor(0x5a, 0, u32::MAX), 0, Err(Status::DATA_SGL_LENGTH_INVALID)),
             (write, 0x40, descriptor(0x5a, 0, 512), 512, Err(Status::DATA_SGL_LENGTH_INVALID)),
             (flush, 0x40, descriptor(0x5a, 0, 0), 512, Err(Status::DATA_SGL_LENGTH_INVALID)),

@@ -41,7 +41,7 @@ pub(crate) fn aim_of<'a>(
         return Err(ConnectRefusal::of_data(offset::HOST_ID));
     }
     let entries = u32::from(connect.size_z.get()) + 1;
-    // A queue of one entry would always be full, and one of 65,536 has no head pointer of its own.
+    // A queue of one entry would always be full, and one of 65,536 has no unambiguous head pointer.
     let entries = u16::try_from(entries).ok().filter(|entries| *entries > 1);
     let entries = entries.ok_or(ConnectRefusal::of_command(offset::SIZE))?;
     let new = controller == DYNAMIC;
@@ -60,7 +60,7 @@ pub(crate) fn aim_of<'a>(
     let place = place.ok_or(ConnectRefusal::of_data(offset::SUBSYSTEM))?;
     let host = HostIdentity { hostid: data.host_id, hostnqn: hostnqn.to_owned(), ..HostIdentity::default() };
     let controller = (!new).then_some(controller);
-    // Connect of an I/O queue has no timeout of its own.
+    // Connect of an I/O queue has no separate timeout.
     let keep_alive_ms = if new { connect.keep_alive_ms.get() } else { 0 };
     let (queue, entries) = (QueueId(queue), entries.into());
     let priority = connect.attributes & PRIORITY_CLASS;

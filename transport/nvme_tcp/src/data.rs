@@ -66,8 +66,8 @@ impl Buffers {
         Some(Data::Many(Rc::new(Chain { parts, len })))
     }
 
-    /// Buffers of `len` bytes that the host fills, no more than a capsule holds, whether or not there is room: for data that stands in the way
-    /// of data that the host was asked for.
+    /// Buffers of `len` bytes that the host fills, no more than a capsule holds, whether or not room is free: for data
+    /// ahead of other data that the host was asked for.
     pub(crate) fn overdraw(&mut self, len: usize) -> Option<Data> {
         self.share.overdraw(len).map(Data::One)
     }

@@ -70,7 +70,7 @@ impl<S: Read + Write> Peer<S> {
     /// Takes ICReq and answers it.
     ///
     /// # Errors
-    /// When the peer sends something else; it is told what is wrong.
+    /// When the peer sends something else; the peer is notified of the fault.
     pub(crate) fn initialize(stream: S) -> io::Result<Peer<S>> {
         let mut peer = Peer { stream, digests: Digests::default(), align: 4, transfers_each: 1 };
         let (header, shape) = peer.header()?;
@@ -231,7 +231,7 @@ impl<S: Read + Write> Peer<S> {
         self.stream.write_all(&pdu)
     }
 
-    /// Tells the peer what is wrong with a header; the error to give up with.
+    /// Notifies the peer of the fault of a header; returns the error that ends the handshake.
     fn terminate(&mut self, fatal: Fatal, header: &[u8]) -> io::Error {
         let terminate = Terminate::new(PduType::C2H_TERM, fatal, header.len());
         // The peer may have gone.
@@ -242,7 +242,7 @@ impl<S: Read + Write> Peer<S> {
     /// Reads Connect, the first command of every connection.
     ///
     /// # Errors
-    /// The inner one is the status with which it fails, which the peer is still to be told.
+    /// The inner error is the status with which it fails; the peer has not been notified yet.
     pub(crate) fn connect(&mut self) -> io::Result<(Connect, Result<ConnectData, ConnectRefusal>)> {
         let capsule = self.capsule()?;
         let connect = Connect::from(capsule.entry);

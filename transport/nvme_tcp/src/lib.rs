@@ -1,14 +1,14 @@
 //! An NVMe/TCP target: a discovery controller, and for each drive a subsystem with as many controllers as hosts connect.
 //!
-//! A connection is one queue. Until its queue exists, a side thread reads from it within a time limit; then the socket is
-//! handed to the reactor that owns the drive, which never waits for it. A slow or hostile host hurts only itself: its
-//! commands in work and its unsent responses are bounded, and beyond that it is no longer listened to.
+//! A connection is one queue. Until its queue exists, a side thread reads from it within a time limit. Then the socket
+//! is handed to the reactor that owns the drive, which never waits for it. A slow or hostile host hurts only itself:
+//! its commands in work and its unsent responses are bounded, and beyond the bound the reactor stops reading from it.
 //!
 //! | file | what |
 //! |---|---|
 //! | `listener` | taking hosts in |
 //! | `handshake` | initialisation, Connect |
-//! | `connect` | who may connect to what |
+//! | `connect` | which host may connect to which controller |
 //! | `discovery` | the discovery controller |
 //! | `session` | one connection after Connect |
 //! | `patience` | how long a host may be silent |

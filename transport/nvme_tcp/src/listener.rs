@@ -145,7 +145,7 @@ impl Server {
         }
     }
 
-    /// A host's connection until its queue exists, on a thread of its own.
+    /// A host's connection until its queue exists, on a separate thread.
     fn serve(&self, stream: Arc<Stream>, place: &Place) {
         let connected = self.connect(&stream, place);
         let kept = self.negotiating.leave(place);
@@ -173,7 +173,8 @@ impl Server {
         }
     }
 
-    /// Initialises a connection and takes its Connect. A refusal is told to the host here, success by who serves it.
+    /// Initialises a connection and takes its Connect. A rejection is sent to the host here; whoever serves the
+    /// connection sends the success.
     fn connect(&self, stream: &Stream, negotiates: &Place) -> io::Result<(Outcome, Peer<()>)> {
         let mut peer = Peer::initialize(TimeLimited::new(stream, TimeLimit::new(self.patience), negotiates))?;
         let (connect, data) = peer.connect()?;

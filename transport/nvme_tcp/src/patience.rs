@@ -3,7 +3,7 @@
 //! The Keep Alive Timer is command based (Base 3.9.3.1), as Identify Controller does not offer Traffic Based Keep Alive: other
 //! commands do not restart it.
 //!
-//! Left out: a host that was told of a violation, which has to leave at once.
+//! Left out: a host that was notified of a violation, which has to leave at once.
 
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::register::{CC_EN, CSTS_RDY, CSTS_SHST};
@@ -35,7 +35,7 @@ impl Enabling {
     }
 
     /// When the connection ends, and the reason that is logged then; `None` where its host may be silent for ever. `keep_alive`
-    /// is the Keep Alive Timeout; `owes_data` says that the host was asked for data.
+    /// is the Keep Alive Timeout; `owes_data` means that the host was asked for data.
     pub(crate) fn deadline(
         self,
         signs: Signs,

@@ -61,7 +61,7 @@ pub(crate) enum Ends {
 
 /// Why a session does not go on.
 pub(crate) enum Stop {
-    /// The host has violated the protocol. It is told so, with the header in error.
+    /// The host has violated the protocol. It is notified, with the header in error.
     Fatal(Fatal, Vec<u8>),
     Gone(Gone),
 }

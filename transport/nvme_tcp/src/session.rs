@@ -4,8 +4,8 @@
 //! A turn of the loop does a bounded amount of work for a client, in PDUs and in bytes, because all other clients wait
 //! meanwhile.
 //!
-//! A host that violates the protocol is told so by C2HTermReq. The connection is closed when the host has closed it, or
-//! after [`FAREWELL`].
+//! A host that violates the protocol is notified by C2HTermReq. The connection is closed when the host has closed it,
+//! or after [`FAREWELL`].
 
 use std::io;
 use std::net::Shutdown;
@@ -56,21 +56,21 @@ pub(crate) struct Session {
     blocked: bool,
     ending: Ending,
     keep_alive: Option<Span>,
-    /// What the host has written to CC, if this is its admin queue. Other queues have no time limit of their own.
+    /// The value that the host has written to CC, if this is its admin queue. Other queues have no separate time limit.
     pub(crate) enabling: Enabling,
     /// The host has closed its side.
     hung_up: bool,
     signs: Signs,
 }
 
-/// Whether a session goes on.
+/// Whether a session continues.
 enum Ending {
     Open,
     /// The host has disconnected: it gets its last response.
     Leaving,
-    /// The host is told of its violation.
+    /// The host is to be notified of its violation.
     Terminating(String),
-    /// It was told, and is to close the connection.
+    /// It was notified, and is to close the connection.
     Terminated(String),
 }
 
@@ -201,7 +201,7 @@ impl Session {
         self.ending = Ending::Leaving;
     }
 
-    /// Tells the host what it did wrong.
+    /// Notifies the host of its violation.
     fn terminate(&mut self, fatal: Fatal, header: &[u8]) {
         self.ending = Ending::Terminating(format!("violated the protocol: {fatal}"));
         self.inbox.clear();
@@ -373,7 +373,7 @@ impl Client for Session {
 
     fn deadline(&self) -> Option<Deadline> {
         if self.signs.heard == Time::ZERO {
-            // Its first turn is still to come, and says when it connected.
+            // Its first turn is still to come, and records when it connected.
             return Some(Deadline { at: Time::MAX, reason: "has not begun" });
         }
         let deadline = match self.ending {

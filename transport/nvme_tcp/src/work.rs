@@ -1,8 +1,8 @@
-//! The commands of one queue in work: they wait for memory, for the data that the host was asked for, or for the drive;
-//! what the drive has done becomes data and responses.
+//! The commands of one queue in work. They wait for memory, for the data that the host was asked for, or for the drive.
+//! The drive's results become data and responses.
 //!
-//! A host is asked for data only when there is memory for all of it, and few bytes at a time are asked for: a host that
-//! sends none holds little.
+//! A host is asked for data only when memory for all of it is free, and for few bytes at a time: a host that sends none
+//! holds little.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -100,7 +100,7 @@ impl Work {
         entry
     }
 
-    /// The response to Connect. Without flow control the head pointer says so (Base 6.3).
+    /// The response to Connect. Without flow control the head pointer indicates this (Base 6.3).
     pub(crate) fn connected(&mut self, cid: u16, controller: u16) {
         let mut entry = self.completion(cid, Status::SUCCESS, controller.into(), 0);
         if self.head.is_none() {
@@ -358,7 +358,7 @@ impl Work {
             self.buffers.put_back_all(command.data);
             return Some(command.entry);
         }
-        // A head pointer or a value has to be told in a response.
+        // A head pointer or a value has to be returned in a response.
         let implied = self.head.is_none() && (dw0, dw1, status.bits()) == (0, 0, 0);
         let parts = command.data.parts();
         let mut offset = 0;

@@ -1,5 +1,5 @@
-//! Arrivals from a host that has queues of its own in a controller: register writes and doorbells. Commands and data are in the
-//! host's memory; the controller's reads there are no arrivals but accesses (`access`).
+//! Arrivals from a host that has its own queues in a controller: register writes and doorbells. Commands and data are
+//! in the host's memory; the controller's reads there are no arrivals but accesses (`access`).
 //!
 //! Left out: the effect of an arrival, which is [`Port`](crate::Port)'s.
 

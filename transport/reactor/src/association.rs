@@ -35,7 +35,7 @@ pub struct ConnectQueue {
 pub struct ConnectRefusal {
     /// Status.
     pub status: Status,
-    /// DW0: which parameter is not valid, where the status says that one is.
+    /// DW0: the invalid parameter, where the status reports one.
     pub value: u32,
 }
 

@@ -17,8 +17,8 @@ use nandscape_wire_nvme::Status;
 use crate::effort::{Effort, Efforts};
 use crate::port::ConnectionId;
 
-/// The budget of a reactor that was given none: a small part of a machine on which drives are kept in memory, and many
-/// times what a client may hold.
+/// The budget of a reactor that was given none: a small part of a machine that keeps drives in memory, and many times
+/// what a client may hold.
 pub(crate) const BUDGET: usize = 1 << 30;
 /// Bytes that a client may hold however much the others do, unless its transport needs more.
 pub const GUARANTEED: usize = 1 << 20;
@@ -182,8 +182,8 @@ impl Share {
         self.0.effort.begin(cost, &self.0.pool.efforts);
     }
 
-    /// Has buffers of `len` bytes guaranteed, where that is more than [`GUARANTEED`]: a client whose commands hold memory for
-    /// all of their data needs as much as its longest command does.
+    /// Guarantees buffers of `len` bytes, where that is more than [`GUARANTEED`]: a client whose commands hold memory
+    /// for all of their data needs as much as its longest command.
     pub fn guarantee(&self, len: usize) {
         self.0.guaranteed.set(GUARANTEED.max(total(len)));
     }
@@ -218,8 +218,8 @@ impl Share {
 }
 
 impl Share {
-    /// A buffer of `len` bytes whether or not there is room, for what stands in the way of data that the client's own
-    /// buffers wait for; its caller limits how much that can be. `None` when the system has no memory for it.
+    /// A buffer of `len` bytes whether or not room is free, for data ahead of other data that the client's own buffers
+    /// wait for; the caller limits how much that can be. `None` when the system has no memory for it.
     pub fn overdraw(&self, len: usize) -> Option<Rc<Loan>> {
         let Account { pool, held, .. } = &*self.0;
         let bytes = RefCell::new(pool.take(len, false)?);

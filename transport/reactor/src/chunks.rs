@@ -1,9 +1,9 @@
 //! A recording's bytes as they lie in the file: in chunks, compressed, each with checksums.
 //!
-//! A chunk is a header of four numbers (u32, little-endian) and its contents: the length of the contents; the length of
-//! what they unpack to, and in its highest bit whether they are packed; the CRC-32 of the contents; and the CRC-32 of the
-//! first three numbers and of the chunk's number in the file. So a wrong length is detected, and a truncated file can be
-//! distinguished from a damaged one.
+//! A chunk is a header of four numbers (u32, little-endian) and its contents. The numbers are the length of the
+//! contents; the length of the unpacked contents, with a highest bit that is set if they are packed; the CRC-32 of the
+//! contents; and the CRC-32 of the first three numbers and of the chunk's number in the file. A wrong length is
+//! therefore detected, and a truncated file can be distinguished from a damaged one.
 //!
 //! The packed contents of all chunks, one after another, are one Zstandard frame without an end, flushed after each chunk. So
 //! bytes that were in an earlier chunk, within the last [`WINDOW`], are not kept again. Chunks that are not packed are no part of
@@ -23,7 +23,7 @@ const LEVEL: i32 = 1;
 /// The logarithm of the bytes among which data that repeats is found: 128 MiB, the most that every Zstandard unpacks. Writer and
 /// reader keep so many in memory.
 const WINDOW: u32 = 27;
-/// The bit of the length that says that a chunk is packed.
+/// The bit of the length that marks a chunk as packed.
 const PACKED: u32 = 1 << 31;
 /// Bytes by which packed contents can be longer than what they unpack to, beyond the compressor's bound: the frame's header.
 const OVERHEAD: usize = 64;

@@ -65,7 +65,7 @@ impl<'a> Intake<'a> {
         self.port.now()
     }
 
-    /// Submits a command; its completion comes back under `tag`.
+    /// Submits a command; its completion returns under `tag`.
     pub fn submit(&mut self, tag: u64, command: SubmissionEntry, mem: HostMem) {
         self.port.submit(self.connection, tag, command, mem);
     }
@@ -82,13 +82,13 @@ impl<'a> Intake<'a> {
         self.port.refuse(self.connection, command, status)
     }
 
-    /// A host with queues of its own does something to its controller.
+    /// A host with its own queues does something to its controller.
     pub fn arrive(&mut self, arrival: Arrival) {
         self.port.arrive(self.connection, arrival);
     }
 
-    /// A host with queues of its own answers what it was asked for under a number: the data read, nothing for a write, or `None`
-    /// for a failure.
+    /// A host with its own queues answers a request by its number: the data read, nothing for a write, or `None` for a
+    /// failure.
     pub fn answer(&mut self, number: u64, answer: Option<Vec<u8>>) {
         self.port.answer(self.connection, number, answer);
     }
@@ -104,7 +104,7 @@ pub trait Client {
     /// Its socket, if it has one.
     fn socket(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Further descriptors, watched for something to read as long as the client is there: it reads them in
+    /// Further descriptors, watched for something to read as long as the client exists: it reads them in
     /// [`Client::receive_arrivals`].
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
@@ -134,9 +134,9 @@ pub trait Client {
     /// [`Gone`] when the connection is to be closed.
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
 
-    /// The reactor is about to sleep, once it has looked for arrivals one more time. The client has its host ring in a way
-    /// that wakes the reactor; otherwise it says after how long it has to be looked after again. Nothing has come, from
-    /// any client, for `silent`.
+    /// The reactor is about to sleep, once it has checked for arrivals one more time. The client makes its host ring in
+    /// a way that wakes the reactor; otherwise it returns after what time it has to be polled again. Nothing has
+    /// arrived, from any client, for `silent`.
     fn before_sleep(&mut self, _silent: Span) -> Option<Span> {
         None
     }
@@ -144,7 +144,7 @@ pub trait Client {
     /// A command has completed. Replies that cost almost nothing are sent here, others in [`Client::flush`].
     fn complete(&mut self, released: Released);
 
-    /// An interrupt of a host with queues of its own, whose completions are in its memory.
+    /// An interrupt of a host with its own queues, whose completions are in its memory.
     fn interrupt(&mut self, _vector: u16) {}
 
     /// A host is asked for a transfer with memory that only it reaches. It answers by [`Intake::answer`], in the order in which

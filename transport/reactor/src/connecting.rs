@@ -27,9 +27,9 @@ pub enum Target {
 /// How far a connection is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// It is there.
+    /// It is connected.
     Made,
-    /// The system goes on with it: the socket can be written once it is there.
+    /// The system continues with it: the socket can be written once it is connected.
     UnderWay,
     /// The server's backlog is full, and [`Target::try_connect`] has to be called again.
     BacklogFull,

@@ -1,5 +1,5 @@
-//! What a transport is told by the controller of a host with queues of its own, as far as it concerns doorbells: the
-//! transport watches them, be they registers, a page that the host maps, or buffers in the host's memory.
+//! What a transport learns from the controller of a host with its own queues about doorbells. The transport watches
+//! them: registers, a page that the host maps, or buffers in the host's memory.
 //!
 //! Left out: the doorbells themselves, which reach the controller as [`Arrival`](crate::Arrival)s.
 
@@ -15,8 +15,8 @@ pub enum QueueKind {
     Completion,
 }
 
-/// The watcher of a host's doorbells. It is told on the reactor's thread, while the controller executes the command:
-/// before the host sees its completion.
+/// The watcher of a host's doorbells. It is notified on the reactor's thread, while the controller executes the
+/// command: before the host sees its completion.
 pub trait Doorbells {
     /// The controller is about to create a queue of `entries` entries, whose doorbell is zero from now on. Creating it may
     /// still fail.

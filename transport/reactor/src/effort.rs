@@ -13,8 +13,8 @@ use nandscape_wire_nvme::io::{Cdw12, CopyCdw12, CopyRange, DsmRange, LongCopyRan
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::FromBytes;
 
-/// What is begun in a turn, in bytes that are changed or read: about the work of one command of 4 KiB, so that much is left of
-/// a turn in which others have commands.
+/// The work begun in a turn, in bytes that are changed or read: about the work of one command of 4 KiB, so that much is
+/// left of a turn in which others have commands.
 pub(crate) const A_TURN: u64 = 16 << 10;
 /// Bytes that are deallocated with the effort of one that is changed: firmware marks them, in steps that take their time.
 const DEALLOCATED: u64 = 64;
@@ -81,8 +81,8 @@ impl Effort {
     }
 }
 
-/// What a command of `block_bytes` bytes a logical block costs besides its data, which `mem` is; 0 of one that changes and
-/// reads as much as it moves. Of such a command neither is asked for.
+/// The cost of a command of `block_bytes` bytes a logical block in addition to its data `mem`; 0 for a command that
+/// changes and reads as much as it transfers. For such a command neither argument is evaluated.
 #[inline]
 pub(crate) fn cost_of(
     entry: &SubmissionEntry,

@@ -41,7 +41,7 @@ pub trait Export {
         None
     }
 
-    /// The subsystem, which gives each host with queues of its own a controller; `None` where the drive is none.
+    /// The subsystem, which gives each host with its own queues a controller; `None` where the drive is none.
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
         None
     }

@@ -26,10 +26,10 @@ use crate::watch::{Look, Wants};
 /// Makes a client on the reactor's thread, once it is connected, from the drive's description and its share of the memory.
 pub type MakeClient = Box<dyn FnOnce(DriveInfo, Share) -> Box<dyn Client> + Send>;
 
-/// Makes a host with queues of its own on the reactor's thread, of which it tells what it is connected to.
+/// Makes a host with its own queues on the reactor's thread, from what it is connected to.
 pub type MakeHost = Box<dyn FnOnce(DriveInfo) -> NewHost + Send>;
 
-/// A host with queues of its own, to be connected.
+/// A host with its own queues, to be connected.
 pub struct NewHost {
     /// Its client in the reactor.
     pub client: Box<dyn Client>,
@@ -244,7 +244,7 @@ impl Handle {
         self.send(Message::Connect { export, nsid, make });
     }
 
-    /// Connects a host with queues of its own to a drive's controller, which no other host may use. Blocks until the
+    /// Connects a host with its own queues to a drive's controller, which no other host may use. Blocks until the
     /// reactor has answered, which is between two of its turns.
     ///
     /// # Errors
@@ -351,7 +351,7 @@ impl Handle {
         self.send(Message::Figures { not_before, reply });
     }
 
-    /// Tells the reactor to receive nothing more, to finish the work in the drives, to flush, and to end.
+    /// Makes the reactor receive nothing more, finish the work in the drives, flush, and end.
     pub fn stop(&self) {
         self.send(Message::Stop);
     }

@@ -59,7 +59,7 @@ impl Commands {
         queues[index].insert(Rc::new(RefCell::new(InFlight::growing(entries)))).clone()
     }
 
-    /// A queue is gone, and perhaps another one of the same number is there.
+    /// A queue is gone, and perhaps another queue of the same number exists.
     fn forget(&self, id: QueueId, queue: &OfQueue) {
         if let Some(place) = self.0.borrow_mut().get_mut(usize::from(id.0)) {
             place.take_if(|there| Rc::ptr_eq(there, queue));

@@ -1,7 +1,7 @@
 //! The inside of a drive, for those who draw it: its dies and channels by name, how busy they were, and how worn its blocks
 //! are.
 //!
-//! Left out: single operations, which the event trace tells of ([`crate::watch`]).
+//! Left out: single operations, which are in the event trace ([`crate::watch`]).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub type Busy = [u64; CAUSES];
 /// The parts of a drive. It never changes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Layout {
-    /// The dies by name, in the order of all that is said of dies.
+    /// The dies by name, in the order of all figures of dies.
     pub dies: Vec<String>,
     /// Arrays of each die that work independently.
     pub arrays: Vec<u32>,

@@ -2,8 +2,8 @@
 //!
 //! One thread owns an executor, the drives built on it and the clients connected to them. It turns: take the time T
 //! once, run every event of the model up to T, receive arrivals from outside and stamp them T. All arrivals pass the
-//! [`Port`], which can record them; [`replay`] repeats them through the same port at the recorded stamps, and the model
-//! cannot tell the difference.
+//! [`Port`], which can record them. [`replay`] repeats them through the same port at the recorded stamps, and the model
+//! cannot detect the difference.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | `export` | a drive that clients can connect to |
 //! | `outbox` | completions, interrupts and questions on their way out |
 //! | `asks` | what hosts were asked for and have not answered |
-//! | `arrival` | arrivals from a host that has queues of its own in a controller |
-//! | `doorbells` | what its transport is told, to watch its doorbells |
+//! | `arrival` | arrivals from a host that has its own queues in a controller |
+//! | `doorbells` | notices to its transport, which watches its doorbells |
 //! | `association`, `message_queue` | hosts whose commands pass as messages, as over TCP |
 //! | `host` | its queues, as the controller sees them |
 //! | `in_flight` | the commands of a queue that have not completed |
 //! | `access` | what the controller finds in its memory, recorded and replayed |
-//! | `inside`, `watch` | what a page shows of a drive beyond its figures: its parts, and what is gathered while it is watched |
+//! | `inside`, `watch` | what a page shows of a drive beyond its figures: its parts, and data gathered while it is watched |
 //! | `order` | orders of the operator to a drive: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
 //! | `recording`, `replay` | what arrived, as a file; the same run again |

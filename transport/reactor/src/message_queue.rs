@@ -191,7 +191,7 @@ impl CompletionMemory for MessageQueue {
         }
     }
 
-    /// Commands that were not posted complete as aborted. An I/O queue ends its connection; the admin queue comes back
+    /// Commands that were not posted complete as aborted. An I/O queue ends its connection; the admin queue returns
     /// when the controller is enabled again.
     fn released(&self) {
         self.state.set(State::Deleted);

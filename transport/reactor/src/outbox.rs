@@ -42,7 +42,7 @@ pub struct Released {
     pub completion: Completion,
 }
 
-/// Something that a host with queues of its own is told.
+/// Something of which a host with its own queues is notified.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToHost {
     /// The host's connection.

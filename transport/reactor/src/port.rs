@@ -1,8 +1,8 @@
 //! The interface between the model and the outside: it opens and closes connections, takes commands and orders, and returns
 //! completions. Every input is stamped with the model's time and can be recorded.
 //!
-//! A connection is a drive, which takes commands one by one; a host with a controller of its own, which rings doorbells;
-//! or one queue of a host whose commands pass as messages.
+//! A connection is a drive, which takes commands one by one; a host with its own controller, which rings doorbells; or
+//! one queue of a host whose commands pass as messages.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -48,14 +48,14 @@ impl Connection {
 enum Way {
     /// One command at a time.
     Drive(Rc<dyn Drive>),
-    /// By queues of its own.
+    /// By its own queues.
     Controller { controller: Rc<dyn Controller>, host: Rc<Host> },
     /// By one queue, whose commands pass as messages.
     Queue { queue: Rc<MessageQueue>, association: Rc<Association> },
 }
 
 impl Way {
-    /// Whether it keeps a controller of its own.
+    /// Whether it keeps its own controller.
     fn has_controller(&self) -> bool {
         match self {
             Way::Drive(_) => false,
@@ -154,7 +154,7 @@ impl Port {
     /// Submits a command. Its completion comes out under `tag`.
     ///
     /// # Panics
-    /// When the connection is not open, or has queues of its own.
+    /// When the connection is not open, or has its own queues.
     pub fn submit(&mut self, connection: ConnectionId, tag: u64, command: SubmissionEntry, mem: HostMem) {
         let Connection { export, sizes, way, .. } = &self.connections[&connection];
         // An admin command is recorded whole.
@@ -194,7 +194,7 @@ impl Port {
         }
     }
 
-    /// A host with queues of its own does something to its controller.
+    /// A host with its own queues does something to its controller.
     ///
     /// # Panics
     /// When the connection is not open, or is a drive.
@@ -220,7 +220,7 @@ impl Port {
     /// A host has answered what it was asked for under a number: the data read, nothing for a write, or `None` for a failure.
     ///
     /// # Panics
-    /// When the connection is not open, or has no queues of its own.
+    /// When the connection is not open, or has no own queues.
     pub fn answer(&mut self, connection: ConnectionId, number: u64, answer: Option<Vec<u8>>) {
         self.arrived(|recorder| recorder.answer(connection, number, answer.as_deref()));
         let Way::Controller { controller, host } = &self.connections[&connection].way else {
@@ -323,7 +323,7 @@ impl Port {
         self.observer = Some(Box::new(observe));
     }
 
-    /// Takes what hosts are to be told since the last call, in order, into `into`.
+    /// Moves the notices for hosts since the last call, in order, into `into`.
     pub fn take_to_hosts(&mut self, into: &mut Vec<ToHost>) {
         into.append(&mut self.outbox.to_hosts.borrow_mut());
     }

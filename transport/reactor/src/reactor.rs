@@ -1,7 +1,7 @@
 //! The loop in real time: one thread that owns an executor, drives and clients.
 //!
 //! Each turn takes the time T, runs the model's events up to T, sends their completions, and then receives arrivals from
-//! outside, stamped T. When no event is due soon the loop sleeps, and wakes shortly before the next event, because the
+//! outside, stamped T. When no event is due soon the loop sleeps. It wakes shortly before the next event, because the
 //! system's wake-up latency is longer and varies more than that of spinning.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,7 +170,7 @@ impl Reactor {
         Reactor::with_memory(setup, BUDGET)
     }
 
-    /// As [`Reactor::new`]; all clients together hold at most `bytes` of data for requests and replies, besides
+    /// As [`Reactor::new`]; all clients together hold at most `bytes` of data for requests and replies, in addition to
     /// [`GUARANTEED`](crate::GUARANTEED) each.
     ///
     /// # Errors
@@ -252,8 +252,8 @@ impl Reactor {
         Ok((self.executor, figures))
     }
 
-    /// One turn. Then polls the sockets: when there was no arrival, after a long turn, and after every second turn in any
-    /// case, so that clients without sockets cannot starve them.
+    /// One turn. Then polls the sockets: when there was no arrival, after a long turn, and in any case after every
+    /// second turn, so that clients without sockets cannot starve them.
     fn step(&mut self) -> io::Result<()> {
         if !self.turn() {
             self.skipped_sockets = false;
@@ -324,8 +324,8 @@ impl Reactor {
         }
     }
 
-    /// Notes how far the model is behind after an event, and the long work of this turn; whether it has run for long and may
-    /// stop here, between two times.
+    /// Notes how far the model is behind after an event, and the long work of this turn; returns whether it has run for
+    /// long and may stop here, between two times.
     fn is_late(&mut self, work: u64) -> bool {
         let (now, reached) = (self.clock.now(), self.executor.sim().now());
         self.timing.behind_max = self.timing.behind_max.max(now.since(reached));

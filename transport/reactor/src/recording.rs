@@ -2,8 +2,8 @@
 //!
 //! A file begins with [`MAGIC`]; then come chunks (see `chunks`), and in them records: kind (a byte), length of the body,
 //! body. Numbers are short where they are small, and commands and times where they are near the last ones (see `numbers`).
-//! The first record is a header in JSON, which says how to build the drives again; the last one says when the run ended. A
-//! file that was cut short ends early, and says so.
+//! The first record is a header in JSON, from which the drives are built again; the last one holds the end of the run.
+//! A file that was cut short lacks it.
 //!
 //! | file | what |
 //! |---|---|

@@ -30,7 +30,7 @@ pub enum Ending {
 pub struct Replayed {
     /// How.
     pub ending: Ending,
-    /// How well the recorded run kept up with the clock, if its end is there.
+    /// How well the recorded run kept up with the clock, if its end is present.
     pub timing: Option<RunTiming>,
     /// Commands whose data is not recorded: they stored zeros.
     pub without_data: u64,
@@ -52,10 +52,10 @@ pub fn replay(
     replay_while(executor, port, recording, on_release, |_| true)
 }
 
-/// Records between two questions whether a replay goes on.
+/// Records between two checks whether a replay continues.
 const QUESTION: u64 = 4_096;
 
-/// The same, as long as `goes_on` says so. It is asked now and then, with how far the recording was read.
+/// The same, as long as `goes_on` returns true. It is called now and then, with how far the recording was read.
 ///
 /// # Errors
 /// As [`replay`].
@@ -96,10 +96,10 @@ pub fn replay_while(
             let offset = player.offset_of(&released);
             on_release(released, offset);
         }
-        // There is no host to be told; its answers are in the recording.
+        // There is no host to notify; its answers are in the recording.
         port.take_to_hosts(&mut to_hosts);
         to_hosts.clear();
-        // Their transports closed them, as the recording says.
+        // Their transports closed them, by the recording.
         port.take_ended(&mut ended);
         ended.clear();
         if is_last {
@@ -120,7 +120,7 @@ struct Player {
     block_bytes: BTreeMap<(u16, u32), u32>,
     /// The drive of each connection.
     exports: BTreeMap<ConnectionId, u16>,
-    /// Where the commands of hosts with queues of their own begin, by queue and command identifier.
+    /// Where the commands of hosts with their own queues begin, by queue and command identifier.
     offsets: BTreeMap<(ConnectionId, QueueId, u16), u64>,
     timing: Option<RunTiming>,
     without_data: u64,

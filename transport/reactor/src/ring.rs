@@ -1,7 +1,7 @@
 //! A queue pair between threads: the fastest way to a drive, for a client in this process.
 //!
 //! The client's end is a [`RingHost`] on any thread; the reactor's end is a [`Client`] without a socket. Buffers
-//! move with their commands and come back with the completions.
+//! move with their commands and return with the completions.
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;

@@ -1,4 +1,4 @@
-//! Addresses of the servers beside a reactor, `unix:PATH` or `HOST:PORT`, and their sockets.
+//! Addresses of the servers of a reactor, `unix:PATH` or `HOST:PORT`, and their sockets.
 //!
 //! Left out: serving accepted clients, which each server does in its own way.
 
@@ -327,7 +327,7 @@ impl Stream {
     /// This side's address of a TCP connection.
     ///
     /// # Errors
-    /// When it is a unix socket, or the system does not say.
+    /// When it is a unix socket, or the system returns an error.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.local_addr(),

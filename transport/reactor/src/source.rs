@@ -1,5 +1,5 @@
-//! A drive that lies outside this process, as the loop looks after it: the loop waits for its connection as for those of
-//! clients, and has it send and receive.
+//! A drive that lies outside this process, as the loop handles it: the loop waits for its connection as for those of
+//! clients, and makes it send and receive.
 //!
 //! What such a drive answers comes from outside without being recorded: a run with one has no recording.
 

@@ -72,7 +72,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// What the kernel tells of one descriptor. The end of a wait is all that a wake brings.
+    /// The kernel's events of one descriptor. A wake brings no more than the end of a wait.
     fn add(&mut self, number: u64, flags: u32) {
         match number {
             WAKE => {}

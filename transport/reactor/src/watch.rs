@@ -1,6 +1,6 @@
-//! What is gathered while somebody watches the drives, beyond the figures that are kept in any case: where the time of
-//! commands went, and short captures of single operations. It exists from the first look to [`Handle::look_away`], and costs
-//! nothing at other times.
+//! What is gathered while a client watches the drives, in addition to the figures that are kept in any case: where the
+//! time of commands went, and short captures of single operations. It exists from the first look to
+//! [`Handle::look_away`], and costs nothing at other times.
 //!
 //! [`Handle::look_away`]: crate::Handle::look_away
 
@@ -18,10 +18,10 @@ use crate::outbox::Released;
 
 /// The drive time that a capture covers.
 pub const CAPTURE: Span = Span::from_ms(10);
-/// Operations of a capture at the most.
+/// The most operations of a capture.
 pub const MOST_OPERATIONS: usize = 2_000;
 
-/// What a look is to tell besides causes and busy times.
+/// What a look returns in addition to causes and busy times.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Wants {
     /// The layout of the drives.

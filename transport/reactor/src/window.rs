@@ -1,5 +1,5 @@
 //! How many bytes of data the commands and replies of one client may hold. A client that receives gets a window that grows with
-//! what it has received; one that does not receive keeps a small one, so that its further commands are not begun.
+//! the received data. A client that does not receive keeps a small window, so that its further commands are not begun.
 
 /// The window of a client that has received nothing yet, or whose replies wait for it.
 pub const FIRST_WINDOW: usize = 4 << 20;

@@ -44,7 +44,7 @@ pub(crate) struct Asking {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Layout {
     Unknown,
-    /// This message will tell.
+    /// This message shows it.
     Probed(u16),
     Specified,
     /// Behind a count of 32 bits.

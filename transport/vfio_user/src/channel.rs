@@ -1,5 +1,5 @@
-//! Messages with descriptors over a unix socket. A message of any length is taken whole, so that the next one is found
-//! where it begins: one that is too long is thrown away piece by piece.
+//! Messages with descriptors over a unix socket. A message of any length is read whole, so that the next one is found
+//! where it begins: a message that is too long is discarded piece by piece.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _};
 use std::mem::MaybeUninit;

@@ -27,7 +27,7 @@ pub(crate) struct Device {
     pub(crate) memory: Rc<Memory>,
     pub(crate) interrupts: Interrupts,
     doorbells: Rc<Watch>,
-    /// Is told when the reset under way has ended.
+    /// Is notified when the reset under way has ended.
     resetting: Option<Sender<()>>,
     /// Messages to a client with memory that only it reaches.
     asking: Option<Asking>,
@@ -46,8 +46,8 @@ pub(crate) struct Parts {
 
 /// Acts done in one turn.
 const ACTS_A_TURN: u32 = 4;
-/// Doorbells that nothing wakes the reactor for are looked at again after this part of the time that they were silent,
-/// and after this time at most: a wake-up takes some microseconds, so that they use less than a hundredth of a core.
+/// Doorbells that do not wake the reactor are checked again after this part of the time for which they were silent, and
+/// after this time at most. A wake-up takes some microseconds, so the checks use less than a hundredth of a core.
 const SHARE_OF_SILENCE: u64 = 8;
 const LONGEST_SLEEP: Span = Span::from_ms(2);
 
@@ -67,7 +67,7 @@ impl Device {
         }
     }
 
-    /// A reset of the function; `done` is told when it has ended.
+    /// A reset of the function; `done` is notified when it has ended.
     pub(crate) fn reset(&mut self, done: Sender<()>, intake: &mut Intake<'_>) {
         intake.arrive(Arrival::Reset);
         self.doorbells.reset();
@@ -92,7 +92,7 @@ impl Device {
         self.interrupts.send();
     }
 
-    /// Tells of a reset that has ended.
+    /// Reports a reset that has ended.
     fn end_reset(&mut self, intake: &Intake<'_>) {
         let ended = |_: &mut Sender<()>| intake.register(register::CSTS) & register::CSTS_RDY == 0;
         if let Some(done) = self.resetting.take_if(ended) {

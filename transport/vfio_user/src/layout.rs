@@ -1,4 +1,4 @@
-//! What lies where in the base address registers: in BAR0 the controller's properties and, from the second page on, its
+//! The layout of the base address registers: in BAR0 the controller's properties and, from the second page on, its
 //! doorbells (PCIe Transport 1.1, 3.1.1); in BAR4 the MSI-X table and the pending bits.
 
 /// Bytes of a page.

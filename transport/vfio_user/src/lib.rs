@@ -7,11 +7,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `listener` | takes clients in, one at a time for each socket |
+//! | `listener` | accepts clients, one at a time for each socket |
 //! | `channel` | messages with descriptors over the socket |
 //! | `session` | a client's thread: answers messages |
 //! | `regions`, `maps` | the messages on regions, and on the client's memory |
-//! | `layout` | what lies where in the base address registers |
+//! | `layout` | the layout of the base address registers |
 //! | `config_space` | the PCI configuration space |
 //! | `device` | the reactor's side: passes on what the guest does |
 //! | `doorbells` | watches doorbells, in registers or in the guest's memory |

@@ -1,5 +1,5 @@
-//! Takes clients in at a unix socket, which stands for one PCI function: a thread that accepts, and one for the client.
-//! While a client is there, others are turned away; when it has left, the next one is served.
+//! Accepts clients at a unix socket, which stands for one PCI function: a thread that accepts, and one for the client.
+//! While a client is connected, others are rejected; when it has left, the next one is served.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -28,7 +28,7 @@ pub struct Function {
     pub queue_pairs: u16,
     /// How doorbells come.
     pub doorbells: DoorbellMode,
-    /// Is told of clients that failed.
+    /// Is notified of clients that failed.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -37,8 +37,8 @@ pub struct Function {
 pub enum DoorbellMode {
     /// Each by a message, also where the guest has doorbell buffers.
     Trapped,
-    /// In the guest's doorbell buffers, which are looked at when a message says that there is something: one message for all
-    /// that is there by then. Where the guest has no buffers, each by a message.
+    /// In the guest's doorbell buffers, which are checked when a message announces a change: one message for all
+    /// changes until then. Where the guest has no buffers, each by a message.
     Shadow,
     /// Through the guest's doorbell buffers while the reactor is awake, else by messages.
     Buffered,
@@ -111,7 +111,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Serves a client on a thread of its own, unless there is one.
+    /// Serves a client on a separate thread, unless one is connected.
     fn take(&mut self, stream: UnixStream) {
         if self.is_busy() {
             let path = self.function.path.display();

@@ -1,8 +1,8 @@
 //! Which parts of the client's memory are mapped: checks of new maps, and what is to be unmapped. The maps themselves are
 //! the reactor's.
 //!
-//! Memory that comes without a descriptor (ROM, registers of devices, or all memory of a client that does not share it) is
-//! reached by messages, for which the client is asked.
+//! Memory without a descriptor (ROM, registers of devices, or all memory of a client that does not share it) is reached
+//! by messages to the client.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -48,7 +48,7 @@ impl Maps {
     /// Takes a map; `None` when it has no descriptor.
     ///
     /// # Errors
-    /// [`Refused`] says why it cannot be.
+    /// [`Refused`] gives the reason.
     pub(crate) fn add(&mut self, map: &DmaMap, mut descriptors: Vec<OwnedFd>) -> Result<Option<Mapping>, Refused> {
         let (address, size) = (map.address.get(), map.size.get());
         self.check(address, size)?;

@@ -40,7 +40,7 @@ impl Session {
         }
     }
 
-    /// Tells what a region is. The doorbells of BAR0 can be mapped if the function offers that.
+    /// Describes a region. The doorbells of BAR0 can be mapped if the function offers that.
     pub(crate) fn region_info(&self, asked: &RegionInfo) -> Result<Reply, Errno> {
         const INFO: usize = size_of::<RegionInfo>();
         let (index, argsz) = (asked.index.get(), asked.argsz.get() as usize);

@@ -57,14 +57,14 @@ pub(crate) struct Session {
     /// The file of the doorbells, laid out as BAR0, and the part that they lie in.
     file: Arc<File>,
     pub(crate) doorbells: Mapping,
-    /// Tells the reactor's side of a write to them.
+    /// Notifies the reactor's side of a write to them.
     pub(crate) rung: Arc<AtomicBool>,
     pub(crate) config: ConfigSpace,
     /// The MSI-X table, which the client keeps a copy of and acts on.
     pub(crate) table: Vec<u8>,
     maps: Maps,
     agreed: bool,
-    /// Whether the client was told that memory without a descriptor is slow.
+    /// Whether the client was notified that memory without a descriptor is slow.
     told: bool,
     /// Sends all messages, once there is memory that only the client reaches.
     writer: Option<Writer>,
@@ -84,7 +84,7 @@ pub(crate) enum StartError {
 }
 
 impl Session {
-    /// Attaches the client to a controller of its own.
+    /// Attaches the client to a separate controller.
     ///
     /// # Errors
     /// Why there is none.

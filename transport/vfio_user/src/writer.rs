@@ -1,6 +1,6 @@
-//! Sends messages to a client from a thread of its own, in the order in which they were queued: what the reactor asks the client
-//! for, and the replies of the session. There is one for clients with memory that only they reach; the sessions of others send
-//! their replies themselves.
+//! Sends messages to a client from a separate thread, in the order in which they were queued: the reactor's requests to
+//! the client, and the replies of the session. Clients with memory that only they reach have such a thread; the
+//! sessions of others send their replies themselves.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use crate::channel;
 pub(crate) enum Outgoing {
     /// A command of the server, with its payload.
     Command(Vec<u8>),
-    /// A reply, perhaps with a descriptor; its sender is told when it was sent.
+    /// A reply, perhaps with a descriptor; its sender is notified when it was sent.
     Reply(Vec<u8>, Option<Arc<File>>, Sender<io::Result<()>>),
 }
 
@@ -56,7 +56,7 @@ impl Writer {
     /// Waits for the thread, when its queue has no other sender and the connection is shut down.
     pub(crate) fn join(self) {
         drop(self.queue);
-        // It ends without a panic, and has nothing to tell.
+        // It ends without a panic, and has nothing to report.
         let _ = self.thread.join();
     }
 }

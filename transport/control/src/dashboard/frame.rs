@@ -1,5 +1,5 @@
-//! What a page is told four times a second. Figures are those of the time since the frame before, unless they say otherwise;
-//! rates are by the wall clock, as clients have them, latencies and shares of dies in drive time.
+//! The frame that a page gets four times a second. Figures are those of the time since the frame before, unless noted
+//! otherwise. Rates are by the wall clock, as clients have them, latencies and shares of dies in drive time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ pub(super) struct Sampler {
     figures: Vec<Arc<Figures>>,
     /// By reactor.
     looks: Vec<Look>,
-    /// The wall clock and the figures of the last frame that told of a second.
+    /// The wall clock and the figures of the last frame with a whole second.
     second: (Time, Vec<Arc<Figures>>),
     looked: u64,
 }
@@ -237,7 +237,7 @@ fn since(now: &Timing, before: &Timing, of: fn(&Timing) -> &nandscape_sim::Histo
 }
 
 impl DriveFrame {
-    /// All but what is told of its inside.
+    /// Everything except the drive's inside.
     fn of(now: &ExportFigures, before: &ExportFigures, interval_s: f64) -> DriveFrame {
         let grown = |name: &'static str| {
             let of = |figures: &ExportFigures| figures.counters.get(name).copied().unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! What a page is told of dies, channels and blocks.
+//! What a page gets of dies, channels and blocks.
 
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::Span;
@@ -7,7 +7,7 @@ use nandscape_transport_reactor::inside::{Busy, DieWear, Lane, Layout};
 use nandscape_transport_reactor::watch::{DriveLook, Look};
 use serde::Serialize;
 
-/// Dies and channels that a page is told of; more could not be told apart on it.
+/// The most dies and channels that a page gets; more could not be distinguished on it.
 const MOST: usize = 128;
 
 /// The parts of a drive.

@@ -2,10 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `access` | which orders are taken |
-//! | `hub` | looks at the drives while a page is open, and hands what it saw to all pages |
-//! | `frame` | what a page is told four times a second |
-//! | `inside` | what it is told of dies, channels and blocks |
+//! | `access` | which orders are accepted |
+//! | `hub` | samples the drives while a page is open, and hands the samples to all pages |
+//! | `frame` | the frame that a page gets four times a second |
+//! | `inside` | what it gets of dies, channels and blocks |
 //!
 //! The page itself is given by the caller. Left out: TLS and authentication; anything that reaches the address can read.
 
@@ -135,7 +135,7 @@ impl Site {
         Ok(Response { fields, head_only, ..Response::new(HTML, body) })
     }
 
-    /// Tells a page what happens until it leaves (server-sent events, as the HTML standard has them).
+    /// Sends a page events until it leaves (server-sent events, as the HTML standard has them).
     fn events(&self, mut stream: &Stream, heard: &dyn Fn()) -> io::Result<()> {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
                     X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";

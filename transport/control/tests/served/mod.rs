@@ -1,5 +1,5 @@
-//! Reactors over drives of which everything is known: a command takes 10 us, those beyond the end fail, and those farther
-//! beyond as data that cannot be read does.
+//! Reactors over drives with known behaviour: a command takes 10 us, commands beyond the end fail, and commands farther
+//! beyond fail as unreadable data does.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -51,7 +51,7 @@ pub(crate) fn request(kind: u16, flags: u16, cookie: u64, offset: u64, len: u32)
 }
 
 impl Client {
-    /// A connection, and nothing said.
+    /// A connection on which nothing was sent.
     pub(crate) fn connect(server: &Server) -> Client {
         let stream = UnixStream::connect(&server.path).unwrap();
         stream.set_read_timeout(Some(HANGS)).unwrap();
@@ -174,7 +174,7 @@ impl Client {
     }
 }
 
-/// Bytes that tell where they belong.
+/// Bytes that encode their place.
 pub(crate) fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     let mut state = seed;

@@ -46,7 +46,7 @@ fn five_thousand_requests_in_one_go() {
     assert_eq!(server.figures().outstanding, 0);
 }
 
-/// It asks for 500 MiB and takes nothing: the server reads some MiB for it and stops, and goes on when it receives.
+/// It requests 500 MiB and takes nothing: the server reads some MiB for it and stops, and continues when it receives.
 #[test]
 fn a_client_that_does_not_read_is_held_at_its_limit() {
     let server = Server::start();
@@ -124,7 +124,8 @@ fn large_writes_that_come_in_drops_hinder_no_other() {
     assert_eq!(quick.read(0, data.len() as u32), Ok(data));
 }
 
-/// Several connections to one export are one drive: what one has written and been told of, another sees and can flush.
+/// Several connections to one export are one drive: an acknowledged write of one connection is visible to another,
+/// which can flush it.
 #[test]
 fn connections_to_one_export_share_it() {
     let server = Server::start();
@@ -168,7 +169,7 @@ fn one_client_too_many_is_told_so_until_another_leaves() {
     assert_eq!(waits.read(0, 512), Ok(vec![0; 512]));
 }
 
-/// A client that is told to go on has a queue pair. A question about a drive takes none.
+/// A client that the server lets continue has a queue pair. A question about a drive takes none.
 #[test]
 fn a_client_without_a_queue_pair_is_refused_with_the_reason_and_may_choose_another_drive() {
     let server = Server::with(Limits { pairs: 2, ..Limits::default() });
@@ -197,7 +198,7 @@ fn a_reserved_queue_pair_is_given_back() {
     assert_eq!(places, [Ok(()); 3]);
     let kept = server.handle.reserve(0, HANGS).unwrap();
     assert_eq!(server.handle.reserve(0, HANGS).err(), Some(Refused::Taken { pairs: 1 }));
-    // The end finds it kept, and flushes the drive all the same.
+    // The server's end finds it kept, and still flushes the drive.
     let figures = server.stop();
     assert_eq!((figures.exports[0].others.latency.count(), figures.exports[0].others.errors), (1, 0));
     drop(kept);
@@ -281,8 +282,8 @@ fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
     assert!(turns >= count / 256, "{count} requests in {turns} turns");
 }
 
-/// 28 bytes of each of 60 clients announce 32 MiB, of which little or nothing comes: they hold nothing that is not
-/// there, and large requests of the others go on.
+/// 28 bytes of each of 60 clients announce 32 MiB, of which little or nothing arrives: they hold no memory for missing
+/// data, and large requests of the others continue.
 #[test]
 fn announced_data_takes_no_memory_until_it_comes() {
     let server = Server::with(Limits { memory: 40 << 20, ..Limits::default() });
@@ -302,8 +303,8 @@ fn announced_data_takes_no_memory_until_it_comes() {
     }
 }
 
-/// Clients that hold all the memory that there is for clients keep no other from small requests; a large one waits, and goes
-/// on when they take their replies.
+/// Clients that hold all the memory for clients keep no other from small requests; a large one waits, and continues
+/// when they take their replies.
 #[test]
 fn clients_share_memory_and_each_has_a_little_in_any_case() {
     let server = Server::with(Limits { memory: 40 << 20, ..Limits::default() });

@@ -20,10 +20,10 @@ fn size_and_flags(flags: u16) -> Vec<u8> {
     [&SIZE.to_be_bytes()[..], &flags.to_be_bytes()].concat()
 }
 
-/// Holds that the server hangs up, and says why.
+/// Asserts that the server hangs up, and logs why.
 fn refused(server: &Server, mut client: Client, why: &str) {
     assert_eq!(client.rest(), [0; 0], "nothing is answered");
-    // It is said before the socket is closed.
+    // It is logged before the socket is closed.
     let complaints = server.complaints();
     assert!(complaints.last().is_some_and(|last| last.contains(why)), "{complaints:?} do not say {why:?}");
 }

@@ -1,5 +1,5 @@
 //! The NBD server as clients meet it: over its socket, byte by byte. The drive behind it is a plain one of these tests,
-//! and so is the client; what an emulated SSD makes of the same requests is tested where it can be named.
+//! and so is the client. How an emulated SSD serves the same requests is tested in a crate that can name it.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Requests: what the drive is asked to do, and what the client is told.
+//! Requests: the commands that the drive gets, and the replies that the client gets.
 
 use nandscape_wire_nbd::{chunk, command, error, flag};
 use nandscape_wire_nvme::IoOpcode;
@@ -63,7 +63,7 @@ fn the_largest_requests_are_split_and_come_back_whole() {
     assert_eq!(structured.chunk().body[..4], error::EOVERFLOW.to_be_bytes());
 }
 
-/// Data in chunks as it is ready; what cannot be read is told at the end.
+/// Data in chunks as it is ready; unreadable data is reported at the end.
 #[test]
 fn a_long_read_comes_in_chunks_where_the_client_knows_them() {
     let server = Server::start();

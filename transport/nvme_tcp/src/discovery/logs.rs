@@ -1,5 +1,5 @@
 //! The log pages of a discovery controller: those that are mandatory (Base 3.1.3.5), and NVMe-MI Commands Supported and
-//! Effects, which the same bit of Identify Controller tells of (LPA bit 5).
+//! Effects, which the same bit of Identify Controller announces (LPA bit 5).
 
 use std::net::SocketAddr;
 

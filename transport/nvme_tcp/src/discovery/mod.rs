@@ -1,5 +1,5 @@
 //! The discovery controller (Base 3.1.3.3, 4.7.1): its log names the subsystems of this server. Each host that connects to
-//! it has a thread of its own, and nothing of it reaches a drive.
+//! it has a separate thread, and nothing of it reaches a drive.
 //!
 //! The log never changes, so a host that waits for events waits until it leaves.
 

@@ -176,7 +176,7 @@ fn properties_are_those_of_the_controller() {
     assert_eq!(status, Status::SUCCESS);
     let mut queue = admin.queue(&server, 1, Digests::default());
     assert_eq!(queue.read(8, 1).0, Status::SUCCESS);
-    // Shutdown is told by CSTS.
+    // CSTS reports the shutdown.
     assert_eq!(admin.set(register::CC, 0x0046_4001).0, Status::SUCCESS);
     while admin.get(register::CSTS, SIZE_4).1 >> 2 & 0b11 != 0b10 {}
 }
@@ -255,7 +255,7 @@ fn the_keep_alive_timeout_has_the_granularity_that_identify_tells() {
     }
 }
 
-/// Connect tells it, and a reset leaves it, for the association goes on.
+/// Connect returns it, and a reset keeps it, because the association continues.
 #[test]
 fn the_feature_has_the_timeout_of_connect() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Commands and bytes as they are counted: when a namespace has another format than when the host connected, for commands that
-//! do not name a number of blocks, and without admin commands.
+//! The counts of commands and bytes: when a namespace has another format than when the host connected, for commands
+//! that do not name a number of blocks, and without admin commands.
 
 use nandscape_transport_reactor::handle::ExportFigures;
 use nandscape_wire_nvme::io::CopyRange;

@@ -1,4 +1,4 @@
-//! Long commands of one host beside those of another: memory and turns are shared.
+//! Long commands of one host next to those of another: memory and turns are shared.
 
 use std::collections::BTreeMap;
 use std::io::Write;

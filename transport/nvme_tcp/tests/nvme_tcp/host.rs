@@ -47,7 +47,7 @@ pub(crate) fn crc(bytes: &[u8]) -> u32 {
 }
 
 impl Host {
-    /// A TCP connection on which nothing was said.
+    /// A TCP connection on which nothing was sent.
     pub(crate) fn tcp(server: &Server) -> TcpStream {
         let stream = TcpStream::connect(&server.address).unwrap();
         stream.set_read_timeout(Some(HANGS)).unwrap();
@@ -207,7 +207,7 @@ impl Host {
         }
     }
 
-    /// The target tells of a violation and hangs up: the status, the information, and the header that it quotes.
+    /// The target reports a violation and hangs up: the status, the information, and the header that it quotes.
     pub(crate) fn is_terminated(&mut self) -> (u16, u32, Vec<u8>) {
         loop {
             match self.receive() {

@@ -1,4 +1,4 @@
-//! Hosts that break rules, beside one that does not and notices nothing.
+//! Hosts that break rules, next to a host that does not and notices nothing.
 
 use std::io::{ErrorKind, Read, Write};
 
@@ -286,8 +286,8 @@ fn any_command(queue: &Host, rng: &mut Rng) -> Vec<u8> {
     queue.capsule(entry, &[])
 }
 
-/// Any bytes after Connect end the connection or do nothing, on an I/O queue and on an admin queue; the host beside notices
-/// nothing. `NANDSCAPE_TEST_SEED` sets the first seed.
+/// Any bytes after Connect end the connection or do nothing, on an I/O queue and on an admin queue; the other host
+/// notices nothing. `NANDSCAPE_TEST_SEED` sets the first seed.
 #[test]
 fn any_bytes_are_survived() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! Accepting clients on a thread of its own, until told to stop.
+//! Accepting clients on a separate thread, until stopped.
 //!
 //! Left out: what becomes of a client. The server's `take` decides, and mostly gives it a thread.
 

@@ -1,8 +1,8 @@
-//! What servers share that take clients in on threads of their own, before a reactor gets them.
+//! What servers share that accept clients on separate threads, before a reactor gets them.
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod` | how many clients there are |
+//! | `mod` | the number of clients |
 //! | `accepting` | the thread that accepts them |
 //! | `negotiating` | places for clients that negotiate |
 //! | `time_limit` | a time limit for the handshake |

@@ -1,4 +1,4 @@
-//! Clients that negotiate: a bounded number at a time, each on a thread of its own.
+//! Clients that negotiate: a bounded number at a time, each on a separate thread.
 //!
 //! No client keeps others out. When all places are taken, one makes room at once: a client that has sent nothing, or one of
 //! an address that has more places than the newcomer's. Where all have sent something and share an address, the first that

@@ -39,8 +39,8 @@ impl Port {
         Ok(id)
     }
 
-    /// Connects a host that has queues of its own to a new controller of a drive: the drive and the PCI function, the host's
-    /// memory, and how many interrupt vectors it has.
+    /// Connects a host that has its own queues to a new controller of a drive: the drive and the PCI function, the
+    /// host's memory, and its number of interrupt vectors.
     ///
     /// # Errors
     /// The drive's refusal; Invalid Namespace when there is no such drive, or when it has no controllers.

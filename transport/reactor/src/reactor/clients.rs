@@ -69,7 +69,7 @@ impl Reactor {
         self.admit(connection, client);
     }
 
-    /// Connects a host with queues of its own.
+    /// Connects a host with its own queues.
     pub(super) fn attach(&mut self, export: u16, make: MakeHost) -> Result<(), Refused> {
         if self.stopping.is_some() {
             return Err(Refused::Ending);

@@ -90,7 +90,7 @@ impl Reactor {
         }
     }
 
-    /// A command has failed: says so the first time that it finds its drive read-only.
+    /// A command has failed: logs this the first time that its drive is found read-only.
     #[cold]
     fn tell_of_read_only(&mut self, export: usize) {
         let figures = &mut self.figures[export];

@@ -32,7 +32,7 @@ impl Reactor {
         self.waiter.wait(time_to_wait, &mut self.events)
     }
 
-    /// Tells polled clients of a sleep; the shortest time after which one of them has to be looked after again.
+    /// Notifies polled clients of a sleep; returns the shortest time after which one of them has to be polled again.
     fn prepare_clients_for_sleep(&mut self) -> Option<Span> {
         if self.polled.is_empty() || self.stopping.is_some() {
             return None;

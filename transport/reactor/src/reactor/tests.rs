@@ -408,7 +408,7 @@ fn a_drive_that_stops_with_work_left_does_not_make_the_end_wait_for_ever() {
     assert!(error.contains("commands are left"), "{error}");
 }
 
-/// Copies are told apart by their address.
+/// Copies are distinguished by their address.
 #[test]
 fn all_who_ask_for_figures_during_a_turn_share_one_copy() {
     let (mut reactor, handle) = reactor();

@@ -82,7 +82,7 @@ pub struct RunTiming {
     pub behind_max: Span,
 }
 
-/// What the records so far say of those that follow.
+/// What the records so far determine of those that follow.
 #[derive(Default)]
 pub(super) struct Context {
     turn: Time,
@@ -139,7 +139,7 @@ pub enum Record {
         /// Which one.
         connection: ConnectionId,
     },
-    /// A host with queues of its own connected.
+    /// A host with its own queues connected.
     Attach {
         /// As which connection.
         connection: ConnectionId,

@@ -32,7 +32,7 @@ const MUCH: usize = 16 << 20;
 
 /// Writes a recording. A failure to write ends the recording, not the run; `Port::end_recording` returns it.
 ///
-/// A thread beside the loop does the writing.
+/// A thread next to the loop does the writing.
 pub struct Recorder {
     path: String,
     file: SideFile,
@@ -81,7 +81,7 @@ impl Recorder {
         })
     }
 
-    /// Says which data is recorded from now on.
+    /// Sets which data is recorded from now on.
     #[must_use]
     pub fn keeping(self, kept: Kept) -> Recorder {
         Recorder { kept, ..self }

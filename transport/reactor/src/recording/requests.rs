@@ -1,9 +1,9 @@
 //! The I/O commands of a recording in the order of their arrival, whichever way they came, without the drive that had them:
 //! for other drives, and for traces.
 //!
-//! A controller fetches the commands of a host with queues of its own some time after they arrived, and reads the ranges of
-//! a Dataset Management later still. Such commands are put in order within [`HORIZON`]; one that comes later than that has
-//! the time of the last one before it.
+//! A controller fetches the commands of a host with its own queues some time after they arrived, and reads the ranges
+//! of a Dataset Management later still. Such commands are put in order within [`HORIZON`]; a command that comes later
+//! than that has the time of the last one before it.
 //!
 //! Left out: admin commands, and commands that their transport refused, which are counted; the flush with which a server ends.
 
@@ -70,7 +70,7 @@ pub struct Requests {
     /// By arrival, then by place in the recording.
     waiting: BTreeMap<(Time, u64), Event>,
     number: u64,
-    /// Hosts with queues of their own have been there.
+    /// Hosts with their own queues were connected.
     has_hosts: bool,
     last: Time,
     ended: Option<bool>,

@@ -1,7 +1,7 @@
 //! For tests of transports: a drive without delays, and commands that keep it at work for long while they move little.
 //!
-//! Of their work, a turn of the reactor does a bounded part, as the reactor counts it: whatever the machine does, the clients of other
-//! drives have a turn between two parts.
+//! A turn of the reactor does a bounded part of their work, as the reactor counts it: whatever the machine does, the
+//! clients of other drives have a turn between two parts.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! A plain drive behind a reactor on a thread: one server, a service time by address. What a client that disconnects has
-//! waiting is not done, so that the event trace tells when it went.
+//! A plain drive behind a reactor on a thread: one server, a service time by address. Waiting commands of a client that
+//! disconnects are dropped, so the event trace shows when it left.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -78,7 +78,7 @@ pub(crate) fn build() -> (Executor, Port) {
 pub(crate) struct Served {
     /// Every event of the drive.
     pub(crate) trace: String,
-    /// What it said of its clients and its recording.
+    /// What it logged of its clients and its recording.
     pub(crate) said: Vec<String>,
     /// What became of its recording, unless it is whole.
     pub(crate) problem: Option<String>,

@@ -1,4 +1,4 @@
-//! What a turn does besides running the model: rings, rest, and telling what went wrong.
+//! What a turn does in addition to running the model: rings, rest, and reports of failures.
 
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
@@ -18,8 +18,8 @@ fn read(slba: u64) -> SubmissionEntry {
     SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1)
 }
 
-/// A host that hands over more than there is room for gets its memory back, and what it was told is taken comes out
-/// again even if it asks for nothing more.
+/// A host that hands over more than there is room for gets its memory back. Accepted buffers are returned even if it
+/// requests nothing more.
 #[test]
 fn a_ring_takes_as_many_commands_as_it_has_room_for() {
     serve(PollMode::Adaptive, None, |handle| {
@@ -74,7 +74,7 @@ fn a_place_that_takes_no_recording_is_found_out_at_once() {
     assert!(Recorder::on(full, Path::new("full"), "a header").is_err());
 }
 
-/// The run goes on; the log says so at once, once, and the end is a failure.
+/// The run continues; the log reports it at once, once, and the end is a failure.
 #[test]
 fn a_recording_that_breaks_off_is_told_of_and_ends_no_run() {
     let (mut reader, writer) = std::io::pipe().unwrap();

@@ -45,7 +45,7 @@ fn a_recorded_run_replays_to_the_byte() {
     for (number, poll) in [PollMode::Adaptive, PollMode::Busy].into_iter().enumerate() {
         let path = folder.path().join(format!("{number}.rec"));
         let live = serve(poll, Some(&path), |handle| {
-            // Several clients one after another, each of which leaves in the middle, and one idle beside them.
+            // Several clients one after another, each of which leaves in the middle, and one idle next to them.
             let _idle = RingHost::connect(&handle, 0, 4).unwrap();
             for (seed, depth) in [(1, 1), (2, 8), (3, 3)] {
                 client(&handle, seed, depth, 60);
@@ -175,7 +175,7 @@ impl Client for Breaks {
     }
 }
 
-/// That is found out while the model runs, between two events. The recording must say of it when the model could tell.
+/// That is detected while the model runs, between two events. The recording must hold when the model could detect it.
 #[test]
 fn a_client_found_gone_when_it_is_answered_goes_at_the_same_time_in_the_replay() {
     let folder = tempfile::tempdir().unwrap();

@@ -94,8 +94,8 @@ fn need(event: u16, new: u16, old: u16) -> bool {
     new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
 }
 
-/// A guest rings at random while the watch asks for events at random: a doorbell that was rung after the last request is
-/// either seen, or its register was written.
+/// A guest rings at random while the watch asks for events at random. A doorbell rung after the last request is either
+/// seen, or its register was written.
 #[test]
 fn no_doorbell_is_missed() {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(7, |seed| seed.parse().expect("a number"));

@@ -100,7 +100,7 @@ impl Host {
         }
     }
 
-    /// Maps the memory without descriptors, as far as `remote` says of each half: it is reached by messages.
+    /// Maps the memory without descriptors, as far as `remote` marks each half: it is reached by messages.
     pub(crate) fn map_remote(&mut self, remote: [bool; 2], count_bytes: usize) {
         let half = PAGES / 2 * PAGE;
         let memory = Mapping::new(&self.file, 0, (PAGES * PAGE) as usize, true).unwrap();
@@ -119,7 +119,7 @@ impl Host {
         self.client.write(BAR0, offset.into(), &value.to_le_bytes()).unwrap();
     }
 
-    /// Waits until Controller Status says so.
+    /// Waits until Controller Status shows it.
     pub(crate) fn wait_ready(&mut self, ready: bool) {
         let is_there = (0..LOOKS).any(|_| (self.register(register::CSTS) & register::CSTS_RDY != 0) == ready);
         assert!(is_there, "the controller's readiness is not {ready} after {LOOKS} looks");
@@ -246,7 +246,7 @@ impl Host {
         value.wrapping_sub(event).wrapping_sub(1) < value.wrapping_sub(before)
     }
 
-    /// The next completion of a queue, if it is there.
+    /// The next completion of a queue, if one is present.
     pub(crate) fn reap(&mut self, id: u16) -> Option<CompletionEntry> {
         let pair = &mut self.pairs[usize::from(id)];
         let at = ((u64::from(id) * 2 + 1) * PAGE + u64::from(pair.head) * 16) as usize;
@@ -263,7 +263,7 @@ impl Host {
         Some(entry)
     }
 
-    /// Waits for an interrupt until the next completion is there.
+    /// Waits for an interrupt until the next completion is present.
     pub(crate) fn wait(&mut self, id: u16) -> CompletionEntry {
         for _ in 0..LOOKS {
             if let Some(entry) = self.reap(id) {

@@ -1,4 +1,4 @@
-//! Clients that do harm as well as they can, each beside one that works and must not notice.
+//! Clients that do as much harm as they can, each next to one that works and must not notice.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -52,7 +52,7 @@ fn bytes_at_random() {
                 let header = Header { size: (16 + payload.len() as u32).into(), ..random_header(&mut rng) };
                 client.send_bytes(&[header.as_bytes(), &payload].concat(), &[]);
             }
-            // Now and then it waits for what comes back, and mostly it just goes.
+            // Now and then it waits for replies, and mostly it just leaves.
             if rng.below(8) == 0 {
                 let _ = client.stream.shutdown(std::net::Shutdown::Write);
                 while client.receive().is_some() {}
@@ -158,7 +158,7 @@ fn registers_and_doorbells_at_random() {
             };
             let _ = host.admin(entry);
         }
-        // Doorbells were last said to be in buffers that cannot be reached.
+        // Doorbells were last set to buffers that cannot be reached.
         host.disable();
         host.enable();
         host.work(1, 61_000, 8, 8, Pointer::Prp);

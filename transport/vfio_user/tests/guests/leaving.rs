@@ -43,7 +43,7 @@ fn in_the_middle_of_commands_and_the_next_one_is_served() {
     }
 }
 
-/// What a monitor says while it starts a guest.
+/// The messages of a monitor that starts a guest.
 fn messages() -> Vec<(Command, Vec<u8>, bool)> {
     let map = DmaMap { argsz: 32.into(), flags: READ_WRITE.into(), size: 4_096.into(), ..DmaMap::default() };
     let region = RegionInfo { argsz: 64.into(), ..RegionInfo::default() };

@@ -1,5 +1,5 @@
-//! Guests of a live drive: drivers and monitors over vfio-user, some of them hostile. The client is one of its own, so that
-//! QEMU is not the only one that the server was tried with.
+//! Guests of a live drive: drivers and monitors over vfio-user, some of them hostile. The client is a separate
+//! implementation, so that the server is not tested with QEMU alone.
 #![cfg(target_os = "linux")]
 
 mod allocations;

@@ -54,7 +54,7 @@ fn data_in_memory_that_was_unmapped_fails_and_works_again_afterwards() {
     server.stop();
 }
 
-/// Everything goes and comes back while the controller is enabled and has nothing to do.
+/// All memory is unmapped and mapped again while the controller is enabled and has nothing to do.
 #[test]
 fn queues_are_found_again() {
     let server = Server::start(1, DoorbellMode::Buffered);

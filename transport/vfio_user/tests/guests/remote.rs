@@ -97,7 +97,8 @@ fn maps_and_resets_come_and_go() {
     server.stop();
 }
 
-/// Clients that answer nothing, refuse, or answer nonsense, beside one that works. When they leave, the next one is served.
+/// Clients that answer nothing, reject, or answer nonsense, next to one that works. When they leave, the next one is
+/// served.
 #[test]
 fn a_client_that_does_not_answer_hurts_no_other() {
     #[derive(Copy, Clone, PartialEq, Debug)]

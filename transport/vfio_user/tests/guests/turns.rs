@@ -1,5 +1,5 @@
-//! Commands that keep the drive at work for long: the controller fetches as many as a guest has put, and they are spread over
-//! turns, in each of which the clients of other drives are served.
+//! Commands that keep the drive at work for long. The controller fetches as many as a guest has put. They are spread
+//! over turns, in each of which the clients of other drives are served.
 
 use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
