@@ -1,4 +1,4 @@
-//! The contents of a disk: what was written, in pieces of 4 KiB. All else is zeros.
+//! The contents of a disk: written data, in pieces of 4 KiB. Everything else is zeros.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn parts(extent: Extent) -> impl Iterator<Item = Part> {
 }
 
 impl Data {
-    /// Writes what a command's memory holds; zeros without any.
+    /// Writes the content of a command's memory; zeros without any.
     pub(crate) fn write(&mut self, extent: Extent, mem: &HostMem) {
         for Part { piece, from, at, bytes } in parts(extent) {
             if mem.is_none() && !self.0.contains_key(&piece) {

@@ -22,7 +22,7 @@ use crate::spec::{DiskSpec, SECTOR, SpecError};
 /// The most that one command moves, in sectors.
 const MOST: u32 = 2_048;
 
-/// What a disk has done so far.
+/// Counters of a disk.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
     /// Commands that moved the arm or passed sectors.
@@ -74,12 +74,12 @@ impl Disk {
         Ok(disk)
     }
 
-    /// What it is.
+    /// Its data sheet.
     pub fn spec(&self) -> &DiskSpec {
         &self.spec
     }
 
-    /// What it has done so far.
+    /// Its counters.
     pub fn counters(&self) -> Counters {
         self.counters.get()
     }

@@ -76,7 +76,7 @@ impl DiskSpec {
     /// Whether there is such a disk.
     ///
     /// # Errors
-    /// The first field that is not possible, and what is.
+    /// The first impossible field, and its valid values.
     pub fn check(&self) -> Result<(), SpecError> {
         let bad = |field, problem: String| Err(SpecError { field, problem });
         for (field, value, least) in [

@@ -78,7 +78,7 @@ fn one_command_at_a_time_and_only_those_that_wait_are_cancelled() {
             assert!(first.await.status.is_success());
             let before = sim.now() - begun;
             let third = third.await;
-            // All came at one time.
+            // All arrived at one time.
             assert_eq!(third.breakdown.stage(Stage::Queue), before + Span::from_us(100));
         })
         .unwrap();

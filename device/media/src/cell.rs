@@ -94,7 +94,7 @@ mod tests {
         assert!(![6, 9, 504, 505, 508, 511].into_iter().any(lower));
     }
 
-    /// Head and tail stay where they are as blocks grow; small blocks have what there is room for, the head first.
+    /// Head and tail stay where they are as blocks grow; small blocks have as much as fits, the head first.
     #[test]
     fn mlc_blocks_of_other_sizes_keep_head_and_tail() {
         let (head, tail) = ("1111112112", "1122112112");

@@ -40,7 +40,7 @@ impl ProgramUnit {
     pub const ALL: [(&str, ProgramUnit); 2] = [("page", ProgramUnit::Page), ("word_line", ProgramUnit::WordLine)];
 }
 
-/// Error correction of what is read.
+/// Error correction of read data.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ecc {
     /// Decoding one codeword; zero is no error correction.
@@ -109,7 +109,7 @@ pub struct Suspend {
 pub struct Features {
     /// Command and address cycles of a command, on the channel.
     pub command: Span,
-    /// What the planes of a die can do at a time.
+    /// What the planes of a die can do at the same time.
     pub planes: PlaneMode,
     /// What one program command programs.
     pub program_unit: ProgramUnit,

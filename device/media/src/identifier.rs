@@ -60,7 +60,7 @@ pub struct Owner {
     pub dies: Vec<u32>,
 }
 
-/// What the first block of a channel holds.
+/// The content of the first block of a channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
     /// Nothing: it is erased.
@@ -175,7 +175,7 @@ impl Media {
         }
     }
 
-    /// What the first block of each channel holds.
+    /// The content of the first block of each channel.
     pub fn identifiers(&self) -> Vec<Found> {
         (0..self.geometry.channels()).map(|channel| self.identifier_of(channel)).collect()
     }

@@ -1,4 +1,4 @@
-//! What is programmed into pages: for each unit its out-of-band area, and its data where there is any to keep.
+//! The image of pages to program: for each unit its out-of-band area, and its data where any is kept.
 //!
 //! A unit's out-of-band area is a tag, which is its logical address, and bytes that the FTL defines, such as a sequence
 //! number. Host data is for the store. The data of a metadata image is kept whatever the store. An FTL can therefore
@@ -16,7 +16,7 @@ pub type OobBytes = [u8; 12];
 pub struct Oob {
     /// The unit's logical address, by which faults find it.
     pub tag: u32,
-    /// What the FTL defines; zero where it gave nothing.
+    /// The FTL's bytes; zero where it gave none.
     pub bytes: OobBytes,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Part {
 /// A byte of cells that are not programmed.
 const ERASED: u8 = 0xff;
 
-/// What is programmed into a page, or into pages that are programmed together, one after the other.
+/// The image of a page, or of pages that are programmed together, one after the other.
 #[derive(Clone, Default, Debug)]
 pub struct PageImage {
     pub(crate) units: SmallVec<[(u32, Option<UnitData>); 4]>,

@@ -148,7 +148,7 @@ impl Media {
             || self.take_failure_elsewhere()
     }
 
-    /// Whether the data of a page is what was programmed; always, where it is not in a file.
+    /// Whether the data of a page is as programmed; always, where the flash is not in a file.
     ///
     /// # Errors
     /// [`MediaError::Uncorrectable`].

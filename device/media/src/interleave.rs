@@ -71,7 +71,7 @@ pub(crate) struct Turn<'a> {
     _turn: Hold<'a>,
 }
 
-/// A program's place in a row, given up when it is dropped.
+/// A program's place in a row, released when it is dropped.
 pub(crate) struct InRow<'a>(Turn<'a>);
 
 impl Rows {

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `geometry` | how much there is of what, and the addresses that follow |
+//! | `geometry` | the counts of parts, and the addresses that follow |
 //! | `cell` | page types: which pages of a block are fast and which slow |
 //! | `timing` | how long everything takes |
 //! | `features` | options beyond reading, programming and erasing page by page |
@@ -13,25 +13,25 @@
 //! | `suspend` | how operations of the array are suspended for reads |
 //! | `priority` | who is served first |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
-//! | `bad` | blocks that an FTL has to leave alone |
+//! | `bad` | blocks that an FTL must not use |
 //! | `planted` | states that are constructed in no time |
 //! | `seized` | the same steps under a garbage collection that keeps others out |
-//! | `contents` | what the cells hold |
-//! | `image` | what is programmed: data and out-of-band areas |
+//! | `contents` | the contents of the cells |
+//! | `image` | the image of programs: data and out-of-band areas |
 //! | `sparse` | values that few units have |
 //! | `store` | where data is kept, if it is |
 //! | `durable` | flash in a file, and durable memory of the controller |
 //! | `in_file` | opening, asking and closing flash in a file |
 //! | `supply` | power, faults and decoders, which all channels of a drive share; groups of channels |
 //! | `identifier` | which FTL owns a channel |
-//! | `fault` | what can go wrong: the fault model, and the plan of a drive |
+//! | `fault` | the fault model, and the fault plan of a drive |
 //! | `aging` | errors, slowness and failures that grow with wear, time and reads |
 //! | `power` | whether power is on, and what was under way when it was cut |
-//! | `outcome` | how operations end, and what that leaves in the cells |
+//! | `outcome` | how operations end, and their effect on the cells |
 //! | `remote` | remote flash, reached by commands |
 //! | `watch` | a host that is notified of each operation |
 //! | `work` | what operations cost the controller's processors |
-//! | `saved` | what the cells hold, taken out and put into other flash |
+//! | `saved` | the contents of the cells, moved to other flash |
 //! | `plain` | numbers as bytes |
 //! | `torn` | what operations leave when a power cut interrupts them |
 //!

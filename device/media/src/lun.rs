@@ -404,7 +404,7 @@ impl<'a> Register<'a> {
 }
 
 impl Register<'_> {
-    /// The same, for a holder that does not ask where its time goes.
+    /// The same, for a holder that needs no breakdown of its time.
     #[inline]
     pub(crate) fn array_unwatched(&self, time: Span) -> Occupy<'_> {
         self.lun.array.keep_busy(time, self.who)

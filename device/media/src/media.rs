@@ -1,7 +1,7 @@
 //! Read, program and erase, step by step.
 //!
-//! What they leave in the cells is in `contents`, how they end in `outcome`; bad blocks are in `bad`, states that are made in no time in
-//! `planted`.
+//! Their effect on the cells is in `contents`, how they end in `outcome`; bad blocks are in `bad`, constructed states
+//! in `planted`.
 
 use std::cell::{OnceCell, RefCell};
 use std::io;
@@ -67,7 +67,7 @@ pub struct Media {
     pub(crate) geometry: Geometry,
     pub(crate) timing: Timing,
     pub(crate) page_times: PageTimes,
-    /// The rate at which channels move what is read, and the channel time of a command that moves a page.
+    /// The rate at which channels transfer read data, and the channel time of a command that moves a page.
     read_rate: Remembering,
     whole_page: Span,
     /// The units that execute commands independently: planes, or dies.
@@ -153,7 +153,7 @@ impl Media {
         self.set_grown_bad(grown);
     }
 
-    /// What it did in its life before the run: nothing, if it had none.
+    /// Its totals of its life before the run: zero, if it had none.
     pub fn past(&self) -> Past {
         self.aging.as_ref().map(|cells| cells.past()).unwrap_or_default()
     }
@@ -168,7 +168,7 @@ impl Media {
         self.aging.as_ref().map(|cells| cells.counts())
     }
 
-    /// Flash with what it holds.
+    /// Flash with its content.
     pub(crate) fn with_contents(
         sim: &Sim,
         config: MediaConfig,
@@ -454,7 +454,7 @@ impl Media {
         }
         loaded(breakdown);
 
-        // 10h: the array programs what is in the register.
+        // 10h: the array programs the content of the register.
         register.move_in(breakdown).await;
         let step = self.program_step(pages, under_way.slow());
         self.array(&mut register, plane, step, breakdown).await;

@@ -1,6 +1,6 @@
 //! Numbers as bytes, the lowest byte first: the form in which a drive's small tables are saved.
 //!
-//! Left out: what the numbers mean, which the reader and the writer of a table have in common.
+//! Left out: the meaning of the numbers, which the reader and the writer of a table share.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl Writer {
         values.iter().for_each(|value| self.long(*value));
     }
 
-    /// What was written.
+    /// The written values.
     pub fn finish(self) -> Vec<u8> {
         self.0
     }
@@ -60,7 +60,7 @@ pub struct Reader<'a> {
     at: usize,
 }
 
-/// Bytes that are not what was written.
+/// Bytes that differ from what was written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Malformed {
     /// Where, in bytes from the beginning.

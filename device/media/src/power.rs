@@ -20,7 +20,7 @@ pub(crate) struct Power {
     cuts: Cell<u32>,
     /// It is off until then at least.
     off_until: Cell<Time>,
-    /// What the last cut has left of the operations under way.
+    /// The fate of the operations under way at the last cut.
     torn: Cell<Torn>,
     /// Operations that have begun and not ended, or are about to begin.
     under_way: Cell<u32>,
@@ -43,7 +43,7 @@ impl Power {
         }
     }
 
-    /// What the last cut has left of the operations under way.
+    /// The fate of the operations under way at the last cut.
     pub(crate) fn torn(&self) -> Torn {
         self.torn.get()
     }
@@ -69,7 +69,7 @@ impl Media {
         self.sim.now()
     }
 
-    /// Begins an operation on pages, or on a block if there are none; and what it is for.
+    /// Begins an operation on pages, or on a block if there are none, with its purpose.
     ///
     /// # Errors
     /// When there is no power.
@@ -94,8 +94,8 @@ impl Media {
         Ok(Underway { counted, cuts, struck, _watched })
     }
 
-    /// Counts as under way what is about to begin and already has its pages: if power is cut first, it fails before power
-    /// returns.
+    /// Counts an operation that is about to begin and already has its pages as under way: if power is cut first, it
+    /// fails before power returns.
     #[inline]
     pub fn count_under_way(&self) -> Counted<'_> {
         self.supply.power.under_way.set(self.supply.power.under_way.get() + 1);
@@ -108,7 +108,7 @@ impl Media {
         self.cut_power_and_tear(off, Torn::Unreadable);
     }
 
-    /// The same, with what is left of the operations under way.
+    /// The same, with the fate of the operations under way.
     pub fn cut_power_and_tear(&self, off: Span, torn: Torn) {
         self.supply.power.torn.set(torn);
         self.supply.power.on.set(false);

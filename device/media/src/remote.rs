@@ -41,8 +41,8 @@ pub trait RemoteArray {
     /// Whether units are copied there without their data coming here.
     fn copies(&self) -> bool;
 
-    /// Whether it went out of reach while something was to be written or erased: an operation was [`MediaError::Store`]. It
-    /// stays so: what has become of that operation is not known.
+    /// Whether it went out of reach during a write or an erase: an operation was [`MediaError::Store`]. It stays so:
+    /// the outcome of that operation is unknown.
     fn is_out_of_reach(&self) -> bool {
         false
     }
@@ -60,7 +60,7 @@ pub trait RemoteArray {
     fn erase<'a>(&'a self, block: BlockId) -> Elsewhere<'a, ()>;
 }
 
-/// What a read is for.
+/// The purpose of a read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// A reader that copies as soon as it has ended.
@@ -76,12 +76,12 @@ struct Wanted {
     readers: u32,
 }
 
-/// What the flash elsewhere takes.
+/// The remote flash.
 pub(crate) struct Remote {
     array: Rc<dyn RemoteArray>,
     /// What reads of a page are for, by page.
     wanted: RefCell<BTreeMap<PageId, Wanted>>,
-    /// What has come from there.
+    /// The data that has arrived from there.
     shelf: Rc<Shelf>,
     /// Units whose last read failed, for a reader that reports its own errors.
     unreadable: RefCell<BTreeSet<UnitId>>,
@@ -105,7 +105,7 @@ impl Media {
         let config = MediaConfig { factory_bad: 0, aging: None, ..config };
         let mut media = Media::with_contents(sim, config, contents, None);
         media.set_factory_bad(bad);
-        // Each operation is looked at, and found to be one of the flash elsewhere.
+        // Each operation is checked, and found to be one of the remote flash.
         media.faults().look_at_all();
         media.remote = Some(Box::new(Remote {
             array,
@@ -180,7 +180,7 @@ impl Media {
         self.remote.as_ref().is_some_and(|remote| remote.lost.borrow().contains(&unit))
     }
 
-    /// Lets go of the units of a block that were read while their plane was held, but for those of a page.
+    /// Releases the units of a block that were read while their plane was held, except those of a page.
     pub fn release(&self, block: BlockId, but: Option<PageId>) {
         if let Some(remote) = &self.remote {
             remote.shelf.release(self.units_of(block), |unit| Some(self.geometry.page_of(unit)) == but);
@@ -206,8 +206,8 @@ impl Media {
         self.remote.as_ref().is_some_and(|remote| remote.failed.take())
     }
 
-    /// Reads of a page what is wanted. Units that cannot be read are zeros, and remembered. Those to be moved are kept until they are
-    /// released.
+    /// Reads the wanted units of a page. Unreadable units are zeros, and remembered. Units to be moved are kept until
+    /// they are released.
     pub(crate) async fn fetch(&self, page: PageId, purpose: Purpose) -> Result<(), MediaError> {
         let units = self.wanted(page);
         let fetched = self.fetch_units(page, &units, purpose).await;
@@ -420,7 +420,7 @@ impl Media {
         self.end_erase(under_way, block)
     }
 
-    /// A block was erased: what is known of its units is not so any more.
+    /// A block was erased: the state of its units is void.
     fn forget(&self, block: BlockId) {
         let remote = self.elsewhere();
         let units = self.units_of(block);

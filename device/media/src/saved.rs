@@ -1,4 +1,4 @@
-//! What flash holds, taken out of it and put into other flash of the same geometry. Nothing may be under way.
+//! The state of flash, taken out of it and put into other flash of the same geometry. Nothing may be under way.
 //!
 //! Left out: where it is kept meanwhile; resources, whose busy time begins anew; and flash in a file, which is its own state.
 
@@ -28,7 +28,7 @@ pub struct SavedMedia {
 }
 
 impl Media {
-    /// Takes out what the flash holds, after which it is not to be used.
+    /// Takes out the state of the flash, which must not be used afterwards.
     ///
     /// # Errors
     /// When the flash is in a file, or an operation is under way.

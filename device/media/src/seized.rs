@@ -21,7 +21,7 @@ use crate::power::Underway;
 use crate::remote::Purpose;
 use crate::watch::{For, Watched};
 
-/// What a collector holds while it works.
+/// The resources that a collector holds while it works.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Holding {
     /// Nothing, and its work takes no time: the ideal drive that others are compared with.
@@ -44,7 +44,7 @@ pub enum Crossing {
     Nothing,
     /// The out-of-band areas of its units, into the controller.
     OutOfBand,
-    /// All of it: the controller corrects it on the way.
+    /// The whole page: the controller corrects it on the way.
     Page,
 }
 
@@ -102,7 +102,7 @@ impl Media {
 }
 
 impl<'a> Seized<'a> {
-    /// From now on, whether reads that are more urgent are let in.
+    /// From now on, whether more urgent reads are admitted.
     pub fn set_preemptible(&mut self, preemptible: bool) {
         self.preemptible = preemptible;
     }
@@ -182,13 +182,13 @@ impl<'a> Seized<'a> {
         under_way.map_err(|error| Broken { error, page })
     }
 
-    /// What a copy takes of the array: sensing, programming.
+    /// The array time of a copy: sensing, programming.
     fn copy_times(&self, from: PageId, to: PageId) -> (Span, Span) {
         let Media { geometry, page_times, .. } = self.media;
         (page_times.read(geometry.page_in_block(from)), page_times.program(geometry.page_in_block(to)))
     }
 
-    /// Copies a page that has been taken. Whether it could be read, as far as the controller knows.
+    /// Copies a page that has been taken. Returns whether it could be read, as far as the controller knows.
     async fn copy_page(&mut self, from: PageId, to: PageId, crossing: Crossing) -> Result<bool, Broken> {
         let Media { geometry, timing, contents, .. } = self.media;
         if self.media.is_remote() {
@@ -319,7 +319,8 @@ impl<'a> Seized<'a> {
         self.media.copies_remotely()
     }
 
-    /// Copies units from anywhere to a page, without their data coming here. Their out-of-band areas come with it.
+    /// Copies units from anywhere to a page, without a transfer of their data to the host. Their out-of-band areas are
+    /// copied with them.
     ///
     /// # Errors
     /// As of [`Media::program_together`].
@@ -336,7 +337,7 @@ impl<'a> Seized<'a> {
     /// Erases a block: 60h, address, D0h.
     ///
     /// # Errors
-    /// When it has come to nothing.
+    /// When it has failed.
     pub async fn erase(&mut self, block: BlockId) -> Result<(), MediaError> {
         let erasing = self.media.begin(Operation::Erase, std::iter::empty(), block, self.use_for(0))?;
         match erasing.hang() {

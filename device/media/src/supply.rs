@@ -77,6 +77,6 @@ pub struct Group {
     pub dies: Rc<[u32]>,
     /// The bytes of the drive's address space that it holds, by which faults are placed.
     pub bytes: Range<u64>,
-    /// What it has in common with the other groups.
+    /// What it shares with the other groups.
     pub supply: Rc<Supply>,
 }

@@ -54,7 +54,7 @@ impl Media {
         self.luns.len() as u32
     }
 
-    /// Where a page is, and what a read of `bytes` of it moves over the channel.
+    /// The place of a page, and the bytes that a read of `bytes` of it transfers over the channel.
     pub fn flash_page(&self, page: PageId, bytes: u32) -> FlashPage {
         let (plane, channel, number) = self.locate(page);
         let bytes = if self.timing.partial_transfer { bytes } else { self.geometry.page_size() };

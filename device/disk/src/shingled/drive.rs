@@ -1,5 +1,5 @@
 //! The drive: commands one at a time, in order of arrival. A write goes to the media cache; when that has no room, bands are cleaned first.
-//! When no command has come for some time, bands are cleaned until one comes or the cache holds nothing that is newest.
+//! After some time without commands, bands are cleaned until a command arrives or the cache holds no newest copy.
 //!
 //! Every access to the platters has the overhead of the controller. In a command's [`Breakdown`], `queue` is the time behind other commands,
 //! and behind cleanings ([`cause::GC`]), be it one that the command's own write needs.
@@ -27,7 +27,7 @@ use crate::spec::{SECTOR, SpecError};
 pub struct Cleanings {
     /// Bands that were written anew.
     pub bands: u64,
-    /// Of those, the ones that a write had to wait for.
+    /// Of those, the cleanings that a write had to wait for.
     pub forced: u64,
     /// Time that they took.
     pub took: Span,
@@ -81,7 +81,7 @@ impl Shingled {
         Ok(disk)
     }
 
-    /// What it is.
+    /// Its data sheet.
     pub fn spec(&self) -> &ShingledSpec {
         &self.spec
     }
@@ -267,7 +267,7 @@ impl Shingled {
         band * self.spec.band_sectors()..(band + 1) * self.spec.band_sectors()
     }
 
-    /// The band is read, then what the cache has of it, by place, and the band is written.
+    /// The band is read, then its data in the cache, by place, and the band is written.
     fn steps(&self, band: u64) -> Vec<CleaningStep> {
         let place = self.spec.cache_sectors() + self.range(band).start;
         let whole = |is_write| CleaningStep { is_write, place, sectors: self.spec.band_sectors() as u32 };

@@ -75,7 +75,7 @@ impl Log {
         self.pieces.is_empty()
     }
 
-    /// Writes blocks, for which there is room. The sector in the cache.
+    /// Writes blocks, for which there is room. Returns the sector in the cache.
     pub(super) fn append(&mut self, slba: u64, blocks: u64) -> u64 {
         let at = self.begin(blocks);
         self.remove(slba..slba + blocks);

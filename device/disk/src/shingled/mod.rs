@@ -11,8 +11,8 @@
 //! The mapping of bands is static, cleaning begins when the disk has been idle for some time, and a band under way is
 //! finished first. Aghayev and Desnoyers found this in drives with a persistent cache on disk (Skylight, FAST 2015).
 //!
-//! Left out: writes that go to bands directly when they are sequential, cleaning that yields to commands within a band, and what a power
-//! cut leaves of a band.
+//! Left out: sequential writes that go to bands directly, cleaning that yields to commands within a band, and the
+//! effect of a power cut on a band.
 
 mod drive;
 mod log;

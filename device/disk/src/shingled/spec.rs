@@ -50,7 +50,7 @@ impl ShingledSpec {
     /// Whether there is such a disk.
     ///
     /// # Errors
-    /// The first field that is not possible, and what is.
+    /// The first impossible field, and its valid values.
     pub fn check(&self) -> Result<(), SpecError> {
         self.disk.check()?;
         let bad = |field, problem: String| Err(SpecError { field, problem });

@@ -1,4 +1,4 @@
-//! The aging of a drive's flash while it runs: what is known of each block, and what strikes an operation that begins.
+//! The aging of a drive's flash while it runs: the state of each block, and the effects on an operation that begins.
 
 use std::cell::RefCell;
 
@@ -31,7 +31,7 @@ pub(crate) struct AgingCells {
     pub(super) watch: Watch,
 }
 
-/// What is known of a block since its first program.
+/// The age of a block since its first program, and its reads.
 #[derive(Copy, Clone)]
 pub(super) struct Block {
     /// The drive time of the program, in nanoseconds; negative before the run.
@@ -227,7 +227,7 @@ impl AgingCells {
         self.draws.child(purpose).nth(page.0.into()).nth(erases.into()).rng().unit()
     }
 
-    /// What is known of the blocks: how long ago each was written, and its reads since; and what the drive did before.
+    /// The ages of the blocks: how long ago each was written, and its reads since; and the drive's totals of before.
     pub(crate) fn save(&self, now: Time, to: &mut Writer) {
         for block in self.blocks.borrow().iter() {
             to.long((now.ns() as i64).saturating_sub(block.written).max(0) as u64);
@@ -236,7 +236,7 @@ impl AgingCells {
         self.past.save(now, to);
     }
 
-    /// Takes over what was saved, where flash is put into this state at `now`.
+    /// Takes over the saved state, where flash is put into it at `now`.
     pub(crate) fn restore(&mut self, now: Time, from: &mut Reader<'_>) -> Result<(), Malformed> {
         for block in self.blocks.get_mut() {
             let age = i64::try_from(from.long()?).map_err(|_| from.malformed("an age of data of centuries"))?;

@@ -23,7 +23,7 @@ impl Correction {
             return 0.0;
         }
         let odds = rber / (1.0 - rber);
-        // Terms are summed away from the mean, where each is smaller than the one before.
+        // Terms are summed away from the mean, where each is smaller than the previous one.
         if limit + 1.0 > bits * rber {
             let ratio = |errors: f64| (bits - errors) / (errors + 1.0) * odds;
             sum(self.term(limit + 1.0, rber), limit + 1.0, bits, 1.0, ratio)
@@ -46,7 +46,7 @@ impl Correction {
     }
 }
 
-/// The sum of terms from `errors` up or down to `end`, each `ratio` times the one before, as far as they count.
+/// The sum of terms from `errors` up or down to `end`, each `ratio` times the previous one, until they are negligible.
 fn sum(first: f64, errors: f64, end: f64, step: f64, ratio: impl Fn(f64) -> f64) -> f64 {
     let (mut term, mut errors, mut sum) = (first, errors, first);
     while errors != end && term > sum * 1e-17 {
@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    /// Small tails, of which the difference to 1 has no digits left: against the first term, which is nearly all of it.
+    /// Small tails, whose difference to 1 has no digits left: against the first term, which is nearly the whole tail.
     #[test]
     fn small_probabilities_keep_their_digits() {
         let correction = Correction { bits: 8 << 10, correctable: 72, codewords: 1 };

@@ -10,7 +10,7 @@ use super::health::BlockHealth;
 use crate::geometry::{Geometry, PageId};
 use crate::media::Media;
 
-/// What is known of a page after a read of it.
+/// The result of a page's read.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Decoded {
     /// Errors of the worst codeword at the first attempt. For a page that could not be corrected then, more than the
@@ -30,7 +30,7 @@ impl Media {
         self.aging.as_ref().map(|cells| cells.decoded(page, erases, self.sim.now(), &self.geometry))
     }
 
-    /// A page was read to look at it.
+    /// A page was read for its errors.
     pub fn count_scrub_read(&self) {
         if let Some(cells) = &self.aging {
             cells.count_scrub_read();

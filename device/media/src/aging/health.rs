@@ -11,10 +11,10 @@ use crate::geometry::{BlockId, Geometry};
 use crate::media::Media;
 use nandscape_sim::Time;
 
-/// A block in turn is looked at after so many reads of pages.
+/// A block in turn is checked after so many reads of pages.
 const PATROL: u64 = 16;
 
-/// What is estimated of a block.
+/// The estimate of a block.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct BlockHealth {
     /// The error rate that wear makes, which stays.
@@ -48,7 +48,7 @@ impl Media {
         }
     }
 
-    /// What is estimated of a block now, if it ages.
+    /// The present estimate of a block, if it ages.
     pub fn block_health(&self, block: BlockId) -> Option<BlockHealth> {
         let erases = self.erases(block);
         self.aging.as_ref().map(|cells| cells.health(block, erases, self.sim.now(), &self.geometry))

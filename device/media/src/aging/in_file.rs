@@ -21,11 +21,11 @@ use crate::media::Media;
 /// Drive time after which ages are written again.
 const INTERVAL: Span = Span::from_s(60);
 
-/// What is kept in a file.
+/// The content of a file.
 pub(crate) struct InFile {
-    /// What the drive's clock showed when its time was zero, in nanoseconds.
+    /// The drive's clock when the simulated time was zero, in nanoseconds.
     base: i64,
-    /// What the drive did in a life before its first start.
+    /// The drive's totals of a life before its first start.
     past: Past,
     /// When ages were written last; `None` if they have to be written.
     kept_at: Cell<Option<Time>>,
@@ -108,7 +108,7 @@ impl AgingCells {
         self.in_file = Some(Box::new(InFile { base, past, kept_at, changed }));
     }
 
-    /// What is known of a block changes.
+    /// A block's data or reads change.
     #[inline]
     pub(super) fn changes(&self, block: BlockId) {
         if let Some(in_file) = &self.in_file {

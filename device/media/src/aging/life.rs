@@ -8,15 +8,15 @@ use nandscape_sim::{Rng, Span};
 /// A life before the run.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Life {
-    /// Erases of each block, in the mean.
+    /// Mean erases of a block.
     pub cycles: f64,
     /// Standard deviation of the erases, as a share of their mean.
     pub spread: f64,
-    /// The time in which they came about.
+    /// The time in which they were made.
     pub age: Span,
     /// The time since then without power or writes, which all data has been there.
     pub shelf: Span,
-    /// Reads of each page of flash on each day of `age`, in the mean.
+    /// Mean reads of each page of flash on each day of `age`.
     pub reads_a_day: f64,
     /// Bytes that flash programmed for each byte that hosts wrote.
     pub amplification: f64,

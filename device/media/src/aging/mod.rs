@@ -82,7 +82,7 @@ pub struct Aging {
     pub erase_growth: f64,
     /// Operations that fail.
     pub failures: Failures,
-    /// The share of the error rate that can be corrected at which blocks are to be written anew; `None` is never.
+    /// The share of the correctable error rate at which blocks are rewritten; `None` is never.
     pub refresh: Option<f64>,
     /// The interval in which every block is read once, to find blocks near the correctable limit; `None` is never.
     pub scrub: Option<Span>,
@@ -152,7 +152,7 @@ impl Aging {
 mod tests {
     use super::*;
 
-    /// The probabilities of each erase make up the share of the rated life, whatever the shape.
+    /// The probabilities of each erase multiply to the share of the rated life, whatever the shape.
     #[test]
     fn failures_of_single_erases_make_up_the_share() {
         for (share, shape, rated) in [(0.02, 3.0, 1_000), (0.3, 1.0, 500), (0.5, 6.0, 50)] {

@@ -1,4 +1,4 @@
-//! What a drive did in its life before the run: the totals that its reports begin with.
+//! A drive's totals of its life before the run: its reports begin with them.
 //!
 //! Left out: commands by number and by size, which a life does not define.
 
@@ -49,7 +49,7 @@ impl Past {
         numbers.iter().for_each(|number| to.long(*number));
     }
 
-    /// Takes over what was saved, where flash is put into this state at `now`. States of before this was kept have none.
+    /// Takes over the saved totals, where flash is put into this state at `now`. Older states have none.
     pub(crate) fn restore(now: Time, from: &mut Reader<'_>) -> Result<Past, Malformed> {
         if from.is_at_end() {
             return Ok(Past::default());

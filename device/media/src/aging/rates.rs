@@ -69,8 +69,8 @@ impl ErrorRates {
         [self.base, a, k, b, m, n, c, p, q]
     }
 
-    /// The rate of errors that other voltages do not take back (base and wear), and of those that they do (retention and disturb).
-    /// `reads` is reads of the block for each of its pages.
+    /// The rate of errors that other voltages do not remove (base and wear), and of those that they remove (retention
+    /// and disturb). `reads` is reads of the block for each of its pages.
     pub fn parts(&self, erases: u32, hours: f64, reads: f64) -> (f64, f64) {
         let erases = f64::from(erases);
         let power = |of: f64, exponent: f64| libm::pow(of, exponent);

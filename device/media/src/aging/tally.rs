@@ -16,7 +16,7 @@ pub struct AgingCounts {
     pub failed_programs: u64,
     /// Erases that failed.
     pub failed_erases: u64,
-    /// Reads of pages to look at them, among all others.
+    /// Reads of pages for their errors, among all others.
     pub scrub_reads: u64,
     /// Reads by the raw bit error rate of the first attempt, in quarters of a decade: `-9` is from 10^(-9/4) on.
     pub rates: BTreeMap<i32, u64>,

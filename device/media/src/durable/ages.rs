@@ -28,7 +28,7 @@ const BEFORE: u64 = 12;
 /// Blocks of a chunk.
 pub(crate) const BLOCKS: u32 = ((CHUNK - HEAD as u64 - BEFORE) / BLOCK) as u32;
 
-/// Bytes of a copy of all of it.
+/// Bytes of a whole copy.
 pub(crate) fn region_bytes(blocks: u32) -> u64 {
     (1 + u64::from(blocks.div_ceil(BLOCKS))) * CHUNK
 }
@@ -45,13 +45,13 @@ pub(crate) struct Aged {
     pub(crate) pages: u32,
 }
 
-/// What was found.
+/// The ages found.
 pub(crate) struct KeptAges {
     /// The latest time that is known, in nanoseconds of the drive's clock.
     pub(crate) clock: i64,
-    /// The time at which all of it was written.
+    /// The time at which all chunks were written.
     pub(crate) complete: i64,
-    /// What the drive did in a life before its first start.
+    /// The drive's totals of a life before its first start.
     pub(crate) past: Past,
     /// The blocks; `None` of those that were never written.
     pub(crate) blocks: Vec<Option<Aged>>,
@@ -96,7 +96,7 @@ impl Ages {
         self.chunks.iter().chain([&self.head]).try_for_each(Notes::mend)
     }
 
-    /// What was written last; `None` if the head never was.
+    /// The last head written; `None` if it never was.
     pub(crate) fn read(&self) -> io::Result<Option<KeptAges>> {
         let wrong = |problem: Malformed| {
             let what = format!("the ages of data are none: {problem}");

@@ -1,4 +1,5 @@
-//! What the store needs of a file. Reads beyond what was written give zeros, as holes do; reads beyond the end fail.
+//! The file operations that the store needs. Reads of unwritten places return zeros, as holes do; reads beyond the end
+//! fail.
 
 use std::fs::File;
 use std::io;

@@ -36,7 +36,7 @@ pub(crate) struct FileCells {
     blocks: Vec<BlockRecord>,
     /// Pages of each block whose records were written.
     recorded: Vec<u32>,
-    /// The record that was read last: several units of a page are looked at one after another.
+    /// The last record read: several units of a page are read one after another.
     latest: RefCell<Option<(PageId, Option<Rc<PageRecord>>)>>,
     /// Data that was programmed could not be read back.
     has_failed: Cell<bool>,
@@ -192,7 +192,7 @@ impl FileCells {
         self.record(page).is_none_or(|record| record.status == PageStatus::Unreadable)
     }
 
-    /// Whether the data of all units of a page is what was programmed.
+    /// Whether the data of all units of a page is as programmed.
     pub(crate) fn is_sound(&self, page: PageId) -> bool {
         let Some(record) = self.record(page) else { return false };
         let units = (self.geometry.unit_at(page, 0).0..).map(UnitId);
@@ -200,7 +200,7 @@ impl FileCells {
             && units.zip(&record.units).all(|(unit, of)| self.load(unit, of).is_ok())
     }
 
-    /// Whether the data of some unit of a page is not what was programmed.
+    /// Whether the data of some unit of a page differs from what was programmed.
     pub(crate) fn is_damaged(&self, page: PageId) -> bool {
         self.record(page).is_some_and(|record| record.status == PageStatus::Programmed) && !self.is_sound(page)
     }
@@ -292,7 +292,7 @@ impl FileCells {
         self.put_record(page, PageStatus::Unreadable, units)
     }
 
-    /// Copies a page with its data as it is, errors included.
+    /// Copies a page with its data unchanged, errors included.
     pub(crate) fn copy(&mut self, from: PageId, to: PageId) -> Result<(), MediaError> {
         let Some(record) = self.record(from) else { return self.set_unreadable(to) };
         self.begin_page(to)?;

@@ -1,7 +1,6 @@
-//! Reads and writes in the file. The first write that fails ends all writing: what is written after it could refer to what is
-//! missing.
+//! Reads and writes in the file. The first write that fails ends all writing: later writes could refer to missing data.
 //!
-//! What is found damaged is noted here too, a sentence each, for `nandscape fsck`.
+//! Damage that is found is also noted here, a sentence each, for `nandscape fsck`.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
@@ -15,7 +14,7 @@ use crate::fault::MediaError;
 pub(crate) struct Disk {
     backing: Arc<dyn Backing>,
     pub(crate) layout: Layout,
-    /// Whether what is acknowledged has to outlast the host's power.
+    /// Whether acknowledged data must outlast the host's power.
     syncs: bool,
     /// Whether something was written since the last sync.
     is_dirty: Cell<bool>,
@@ -45,7 +44,7 @@ impl Disk {
         }
     }
 
-    /// What was found damaged so far.
+    /// Damage found so far.
     pub(crate) fn damage(&self) -> Vec<String> {
         self.damage.borrow().clone()
     }
@@ -101,8 +100,8 @@ impl Disk {
         })
     }
 
-    /// Checks that the file still has what was written to it: another process may have cut it short, and later writes have made it
-    /// as long as before.
+    /// Checks that the file still has its written content. Another process may have truncated the file, and later
+    /// writes may have made it as long as before.
     ///
     /// # Errors
     /// [`MediaError::Store`].

@@ -226,7 +226,7 @@ impl Journal {
     }
 }
 
-/// An entry as it is in the file.
+/// An entry as stored in the file.
 fn record(start: u32, number: u64, entry: &[u8; ENTRY]) -> [u8; RECORD] {
     let mut record = [0; RECORD];
     record[4..8].copy_from_slice(&start.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Where each region of the file lies. All of it follows from the [`StoreSpec`], so that nothing in the file can point
-//! astray. Regions begin at multiples of 4 KiB, and most are holes until they are used.
+//! Where each region of the file lies. The layout follows from the [`StoreSpec`] alone, so nothing in the file can
+//! point outside. Regions begin at multiples of 4 KiB, and most are holes until they are used.
 
 use crate::geometry::Geometry;
 

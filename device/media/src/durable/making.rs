@@ -14,10 +14,10 @@ use nandscape_files::output;
 use super::backing::Backing as _;
 use super::store_file::{StoreError, StoreFile, lock};
 
-/// What the file begins with before it has a superblock.
+/// The beginning of the file before it has a superblock.
 const MAKING: [u8; 8] = *b"NANDMAKE";
 
-/// An empty file for a store that is to be at `path`, and the name that it has until then.
+/// An empty file for a store that will be at `path`, and its name until then.
 ///
 /// # Errors
 /// When it cannot be created, or another file has its name.

@@ -40,7 +40,7 @@ pub struct DurableMemory {
 }
 
 impl DurableMemory {
-    /// Opens the memory in a file, and looks at its blocks. `ages` is whether the flash does.
+    /// Opens the memory in a file, and reads its blocks. `ages` is whether the flash ages.
     pub(crate) fn open(file: StoreFile, geometry: &Geometry, ages: bool) -> io::Result<(DurableMemory, Found)> {
         let (spec, before) = (file.spec().clone(), file.before());
         let disk = Rc::new(file.disk(geometry));
@@ -101,7 +101,7 @@ impl DurableMemory {
         damaged.into_iter().for_each(|error| self.disk.note_damage(error.to_string()));
     }
 
-    /// What the file holds.
+    /// The content of the file.
     pub fn spec(&self) -> &StoreSpec {
         &self.spec
     }
@@ -281,7 +281,7 @@ impl DurableMemory {
         Ok(())
     }
 
-    /// Writes a chunk of the snapshot that was begun: the tables as they are now.
+    /// Writes a chunk of the snapshot that was begun, from the present tables.
     ///
     /// # Errors
     /// [`MediaError::Store`], also where none was begun.
@@ -363,7 +363,7 @@ impl DurableMemory {
         self.file.borrow_mut().join_array(&self.disk)
     }
 
-    /// The file is as it is to be found.
+    /// Ends the use of the file: the next start finds it as it is now.
     ///
     /// # Errors
     /// [`MediaError::Store`].

@@ -1,5 +1,5 @@
-//! A file in memory. Drives whose FTL rebuilds its tables keep their flash in one, where it lasts as long as the process. For
-//! tests, one can be cut off in the middle of any write, be full, and lose what was not synced.
+//! A file in memory. Drives whose FTL rebuilds its tables keep their flash in one, for as long as the process lives.
+//! For tests, a file can be cut off in the middle of any write, be full, and lose unsynced data.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,7 +25,7 @@ struct State {
     is_cut_off: bool,
     /// The most pieces; beyond them the disk is full.
     room: Option<usize>,
-    /// What the disk holds, and the writes since the last sync.
+    /// The content of the disk, and the writes since the last sync.
     on_disk: Option<Box<OnDisk>>,
     writes: u64,
 }
@@ -49,7 +49,7 @@ impl MemoryFile {
     }
 
     /// The next `writes` writes succeed. The one after them is cut off after some of its bytes, and everything after it
-    /// fails. While syncs are tracked, it may be a sync that comes first: it fails, and what it was for may be missing.
+    /// fails. While syncs are tracked, a sync may come first: it fails, and the data that it was for may be missing.
     pub fn cut_off_after(&self, writes: u64) {
         self.state().writes_left = Some(writes);
     }
@@ -59,7 +59,7 @@ impl MemoryFile {
         self.state().room = bytes.map(|bytes| (bytes / PIECE) as usize);
     }
 
-    /// From now on remembers what was not synced, for [`MemoryFile::after_power_loss`].
+    /// From now on tracks unsynced writes, for [`MemoryFile::after_power_loss`].
     pub fn track_syncs(&self) {
         let mut state = self.state();
         state.on_disk = Some(Box::new(OnDisk { pieces: state.pieces.clone(), since: Vec::new() }));
@@ -75,13 +75,13 @@ impl MemoryFile {
         self.state().pieces.len() as u64 * PIECE
     }
 
-    /// What a process finds that opens the file after this one was killed.
+    /// The content that a process finds that opens the file after this one was killed.
     pub fn survivor(&self) -> MemoryFile {
         let state = self.state();
         MemoryFile(Mutex::new(State { pieces: state.pieces.clone(), len: state.len, ..State::default() }))
     }
 
-    /// What is found after the host has lost power: what was synced, and at random some pieces of what was not, in any order.
+    /// The content after the host has lost power: all synced data, and some random pieces of the rest, in any order.
     pub fn after_power_loss(&self, seed: Seed) -> MemoryFile {
         let state = self.state();
         let on_disk = state.on_disk.as_deref().cloned().unwrap_or_default();
@@ -170,7 +170,7 @@ impl State {
         }
     }
 
-    /// Whether a write finds room for what it adds.
+    /// Whether a write finds room for its new bytes.
     fn has_room(&self, at: u64, len: usize) -> bool {
         let Some(room) = self.room else { return true };
         let pieces = at / PIECE..(at + len as u64).div_ceil(PIECE);

@@ -2,19 +2,19 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `backing` | what a file can do, and a real one |
+//! | `backing` | the operations of a file, and a real one |
 //! | `memory_file` | a file in memory, for drives that forget with the process and for tests of every kind of failure |
 //! | `window` | one of several stores in a file |
 //! | `overlay` | a file that is read and never written |
 //! | `redo` | a log under a file that is synced: it changes from one sync to the next at once |
 //! | `layout` | where each region of the file lies |
-//! | `superblock` | what the file is: version, geometry, identity, how often it was started |
-//! | `making` | the file in which a store is made, under another name |
+//! | `superblock` | the file's version, geometry, identity and number of starts |
+//! | `making` | the file in which a store is created, under another name |
 //! | `store_file` | creating, opening, checking and locking it |
 //! | `disk` | reads and writes in it, and the first failure of one |
-//! | `record` | what is written of a page and of a block, each with a checksum |
+//! | `record` | the records of a page and of a block, each with a checksum |
 //! | `cells` | pages and blocks in it, as the flash uses them |
-//! | `scan` | how far blocks are written, found out when the file is opened |
+//! | `scan` | how far blocks are written, determined when the file is opened |
 //! | `ages` | when the data of each block was written, and how often it was read since |
 //! | `journal`, `snapshot`, `slots`, `notes` | the durable memory of an FTL and a controller |
 //! | `memory` | these together |

@@ -14,7 +14,7 @@ use crate::fault::MediaError;
 pub(crate) const BYTES: u64 = 1 << 20;
 /// Bytes of a copy of an FTL's counters.
 pub(crate) const COUNTERS: u64 = 4_096;
-/// Bytes of a copy before what it holds.
+/// Bytes of a copy before its content.
 pub(crate) const HEAD: usize = 16;
 
 /// See the file.
@@ -22,11 +22,11 @@ pub(crate) struct Notes {
     disk: Rc<Disk>,
     copies: [Region; 2],
     generation: Cell<u64>,
-    /// The copy that lacks what the other has, and what that is.
+    /// The copy that lacks the content of the other, and that content.
     missing: RefCell<Option<(usize, Vec<u8>)>>,
 }
 
-/// What a copy holds.
+/// The content of a copy.
 #[derive(PartialEq, Eq)]
 enum Copy {
     /// It was never written.
@@ -83,7 +83,7 @@ impl Notes {
         Ok(())
     }
 
-    /// What was written last.
+    /// The last content written.
     pub(crate) fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let found = [copy(&self.disk, self.copies[0])?, copy(&self.disk, self.copies[1])?];
         Ok(newest(&found).map(|(_, bytes)| bytes))

@@ -15,7 +15,7 @@ pub(crate) const BLOCK: usize = 16;
 /// The state of a page that was programmed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PageStatus {
-    /// It holds what was programmed.
+    /// It holds the programmed data.
     Programmed,
     /// Its program failed or was torn: it cannot be read.
     Unreadable,
@@ -107,7 +107,7 @@ pub(crate) struct BlockRecord {
 pub(crate) mod marks {
     /// It has gone bad.
     pub(crate) const BAD: u32 = 1;
-    /// A program in it has failed: it is to be emptied, and is bad then.
+    /// A program in it has failed: it will be emptied, and is bad then.
     pub(crate) const RETIRING: u32 = 2;
     /// It went bad in the life that the drive had before its first start.
     pub(crate) const GROWN_BAD: u32 = 4;

@@ -17,7 +17,7 @@ pub(crate) struct Found {
     pub(crate) programmed: Vec<u32>,
 }
 
-/// Looks at all blocks.
+/// Scans all blocks.
 ///
 /// After a stop both copies of everything are alike; after a kill one `may_be_torn`.
 pub(crate) fn scan(
@@ -85,7 +85,7 @@ fn block_records(disk: &Disk, geometry: &Geometry, may_be_torn: bool) -> io::Res
     newest.collect()
 }
 
-/// Pages of the second copy behind the end of the first that are looked at: more than a sector holds.
+/// Pages of the second copy behind the end of the first that are read: more than a sector holds.
 const BEHIND: u32 = 16;
 
 struct Search<'a> {

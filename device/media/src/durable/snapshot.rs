@@ -82,7 +82,7 @@ pub(crate) fn region_bytes(blocks: u32, payload: u64) -> u64 {
 }
 
 impl Draft {
-    /// Begins a snapshot that takes over all chunks of the one before it.
+    /// Begins a snapshot that takes over all chunks of the previous one.
     pub(crate) fn begin(
         before: Option<&Snapshot>,
         (epoch, journal_from): (u32, u64),
@@ -147,8 +147,8 @@ impl Draft {
 }
 
 impl Snapshot {
-    /// The latest snapshot. One whose parts do not fit its header is damage. Where a header `may_be_torn`, a copy of it may be
-    /// missing. What a region's headers lack is in `missing` then: where, and what.
+    /// The latest snapshot. A snapshot whose parts do not fit its header is damage. Where a header `may_be_torn`, a
+    /// copy of it may be missing. `missing` then lists what a region's headers lack, with the place.
     pub(crate) fn open(
         disk: &Disk,
         (blocks, payload): (u32, u64),
@@ -191,7 +191,7 @@ impl Snapshot {
         Places::new(region, self.erases.len() as u32, self.payload()).chunks + at
     }
 
-    /// Reads the chunk at an offset; `false` where it is all zeros, and `bytes` is left as it is.
+    /// Reads the chunk at an offset; `false` where it is all zeros, and `bytes` is unchanged.
     pub(crate) fn read(&self, disk: &Disk, at: u64, bytes: &mut [u8]) -> io::Result<bool> {
         let Some((region, sum)) = self.chunks[(at / CHUNK) as usize] else { return Ok(false) };
         let place = self.chunk_at(disk, region, at);

@@ -1,4 +1,4 @@
-//! Creating, opening and locking a file. A file that is not what it should be is refused, and nothing in it changes.
+//! Creating, opening and locking a file. An invalid file is rejected, and nothing in it changes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
@@ -75,7 +75,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether what is in the file is at fault, so that it holds no drive any more: without the file the drive is new.
+    /// Whether the content of the file is at fault, so that it holds no drive any more: without the file the drive is
+    /// new.
     pub fn is_damage(&self) -> bool {
         match self {
             StoreError::Empty
@@ -130,8 +131,8 @@ impl StoreFile {
         input::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == MAGIC
     }
 
-    /// Creates a store for an erased drive, which appears at `path` when it is whole. With `syncs`, what the drive
-    /// acknowledges outlasts the host's power.
+    /// Creates a store for an erased drive, which appears at `path` when it is complete. With `syncs`, acknowledged
+    /// data outlasts the host's power.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -153,7 +154,7 @@ impl StoreFile {
             let _ = std::fs::remove_file(&new);
         })?;
         store.backing.sync()?;
-        // What has come in the way meanwhile is not replaced.
+        // A file that has appeared there meanwhile is not replaced.
         output::check(path)?;
         std::fs::rename(&new, path)?;
         if let Some(folder) = path.parent().filter(|_| syncs) {
@@ -173,8 +174,8 @@ impl StoreFile {
         StoreFile::open_on(Arc::new(file), syncs)
     }
 
-    /// Opens a store to look at it: what a drive changes is kept in memory, and the file stays as it is. Whether another process
-    /// uses it meanwhile.
+    /// Opens a store for inspection: changes of the drive are kept in memory, and the file is unchanged. Returns
+    /// whether another process uses it meanwhile.
     ///
     /// # Errors
     /// When it is not a whole store.
@@ -264,7 +265,7 @@ impl StoreFile {
         Ok(StoreFile { backing, superblock, before: used, is_new: true, damaged: None, syncs, following: Vec::new() })
     }
 
-    /// Opens a store in a file. What a loss of the host's power or a kill has left in the redo log is repeated.
+    /// Opens a store in a file. Records that a loss of the host's power or a kill left in the redo log are repeated.
     ///
     /// # Errors
     /// When it is not a whole store.
@@ -285,7 +286,7 @@ impl StoreFile {
         if is_filling { Err(StoreError::Unfinished) } else { Ok(store) }
     }
 
-    /// Opens all stores of a file as they are in it.
+    /// Opens all stores of a file in their present state.
     fn open_all(backing: &Arc<dyn Backing>, syncs: bool) -> Result<StoreFile, StoreError> {
         let mut first = StoreFile::open_one(backing.clone(), syncs)?;
         for left in (0..first.spec().following).rev() {
@@ -331,7 +332,7 @@ impl StoreFile {
         Ok(StoreFile { backing, superblock, before, is_new, damaged, syncs, following: Vec::new() })
     }
 
-    /// What it holds.
+    /// Its content.
     pub fn spec(&self) -> &StoreSpec {
         &self.superblock.spec
     }
@@ -409,7 +410,7 @@ impl StoreFile {
     }
 }
 
-/// What the copies of a superblock hold.
+/// The content of the copies of a superblock.
 struct Copies {
     latest: Option<Superblock>,
     /// Why there is none.
@@ -456,7 +457,7 @@ fn window(file: &Arc<dyn Backing>, from: u64) -> Arc<dyn Backing> {
     }
 }
 
-/// What stores use of a file whose redo log was looked at: the log, where the file is synced.
+/// The backing that stores use, once the redo log was repeated: the log, where the file is synced.
 fn under_use(redo: Redo, file: Arc<dyn Backing>, syncs: bool) -> Result<Arc<dyn Backing>, StoreError> {
     if !syncs {
         return Ok(file);

@@ -1,15 +1,15 @@
-//! The superblock: what the file is. It is written when the file is created, opened and closed, in turn into two copies, so
-//! that one of them is always whole. The higher generation counts.
+//! The superblock: the identity of the file. It is written when the file is created, opened and closed, in turn into
+//! two copies, so that one of them is always whole. The higher generation counts.
 
 use crate::geometry::{Counts, Geometry, GeometryError};
 
 /// Bytes of a copy.
 pub(crate) const BYTES: u64 = 64 << 10;
-/// What the file begins with.
+/// The first bytes of the file.
 pub(crate) const MAGIC: [u8; 8] = *b"NANDFILE";
 /// The format that this program writes.
 pub(crate) const VERSION: u32 = 5;
-/// The oldest format that it reads. A file stays in its format, for its regions do not move.
+/// The oldest format that it reads. A file keeps its format, because its regions do not move.
 pub(crate) const OLDEST: u32 = 4;
 /// The first format with a region for the ages of data.
 pub(crate) const WITH_AGES: u32 = 5;
@@ -20,7 +20,7 @@ const FIXED: usize = 256;
 /// The most bytes of the text.
 const LONGEST_TEXT: usize = BYTES as usize - FIXED;
 
-/// What a file holds: fixed when it is created.
+/// The fixed properties of a file, set when it is created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreSpec {
     /// The flash.
@@ -35,9 +35,9 @@ pub struct StoreSpec {
     pub slots: u32,
     /// Bytes of a snapshot of the FTL's tables.
     pub snapshot_bytes: u64,
-    /// The drive's seed: what is left to chance stays the same.
+    /// The drive's seed: random choices stay the same.
     pub seed: u64,
-    /// What the drive is, for the one who assembles it.
+    /// The drive's description, for the code that assembles it.
     pub text: String,
     /// Stores behind this one in the file: a drive whose channels belong to several FTLs has one for each of them.
     pub following: u32,

@@ -1,4 +1,4 @@
-//! Faults of the flash, on demand: what can go wrong, where and when.
+//! Faults of the flash, on demand: which, where and when.
 //!
 //! | file | what |
 //! |---|---|

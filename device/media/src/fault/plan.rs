@@ -18,7 +18,7 @@ pub struct FaultPlan {
     lba_bytes: u32,
     /// Whether there are rules, or the flash ages.
     armed: Cell<bool>,
-    /// The flash ages, so that every operation is looked at.
+    /// The flash ages, so every operation is checked.
     ages: Cell<bool>,
     rules: RefCell<Vec<Active>>,
     /// Rules added so far: each draws from its own random stream.
@@ -77,7 +77,7 @@ pub(crate) struct Struck {
     pub(crate) retries: u32,
     /// The page in which bits are inverted, counted in the operation.
     pub(crate) corrupt: Option<usize>,
-    /// Power is cut: for how long at least, and what is left of what is under way.
+    /// Power is cut: the shortest outage, and the fate of operations under way.
     pub(crate) cut: Option<(Span, Torn)>,
     /// The page that causes the failure, counted in the operation.
     pub(crate) page: usize,
@@ -123,7 +123,7 @@ impl FaultPlan {
         self.armed.set(self.ages.get());
     }
 
-    /// Operations are looked at from now on, with rules and without.
+    /// Operations are checked from now on, with rules and without.
     pub(crate) fn look_at_all(&self) {
         self.ages.set(true);
         self.armed.set(true);
@@ -149,12 +149,12 @@ impl FaultPlan {
         self.rules.borrow().iter().map(|active| active.marks.clone()).collect()
     }
 
-    /// What a power cut leaves of one operation.
+    /// The remains of one operation after a power cut.
     pub(crate) fn draw_torn(&self, torn: Torn) -> Torn {
         torn.draw(&mut self.torn.borrow_mut())
     }
 
-    /// A number below `end`, which is not 0, for what is left.
+    /// A random number below `end`, which is not 0, for what remains.
     pub(crate) fn draw_below(&self, end: u32) -> u32 {
         self.torn.borrow_mut().below(end.into()) as u32
     }
@@ -200,7 +200,7 @@ impl FaultPlan {
 }
 
 impl Active {
-    /// Whether the rule strikes an operation in its scope, and what it adds to what strikes it already.
+    /// Whether the rule strikes an operation in its scope; adds its effect to the effects so far.
     fn strike(&mut self, now: Time, operation: Operation, page: usize, all: &mut Struck) {
         if self.dead && now < self.rule.when.until {
             // Everything is struck from the first on.

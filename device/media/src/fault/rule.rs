@@ -35,7 +35,7 @@ pub enum Strike {
     PowerCut {
         /// The shortest time off; power stays off until the operations under way have ended.
         off: Span,
-        /// What is left of the operations under way.
+        /// The remains of the operations under way.
         torn: Torn,
     },
 }
@@ -144,7 +144,7 @@ impl Rule {
     /// Checks that a drive of this geometry and of `lbas` logical blocks has the scope of the rule.
     ///
     /// # Errors
-    /// What the drive does not have, and what is valid, in one sentence.
+    /// The part that the drive lacks, and the valid parts, in one sentence.
     pub fn check(&self, geometry: &Geometry, lbas: u64) -> Result<(), String> {
         let counts = geometry.counts();
         let places = [

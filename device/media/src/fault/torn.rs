@@ -1,8 +1,8 @@
-//! What a power cut leaves of the operations that it interrupts.
+//! The remains of operations that a power cut interrupts.
 
 use nandscape_sim::Rng;
 
-/// What is left of an interrupted operation.
+/// The remains of an interrupted operation.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Torn {
     /// The page, or every page of the block, cannot be read.

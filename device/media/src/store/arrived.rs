@@ -1,7 +1,8 @@
-//! Keeps what has come from flash elsewhere, until its reader has it. What is programmed is not kept: that is in the flash.
+//! Keeps data that has arrived from remote flash, until its reader has it. Programmed data is not kept: it is in the
+//! flash.
 //!
-//! A reader that copies as soon as its read has ended needs a page's units only so long. One that reads several pages first, as a
-//! collector does, has them held until it lets go of them.
+//! A reader that copies as soon as its read has ended needs a page's units only that long. A reader of several pages,
+//! as a collector is, holds them until it releases them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use super::{Store, UnitData};
 use crate::geometry::{BlockId, Geometry, UnitId};
 
-/// What has come.
+/// The data that has arrived.
 pub(crate) struct Shelf {
     held: RefCell<BTreeMap<UnitId, UnitData>>,
     /// The units of the last read, which its reader copies before another read can end.
@@ -31,7 +32,7 @@ impl Shelf {
         self.held.borrow_mut().insert(unit, data);
     }
 
-    /// Lets go of held units but for some.
+    /// Releases held units, except some.
     pub(crate) fn release(&self, units: Range<UnitId>, but: impl Fn(UnitId) -> bool) {
         let mut held = self.held.borrow_mut();
         let gone: Vec<UnitId> = held.range(units).map(|(unit, _)| *unit).filter(|unit| !but(*unit)).collect();

@@ -1,4 +1,5 @@
-//! A life before the first start, and the ages of data, in a file: kept over stops, and over kills but for the last minute.
+//! A life before the first start, and the ages of data, in a file: kept over stops, and over kills except for the last
+//! minute.
 
 use std::sync::Arc;
 
@@ -185,7 +186,7 @@ fn a_kill_at_the_first_start_leaves_all_of_the_life() {
     }
 }
 
-/// What is known of a block's data, in nanoseconds of the drive's clock.
+/// The age and reads of a block's data, in nanoseconds of the drive's clock.
 #[derive(Clone, Default)]
 struct Data {
     /// When its first program began, or may have.
@@ -383,7 +384,8 @@ fn a_file_of_another_format_is_refused() {
     }
 }
 
-/// Flash that does not age for a while: what was written meanwhile is as old as the last time of the clock, and the rest as it was.
+/// Flash that does not age for a while: data written meanwhile is as old as the last time of the clock, and the rest as
+/// it was.
 #[test]
 fn a_start_without_aging_leaves_ages_as_they_were() {
     let (backing, flash) = (new_file(false), aged(Life::NONE, 4));

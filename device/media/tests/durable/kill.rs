@@ -25,7 +25,7 @@ fn a_kill_at_any_write_loses_nothing_that_had_ended() {
     });
 }
 
-/// With syncs, what was synced outlasts the host's power, whatever came to the disk of the rest.
+/// With syncs, synced data outlasts the host's power, whatever part of the rest reached the disk.
 #[test]
 fn a_loss_of_the_hosts_power_loses_nothing_that_was_synced() {
     each_seed(200, |seed| {

@@ -1,4 +1,4 @@
-//! Stores in files of the system: one process at a time, and what is no store is left alone.
+//! Stores in files of the system: one process at a time, and other files are not touched.
 
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -54,7 +54,8 @@ fn a_file_that_is_cut_short_in_use_is_a_failure() {
     }
 }
 
-/// A store is made under another name first. What a killed server has left there is replaced, and no other file is.
+/// A store is created under another name first. The remains of a killed server there are replaced, and no other file
+/// is.
 #[test]
 fn a_file_with_the_name_of_one_that_is_made_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();

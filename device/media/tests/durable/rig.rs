@@ -60,7 +60,7 @@ fn data(number: u32, unit: u32) -> UnitData {
     vec![(number * 7 + unit) as u8; len].into()
 }
 
-/// What is known of a page.
+/// The expected state of a page.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Page {
     /// It holds this number.
@@ -71,7 +71,7 @@ pub(crate) enum Page {
     Torn,
 }
 
-/// What is known of a block: its erases, and its pages.
+/// The expected state of a block: its erases, and its pages.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Block {
     pub(crate) erases: u32,
@@ -91,7 +91,7 @@ pub(crate) fn open(executor: &Executor, backing: &Arc<MemoryFile>, syncs: bool) 
     Ok(Media::open(&executor.sim(), flash().config(), StoreFile::open_on(backing.clone(), syncs)?)?)
 }
 
-/// Programs, copies, erases, snapshots and reads until the file fails, or `count` times. Whether it failed.
+/// Programs, copies, erases, snapshots and reads until the file fails, or `count` times. Returns whether it failed.
 pub(crate) fn work(executor: &mut Executor, media: &Media, model: &mut Model, rng: &mut Rng, count: u32) -> bool {
     for _ in 0..count {
         let number = rng.below(1 << 20) as u32;

@@ -77,7 +77,7 @@ fn a_retry_is_the_whole_way_again() {
     assert_eq!(flash.run(&mut executor), [(880, "program"), (third, "read"), (moved, "move")]);
     assert_eq!(flash.spent("read", Stage::Array), 40);
     assert_eq!(flash.waited("read", Stage::DieWait, WRITE), 880 - 88);
-    // What they take is a wait behind retries, for the die and for the channel.
+    // Their time is a wait behind retries, for the die and for the channel.
     let retry = |stage| flash.waited("read", stage, cause::RETRY);
     assert_eq!((retry(Stage::DieWait), retry(Stage::ChannelWait)), (2 * (45 + 28), 2 * 20));
 }

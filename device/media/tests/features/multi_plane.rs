@@ -60,7 +60,7 @@ fn the_array_waits_for_all_commands() {
     }
 }
 
-/// Whoever comes when the array has begun is late: of a single register 65 + 5 + 40 + 25.
+/// A read that arrives after the array has begun is late: of a single register 65 + 5 + 40 + 25.
 #[test]
 fn who_is_late_is_not_of_the_group() {
     let late = [(0, "a", 0, Op::Read), (6, "b", 1, Op::Read)];
@@ -124,7 +124,7 @@ fn collections_are_served_alone() {
     assert_eq!(flash.run(&mut executor), [(880, "collection"), (940, "b")]);
 }
 
-/// Who is given up takes nothing from the others, whether it leads or not, and leaves nothing behind.
+/// A dropped read takes nothing from the others, whether it leads or not, and leaves nothing behind.
 #[test]
 fn a_member_that_is_given_up_leaves_the_others() {
     let run = |given_up: (u64, u32), command: u64| {

@@ -44,7 +44,7 @@ fn play(flash: &Flash, rng: &mut Rng) {
         let mut moments: Vec<u64> = (0..4).map(|_| rng.below(4_000)).collect();
         moments.sort_unstable();
         for (number, at) in (0..).zip(moments) {
-            // In their order however they are held up: each long after the one before.
+            // In their order, however they are held up: each long after the previous one.
             flash.at(at + 10_000 * u64::from(number), "program", plane, Op::Program(number), WRITE);
         }
         for _ in 0..10 {
@@ -68,7 +68,7 @@ fn run(mut executor: Executor, case: u64, drops: bool) -> (Vec<(u64, &'static st
     (flash.run(&mut executor), flash.busy())
 }
 
-/// Reads that are given up after a while, wherever they are.
+/// Reads that are dropped after a while, wherever they are.
 fn drop_some(flash: &Flash, rng: &mut Rng) {
     for _ in 0..20 {
         let (begin, patience, plane) = (rng.below(40_000), rng.below(200), rng.below(4) as u32);

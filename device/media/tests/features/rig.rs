@@ -89,7 +89,7 @@ impl Flash {
         Flash { sim, media, priority: Priority::ReadsFirst, ended: Rc::default(), logs: Rc::default() }
     }
 
-    /// Does an operation on a plane at a time, in microseconds. What it reports of its time must sum to it.
+    /// Does an operation on a plane at a time, in microseconds. Its breakdown must sum to its time.
     pub(crate) fn at(&self, at: u64, name: &'static str, plane: u32, op: Op, cause: Cause) {
         let flash = self.clone();
         self.sim.spawn(async move {
@@ -133,7 +133,7 @@ impl Flash {
         self.media.read(full_page(plane, 0), 8_192, self.priority.who(READ), &mut Breakdown::new()).await.unwrap();
     }
 
-    /// A read that is given up after a while, in microseconds both.
+    /// A read that is dropped after a while, in microseconds both.
     pub(crate) fn give_up_at(&self, at: u64, after: u64, plane: u32) {
         let flash = self.clone();
         self.sim.spawn(async move {
@@ -148,7 +148,7 @@ impl Flash {
         });
     }
 
-    /// A program of a plane's first page that is given up after a while, in microseconds.
+    /// A program of a plane's first page that is dropped after a while, in microseconds.
     pub(crate) fn give_up_program(&self, after: u64, plane: u32) {
         let flash = self.clone();
         self.sim.spawn(async move {

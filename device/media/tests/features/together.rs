@@ -55,7 +55,7 @@ fn the_channel_is_free_between_the_pages() {
     );
     flash.at(0, "read", 0, Op::Read, READ);
     flash.at(30, "pages", 1, Op::Together(3, 1), WRITE);
-    // The first page goes from 30 to 50, the read from 50 to 70, the others from 70 to 110.
+    // The first page is sent from 30 to 50, the read from 50 to 70, the others from 70 to 110.
     assert_eq!(flash.run(&mut executor), [(70, "read"), (910, "pages")]);
 }
 

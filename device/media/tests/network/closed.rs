@@ -1,4 +1,4 @@
-//! Model and reference side by side, over geometries, cells, registers and mixes.
+//! Comparison of model and reference, over geometries, cells, registers and mixes.
 
 use nandscape_device_media::{Cell, Registers};
 use nandscape_sim::Executor;
@@ -6,7 +6,7 @@ use nandscape_sim::Executor;
 use crate::script::{Mix, Network, Script, Work};
 use crate::{model, reference};
 
-/// Given by whoever wants other scripts.
+/// Set by a user who wants other scripts.
 pub(crate) fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
 }
@@ -127,7 +127,7 @@ fn busy_time_is_the_sum_of_operation_times() {
     }
 }
 
-/// The event trace shows just that: on each line of the picture nothing overlaps, and all of it is the busy time.
+/// The event trace shows the same: on each line of the picture nothing overlaps, and the sum is the busy time.
 #[test]
 fn the_trace_shows_what_planes_and_channels_did() {
     let mix = Mix { hold_channels: false, ..COLLECTED };

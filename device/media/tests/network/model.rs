@@ -129,7 +129,7 @@ pub(crate) async fn within(sim: &Sim, patience: Span, work: impl Future<Output =
     drop(work);
 }
 
-/// Runs a script. Operations marked in `withdrawn` are given up when their patience is over.
+/// Runs a script. Operations marked in `withdrawn` are dropped when their patience is over.
 pub(crate) fn run(
     mut executor: Executor,
     network: &Network,

@@ -2,7 +2,7 @@
 //! that Li 5.4.2 gives for reading, programming and erasing. It shares no code with the model. It has a binary heap of
 //! endings, a queue for each plane and each channel, and the state of each customer.
 //!
-//! What a plane can do at a time:
+//! The capabilities of a plane at one time:
 //! - One register: one operation at a time, from its first step to its last. A read releases the plane when its page
 //!   has been sent, a program when its page has been programmed.
 //! - Two registers: the array works on the data register only, the channel on the cache register only. A page passes
@@ -12,12 +12,11 @@
 //!   way.
 //! - A collection has the plane empty and to itself.
 //!
-//! Lines are first come, first served, the urgent class before the other. The order of things at one instant:
-//! 1. Endings happen in the order in which what ends was begun.
-//! 2. An ending hands the channel, then the register, to the next in line; a collection hands back its plane first.
-//!    Whoever is given a channel for a transfer begins it there and then.
-//! 3. Then the customer that is served thinks, or asks for its next operation, which begins if it can.
-//! 4. Then those who were given a register, or a channel to hold, begin, in the order in which they were given it.
+//! Queues are first come, first served, the urgent class before the other. The order at one instant: 1. Endings happen
+//! in the order in which the operations were begun. 2. An ending hands the channel, then the register, to the next in
+//! line; a collection hands back its plane first. An operation that is given a channel for a transfer begins it at
+//! once. 3. Then the served customer thinks, or requests its next operation, which begins if it can. 4. Then the
+//! operations that were given a register, or a channel to hold, begin, in the order in which they were given it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -26,7 +25,7 @@ use nandscape_device_media::{Cell, Registers};
 
 use crate::script::{Network, Op, Script, Work};
 
-/// What came of a script.
+/// The outcome of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
     /// When each operation of each customer ended, or was withdrawn.
@@ -37,7 +36,7 @@ pub(crate) struct Outcome {
     pub(crate) channels: Vec<u64>,
 }
 
-/// Where a customer is. What a step is named after may still have to wait for the channel.
+/// The place of a customer. The operation after which a step is named may still have to wait for the channel.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Phase {
     Thinking,
@@ -73,7 +72,7 @@ struct Customer {
     /// Operations asked for so far.
     asked: usize,
     phase: Phase,
-    /// What is left of a collection.
+    /// The rest of a collection.
     steps: VecDeque<Step>,
     /// How long its transfer takes; none when it asks for the channel to hold it.
     transfer: Option<u64>,
@@ -106,7 +105,7 @@ pub(crate) struct Reference<'a> {
     withdrawn: Vec<Vec<bool>>,
 }
 
-/// Runs a script: what came of it, and which operations were withdrawn.
+/// Runs a script; returns its outcome, and which operations were withdrawn.
 pub(crate) fn run(network: &Network, script: &Script) -> (Outcome, Vec<Vec<bool>>) {
     let (planes, channels) = (network.planes() as usize, network.channels as usize);
     let customer = |_| Customer { asked: 0, phase: Phase::Thinking, steps: VecDeque::new(), transfer: None };
@@ -233,7 +232,7 @@ impl Reference<'_> {
         };
     }
 
-    /// Lets those in front of the lines in, for as long as they fit.
+    /// Admits the first of the queues, for as long as they fit.
     fn admit(&mut self, plane: usize) {
         for line in 0..2 {
             while let Some(&customer) = self.planes[plane].lines[line].front() {
@@ -250,14 +249,14 @@ impl Reference<'_> {
     fn leave(&mut self, customer: usize) {
         let plane = self.plane(customer);
         self.planes[plane].inside.retain(|&other| other != customer);
-        // A page that waits for a register has it now: only the one in front of it can have been in the way.
+        // A page that waits for a register has it now: only the previous one can have been in the way.
         self.given.extend(self.inside(plane, &[Phase::Sensed, Phase::Loaded]));
         self.admit(plane);
     }
 
     // ------------------------------------------------------------ steps
 
-    /// Begins the step of a customer that has just been given what it needs.
+    /// Begins the step of a customer that has just received its resource.
     fn begin(&mut self, customer: usize) {
         let (page_size, op) = (self.network.units_per_page, self.op(customer));
         match (self.customers[customer].phase, &op.work) {

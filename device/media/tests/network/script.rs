@@ -1,4 +1,4 @@
-//! What the networks are made of and what their customers do: drawn from a seed, the same for model and reference.
+//! The networks and the operations of their customers: drawn from a seed, the same for model and reference.
 
 use nandscape_device_media::{Cell, Registers};
 use nandscape_sim::{Rng, Seed};

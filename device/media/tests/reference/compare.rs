@@ -1,4 +1,4 @@
-//! Simulator and model side by side, over random drives and scripts.
+//! Comparison of simulator and model, over random drives and scripts.
 
 use nandscape_sim::{Executor, Seed};
 
@@ -13,7 +13,7 @@ use crate::simulator;
 /// Operations of each customer.
 const LENGTH: usize = 24;
 
-/// Given by whoever wants other drives, or more of them.
+/// Set by a user who wants other drives, or more of them.
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
 }
@@ -23,7 +23,7 @@ pub(crate) fn seeds(cases: u64) -> impl Iterator<Item = u64> {
     (0..cases).map(move |index| first.wrapping_add(index))
 }
 
-/// A drive and what is done to it.
+/// A drive and its script.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Case {
     pub(crate) drive: Drive,

@@ -1,4 +1,4 @@
-//! Polls without cause, and operations given up at any of their awaits, with every option of the page off or on.
+//! Polls without cause, and operations dropped at any of their awaits, with every option of the page off or on.
 
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Executor, Seed};
@@ -27,8 +27,8 @@ fn an_operation_that_is_given_up_gives_back_what_it_has() {
         let Case { drive, script } = Case::draw(seed);
         let mut rng = Seed::new(seed).child("patience").rng();
         let patience: Vec<Option<u64>> = (0..97).map(|_| (rng.below(3) == 0).then(|| rng.below(9_000))).collect();
-        // An erase or a collection that is given up would leave a block that is not what the script takes it for.
-        // So would a program that is given up at the gate: its page is not used up.
+        // A dropped erase or collection would leave a block in another state than the script expects. So would a
+        // program that is dropped at the gate: its page is not used up.
         let patient = |op: &Op| match op.work {
             Work::Read { .. } => false,
             Work::Program { .. } => drive.gc_scheme == Scheme::Controller,

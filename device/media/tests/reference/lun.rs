@@ -1,5 +1,5 @@
-//! What the simulator keeps of a LUN, a channel, a decoder and the controller, and the rules of who may have them: the
-//! headings "Resources" and "Who may enter".
+//! The simulator's state of a LUN, a channel, a decoder and the controller, and the rules of admission: the headings
+//! "Resources" and "Order of operations in a die".
 
 use nandscape_device_media::Registers;
 
@@ -92,7 +92,7 @@ pub(crate) struct Group {
     pub(crate) number: u32,
     /// Of the array step, once it has begun.
     pub(crate) time: Option<u64>,
-    /// In the order in which they were let in.
+    /// In the order of their admission.
     pub(crate) members: Vec<Member>,
 }
 
@@ -118,7 +118,7 @@ pub(crate) struct Opened {
 pub(crate) struct Lun {
     pub(crate) data: Option<Held>,
     pub(crate) cache: Option<Held>,
-    /// Senses let in while it is open.
+    /// Senses admitted while it is open.
     pub(crate) apart: Vec<usize>,
     /// Who waits to move from one register to the other.
     pub(crate) moving: Vec<usize>,
@@ -130,7 +130,7 @@ pub(crate) struct Lun {
 }
 
 impl Lun {
-    /// The table under "Who may enter", and what "Suspension" defines for an open LUN.
+    /// The table under "Order of operations in a die", and what "Suspension" defines for an open LUN.
     pub(crate) fn fits(&self, drive: &Drive, class: u8, kind: Kind, page: Option<Page>, broken: Option<Rule>) -> bool {
         if page.is_some_and(|page| self.group_for(class, page, broken).is_some()) {
             return true;

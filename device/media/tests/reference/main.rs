@@ -5,17 +5,17 @@
 //! | file | what |
 //! |---|---|
 //! | `drive` | a drive: a value for every key of the page |
-//! | `script` | what is done to it |
+//! | `script` | the operations on it |
 //! | `steps` | the page's operations as lists of steps |
-//! | `lun` | registers and lines, and who may enter |
-//! | `simulator` | what happens when |
+//! | `lun` | registers and queues, and the rules of admission |
+//! | `simulator` | the events in their order |
 //! | `service` | which operation gets what: LUNs, channels, decoders, the controller |
 //! | `suspension` | the same for suspension and preemptive collections |
 //! | `outcome` | the outcome of a script |
 //! | `mutants` | rules that the simulator can be set to break |
 //! | `timelines` | timelines worked out by hand: simulator and model against them |
 //! | `model` | the same script through the model |
-//! | `compare` | simulator and model side by side |
+//! | `compare` | the comparison of simulator and model |
 //! | `drops` | polls without cause, and operations dropped half way |
 //! | `shrink` | shrinks a case on which they differ |
 //!

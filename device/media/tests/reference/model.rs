@@ -111,7 +111,7 @@ fn page_id(drive: &Drive, page: Page) -> PageId {
     PageId((page.plane * drive.blocks_per_plane() + page.block) * drive.pages_per_block + page.number)
 }
 
-/// How many retries a page needs: what the simulator takes as given.
+/// How many retries a page needs: the simulator takes them as given.
 pub(crate) fn retries(drive: &Drive) -> impl Fn(Page, u32) -> u32 {
     let (media, drive) = (media(&Executor::new().sim(), drive), drive.clone());
     move |page, erases| media.retries(page_id(&drive, page), erases)
@@ -131,12 +131,12 @@ impl Customer<'_> {
         full_page(self.drive, page.plane, page.number)
     }
 
-    /// Pages that are programmed together, and what goes into them.
+    /// Pages that are programmed together, and their image.
     fn pages(&self, pages: &[Page]) -> (Vec<PageId>, PageImage) {
         (pages.iter().map(|&page| self.page(page)).collect(), image(self.drive.units_per_page * pages.len() as u32))
     }
 
-    /// Does one operation: what came of it, and where its time went.
+    /// Does one operation; returns its outcome and its breakdown.
     async fn serve(&self, op: &Op) -> (Served, Breakdown) {
         let (asked, mut breakdown) = (self.sim.now().ns(), Breakdown::new());
         let mut loaded = None;
@@ -225,10 +225,10 @@ async fn within(sim: &Sim, patience: Span, work: impl Future) {
     drop(work);
 }
 
-/// What each operation of a customer comes to: none if it was given up.
+/// The outcome of each operation of a customer: none if it was dropped.
 type Results = Vec<Vec<Option<(Served, Breakdown)>>>;
 
-/// Runs a script on erased flash. The n-th operation of a customer is given up after `patience(customer, n)`.
+/// Runs a script on erased flash. The n-th operation of a customer is dropped after `patience(customer, n)`.
 fn serve(
     executor: &mut Executor,
     media: &Rc<Media>,
@@ -263,7 +263,7 @@ fn serve(
     results.take()
 }
 
-/// Runs a script: what came of it, and where the time of each operation of each customer went.
+/// Runs a script; returns its outcome, and the breakdown of each operation of each customer.
 pub(crate) fn run(mut executor: Executor, drive: &Drive, script: &Script) -> (Outcome, Vec<Vec<Breakdown>>) {
     let media = media(&executor.sim(), drive);
     let results = serve(&mut executor, &media, drive, script, &|_, _| None);
@@ -274,7 +274,7 @@ pub(crate) fn run(mut executor: Executor, drive: &Drive, script: &Script) -> (Ou
     (Outcome { served, arrays, channels }, logs)
 }
 
-/// Runs a script whose operations may be given up, and then another on what is left of the drive.
+/// Runs a script whose operations may be dropped, and then another on the same drive.
 pub(crate) fn run_after(
     mut executor: Executor,
     drive: &Drive,

@@ -34,7 +34,7 @@ pub(crate) enum Rule {
     GroupsGoOnInOrder,
     TheLastOfAGroupLeaves,
     RetriesAreSensedAlone,
-    // Who may enter
+    // Order of operations in a die
     SensesWaitForAPageToProgram,
     ProgramsWaitForAPageToSend,
     CacheRead,

@@ -1,4 +1,4 @@
-//! What comes of a script: when operations ended and where their time went.
+//! The outcome of a script: when operations ended and where their time went.
 
 /// Where the time of an operation went, in nanoseconds; the names are those of the page.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -17,7 +17,7 @@ impl Stages {
     }
 }
 
-/// What came of an operation.
+/// The outcome of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Served {
     pub(crate) asked: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Served {
     pub(crate) stages: Option<Stages>,
 }
 
-/// What came of a script.
+/// The outcome of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
     /// Of each operation of each customer. Those that wait for ever are missing.
@@ -39,7 +39,7 @@ pub(crate) struct Outcome {
     pub(crate) channels: Vec<u64>,
 }
 
-/// What the time until something is counted as.
+/// The stage to which the time until an event belongs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     Queue,

@@ -1,4 +1,4 @@
-//! What is done to a drive: for each customer a list of operations, drawn from a seed, the same for model and simulator.
+//! The operations on a drive: for each customer a list, drawn from a seed, the same for model and simulator.
 
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Cause, Rng};
@@ -22,7 +22,7 @@ pub(crate) enum Work {
         plane: u32,
         block: u32,
     },
-    /// A collection of the LUN of a plane. Reads may come in between if `preemptible`.
+    /// A collection of the LUN of a plane. Reads are admitted in between if `preemptible`.
     Collect {
         plane: u32,
         preemptible: bool,
@@ -33,7 +33,7 @@ pub(crate) enum Work {
 /// The rows of the table under "Collections".
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Part {
-    /// Pages and where they go to.
+    /// Pages and their targets.
     Copy {
         pages: Vec<(Page, Page)>,
     },
@@ -104,14 +104,14 @@ impl Mix {
     }
 }
 
-/// A block of a customer's: what is in it.
+/// A customer's block and its content.
 #[derive(Copy, Clone, Default, Debug)]
 struct Block {
     next: u32,
     erases: u32,
 }
 
-/// What a customer of a script knows of its blocks.
+/// A customer's view of its blocks.
 struct Author<'a> {
     drive: &'a Drive,
     rng: Rng,

@@ -32,7 +32,7 @@ impl Simulator<'_> {
         false
     }
 
-    /// "those in line are let in, class by class, for as long as the first in line fits"
+    /// "Then waiters are admitted, class by class, while the first one fits."
     pub(crate) fn admit(&mut self, lun: usize) {
         while let Some(&(class, (customer, kind))) = self.luns[lun].line.first() {
             let (drive, page, broken) = (self.drive, self.customers[customer].page, self.steps.broken);
@@ -84,7 +84,7 @@ impl Simulator<'_> {
         true
     }
 
-    /// "When a register is left or moved out of, who waits to move goes first, then those in line are let in"
+    /// "When a register becomes empty, the operation that waits to move goes first. Then waiters are admitted"
     pub(crate) fn register_is_free(&mut self, lun: usize) {
         if let Some(at) =
             (0..self.luns[lun].moving.len()).find(|&at| self.luns[lun].can_move(self.luns[lun].moving[at]))
@@ -133,7 +133,7 @@ impl Simulator<'_> {
         self.own(customer, Stage::Array, time)
     }
 
-    /// "all go on, in the order in which they were let in: among those of 4 in the last section"
+    /// "all members continue in the order of their admission: among those of 4 in the last section"
     pub(crate) fn release_group(&mut self, leader: usize) -> bool {
         let (lun, now) = (self.customers[leader].lun, self.now);
         let Some(group) = self.luns[lun].group_of(leader) else { return true };
@@ -167,7 +167,7 @@ impl Simulator<'_> {
         self.has_channel(customer, time)
     }
 
-    /// Begins there and then if it is for a time. Whether there is nothing to wait for.
+    /// Begins at once if it is for a time. Returns whether there is nothing to wait for.
     pub(crate) fn has_channel(&mut self, customer: usize, time: Option<u64>) -> bool {
         self.channels[self.customers[customer].channel].busy = true;
         let Some(time) = time else {
@@ -189,7 +189,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// "channel `c` uses decoder `c mod engines`. With 0 everybody has one"
+    /// "channel `c` uses decoder `c mod engines`. With 0 every operation has a separate decoder"
     pub(crate) fn decoder_of(&self, channel: usize) -> usize {
         let engines = self.decoders.len();
         if self.is_broken(Rule::EachChannelHasItsDecoder) { 0 } else { channel % engines }

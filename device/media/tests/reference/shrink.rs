@@ -35,7 +35,7 @@ pub(crate) fn shrink(mut case: Case, differ: impl Fn(&Case) -> bool) -> Case {
     case
 }
 
-/// Everything that can be left out, what is largest first.
+/// Everything that can be left out, the largest first.
 fn smaller(case: &Case) -> Vec<Case> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut Case)| {
@@ -64,7 +64,7 @@ fn smaller(case: &Case) -> Vec<Case> {
     all
 }
 
-/// What comes after an operation that is left out comes later by its think time.
+/// An operation after one that is left out comes later by the think time of the latter.
 fn leave_out(ops: &mut Vec<Op>, at: usize) {
     let think = ops.remove(at).think;
     if let Some(next) = ops.get_mut(at) {
@@ -72,7 +72,7 @@ fn leave_out(ops: &mut Vec<Op>, at: usize) {
     }
 }
 
-/// Blocks are filled in order: gives pages new numbers after something was left out. Whether that is possible.
+/// Blocks are filled in order: gives pages new numbers after something was left out. Returns whether that is possible.
 fn renumber(drive: &Drive, ops: &mut [Op]) -> bool {
     let mut blocks = BTreeMap::new();
     ops.iter_mut().all(|op| match &mut op.work {

@@ -63,12 +63,12 @@ pub(crate) struct Customer {
     pub(crate) class: u8,
     pub(crate) lun: usize,
     pub(crate) channel: usize,
-    /// What it reads, if others may be sensed with it.
+    /// The page that it reads, if others may be sensed with it.
     pub(crate) page: Option<Page>,
     pub(crate) holds_channel: bool,
     pub(crate) held_since: u64,
     pub(crate) preemptible: bool,
-    /// Whether reads were let in before its next step.
+    /// Whether reads were admitted before its next step.
     pub(crate) has_made_way: bool,
     pub(crate) stages: Stages,
     /// Its own time is that of a retry from here on.
@@ -289,7 +289,7 @@ impl Simulator<'_> {
         self.served(customer);
     }
 
-    /// Begins a step, or joins the line for what it needs. Whether it is over already.
+    /// Begins a step, or joins the queue for its resource. Returns whether it is over already.
     fn step(&mut self, customer: usize, step: Step) -> bool {
         match step {
             Step::PassController => self.ask_controller(customer, false),

@@ -237,7 +237,7 @@ impl Steps<'_> {
             steps.push(Step::HoldChannel);
         }
         parts.iter().for_each(|part| self.part(steps, part, preemptible));
-        // "It gives back first the LUN, then the channel, then the controller."
+        // "It releases the LUN first, then the channel, then the controller."
         steps.push(Step::LeaveLun);
         if channel {
             steps.push(Step::GiveBackChannel);

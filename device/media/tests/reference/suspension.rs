@@ -40,13 +40,14 @@ impl Simulator<'_> {
         self.go_on(customer);
     }
 
-    /// "there is somebody of a class below c whose turn it would be, who wants to sense"
+    /// "the first waiter of the LUN is a sense of a class below c"
     fn somebody_waits(&self, lun: usize, class: u8) -> bool {
         let first = self.luns[lun].line.first();
         first.is_some_and(|&(other, (_, kind))| other < class && kind == Kind::Sense)
     }
 
-    /// Decides whether and when what runs is suspended: whenever somebody joins the line, and when it begins to run.
+    /// Decides whether and when the running operation is suspended: whenever an operation joins the queue, and when it
+    /// begins to run.
     pub(crate) fn consider(&mut self, lun: usize, begins: bool) {
         let Some(running) = &self.luns[lun].running else { return };
         let &Running { class, suspend, state, since, left, suspended, decided, .. } = running;
@@ -60,7 +61,7 @@ impl Simulator<'_> {
         let min_run = if self.is_broken(Rule::OperationsRunBeforeSuspension) { 0 } else { self.drive.min_run };
         let counts = !self.is_broken(Rule::RunsCountFromResumption) || suspended == 0;
         let at = self.now.max(since + if counts { min_run } else { 0 });
-        // "not at all if what is left of it at that instant is not more than tSPD"
+        // "it is not suspended if its remaining time at that instant is at most tSPD: it ends instead"
         let to_suspend = if self.is_broken(Rule::NearlyDoneOperationsEnd) { 0 } else { to_suspend };
         if left.saturating_sub(at - since) <= to_suspend {
             return;
@@ -142,7 +143,7 @@ impl Simulator<'_> {
         }
     }
 
-    /// "and the operation runs on with what was left"
+    /// "and the operation continues with its remaining time"
     pub(crate) fn run_on(&mut self, lun: usize) {
         let running = self.luns[lun].running.as_mut().expect("it is suspended");
         (running.state, running.since, running.decided) = (State::Runs, self.now, false);

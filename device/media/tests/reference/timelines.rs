@@ -82,7 +82,7 @@ fn copy(plane: u32) -> Part {
     Part::Copy { pages: vec![(page(plane, 12, 0), page(plane, 13, 0))] }
 }
 
-/// When an operation is asked for, what it is, on behalf of what, and when it ends.
+/// When an operation is requested, its kind, its cause, and when it ends.
 type Timed = (u64, Work, Cause, u64);
 
 /// Where the time of each operation went, as the model has it.

@@ -92,7 +92,7 @@ fn reads_take_the_retries_that_the_binomial_tail_gives() {
         assert_eq!((failed, counts.reads()), (counts.uncorrectable, u64::from(BLOCKS * PAGES)));
         let sum: u64 = counts.retries.iter().zip(1..).map(|(count, reads)| count * reads).sum();
         let taken: u64 = ended.iter().map(|(_, time)| time.ns()).sum();
-        // Each attempt senses and transfers: 50 us and 10 us. One that is given up has made all nine.
+        // Each attempt senses and transfers: 50 us and 10 us. A page that cannot be corrected has made all nine.
         assert_eq!(taken, 60_000 * (sum + 9 * counts.uncorrectable), "{cycles} cycles, {days} days");
     }
 }
@@ -188,7 +188,7 @@ fn blocks_wear_out_in_the_share_given() {
     assert_eq!(media.aging_counts().unwrap().failed_erases, u64::from(failed_by.iter().sum::<u32>()));
 }
 
-/// What is saved and put into other flash reads as it would have.
+/// State that is saved and put into other flash reads as it would have.
 #[test]
 fn the_ages_of_blocks_are_part_of_the_saved_state() {
     let aging =
@@ -294,7 +294,7 @@ fn blocks_went_bad_at_the_erases_of_the_distribution() {
     assert!(square < 33.7, "{classes:?}: chi-square {square}");
 }
 
-/// Reads of the time before, and what they disturb.
+/// Reads before, and what they disturb.
 #[test]
 fn a_life_leaves_reads_of_its_data() {
     let life = Life { age: DAY * 30, shelf: DAY * 10, reads_a_day: 2.0, ..Life::NONE };

@@ -1,5 +1,5 @@
-//! What the flash holds: random programs, copies, collections, plants and erases against a plain map of units, counts
-//! against a tally, and the ordering rules of NAND.
+//! The content of the flash: random programs, copies, collections, plants and erases against a plain map of units,
+//! counts against a tally, and the ordering rules of NAND.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -287,7 +287,8 @@ proptest! {
         }
     }
 
-    /// Closed with a snapshot, closed without one, or killed: what is in a file is found again, and the erases too.
+    /// Closed with a snapshot, closed without one, or killed: the content of the file is found again, and the erases as
+    /// well.
     #[test]
     fn a_file_that_is_opened_again_holds_what_it_held(sessions in prop::collection::vec((acts(), 0..3u8), 1..4)) {
         let backing = Arc::new(MemoryFile::new());
@@ -297,7 +298,7 @@ proptest! {
             let mut executor = Executor::new();
             let media = in_file(&executor.sim(), file);
             oracle.counts = OpCounts::default();
-            // What was under way when the process was killed is torn.
+            // Operations under way when the process was killed are torn.
             oracle.forget_torn(&media);
             oracle.agrees(&media, true)?;
             for each in acts {

@@ -82,7 +82,7 @@ impl Bench {
     }
 }
 
-/// What is done on a flash with faults, and what came of it.
+/// Operations on a flash with faults, and their outcome.
 fn with(faults: &[&str], steps: impl AsyncFnOnce(&Bench)) -> Vec<(u64, Result<(), MediaError>)> {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -181,7 +181,7 @@ fn corrupt_data_stays_corrupt_and_one_bit_of_a_unit_is_wrong() {
     });
 }
 
-/// What is torn: a program, an erase, a read; and what is asked for while there is no power.
+/// Torn operations: a program, an erase, a read; and requests without power.
 #[test]
 fn a_power_cut_tears_what_is_under_way() {
     let mut executor = Executor::new();
@@ -407,7 +407,7 @@ fn a_hopeless_read_is_retried_to_the_end() {
     assert_eq!(time(&["uncorrectable"]), (A_READ + 3 * (A_READ + 20), UNCORRECTABLE));
 }
 
-/// A page that is inverted is the one that the rule is about, not the others of its command.
+/// An inverted page is the page of the rule, not another of its command.
 #[test]
 fn a_program_together_corrupts_one_page() {
     let mut executor = Executor::new();

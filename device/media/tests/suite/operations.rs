@@ -1,5 +1,5 @@
-//! Single operations against timelines worked out by hand: the steps of FEMU Fig. 3 and Li 5.4.2, priorities, and what
-//! a collection keeps others out of (Li 2.3).
+//! Single operations against timelines worked out by hand: the steps of FEMU Fig. 3 and Li 5.4.2, priorities, and
+//! operations that a collection blocks (Li 2.3).
 //!
 //! The flash here is SLC: 40 us to sense, 800 us to program, 2 ms to erase, 10 us for a unit and 20 us for a page of two
 //! units on the channel. Two channels with three planes each: planes 0 to 2 share a channel, 3 to 5 the other.
@@ -195,7 +195,7 @@ fn reads_first_passes_over_those_in_line_and_nothing_that_has_begun() {
     assert_eq!(run(Priority::ReadsFirst), reads_first);
 }
 
-/// The urgent read is sensed while the page before it is sent, though a program is in line for that page's register.
+/// The urgent read is sensed while the previous page is sent, although a program is in line for that page's register.
 #[test]
 fn an_urgent_read_overlaps_the_transfer_before_it() {
     let mut executor = Executor::new();

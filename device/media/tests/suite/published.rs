@@ -5,7 +5,7 @@
 
 use nandscape_device_media::aging::{Correction, ErrorRates};
 
-/// A figure: what it is, the range that counts as the published one, the model's, and whether that is inside.
+/// A figure: its name, the range that counts as the published one, the model's figure, and whether that is inside.
 struct Row {
     what: &'static str,
     published: (f64, f64),

@@ -17,7 +17,7 @@ pub(super) enum Mistake {
     NewestOnly,
     /// Records are treated as whole without a check of their checksums.
     NoChecksum,
-    /// What was repeated stays in the log.
+    /// Repeated records stay in the log.
     NotReplaced,
 }
 

@@ -7,13 +7,15 @@
 //! | `mistakes` | deliberate mistakes for the tests |
 //!
 //! Writes are kept in memory, where reads find them. A sync writes all of them into one of two regions behind the stores, as one
-//! [`Record`], and syncs the file; then it writes each in its place. The next record goes into the other region, and the sync
-//! after it makes the earlier writes in their places safe, too. So one of the two regions always has what may be missing in place.
+//! [`Record`], and syncs the file. Then it writes each in its place. The next record goes into the other region, and
+//! the sync after it also makes the earlier writes in their places durable. One of the two regions therefore always has
+//! whatever may be missing in place.
 //!
-//! Whoever opens the file repeats what the regions hold. A record that is not whole was never acknowledged.
+//! A process that opens the file repeats the records of the regions. An incomplete record was never acknowledged.
 //!
-//! Left out: damage to a record, which looks like one that was cut off. It only counts for a store that was not stopped. Then what the
-//! other region holds is repeated, over newer writes in the same places where the damaged record had reached them.
+//! Left out: damage to a record, which looks like a record that was cut off. It only matters for a store that was not
+//! stopped. The content of the other region is then repeated, over newer writes in the same places that the damaged
+//! record had made.
 
 mod mistakes;
 mod record;
@@ -46,7 +48,7 @@ pub(crate) struct Redo {
 }
 
 struct State {
-    /// What is to be recorded next, under its number.
+    /// The next record, under its number.
     record: Record,
     /// The changes that touch each piece of the file, in order.
     touched: BTreeMap<u64, SmallVec<[u32; 2]>>,
@@ -55,7 +57,7 @@ struct State {
 }
 
 impl Redo {
-    /// Repeats in a file what its regions at `at` hold. No part of it need be repeated again after this.
+    /// Repeats in a file the records of its regions at `at`. Afterwards no part of them has to be repeated again.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -146,7 +148,7 @@ impl State {
         self.record.add(change);
     }
 
-    /// Puts what is to be written over what was read at `at`.
+    /// Puts pending writes over the data read at `at`.
     fn lay_over(&self, at: u64, bytes: &mut [u8]) {
         let touched = pieces(at, bytes.len()).filter_map(|piece| self.touched.get(&piece)).flatten();
         let mut touched: SmallVec<[u32; 8]> = touched.copied().collect();

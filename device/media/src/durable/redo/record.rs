@@ -1,4 +1,4 @@
-//! What a sync puts into the log: its number, and writes and punches in order, with a checksum over all of it.
+//! The record of a sync in the log: its number, and writes and punches in order, with a checksum over the whole record.
 
 use std::io;
 

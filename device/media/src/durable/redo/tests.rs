@@ -1,4 +1,4 @@
-//! Tests of the redo log: what is left after a loss of power at any write or sync, with records of any sizes.
+//! Tests of the redo log: the state after a loss of power at any write or sync, with records of any sizes.
 
 use nandscape_sim::{Rng, Seed};
 
@@ -57,7 +57,7 @@ fn survives_a_loss(seed: u64) -> Result<(), String> {
         }
         done = states.len() - 1;
     }
-    // Power may be lost again while what was found is repeated.
+    // Power may be lost again while records are repeated.
     let mut left = Arc::new(file.after_power_loss(Seed::new(seed)));
     for again in 0..rng.below(3) {
         left.track_syncs();

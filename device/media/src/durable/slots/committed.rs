@@ -23,7 +23,7 @@ pub(super) struct Committed {
     sequence: Cell<u64>,
     /// All writes to slots up to this one were whole then.
     whole: u64,
-    /// Whether one of the two lacks what the other has.
+    /// Whether one of the two lacks the content of the other.
     differ: bool,
 }
 
@@ -86,7 +86,7 @@ fn encode(sequence: u64, whole: u64) -> [u8; ENTRY] {
     entry
 }
 
-/// Zeros are what was never written; `None` is damage.
+/// Zeros were never written; `None` is damage.
 fn decode(entry: &[u8; ENTRY]) -> Option<(u64, u64)> {
     if *entry == [0; ENTRY] {
         return Some(NEVER_WRITTEN);

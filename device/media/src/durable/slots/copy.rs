@@ -1,7 +1,7 @@
 //! The form of a slot's copy: head, data, and the same head once more in the copy's last sector.
 //!
-//! A kill leaves the first part of what was being written, in front of what the copy held before. It leaves no head that is not
-//! whole.
+//! A kill leaves the first part of the new content, followed by the copy's earlier content. It leaves no incomplete
+//! head.
 //!
 //! | head before | head behind | data | the copy |
 //! |---|---|---|---|
@@ -51,7 +51,7 @@ impl Numbers {
     }
 }
 
-/// Looks at a copy of a slot.
+/// Reads a copy of a slot.
 pub(super) fn look(slot: u32, bytes: &[u8], numbers: &mut Numbers) -> Found {
     let behind = bytes.len() - SECTOR as usize;
     let place = |at: usize| Head::decode(slot, bytes[at..].first_chunk::<HEAD>().expect("a copy has both heads"));
@@ -82,7 +82,7 @@ pub(super) fn look(slot: u32, bytes: &[u8], numbers: &mut Numbers) -> Found {
 }
 
 impl Found {
-    /// Decides what was cut off. Where it was, the copy is void.
+    /// Decides whether the copy was cut off. If it was, it is void.
     pub(super) fn settle(self, whole: u64) -> Found {
         match self {
             Found::CutOff(head) if head.number <= whole => Found::Damaged(head),

@@ -60,7 +60,7 @@ pub struct SlotRecord {
 /// A slot that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundSlot {
-    /// What it holds.
+    /// Its content.
     pub record: SlotRecord,
     /// Its data; `None` where that is damaged.
     pub data: Option<Vec<u8>>,
