@@ -24,7 +24,7 @@ pub struct Watermarks {
     pub high: u32,
 }
 
-/// What a drive reports of its space and its collections.
+/// A drive's report of its space and its collections.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CollectionStatus {
     /// Bytes of the host's address space.
@@ -99,7 +99,7 @@ impl Watermarks {
 
 /// See the file. All calls return at once; the work that they begin continues in drive time.
 pub trait Collections {
-    /// The space, and what the drive is doing.
+    /// The space, and the state of the drive.
     fn status(&self) -> CollectionStatus;
 
     /// Sets both watermarks, from now on until power is lost.
@@ -108,8 +108,8 @@ pub trait Collections {
     /// Which of them is out of range. Nothing is changed then.
     fn set_watermarks(&self, watermarks: Watermarks) -> Result<(), BadWatermarks>;
 
-    /// Collects for `time`, or until the high watermark is reached. Whether the order was accepted: it is ignored at the high watermark
-    /// and above. A second run replaces the first; one of no time ends it.
+    /// Collects for `time`, or until the high watermark is reached. Returns whether the order was accepted: it is
+    /// ignored at the high watermark and above. A second run replaces the first; a run of no time ends it.
     fn run(&self, time: Span) -> bool;
 
     /// Requests reads without internal work in their way. Returns whether nothing internal runs. While writes are under

@@ -1,5 +1,5 @@
-//! Flushes of a write buffer that are under way, each with the number of slots that it still waits for. No slot is looked at when
-//! a flush begins.
+//! Flushes of a write buffer that are under way, each with the number of slots that it still waits for. No slot is
+//! scanned when a flush begins.
 //!
 //! Slots are numbered in the order of arrival. A flush waits for all slots in use when it begins: those with lower
 //! numbers than the next slot.
@@ -67,7 +67,7 @@ impl Flushes {
         self.unstarted -= u32::from(self.covers(arrival));
     }
 
-    /// The program of a slot has failed: it is to be started again.
+    /// The program of a slot has failed: it will be started again.
     pub(crate) fn restarted(&mut self, arrival: u64) {
         self.unstarted += u32::from(self.covers(arrival));
     }

@@ -32,7 +32,8 @@ pub const LEAST_STEP_TIME: Span = Span::from_us(1);
 
 /// Mapping units that one step of [`Ftl::spoil`] marks.
 pub(crate) const SPOIL_STEP: u32 = 256;
-/// What such a step takes at least, unless it is the last: 100 ns for each unit, about what the computer takes that runs the model.
+/// The least time of such a step, unless it is the last: 100 ns for each unit, about the time that the computer takes
+/// that runs the model.
 pub(crate) const SPOIL_STEP_TIME: Span = Span::from_ns(100 * SPOIL_STEP as u64);
 /// Units that are marked, and that are unmapped, with the work of one that is read or written ([`Sim::note_work`]).
 pub(crate) const MARKED: u64 = 4;
@@ -243,7 +244,8 @@ pub trait Ftl: 'static {
     /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
-    /// Whether each plane has the good blocks that its even share of the data needs. A plane that has not is given up sooner or later.
+    /// Whether each plane has the good blocks that its even share of the data needs. A plane without them is given up
+    /// sooner or later.
     fn has_room_on_all_planes(&self) -> bool {
         true
     }
@@ -265,25 +267,25 @@ pub trait Ftl: 'static {
     /// Sends everything accepted so far to flash; `None` when it is already there.
     fn flush(&self) -> Option<Rc<Settling>>;
 
-    /// The drive is about to be turned off, and everything accepted was flushed: writes what the next start would have to find
-    /// out. The drive may go on.
+    /// The drive is about to be turned off, and everything accepted was flushed: writes the state that the next start
+    /// would otherwise have to find out. The drive may continue.
     fn shut_down(&self) -> impl Future<Output = ()> {
         async {}
     }
 
-    /// What is known of a block.
+    /// The state of a block.
     fn block(&self, block: BlockId) -> BlockInfo;
 
     /// Whether a unit of the flash holds current data.
     fn is_current(&self, unit: UnitId) -> bool;
 
-    /// What the tables hold, counted. Slow: it looks at all of them.
+    /// The contents of the tables, counted. Slow: it visits all of them.
     fn tables(&self) -> TableSummary;
 
     /// Checks the FTL's own tables against each other and the flash.
     ///
     /// # Errors
-    /// What is wrong, in one sentence.
+    /// The fault, in one sentence.
     fn check(&self) -> Result<(), String>;
 
     /// Counters since the drive was made.
@@ -310,7 +312,7 @@ pub enum Sanitization {
 pub struct Overwrite {
     /// How often, each time after an erase.
     pub passes: u8,
-    /// What is written.
+    /// The written data.
     pub pattern: u32,
     /// Whether every second pass writes the pattern inverted.
     pub inverts: bool,
@@ -346,7 +348,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// `parts` lets go of them when it is dropped.
+    /// `parts` releases them when it is dropped.
     pub(crate) fn new(parts: impl std::any::Any) -> Held {
         Held { _parts: Box::new(parts) }
     }
@@ -366,7 +368,7 @@ pub trait Destination: Clone + 'static {
     /// Whether a sector that is not mapped fails the read. Otherwise it reads as zeros, and so does its metadata.
     fn rejects_unmapped(&self) -> bool;
 
-    /// Whether the read is let in before all others, and into collections of its plane where the FTL does that.
+    /// Whether the read is admitted before all others, and into collections of its plane where the FTL supports that.
     #[inline(always)]
     fn is_urgent(&self) -> bool {
         false
@@ -466,7 +468,7 @@ impl std::fmt::Display for ReadOnly {
     }
 }
 
-/// Why data does not come to flash.
+/// Why data does not reach flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
     /// The drive takes no more data ([`Ftl::read_only`]).
@@ -591,7 +593,7 @@ pub struct Located {
     pub lost_sectors: u32,
 }
 
-/// What the tables of an FTL hold, counted.
+/// The contents of an FTL's tables, counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct TableSummary {
     /// Logical units whose current data is on flash.
@@ -613,8 +615,8 @@ impl TableSummary {
     }
 }
 
-/// Units of the host's data that are programmed from one time to the next that the counters of a drive in a file are written. A
-/// kill loses what was counted since.
+/// Units of the host's data that are programmed between two writes of the counters of a drive in a file. A kill loses
+/// later counts.
 pub(crate) const UNITS_COUNTED: u64 = 256;
 
 /// Counters of an FTL. Units are mapping units.
@@ -646,7 +648,7 @@ pub struct Stats {
     pub retired_blocks: u64,
     /// Planes that are used no more: they do not answer, or have no page left for their collector.
     pub planes_out_of_use: u64,
-    /// Mapping units of which data was lost, for it could not be read when it had to be moved or completed.
+    /// Mapping units of which data was lost, because it could not be read when it had to be moved or completed.
     pub lost_units: u64,
     /// Mapping units that were in the write buffer when power went, and are gone.
     pub dropped_units: u64,
@@ -664,7 +666,7 @@ pub struct Stats {
     pub forced_programs: u64,
     /// Windows of the drive that have begun.
     pub window_turns: u64,
-    /// What the tables in flash have cost.
+    /// The cost of the tables in flash.
     pub upkeep: Upkeep,
     /// Stripes with parity.
     pub rain: RainStats,
@@ -676,7 +678,7 @@ impl Stats {
         self.gc_units + self.wear_units
     }
 
-    /// What was counted since `earlier`; what is a state rather than a count stays as it is.
+    /// The counts since `earlier`; states, which are not counts, are unchanged.
     pub fn since(&self, earlier: &Stats) -> Stats {
         Stats {
             host_bytes: self.host_bytes - earlier.host_bytes,

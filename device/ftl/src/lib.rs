@@ -16,7 +16,7 @@
 //! | `collections` | garbage collection at a host's command |
 //! | `placement` | where a host wants its data: reclaim unit handles |
 //! | `pieces` | pages of any length and chains of deltas, over an FTL with transactions |
-//! | `open_channel` | no FTL: the flash in chunks, as it is |
+//! | `open_channel` | no FTL: the flash in chunks |
 //! | `windows` | the length of the windows in which a drive does its own work |
 //! | `saved` | the state of a drive at rest |
 //! | `flushes` | how many slots of a write buffer each flush waits for |

@@ -8,7 +8,7 @@
 pub struct PlacementConfig {
     /// Reclaim unit handles; 0 is no placement.
     pub handles: u8,
-    /// What becomes of data that the drive moves.
+    /// The target of data that the drive moves.
     pub isolation: Isolation,
     /// How hosts name the handles.
     pub interface: Interface,
@@ -56,7 +56,7 @@ impl Isolation {
     pub const ALL: [(&str, Isolation); 2] = [("initial", Isolation::Initial), ("persistent", Isolation::Persistent)];
 }
 
-/// What the drive itself has done to data of a handle, or to the handle (FDP Events, controller events).
+/// The drive's own changes to data of a handle, or to the handle (FDP Events, controller events).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PlacementEvent {
     /// Data of an initially isolated handle was moved to another reclaim unit.
@@ -77,7 +77,7 @@ pub enum PlacementEvent {
 /// What an FTL knows of its handles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlacementReport {
-    /// What becomes of data that is moved.
+    /// The target of moved data.
     pub isolation: Isolation,
     /// How hosts name the handles.
     pub interface: Interface,
@@ -85,7 +85,7 @@ pub struct PlacementReport {
     pub unit_bytes: u64,
     /// Bytes of a page, the least that is programmed at once.
     pub page_bytes: u32,
-    /// Bytes of media that were programmed: data, what was moved, and padding.
+    /// Bytes of media that were programmed: data, moved data, and padding.
     pub media_written: u64,
     /// Bytes of media that were erased.
     pub media_erased: u64,
@@ -102,7 +102,7 @@ pub struct PlacementReport {
 pub struct HandleReport {
     /// Bytes that hosts have written.
     pub host_written: u64,
-    /// Bytes of them that were programmed: what is overwritten in the write buffer is not.
+    /// Bytes of them that were programmed: data overwritten in the write buffer is not.
     pub programmed: u64,
     /// Bytes that collections have moved out of its blocks.
     pub moved: u64,

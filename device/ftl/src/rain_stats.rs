@@ -58,7 +58,7 @@ impl RainStats {
         self.each(other, |one, other| one + other)
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(&self, earlier: &RainStats) -> RainStats {
         self.each(earlier, |now, earlier| now - earlier)
     }

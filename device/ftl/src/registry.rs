@@ -30,7 +30,7 @@ pub struct Needs<'a> {
     pub cache_units: u32,
     /// The streams by their numbers.
     pub streams: &'a [StreamLine],
-    /// The seed of what a component decides by chance. Each takes a child by its own name, so that none repeats another.
+    /// The seed of a component's random choices. Each takes a child by its own name, so that none repeats another.
     pub seed: Seed,
 }
 
@@ -63,7 +63,7 @@ pub struct Choice<F> {
 }
 
 impl<F> Choice<F> {
-    /// A component with a name, a line on what it does, and what makes it.
+    /// A component with a name, a line of description, and its constructor.
     pub const fn new(name: &'static str, about: &'static str, make: F) -> Choice<F> {
         Choice { name, about, make }
     }
@@ -88,7 +88,7 @@ impl<F> fmt::Debug for Choice<F> {
     }
 }
 
-/// Defines the sets, what is in them, and the choice of one component from each.
+/// Defines the sets, their components, and the choice of one component from each.
 macro_rules! sets {
     ($($(#[doc = $doc:literal])* $set:ident $key:ident $make:ty,)*) => {
         /// A set of functions of OX-App.
@@ -130,7 +130,7 @@ macro_rules! sets {
                 }
             }
 
-            /// What it does.
+            /// Its description.
             pub fn about(&self) -> &'static str {
                 match self {
                     $(Component::$set(choice) => choice.about,)*
@@ -189,7 +189,7 @@ sets! {
     WriteCache write_cache MakeWriteCaching,
 }
 
-/// The components that come with the crate. The first of each set is the one that counts when none is named.
+/// The components that come with the crate. The first of each set is the default.
 pub static BUILT_IN: &[Component] = &[
     Component::BadBlocks(Choice::new("table", "a flag for each block", |needs, marks| {
         Box::new(BadBlockTable::new(needs.geometry.blocks(), marks))

@@ -1,4 +1,4 @@
-//! The state of an FTL that has its tables in memory, as it is taken out of a drive at rest.
+//! The state of an FTL that has its tables in memory, taken out of a drive at rest.
 //!
 //! Left out: the contents of the tables, which each FTL defines.
 

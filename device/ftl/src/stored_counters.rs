@@ -1,4 +1,5 @@
-//! Counters of an FTL as bytes, for drives in files: they outlast the process. What is a state rather than a count is not in them.
+//! Counters of an FTL as bytes, for drives in files: they outlast the process. States, which are not counts, are not
+//! included.
 
 use nandscape_sim::Span;
 

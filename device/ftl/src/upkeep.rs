@@ -23,7 +23,7 @@ pub struct Upkeep {
     pub recovered: Recoveries,
 }
 
-/// Pages that hold no data of the host, by what they hold. A page whose program has failed is not counted.
+/// Pages without data of the host, by their content. A page whose program has failed is not counted.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct UpkeepPages {
     /// Fragments of the map (map_L) that checkpoints have written.
@@ -142,7 +142,7 @@ impl Upkeep {
         }
     }
 
-    /// What was counted since `earlier`; what is a figure of now stays as it is.
+    /// The counts since `earlier`; present figures are unchanged.
     pub fn since(&self, earlier: &Upkeep) -> Upkeep {
         Upkeep {
             pages: self.pages.since(&earlier.pages),

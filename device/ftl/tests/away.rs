@@ -44,7 +44,7 @@ impl Flash for FarFlash {
     }
 }
 
-/// Loads what a map lacks.
+/// Loads the missing parts of a map.
 async fn load(map: &RefCell<MapPart>, flash: &impl Flash, miss: FragmentMiss) {
     make_room(map, flash, miss.index).await;
     let bytes = flash.read(miss.page).await;

@@ -30,7 +30,7 @@ pub enum BlockState {
     Retiring,
 }
 
-/// What is known of a block.
+/// The state of a block.
 #[derive(Copy, Clone, Debug)]
 pub struct BlockInfo {
     /// Its place in its life.

@@ -1,4 +1,4 @@
-//! P7-REC (OX table 5.8): what the tables can be rebuilt from, when it is written, and how they are rebuilt.
+//! P7-REC (OX table 5.8): the data from which tables are rebuilt, when it is written, and how they are rebuilt.
 //!
 //! | OX | here |
 //! |---|---|
@@ -40,7 +40,7 @@ pub trait Checkpoint {
     /// When the FTL ends the process.
     fn checkpoint<'a>(&'a mut self, ftl: &'a dyn Checkpointing) -> Process<'a>;
 
-    /// REPLAY: brings the tables to what they were when power was cut.
+    /// REPLAY: brings the tables to their state when power was cut.
     ///
     /// # Errors
     /// When the FTL ends the process, or nothing can be rebuilt.
@@ -92,7 +92,7 @@ pub trait Checkpointing {
     fn end(&self);
 }
 
-/// What a replay has found.
+/// The result of a replay.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Replayed {
     /// Transactions that were complete.
@@ -106,7 +106,7 @@ pub struct Replayed {
 pub enum ReplayEnded {
     /// Power was cut.
     Stopped,
-    /// What is in flash cannot be read, or is not what a drive of this kind leaves.
+    /// The content of the flash cannot be read, or is not of a drive of this kind.
     Damaged,
 }
 
@@ -124,15 +124,15 @@ pub trait Replaying {
     /// The records of the next page of the log, from the checkpoint's head on, each with its timestamp; `None` at the end.
     fn next_page(&self) -> Process<'_, Option<Vec<(u64, Record)>>, ReplayEnded>;
 
-    /// The records that come after the log's pages and have survived in memory.
+    /// The records after the log's pages that have survived in memory.
     ///
     /// # Errors
-    /// When one of them names what the drive does not have.
+    /// When one of them names a part that the drive lacks.
     fn kept(&self) -> Result<Vec<(u64, Record)>, ReplayEnded>;
 
     /// Repeats the change of a record. Records are absolute: a repetition changes nothing.
     fn redo(&self, timestamp: u64, record: Record) -> Process<'_, (), ReplayEnded>;
 
-    /// The page of a write is used up, though the write does not count.
+    /// The page of a write is used up, although the write does not count.
     fn reach(&self, remap: &Remap);
 }

@@ -20,12 +20,12 @@ use crate::policy::Candidate;
 
 /// Chooses blocks to recycle, and recycles them.
 pub trait GarbageCollection {
-    /// TARGET: one of the blocks, all of which have garbage enough; `None` leaves them as they are for now. The blocks come in
-    /// the order of their numbers.
+    /// TARGET: one of the blocks, all of which have enough garbage; `None` leaves them unchanged for now. The blocks
+    /// come in the order of their numbers.
     fn target(&self, blocks: &mut dyn Iterator<Item = (BlockId, Candidate)>) -> Option<BlockId>;
 
-    /// RECYCLE: moves what is current out of a block of the host's data. As it is given, page by page in the order in which they were
-    /// written.
+    /// RECYCLE: moves the current data out of a block of the host's data. The default moves it page by page in the
+    /// order of writing.
     ///
     /// # Errors
     /// When the FTL ends the process.
@@ -45,7 +45,7 @@ pub trait GarbageCollection {
     }
 }
 
-/// A unit in the block that is recycled: what the host calls it, and where it is.
+/// A unit in the recycled block: its logical unit, and its place.
 pub type RecycledUnit = (Lpn, UnitId);
 
 /// A block that is recycled.

@@ -16,7 +16,7 @@ pub struct LogPosition(pub u64);
 
 /// Keeps a log.
 pub trait Log {
-    /// What is logged.
+    /// The logged change.
     type Record;
     /// Where reading begins after a checkpoint.
     type Head;
@@ -24,7 +24,7 @@ pub trait Log {
     /// APPEND. The record is in memory from now on, and on flash once [`Log::is_durable`] returns true.
     fn append(&mut self, record: Self::Record) -> LogPosition;
 
-    /// PERSIST: all records up to a position are to be written, even where they do not fill a page.
+    /// PERSIST: requests a write of all records up to a position, even where they do not fill a page.
     fn persist(&mut self, upto: LogPosition);
 
     /// Whether all records up to a position can be read after a power cut.
@@ -51,7 +51,7 @@ pub struct LogHead {
     pub epoch: u64,
 }
 
-/// A page of the log that is to be written.
+/// A page of the log to be written.
 #[derive(Debug)]
 pub struct Outgoing {
     /// Where.
@@ -95,13 +95,13 @@ pub trait ChainedLog: Log<Head = LogHead> {
     /// Whether a page is among those that come next.
     fn is_upcoming(&self, is_it: &dyn Fn(PageId) -> bool) -> bool;
 
-    /// Whether a page is to be written, if there is a place for it.
+    /// Whether a page is due to be written, if there is a place for it.
     fn is_due(&self) -> bool;
 
     /// Pages that the records take which are not written.
     fn backlog(&self) -> usize;
 
-    /// The page that is to be written now, if any.
+    /// The page to be written now, if any.
     fn outgoing(&mut self) -> Option<Outgoing>;
 
     /// A page was written.

@@ -26,7 +26,7 @@ pub trait Mapping {
     /// ask.
     type Miss: Miss;
 
-    /// What the table holds of a unit: where its data is, at least.
+    /// The table's entry of a unit: at least the place of its data.
     type Value: Copy;
 
     /// READ.
@@ -91,12 +91,12 @@ impl Miss for FragmentMiss {
     }
 }
 
-/// What is to be done to have room for a fragment.
+/// The next step to make room for a fragment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Eviction {
     /// Nothing: there is room.
     Room,
-    /// This one is to be written first.
+    /// This fragment must be written first.
     Write(u32),
     /// No fragment can be evicted: all are in use. The new one is added on top.
     Stuck,
@@ -126,7 +126,7 @@ pub trait CachedMapping: Mapping<Miss = FragmentMiss> {
     /// ([`CachedMapping::begin_write`]); they stay in memory.
     fn unwritten(&self) -> Vec<u32>;
 
-    /// The bytes of a fragment that is to be written, if it was changed.
+    /// The bytes of a fragment to be written, if it was changed.
     fn begin_write(&mut self, index: u32) -> Option<Vec<u8>>;
 
     /// The write of a fragment has ended.

@@ -1,4 +1,4 @@
-//! P4-MPE (OX table 5.5): where the fragments of a table are in flash, for a table too large for memory.
+//! P4-MPE (OX table 5.5): the places of a table's fragments in flash, for a table too large for memory.
 //!
 //! | OX | here |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! Processes: functions of components that wait for flash. A component is given a context, which has what it may do, and the FTL runs
-//! the process to its end. The FTL decides what has to hold whatever a component does: its contexts check what they are given.
+//! Processes: functions of components that wait for flash. A component gets a context with its permitted operations,
+//! and the FTL runs the process to its end. The FTL defines the invariants, whatever a component does: its contexts
+//! check their arguments.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -8,7 +8,7 @@
 //! | CHECK | `free_blocks` |
 //!
 //! OX puts a chunk back when it may be erased, and its provisioning keeps it until the next checkpoint. Here the FTL keeps and erases
-//! the block, and PUT comes after that.
+//! the block, and PUT follows.
 //!
 //! [`Provisioning`] is asked plane by plane, for FTLs that choose the plane themselves; [`LineProvisioning`] chooses it too.
 
@@ -58,8 +58,8 @@ pub trait Provisioning {
     /// The number within its block of the page that [`Provisioning::get`] would hand out.
     fn next_number(&self, blocks: &(impl BlockMetadata + ?Sized), plane: PlaneId, stream: Stream) -> u32;
 
-    /// The open block of stream `from` becomes that of `to`, if `to` has none and nothing is under way in the block. Whether
-    /// it did.
+    /// The open block of stream `from` becomes that of `to`, if `to` has none and nothing is under way in the block.
+    /// Returns whether it did.
     fn take_over(
         &mut self,
         blocks: &mut (impl BlockMetadata + ?Sized),
@@ -68,7 +68,7 @@ pub trait Provisioning {
         to: Stream,
     ) -> bool;
 
-    /// Only `used` pages of an open block have been used; the others that were handed out are taken back. If the stream has
+    /// Only `used` pages of an open block have been used; the other handed-out pages are withdrawn. If the stream has
     /// another open block by now, the block is closed.
     fn take_back(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), block: BlockId, used: u32);
 

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::address::SlotId;
 
-/// How full a write cache is, and what is wanted of it. All counts are mapping units.
+/// The fill of a write cache, and the demands on it. All counts are mapping units.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CacheFill {
     /// In line to be programmed.
@@ -35,7 +35,7 @@ pub struct CacheFill {
     pub may_fill: bool,
 }
 
-/// What is known of room in the cache.
+/// The state of room in the cache.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Room {
     /// No write waits for any.
@@ -66,7 +66,7 @@ pub trait CachedWrites {
     fn visit(&self, each: &mut dyn FnMut(InLine) -> ControlFlow<()>);
 }
 
-/// What is to be done.
+/// The next step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Submission {
     /// Nothing yet. SUBMIT is asked again when there is more data, when room is wanted, and when a program has ended.
@@ -89,9 +89,9 @@ pub struct EndedProgram {
 
 /// Decides when data is programmed.
 pub trait WriteCaching {
-    /// SUBMIT: what is to be done with the data in line.
+    /// SUBMIT: the next step with the data in line.
     fn submit(&self, cache: &dyn CachedWrites) -> Submission;
 
-    /// CALLBACK: a program has ended. Does nothing, as it is given.
+    /// CALLBACK: a program has ended. Does nothing by default.
     fn callback(&self, _ended: EndedProgram) {}
 }

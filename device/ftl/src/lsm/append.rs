@@ -37,7 +37,7 @@ impl Drop for Append {
 }
 
 impl LsmFtl {
-    /// Begins an append: units of a run from `at` on, for which the run has zones from then on.
+    /// Begins an append of units of a run from `at` on. The run has zones for them from then on.
     ///
     /// # Errors
     /// Why the run does not take it.
@@ -77,7 +77,7 @@ impl LsmFtl {
         Ok(append)
     }
 
-    /// Gives a run zones for more units, as far as there are any. Whether they are enough.
+    /// Gives a run zones for more units, as far as zones are left. Returns whether they are enough.
     fn has_zones(&self, run: u32, units: u32) -> Result<bool, RunError> {
         let mut table = self.table.borrow_mut();
         loop {
@@ -127,7 +127,7 @@ impl LsmFtl {
         self.table.borrow().run(run).ok()?.zones.iter().copied().find(|zone| self.left(*zone) > 0)
     }
 
-    /// Sees to it that one more zone can be active. Whether one can.
+    /// Makes one more zone able to be active. Returns whether one is.
     fn frees_a_zone(&self) -> bool {
         while self.zones.zones_in_use().0 >= self.config.zones.max_active {
             if !self.close_one() && !self.steal_one() {

@@ -125,7 +125,7 @@ impl LsmFtl {
         })
     }
 
-    /// What it was made with.
+    /// Its configuration.
     pub fn config(&self) -> &LsmConfig {
         &self.config
     }
@@ -260,7 +260,7 @@ impl Ftl for LsmFtl {
         self.table.borrow().check(&self.zones)
     }
 
-    /// What the zones have done, but for moves, which are no writes of the host.
+    /// The work of the zones, except moves, which are no writes of the host.
     fn stats(&self) -> Stats {
         let (stats, moved) = (self.zones.stats(), self.moved_units.get());
         let on_flash = moved.min(stats.host_units);

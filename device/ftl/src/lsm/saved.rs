@@ -11,7 +11,7 @@ use super::{LEVELS, LsmFtl};
 use crate::Ftl;
 use crate::saved::SavedFtl;
 
-/// The kinds of use and the states of runs, as they are noted.
+/// The kinds of use and the states of runs, as bytes.
 const USES: [Use; 4] = [Use::Empty, Use::Taken, Use::Begun, Use::Closed];
 const STATES: [RunState; 3] = [RunState::New, RunState::Published, RunState::Sealed];
 

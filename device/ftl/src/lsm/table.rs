@@ -1,4 +1,4 @@
-//! Which runs there are, where their pieces lie, and what of each zone is live. All of it is synchronous.
+//! The runs, where their pieces lie, and what of each zone is live. Everything is synchronous.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub enum Edit {
     Drop(u32),
 }
 
-/// Why a run does not do what is asked.
+/// Why a run rejects a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RunError {
     /// No place is left for a run.
@@ -105,7 +105,7 @@ pub(super) struct Run {
     pub(super) is_closed: bool,
 }
 
-/// What a zone is for.
+/// The use of a zone.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     Empty,
@@ -192,7 +192,7 @@ impl Table {
         (unit < piece.at + piece.units).then_some(place)
     }
 
-    /// A piece comes to the end of a run.
+    /// A piece is appended to a run.
     pub(super) fn push(&mut self, run: u32, piece: Piece) {
         self.zones[piece.zone as usize].live += piece.units;
         let Ok(run) = self.run_mut(run) else { return };
@@ -228,8 +228,8 @@ impl Table {
         }
     }
 
-    /// The first units of a piece were written elsewhere, or were lost. If they are not those of the run any more, nothing has changed.
-    /// Whether something has.
+    /// The first units of a piece were written elsewhere, or were lost. If they are not those of the run any more,
+    /// nothing changes. Returns whether anything has changed.
     pub(super) fn moved(&mut self, run: u32, part: Piece, zone: u32, first: u32) -> bool {
         let Ok(of) = self.run_mut(run) else { return false };
         let is_it = |piece: &Piece| (piece.at, piece.zone, piece.first) == (part.at, part.zone, part.first);
@@ -257,7 +257,7 @@ impl Table {
         Some(zone)
     }
 
-    /// Takes a zone that was begun: for a level, or the one that is nearest to it.
+    /// Takes a begun zone: of a level, or the nearest one.
     pub(super) fn take_near(&mut self, level: u8) -> Option<u32> {
         let there = (0..LEVELS).filter(|other| !self.begun[*other].is_empty());
         let nearest = there.min_by_key(|other| other.abs_diff(level.into()))?;

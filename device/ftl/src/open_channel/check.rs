@@ -1,5 +1,5 @@
-//! Starting again after a power cut, and the invariants. Writes that had not ended are taken back. A chunk in which one was being
-//! programmed is closed early. The table of chunks survives, in memory with capacitors.
+//! Starting again after a power cut, and the invariants. Unfinished writes are reverted. A chunk in which a write was
+//! being programmed is closed early. The table of chunks survives, in memory with capacitors.
 
 use nandscape_device_media::BlockId;
 

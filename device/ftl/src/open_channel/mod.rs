@@ -104,7 +104,7 @@ impl OpenChannel {
         let chunks: Vec<Chunk> = (0..layout.all_chunks())
             .map(|chunk| Chunk { erases: erases(chunk), ..Chunk::new(is_bad(chunk)) })
             .collect();
-        // Counted as chunks that go out of use in the run are, by blocks of all planes.
+        // Counted by blocks of all planes, like chunks that go out of use in the run.
         let has_grown = |chunk: &u32| {
             let (mut grown, mut factory) = (layout.blocks(*chunk), layout.blocks(*chunk));
             grown.any(|block| media.is_grown_bad(block)) && !factory.any(|block| media.is_factory_bad(block))
@@ -144,7 +144,7 @@ impl OpenChannel {
         })
     }
 
-    /// What it was made with.
+    /// Its configuration.
     pub fn config(&self) -> &OpenChannelConfig {
         &self.config
     }

@@ -9,7 +9,7 @@ use super::OpenChannel;
 /// Notices that are kept.
 pub const KEPT: usize = 255;
 
-/// What has happened.
+/// The event.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Notice {
     /// Units could not be read, from an address on.

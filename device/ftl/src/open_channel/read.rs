@@ -19,7 +19,7 @@ pub struct OpenChannelReader<D: Destination> {
 }
 
 impl OpenChannel {
-    /// Clears what was not written, and pins the chunks of the pages to read.
+    /// Clears unwritten units, and pins the chunks of the pages to read.
     fn look_up(&self, extent: Extent, to: &impl Destination) -> Result<PageReads, ReadError> {
         let mut pages = PageReads::new();
         for piece in extent.pieces(self.unit) {

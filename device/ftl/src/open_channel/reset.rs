@@ -1,5 +1,5 @@
-//! Resets: the blocks of a chunk are erased at once where planes work together, and side by side elsewhere. An erase that fails takes the chunk out of use; so does the reset of a
-//! chunk in which a program has failed.
+//! Resets: the blocks of a chunk are erased at once where planes work together, and concurrently elsewhere. A failed
+//! erase takes the chunk out of use; so does the reset of a chunk in which a program has failed.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -86,7 +86,7 @@ impl OpenChannel {
         for error in
             self.media.erase_together(blocks, who, &mut Breakdown::new()).await.into_iter().filter_map(Result::err)
         {
-            // A chunk that goes out of use does so even if power is cut, too.
+            // A chunk goes out of use even if power is cut.
             let lasting = reset.failed.get().filter(|failed| *failed != MediaError::PowerLost);
             reset.failed.set(Some(lasting.unwrap_or(error)));
         }

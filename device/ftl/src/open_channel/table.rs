@@ -108,7 +108,7 @@ impl Chunk {
         self.state = if self.written == size { ChunkState::Closed } else { ChunkState::Open };
     }
 
-    /// What is not on flash will not be: the write pointer is where the flash ends.
+    /// Unprogrammed data is lost: the write pointer is where the flash ends.
     pub(super) fn take_back(&mut self) {
         self.generation += 1;
         (self.written, self.accepted) = (self.programmed, self.programmed);

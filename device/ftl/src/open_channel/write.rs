@@ -42,7 +42,7 @@ impl Drop for Reservation<'_> {
 
 impl OpenChannel {
     /// Whether writes, each of units of a chunk, may all begin, one after the other. A chunk may occur again: a later
-    /// write continues where the one before it ends.
+    /// write continues where the previous one ends.
     ///
     /// # Errors
     /// The first write that may not, by its number, and why.
@@ -116,7 +116,7 @@ impl OpenChannel {
         self.program_strip(ticket, last, image, breakdown, loaded).await
     }
 
-    /// Waits until what is before a write was programmed.
+    /// Waits until the data before a write was programmed.
     async fn turn(&self, ticket: Ticket, breakdown: &mut Breakdown) -> Result<(), ChunkError> {
         let (begun, cuts) = (self.sim.now(), self.media.power_cuts());
         let ended = loop {

@@ -1,8 +1,8 @@
 //! Writes that end when their data is in the registers of their dies, which then program it (`buffer.mode = "register"`). The
 //! Dragon Fire Card seems to do so (Picoli 2019, 4.4.1.1).
 //!
-//! A chunk is still programmed one write after the other: a write gets the register when the one before it is on flash. Reads of
-//! what is in a register wait until it was programmed; so do resets and flushes.
+//! A chunk is still programmed one write after the other: a write gets the register when the previous write is on
+//! flash. Reads of data in a register wait until it was programmed; so do resets and flushes.
 //!
 //! A power cut reverts data that was not programmed. A failed program closes its chunk early. The host, whose write has
 //! ended, is notified which blocks cannot be read, and its next Flush fails.
@@ -30,7 +30,7 @@ pub(super) struct Landing {
     arrival: Rc<Arrival>,
 }
 
-/// What the host of a write waits for.
+/// The event that the host of a write waits for.
 #[derive(Default)]
 struct Arrival {
     ended: Cell<Option<Result<(), ChunkError>>>,
@@ -142,7 +142,8 @@ impl OpenChannel {
         }
     }
 
-    /// Waits for what is on its way; fails if a write that had ended was lost since the last flush. `None` when there is neither.
+    /// Waits for data on its way to flash; fails if a write that had ended was lost since the last flush. `None` when
+    /// there is neither.
     pub(super) fn flush_landings(&self) -> Option<Rc<Settling>> {
         let Landings { begun, under_way, lost, flushes } = &self.landings;
         let (waited_for, lost) = (under_way.get(), lost.take());

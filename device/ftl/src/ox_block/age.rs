@@ -1,7 +1,7 @@
 //! A checkpoint by age: `checkpoint_interval` after the last one, if anything has changed since (the thread of OX 6.1.7.1).
 //!
-//! A timer runs only while there is something to checkpoint, also on a drive that is idle: its log is truncated, and its collected
-//! blocks are erased. Records of the checkpoints themselves do not count, so that a drive that is left alone comes to rest.
+//! A timer runs only while there is something to checkpoint, also on an idle drive: its log is truncated, and its
+//! collected blocks are erased. Records of the checkpoints themselves do not count, so an idle drive comes to rest.
 
 use nandscape_sim::Time;
 

@@ -10,7 +10,7 @@ use crate::component::{BlockMetadata, BlockState, CachedMapping, LineProvisionin
 use crate::parts::{Entry, FIXED, MapPart, numbers_of_bytes};
 
 impl State {
-    /// Checks the tables against each other and against what is in the flash.
+    /// Checks the tables against each other and against the flash.
     pub(super) fn check(&self, media: &Media) -> Result<(), String> {
         let mut referred = vec![false; self.geometry.units() as usize];
         for lpn in (0..self.map.units()).map(Lpn) {

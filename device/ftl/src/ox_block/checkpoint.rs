@@ -195,7 +195,7 @@ impl Checkpointing for Steps<'_> {
 }
 
 impl Core {
-    /// A checkpoint is to be taken, one more if one is being taken.
+    /// Requests a checkpoint, or one more if one is being taken.
     pub(super) fn request_checkpoint(&self) {
         if !self.is_writing() || self.config.layout != Layout::Log {
             return;
@@ -272,7 +272,7 @@ impl Core {
         self.still_running()
     }
 
-    /// Writes a fragment of a table that is all in memory: of the table of blocks, as it is now.
+    /// Writes a fragment of a table that is all in memory, in its present state: of the table of blocks.
     pub(super) async fn write_table(&self, kind: Kind, index: u32, bytes: Option<Vec<u8>>) -> Result<(), Stopped> {
         let bytes = bytes.unwrap_or_else(|| self.state.borrow().chunks.page(index));
         self.write_other(kind, index, &bytes, None, Mover::Checkpoint).await

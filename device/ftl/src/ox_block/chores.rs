@@ -34,7 +34,7 @@ pub(super) enum Chore {
     Release(BlockId),
     /// Writes tables of bad blocks.
     BadTables,
-    /// Looks at the blocks of a plane after a power cut.
+    /// Scans the blocks of a plane after a power cut.
     Probe { plane: PlaneId, _held: Held },
 }
 

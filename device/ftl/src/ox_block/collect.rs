@@ -54,7 +54,8 @@ impl State {
         if holds_data { u64::from(written.saturating_sub(info.valid)) } else { 0 }
     }
 
-    /// TARGET: of the blocks of a channel with enough garbage, the one that P8 takes. One to be retired comes first.
+    /// TARGET: of the blocks of a channel with enough garbage, the one that P8 selects. A block to be retired comes
+    /// first.
     fn target(&self, channel: u32, least: u32) -> Option<BlockId> {
         let per_channel = self.geometry.blocks() / self.geometry.channels();
         let blocks = || (channel * per_channel..(channel + 1) * per_channel).map(BlockId);

@@ -80,7 +80,7 @@ impl OxBlockConfig {
     /// Why a geometry does not do, if it does not.
     ///
     /// # Errors
-    /// What is wrong, and what would be valid.
+    /// The fault, and what would be valid.
     pub fn check(&self, geometry: &Geometry) -> Result<(), String> {
         if !ChunkTable::fits(geometry) {
             let units = geometry.units_per_block();

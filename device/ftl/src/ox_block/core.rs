@@ -1,7 +1,8 @@
 //! What lives from one start of the drive to the next power cut: its tables, and the processes that work on them.
 //!
-//! After a power cut there is a new one, made from what is in flash. The old one's processes end at their next step: they find
-//! that power was cut since they began ([`Stopped`]). So nothing that was in memory can leak into what recovery finds.
+//! After a power cut there is a new core, made from the content of the flash. The processes of the old core end at
+//! their next step: they find that power was cut since they began ([`Stopped`]). Nothing that was in memory can
+//! therefore leak into the result of recovery.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -72,15 +73,15 @@ pub(super) struct Core {
     pub(super) kept_records: RefCell<Vec<(u64, Record)>>,
     /// The write cache as the file has kept it, until the drive is in service.
     pub(super) kept_cache: RefCell<Option<WriteCache>>,
-    /// What the start has found so far, where there is no log.
+    /// The results of the start so far, where there is no log.
     pub(super) scan: RefCell<Scan>,
-    /// What the start has replayed.
+    /// The records that the start has replayed.
     pub(super) recovered: Cell<Recovered>,
     /// A page of the log was written, or cannot be.
     pub(super) log_changed: Signal,
     /// There may be room where there was none.
     pub(super) space: Signal,
-    /// A read has let go of a block.
+    /// A read has released a block.
     pub(super) unpinned: Signal,
     /// A fragment of the map was loaded or written.
     pub(super) map_changed: Signal,
@@ -95,7 +96,7 @@ pub(super) struct Core {
 /// The instant that a checkpoint is of.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Mark {
-    /// Where the records begin that come after it.
+    /// Where the records after it begin.
     pub(super) head: LogHead,
     /// Blocks that were collected before it.
     pub(super) held: usize,
@@ -107,7 +108,7 @@ pub(super) struct Mark {
     pub(super) changes: u64,
 }
 
-/// What is under way.
+/// Work under way.
 #[derive(Default)]
 pub(super) struct Flags {
     pub(super) log_writing: Cell<bool>,
@@ -125,7 +126,7 @@ pub(super) struct Flags {
     pub(super) covered: Cell<u64>,
     /// Channels that are being collected.
     pub(super) collecting: Cell<u32>,
-    /// The channel that is looked at first for collection.
+    /// The channel that is checked first for collection.
     pub(super) next_channel: Cell<u32>,
     /// Complete transactions are becoming current.
     pub(super) committing: Cell<bool>,
@@ -196,7 +197,7 @@ impl Core {
         self.still_running()
     }
 
-    /// Wakes whoever waits for something that will not happen any more.
+    /// Wakes all that wait for something that will not happen any more.
     pub(super) fn wake_all(&self) {
         for signal in [&self.log_changed, &self.space, &self.unpinned, &self.map_changed, &self.checkpointed] {
             signal.notify();
@@ -238,7 +239,7 @@ fn pool<J: 'static>(sim: &Sim, weak: &Weak<Core>, work: impl AsyncFn(&Core, &mut
     })
 }
 
-/// Counts what is under way, for one who waits until nothing is.
+/// Counts work under way, for a caller that waits until it has ended.
 pub(super) struct Latch {
     sim: Sim,
     left: Cell<usize>,

@@ -29,8 +29,8 @@ impl State {
         Ok(())
     }
 
-    /// Slots become current one by one, as far as they are no part of a transaction and their fragments of the map are in memory.
-    /// Returns how many have.
+    /// Slots become current one by one, as far as they are part of no transaction and their fragments of the map are in
+    /// memory. Returns how many have.
     fn apply_ready(&mut self, slots: &[SlotId], told: &mut Vec<Rc<Settling>>) -> usize {
         let is_applied = |id: &&SlotId| self.cache.slot(**id).transaction == 0 && self.apply(**id, told).is_ok();
         slots.iter().take_while(is_applied).count()
@@ -81,7 +81,7 @@ impl Core {
         Ok(())
     }
 
-    /// Complete transactions become current, in the order in which they came. Called whenever one may have become complete.
+    /// Complete transactions become current, in the order of arrival. Called whenever one may have become complete.
     pub(super) async fn commit_complete(&self) {
         if self.state.borrow().cache.transactions.is_empty() || self.flags.committing.replace(true) {
             return;
@@ -146,8 +146,8 @@ impl Core {
         self.kick_log();
     }
 
-    /// Writes and flushes end when the log is durable up to a position; writes that need not wait for it end now. The caller has
-    /// the log written afterwards, in the same step: [`Core::kick_log`] or [`Core::log_grew`].
+    /// Writes and flushes end when the log is durable up to a position; writes that need not wait for it end now. The
+    /// caller writes the log afterwards, in the same step: [`Core::kick_log`] or [`Core::log_grew`].
     fn settle(&self, mut told: Vec<Rc<Settling>>, position: LogPosition, program: Option<(&Totals, &Breakdown)>) {
         if told.is_empty() {
             return;

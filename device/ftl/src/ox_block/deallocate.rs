@@ -145,8 +145,8 @@ impl Core {
         Ok(())
     }
 
-    /// Deallocates a unit, the fragment of which was just looked up. No version of it in the cache becomes current. The record
-    /// comes first: a kill before it leaves what the cache holds.
+    /// Deallocates a unit, whose fragment was just looked up. No version of it in the cache becomes current. The record
+    /// comes first: a kill before it leaves the content of the cache.
     fn deallocate_unit(&self, lpn: Lpn) {
         let mut state = self.state.borrow_mut();
         state.spoiled.remove(&lpn.0);

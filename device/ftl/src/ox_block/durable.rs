@@ -1,5 +1,5 @@
-//! What a drive in a file keeps outside of its flash: the write cache and the log's records where capacitors keep them, and
-//! counters. All else is in flash.
+//! The state of a drive in a file outside of its flash: the write cache and the log's records where capacitors keep
+//! them, and counters. Everything else is in flash.
 //!
 //! A slot of the cache is written to the file when the host writes to it, and made void when its data is current. The
 //! void comes after the record of the data, so after a kill between the two the data is written again. Records go into
@@ -63,7 +63,7 @@ impl KeptCache {
         let _ = slots.iter().try_for_each(|slot| self.durable.clear_slot(slot.0));
     }
 
-    /// The cache as it is in the file.
+    /// The cache as stored in the file.
     fn recall(&self, config: &OxBlockConfig, mut cache: WriteCache) -> io::Result<WriteCache> {
         let mut slots = self.durable.slots()?;
         slots.sort_by_key(|slot| slot.record.sequence);
@@ -87,7 +87,7 @@ impl KeptCache {
     }
 }
 
-/// What a file keeps of a drive in addition to its flash.
+/// The state that a file keeps of a drive in addition to its flash.
 ///
 /// # Errors
 /// When the file cannot be read, or is damaged.
@@ -149,8 +149,8 @@ impl Core {
         }
     }
 
-    /// Makes what was written safe from a loss of the host's power, where the file promises that. A file that cannot be written
-    /// any more ends all writing. Whether there is nothing of that kind.
+    /// Makes written data safe from a loss of the host's power, where the file promises that. A file that cannot be
+    /// written any more ends all writing. Returns whether written data is safe.
     pub(super) fn sync(&self) -> bool {
         let is_safe = self.media.sync().is_ok() && !self.media.store_has_failed();
         if !is_safe {

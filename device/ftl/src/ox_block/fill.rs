@@ -44,7 +44,7 @@ impl Core {
         Ok(())
     }
 
-    /// The sectors that a slot lacked were read. Whether the slot was dropped meanwhile, and is free.
+    /// The missing sectors of a slot were read. Returns whether the slot was dropped meanwhile, and is free.
     fn filled(&self, id: SlotId, entry: &Entry, base: Option<&[u8]>, lost: u64) -> bool {
         let mut state = self.state.borrow_mut();
         state.counters.read_modify_writes += 1;

@@ -2,7 +2,7 @@
 //!
 //! Each channel has one, in its first good block and a copy on another plane, with the channel's identifier and its table of
 //! bad blocks (OX 6.1.1). The drive has one for checkpoints, on channel 0, with a copy on another channel if there is one.
-//! Good here is what the maker did not mark, which can be read off the flash; a copy that goes bad later is given up.
+//! Good here means not marked by the maker, which can be read from the flash; a copy that goes bad later is abandoned.
 
 use nandscape_device_media::{BlockId, Media, MediaError, Misuse, PlaneId};
 use nandscape_drive::Breakdown;
@@ -15,7 +15,7 @@ use crate::component::Stopped;
 use crate::ftl::ReadOnly;
 use crate::parts::{FixedPage, FixedRecord, Reassembly};
 
-/// Pages of a copy that may fail before the copy is given up.
+/// Pages of a copy that may fail before the copy is abandoned.
 const TRIES: u32 = 4;
 
 /// A copy of a fixed place.
@@ -156,7 +156,7 @@ impl Core {
             order.sort_by_key(|index| place.copies[*index].version);
             (place.kind, place.version, order)
         };
-        // What it names must be there when it is.
+        // Everything that it refers to must exist before it does.
         self.sync();
         let record = FixedRecord { kind, version, bytes }.pages(self.media.geometry().page_size() as usize);
         if mistakes::is_made(Mistake::CopiesTogether) {
@@ -194,7 +194,7 @@ impl Core {
                 let erased = self.media.erase(copy.block, who, &mut Breakdown::new()).await;
                 self.still_running()?;
                 if erased.is_err() {
-                    // There is no other block for it: it is not given up for one failure.
+                    // There is no other block for it: it is not abandoned for one failure.
                     continue;
                 }
                 copy.next = 0;

@@ -34,7 +34,7 @@ impl Core {
             let Some(outgoing) = self.state.borrow_mut().log.outgoing() else { break };
             let issued = self.shared.free_slots.totals();
             let image = pages::image(self.media.geometry(), Kind::Log, 0, &outgoing.bytes);
-            // What the records name must be there when they are.
+            // Everything that the records refer to must exist before they do.
             self.sync();
             let (ended, breakdown) = self.start_program(outgoing.page, image, cause::METADATA).wait().await;
             self.still_running()?;
@@ -96,7 +96,8 @@ impl Core {
         }
     }
 
-    /// Waits until all records up to a position are in a chain. Whether they are: not if it has broken since `breaks`.
+    /// Waits until all records up to a position are in a chain. Returns whether they are: not if the chain has broken
+    /// since `breaks`.
     pub(super) async fn log_written(&self, upto: LogPosition, breaks: u32) -> Result<bool, Stopped> {
         self.state.borrow_mut().log.persist(upto);
         loop {
@@ -127,7 +128,7 @@ impl Core {
         }
     }
 
-    /// Gives the log the pages that come next. Whether it has one.
+    /// Gives the log its next pages. Returns whether it has one.
     fn offer_log_pages(&self) -> bool {
         let mut state = self.state.borrow_mut();
         while state.log.lacking() > 0 {

@@ -1,5 +1,5 @@
-//! What is in the flash of an OX-Block, whether or not it was started: pages of the log, and what blocks hold. Takes no time of the
-//! drive.
+//! The content of the flash of an OX-Block, whether or not it was started: pages of the log, and contents of blocks.
+//! Takes no time of the drive.
 
 use std::collections::BTreeMap;
 

@@ -106,8 +106,8 @@ impl Core {
         Ok(())
     }
 
-    /// Writes a fragment of another table whose bytes are given. `from` is where it was when they were taken, for a
-    /// collector: if it is elsewhere by then, the copy is garbage.
+    /// Writes a fragment of another table, given its bytes. `from` is its place when they were taken, for a collector:
+    /// if it is elsewhere by then, the copy is garbage.
     pub(super) async fn write_other(
         &self,
         kind: Kind,

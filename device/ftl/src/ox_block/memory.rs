@@ -31,7 +31,7 @@ impl OxBlock {
 }
 
 impl State {
-    /// What is held until the next checkpoint, and where the log lies.
+    /// Blocks held until the next checkpoint, and the places of the log.
     fn recovery_memory(&self) -> usize {
         let held = (self.held.len() + self.doomed.len()) * size_of::<BlockId>();
         held + self.log_blocks.len() * size_of::<(BlockId, u64)>() + self.abandoned.len() * size_of::<(BlockId, u32)>()

@@ -29,9 +29,9 @@ pub(super) enum Mistake {
     OlderOvertaken,
     /// A unit that was moved becomes current whatever the host has written since.
     CollectorWins,
-    /// Blocks are collected though programmed units are not current yet.
+    /// Blocks are collected although programmed units are not current yet.
     PendingIgnored,
-    /// Free blocks are not looked at after a power cut.
+    /// Free blocks are not scanned after a power cut.
     FreeNotProbed,
     /// Open blocks are written on where the log ends.
     OpenNotProbed,

@@ -17,7 +17,7 @@
 //! | file | what |
 //! |---|---|
 //! | `config` | how it works |
-//! | `core` | what lives from a start to the next power cut |
+//! | `core` | the state from a start to the next power cut |
 //! | `state` | the tables together: what changes several of them, synchronous |
 //! | `chores` | background work next to the host's commands |
 //! | `program` | programs of pages, of all streams |
@@ -36,8 +36,8 @@
 //! | `plant` | a state of use in no time |
 //! | `memory` | the memory of each component |
 //! | `sizes` | sizes that follow from a geometry |
-//! | `summary` | what is shown of it |
-//! | `look` | what is shown of its flash |
+//! | `summary` | what inspection shows of it |
+//! | `look` | what inspection shows of its flash |
 //! | `check` | the invariants |
 //! | `mistakes` | deliberate mistakes, which tests must notice |
 //!
@@ -122,9 +122,9 @@ pub struct OxBlock {
     unit: UnitSize,
     shared: Rc<Shared>,
     core: RefCell<Rc<Core>>,
-    /// What a power cut has left in memory, until recovery has taken it over.
+    /// The memory that survived a power cut, until recovery has taken it over.
     kept: RefCell<Option<Kept>>,
-    /// Deallocations that came between a power cut and the end of recovery.
+    /// Deallocations between a power cut and the end of recovery.
     postponed: RefCell<Vec<Extent>>,
     /// Firmware that deallocates, a step at a time.
     deallocating: Resource,
@@ -133,7 +133,7 @@ pub struct OxBlock {
 }
 
 impl OxBlock {
-    /// An FTL over flash. It is in service when it has formatted the flash, or has recovered what is in it.
+    /// An FTL over flash. It is in service when it has formatted the flash, or has recovered its content.
     ///
     /// # Panics
     /// When [`OxBlockConfig::check`] refuses the geometry.
@@ -208,7 +208,7 @@ impl OxBlock {
         core.pump();
     }
 
-    /// What the last start has replayed.
+    /// The records that the last start has replayed.
     pub fn recovered(&self) -> Recovered {
         self.core().recovered.get()
     }
@@ -231,8 +231,8 @@ impl OxBlock {
         }
     }
 
-    /// Writes what a drive in a file keeps outside of flash, so that the file is opened without a look at all of it. Nothing may
-    /// be under way.
+    /// Writes the state that a drive in a file keeps outside of flash, so that opening the file need not scan all of
+    /// it. Nothing may be under way.
     ///
     /// # Errors
     /// [`MediaError::Store`].

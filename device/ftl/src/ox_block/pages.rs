@@ -11,7 +11,7 @@ use nandscape_device_media::{Geometry, Media, Oob, OobBytes, PageId, PageImage};
 /// The tag of a unit that holds no data of the host.
 pub(super) const NO_LPN: u32 = u32::MAX;
 
-/// What a page is.
+/// The kind of a page.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A fragment of the map (map_L).

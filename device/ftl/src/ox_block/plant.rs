@@ -136,7 +136,7 @@ impl Planting<'_> {
         self.state.page_ended(page);
     }
 
-    /// Collects every channel that is to be. Whether any block was.
+    /// Collects every channel that is due. Returns whether any block was collected.
     fn collect(&mut self, is_urgent: bool) -> bool {
         let mut any = false;
         for channel in 0..self.media.geometry().channels() {

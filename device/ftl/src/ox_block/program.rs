@@ -15,7 +15,7 @@ use crate::address::SlotId;
 use crate::component::{Stopped, Stream};
 use crate::ftl::ReadOnly;
 
-/// A page that is to be programmed.
+/// A page to be programmed.
 pub(super) struct ProgramJob {
     pub(super) page: PageId,
     pub(super) image: PageImage,
@@ -110,7 +110,7 @@ impl Core {
             let (ended, _) = self.start_program(page, image.clone(), cause).wait().await;
             self.still_running()?;
             match ended {
-                // The caller makes it current without waiting, then ends what is pending.
+                // The caller makes it current without waiting, then ends pending waits.
                 Ok(()) => return Ok(page),
                 Err(error) => {
                     self.state.borrow_mut().end_pending(block, 1);

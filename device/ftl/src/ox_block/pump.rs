@@ -23,7 +23,7 @@ use super::streams::HOT;
 use crate::address::SlotId;
 use crate::component::{CacheFill, CachedWrites, EndedProgram, InLine, Room, Submission};
 
-/// What the cache is to do next.
+/// The next step of the cache.
 enum Step {
     Program(ProgramJob),
     Fill(SlotId),
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// Whether a slot may be programmed: a version of a unit becomes current after the one before it.
+    /// Whether a slot may be programmed: a version of a unit becomes current after the previous version.
     fn is_next(&self, slot: SlotId) -> bool {
         self.cache.slot(slot).transaction != 0 || self.cache.is_oldest(slot)
     }
@@ -119,7 +119,8 @@ impl State {
         ProgramJob { page, image, cause: cause::HOST_WRITE, then: Then::Slots(slots) }
     }
 
-    /// Slots were programmed, or their program has failed: they are in line again then. Whether they were.
+    /// Slots were programmed, or their program has failed: they are in line again then. Returns whether they were
+    /// programmed.
     pub(super) fn placed(&mut self, page: PageId, slots: &[SlotId], is_programmed: bool) -> bool {
         let geometry = self.geometry;
         self.caching.callback(EndedProgram { units: slots.len() as u32, is_programmed });
@@ -156,7 +157,7 @@ impl Core {
         }
     }
 
-    /// Starts programs and fills. Whether pages were handed out, or there were none.
+    /// Starts programs and fills. Returns whether pages were handed out, or there were none.
     fn start_steps(&self, room: bool) -> bool {
         let mut uses_pages = false;
         loop {

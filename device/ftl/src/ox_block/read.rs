@@ -212,7 +212,7 @@ impl<D: Destination> Reader<D> for OxReader<D> {
         }
         let pages = self.look_up(&core, extent, to, breakdown).await?;
         match &pages[..] {
-            // The ordinary small read: all of it is in one page.
+            // The ordinary small read, within one page.
             [page] if u64::from(page.host_bytes) == extent.bytes() => {
                 let bytes = core.sense_page::<(Caller, D), D>(page, to, breakdown).await?;
                 to.deliver(bytes, breakdown).await;

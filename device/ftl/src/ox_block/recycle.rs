@@ -1,4 +1,4 @@
-//! A block that P8 recycles: reads and programs in it, with what has to hold.
+//! A block that P8 recycles: reads and programs in it, with their invariants.
 
 use std::rc::Rc;
 
@@ -77,7 +77,7 @@ impl Core {
         image.push_with_oob(area, self.media.data(unit));
     }
 
-    /// Reads what is current of a page; `None` if nothing is, or it cannot be read.
+    /// Reads the current units of a page; `None` if none is current, or the page cannot be read.
     pub(super) async fn read_current(&self, page: PageId) -> Result<Option<Vec<UnitId>>, Stopped> {
         let current = || {
             let (state, geometry) = (self.state.borrow(), self.media.geometry());

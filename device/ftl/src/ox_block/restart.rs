@@ -9,7 +9,7 @@ use crate::component::ChainedLog;
 use crate::ftl::{Refusal, Stats};
 use crate::parts::Record;
 
-/// What a power cut has left in memory.
+/// The memory that survives a power cut.
 #[derive(Default)]
 pub(super) struct Kept {
     pub(super) cache: Option<WriteCache>,
@@ -71,7 +71,7 @@ impl Core {
 impl OxBlock {
     fn take_over(&self, old: &Core, keeps_buffer: bool) -> Kept {
         if old.phase.get() == Phase::Starting {
-            // The first start has not ended: what the file has kept still is.
+            // The first start has not ended: the file still has its earlier state.
             let (cache, records) = (old.kept_cache.take(), old.kept_records.take());
             let counters = old.state.borrow().total_counters();
             return Kept { cache, records, counters };

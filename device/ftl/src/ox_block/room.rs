@@ -41,8 +41,7 @@ impl Core {
         }
     }
 
-    /// There is no room for the host's data, and nothing to collect. What a checkpoint can release, it is given the chance
-    /// to.
+    /// There is no room for the host's data, and nothing to collect. A checkpoint gets the chance to release blocks.
     pub(super) fn check_room_for_host(&self) {
         let mut state = self.state.borrow_mut();
         if state.has_room_for_host() || state.cache.queued() == 0 || !state.is_idle() {

@@ -1,4 +1,5 @@
-//! What an OX-Block holds, for a person who looks at it. Takes no time of the drive: pages of tables are read past the clock.
+//! The contents of an OX-Block, for a person who inspects it. Takes no time of the drive: pages of tables are read past
+//! the clock.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use crate::parts::{Entry, FIXED, FixedPage, LogPage, numbers_of_bytes};
 /// The tables, the log and the checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OxSummary {
-    /// What the start has found in the log.
+    /// The results of the start's replay of the log.
     pub recovered: Recovered,
     /// The epoch of the log's chain, which begins anew with each start.
     pub log_epoch: u64,
@@ -33,19 +34,19 @@ pub struct OxSummary {
     pub map_fragments: (u64, u64, u64),
     /// Fragments of the table of blocks: on flash, and all.
     pub block_fragments: (u64, u64),
-    /// Blocks that are not free, by what they hold.
+    /// Blocks that are not free, by their content.
     pub blocks: [(&'static str, u64); 5],
     /// Blocks that are erased after the next checkpoint.
     pub held: u64,
 }
 
 impl OxBlock {
-    /// What a block holds or was opened for; `None` if it is free or bad.
+    /// The content of a block, or what it was opened for; `None` if it is free or bad.
     pub fn content_of(&self, block: BlockId) -> Option<&'static str> {
         self.core().state.borrow().content_of(block)
     }
 
-    /// What the map holds, counted.
+    /// The contents of the map, counted.
     pub(super) fn count_tables(&self) -> TableSummary {
         let core = self.core();
         let state = core.state.borrow();
@@ -89,8 +90,8 @@ impl OxBlock {
         }
     }
 
-    /// What a page of a table or of the log holds, in words; `None` if it holds data of the host, or cannot be read. `media` is
-    /// its flash, now or before it was started.
+    /// The content of a page of a table or of the log, in words; `None` if it holds data of the host, or cannot be
+    /// read. `media` is its flash, now or before it was started.
     pub fn describe(&self, media: &Media, page: PageId) -> Option<String> {
         let (kind, index, bytes) = pages::contents(media, page)?;
         let core = self.core();

@@ -76,7 +76,7 @@ impl State {
     #[cold]
     pub(super) fn committed(&self, lpn: Lpn) -> Seen {
         match self.before.get(lpn) {
-            // What the cache holds of it came later.
+            // The cached versions of it are later.
             Some(entry) => Seen { slot: None, before: Some(entry) },
             None => Seen { slot: self.cache.newest_committed(lpn.0), before: None },
         }
@@ -135,7 +135,7 @@ impl State {
         }
     }
 
-    /// Commits up to a position are durable. Whether reads may see more from now on.
+    /// Commits up to a position are durable. Returns whether reads may see more from now on.
     pub(super) fn reveal_upto(&mut self, position: LogPosition) -> bool {
         let has_uncommitted = self.has_uncommitted();
         if has_uncommitted {
@@ -152,7 +152,7 @@ impl State {
     /// Checks the counts.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The fault.
     pub(super) fn check_uncommitted(&self) -> Result<(), String> {
         let (slots, before) = (self.cache.count_concealed(), self.before.order.len());
         match (self.cache.concealed(), self.uncommitted as usize) == (slots, slots as usize + before) {
@@ -165,7 +165,7 @@ impl State {
 }
 
 impl Core {
-    /// A unit was deallocated: what it held before is not to be seen any more.
+    /// A unit was deallocated: its earlier content must not be seen any more.
     pub(super) fn forget_before(&self, lpn: Lpn) {
         let mut state = self.state.borrow_mut();
         if state.has_uncommitted() {

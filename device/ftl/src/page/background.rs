@@ -33,7 +33,7 @@ pub(super) struct Background {
     scheme: GcScheme,
     /// Reads overtake what waits.
     reads_first: bool,
-    /// Reads are let in between the steps of collections.
+    /// Reads are admitted between the steps of collections.
     lets_in: bool,
     /// Writes end when their data is in the buffer.
     writes_end_in_buffer: bool,
@@ -57,7 +57,7 @@ struct Costs {
     bus: Rate,
     page_size: u32,
     unit_size: u32,
-    /// Whether a read moves what is asked of a page, and not all of it.
+    /// Whether a read moves only the requested part of a page.
     partial_transfer: bool,
     word_line: u32,
     per_page: u32,
@@ -69,12 +69,12 @@ struct Lane {
     /// How much of it has begun, and when that will have ended.
     begun: Cell<u32>,
     ends: Cell<Time>,
-    /// What the rest takes.
+    /// The time of the rest.
     asked: Cell<Span>,
 }
 
 impl Lane {
-    /// Of what has begun. What is overdue still has to end.
+    /// The time of begun work. Overdue work still has to end.
     fn under_way(&self, now: Time) -> Span {
         if self.begun.get() == 0 { Span::ZERO } else { self.ends.get().since(now).max(Span::from_ns(1)) }
     }
@@ -122,7 +122,7 @@ impl Costs {
         self.program * commands + self.command * u64::from(pages) + self.bus.time_for(bytes)
     }
 
-    /// What the array takes of that.
+    /// The array's part of that time.
     fn array(&self, pages: u32) -> Span {
         self.program * u64::from(pages.div_ceil(self.word_line))
     }
@@ -136,7 +136,7 @@ impl Costs {
         }
     }
 
-    /// What the array takes to program pages one after the other.
+    /// The array time to program pages one after the other.
     fn arrays(&self, geometry: &Geometry, pages: impl Iterator<Item = PageId>) -> Span {
         pages.fold(Span::ZERO, |sum, page| sum + self.of_page(geometry, page))
     }
@@ -220,7 +220,7 @@ impl Background {
         }
     }
 
-    /// What a read of a page takes by itself.
+    /// The time of a read of a page alone.
     pub(super) fn alone(&self, bytes: u32) -> Span {
         self.costs.read + self.costs.command + self.costs.bus.time_for(self.costs.moved(1, bytes.into()))
     }
@@ -233,23 +233,23 @@ impl Background {
         &self.luns[self.together.lun_of(plane).start as usize]
     }
 
-    /// What it takes to move units out of a block and to erase it, in one go.
+    /// The time to move units out of a block and to erase it, without a pause.
     pub(super) fn cleaning(&self, units: u32) -> Span {
         self.moving(units) + self.costs.erase
     }
 
-    /// What it takes to move units.
+    /// The time to move units.
     pub(super) fn moving(&self, units: u32) -> Span {
         if units == 0 { Span::ZERO } else { self.costs.moving(units) }
     }
 
-    /// What it takes to move units out of `from` pages to the pages of a block from page `to` on.
+    /// The time to move units out of `from` pages to the pages of a block from page `to` on.
     pub(super) fn moving_to(&self, (from, to): (u32, u32), units: u32) -> Span {
         let pages = units.div_ceil(self.costs.per_page);
         self.costs.reading(from, units) + self.costs.programming_from(to, pages)
     }
 
-    /// A collection asks for what it holds, for `time`.
+    /// A collection requests its resources, for `time`.
     pub(super) fn collection(&self, plane: PlaneId, time: Span) -> Work<'_> {
         self.enter(plane, self.scheme, (time, self.costs.program))
     }
@@ -274,7 +274,7 @@ pub(super) struct Work<'a> {
     of: &'a Background,
     plane: PlaneId,
     reach: GcScheme,
-    /// What it takes, until it has begun.
+    /// Its time, until it has begun.
     asked: Cell<Option<Span>>,
     /// Of a program, what its array takes.
     of_array: Span,
@@ -289,7 +289,7 @@ impl<'a> Work<'a> {
         lun.into_iter().chain(channel).chain(drive)
     }
 
-    /// A collection has what it holds, and keeps it for these moves and for what comes after them.
+    /// A collection has its resources, and keeps them for these moves and the following ones.
     pub(super) fn moves(&self, moves: &Moves, after: Span) {
         let costs = &self.of.costs;
         let to = moves.copybacks.iter().map(|(_, to)| *to);

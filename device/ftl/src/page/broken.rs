@@ -1,11 +1,11 @@
 //! Operations that fail: blocks are retired and their data is moved, planes that do not answer are taken out of use,
 //! data that cannot be read is lost, and a drive without spare blocks becomes read-only.
 //!
-//! A program that failed is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block that it is
-//! moved from. The block is not written any more; its collector moves the current data out, and then it is bad. A block whose
-//! erase failed is bad at once. A plane that has lost a block keeps one more block from the host, for the next loss. A plane
-//! that does not answer, or has no page left for its collector, is neither written nor cleaned any more; its data stays
-//! mapped.
+//! A failed program is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block that it
+//! is moved from. The block is not written any more; its collector moves the current data out, and then it is bad. A
+//! block whose erase failed is bad at once. A plane that has lost a block keeps one more block from the host, for the
+//! next loss. A plane that does not answer, or has no page left for its collector, is neither written nor cleaned any
+//! more; its data stays mapped.
 //!
 //! Where ranges of the logical blocks have separate planes, each range needs blocks of its own planes: the drive
 //! becomes read-only when one range lacks blocks, whatever the others have.
@@ -28,7 +28,7 @@ use crate::address::{Extent, Location, Lpn, Piece, SlotId};
 use crate::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Provisioning};
 use crate::ftl::{ReadOnly, Refusal};
 
-/// What has gone wrong with a drive so far.
+/// The failures of a drive so far.
 pub(super) struct Damage {
     /// Planes in which a block has gone bad.
     has_lost_blocks: Vec<bool>,
@@ -153,7 +153,7 @@ impl State {
         self.damage.of_ranges = of_ranges;
     }
 
-    /// Whether the drive is at its end as it is.
+    /// Determines whether the drive is at its end now.
     pub(super) fn judge_blocks(&mut self) {
         self.damage.read_only = self.damage.lacks_blocks();
     }
@@ -195,14 +195,14 @@ impl State {
 
     // ------------------------------------------------------------ blocks and planes
 
-    /// An operation on a page has failed. Whether its plane stays in use.
+    /// An operation on a page has failed. Returns whether its plane stays in use.
     pub(super) fn take_note(&mut self, broken: Broken) -> bool {
         let block = self.geometry.block_of(broken.page);
         match broken.error {
             MediaError::Failed => self.stop_writing(block),
             MediaError::NoAnswer => self.take_out(self.geometry.plane_of(block)),
             MediaError::Uncorrectable | MediaError::PowerLost => {}
-            // Nothing can be written any more, though no block is to blame.
+            // Nothing can be written any more, although no block is to blame.
             MediaError::Store => self.damage.read_only = Some(ReadOnly::Store),
             MediaError::Misuse(misuse) => panic!("a bug of the page FTL: {:?}: {misuse}", broken.page),
         }
@@ -222,7 +222,7 @@ impl State {
         }
     }
 
-    /// Has a block that is to be retired emptied, if nothing of it is under way any more.
+    /// Empties a block to be retired, if nothing of it is under way any more.
     #[inline]
     pub(super) fn check_retiring(&mut self, block: BlockId) {
         let info = self.tables.blocks.get(block);
@@ -231,7 +231,7 @@ impl State {
         }
     }
 
-    /// A block has gone bad, and is to be emptied.
+    /// A block has gone bad, and must be emptied.
     #[cold]
     fn empty(&mut self, block: BlockId) {
         let plane = self.geometry.plane_of(block);
@@ -386,7 +386,7 @@ impl PageFtl {
         watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::ReadOnly));
         // No room will become free, so no command may wait for it; nothing is accepted any more.
         self.free_slots.give_up();
-        // Nor may anybody wait for a stripe, which may find no page any more.
+        // Nor may a command wait for a stripe, which may find no page any more.
         self.stripe_ended.notify();
     }
 }

@@ -1,4 +1,4 @@
-//! P9-WCA (OX table 5.10): the write buffer, as slots of one unit each in the order in which they go to flash.
+//! P9-WCA (OX table 5.10): the write buffer, as slots of one unit each in the order in which they are written to flash.
 //!
 //! A slot may hold only a part of its unit. The missing sectors are read from flash (a fill) before the slot is
 //! programmed. So there are two lines: whole slots wait in `ready` to be programmed, the others in `partial` to be
@@ -19,7 +19,7 @@ const NIL: u32 = u32::MAX;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum SlotState {
     Free,
-    /// Taken for a write whose data is not in it yet.
+    /// Reserved for a write whose data has not arrived yet.
     New,
     /// Lacks sectors, and waits for its fill.
     Partial,
@@ -317,7 +317,7 @@ impl WriteBuffer {
         self.slot(id).mask == self.unit.mask()
     }
 
-    /// A slot's data as it is now.
+    /// The present data of a slot.
     pub(super) fn data(&self, id: SlotId) -> Option<&[u8]> {
         self.slot(id).data.as_deref()
     }

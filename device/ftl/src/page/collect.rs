@@ -21,7 +21,7 @@ use crate::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream}
 use crate::ftl::ReadOnly;
 use crate::policy::OwnerSource;
 
-/// What a collection holds while it works; the flash is given back first.
+/// The resources of a collection while it works; the flash is released first.
 struct Seizure<'a> {
     flash: Seized<'a>,
     _controller: Option<Hold<'a>>,
@@ -39,9 +39,9 @@ impl State {
         Cursor { retiring, ..Cursor::new(&self.geometry, victim, stream, copyback) }
     }
 
-    /// Plans the next moves out of a block into `moves`, and takes the pages they go to, at most `batch` of them. The plan is
-    /// empty when nothing is left to move. Returns `false` when there are no pages, which happens only after blocks have gone
-    /// bad. The memory of `moves` is reused.
+    /// Plans the next moves out of a block into `moves`, and takes their target pages, at most `batch` of them. The
+    /// plan is empty when nothing is left to move. Returns `false` when there are no pages, which happens only after
+    /// blocks have gone bad. The memory of `moves` is reused.
     pub(super) fn plan(&mut self, cursor: &mut Cursor, batch: Option<u32>, moves: &mut Moves) -> bool {
         moves.clear(&self.geometry, cursor);
         let most = batch.map_or(usize::MAX, |batch| self.programs.together.whole(batch) as usize);
@@ -49,12 +49,12 @@ impl State {
         if cursor.copybacks {
             planned = self.plan_copybacks(cursor, most, moves);
         }
-        // What is packed is what is left once the copies are done.
+        // The units left after the copies are packed.
         if planned.is_some() && moves.is_empty() {
             planned = self.plan_packing(cursor, most, moves);
         }
         if planned.is_none() {
-            // Nothing has been begun: all pages are taken back, from the first of each block on.
+            // Nothing has been begun: all pages are withdrawn, from the first of each block on.
             let geometry = self.geometry;
             let of = |block| moves.all_targets().filter(move |page| geometry.block_of(*page) == block);
             self.abandon(moves, |block| of(block).map(|page| geometry.page_in_block(page)).min().unwrap_or_default());
@@ -192,7 +192,7 @@ impl State {
         }
     }
 
-    /// Counts what a collection for `cause` has programmed.
+    /// Counts the programs of a collection for `cause`.
     fn count_moves(&mut self, moves: &Moves, cause: Cause) {
         let per_page = u64::from(self.geometry.units_per_page());
         let moved = u64::from(moves.count(self.geometry.units_per_page()));
@@ -275,7 +275,7 @@ impl PageFtl {
                 || state.is_low(plane))
     }
 
-    /// The block that planting has left off, or else one that has gone bad, or else the one that the policy chooses.
+    /// The block that planting has left, or else one that has gone bad, or else the policy's choice.
     fn next_victim(&self, plane: PlaneId) -> Option<Cursor> {
         let mut state = self.state.borrow_mut();
         let left_off = state.collectors.of_mut(plane).left_off.take();
@@ -286,8 +286,8 @@ impl PageFtl {
         })
     }
 
-    /// Waits until the host has used up what the collector has gained, there is a window for its next step, and it is admitted
-    /// again. Whether the collector is to go on with its block.
+    /// Waits until the host has used up the space that the collector has gained, there is a window for its next step,
+    /// and it is admitted again. Returns whether the collector may continue with its block.
     async fn keep_pace(&self, plane: PlaneId, victim: BlockId) -> bool {
         loop {
             let fits = self.step_of(plane, victim).is_some();
@@ -333,7 +333,7 @@ impl PageFtl {
         self.collect_block(plane, cursor, cause::WEAR).await
     }
 
-    /// Moves what is current out of a block and erases it. Whether the plane's collector is to go on.
+    /// Moves the current data out of a block and erases it. Returns whether the plane's collector may continue.
     async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) -> bool {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
@@ -350,7 +350,7 @@ impl PageFtl {
                 Some(holding) => holding,
                 None => seize(self.time_of_step(plane, &cursor)).await,
             };
-            // A restart after a power cut looks at how far blocks are written: no pages are taken meanwhile.
+            // A restart after a power cut checks how far blocks are written: no pages are taken meanwhile.
             if !self.is_running() {
                 return self.leave(cursor);
             }
@@ -460,7 +460,7 @@ impl PageFtl {
         false
     }
 
-    /// Moves have failed. Whether the plane stays in use.
+    /// Moves have failed. Returns whether the plane stays in use.
     fn not_moved(&self, moves: &Moves, broken: Broken) -> bool {
         let mut state = self.state.borrow_mut();
         let goes_on = state.take_note(broken);
@@ -500,8 +500,8 @@ impl PageFtl {
         }
     }
 
-    /// Waits until what the scheme holds is free: the controller, the plane, the channel.
-    /// It is to be held for `time`, or about that.
+    /// Waits until the resources of the scheme are free: the controller, the plane, the channel. They will be held for
+    /// about `time`.
     async fn seize(&self, plane: PlaneId, who: Who, time: Span) -> Seizure<'_> {
         let work = self.background.collection(plane, time);
         let controller = self.gate.close(who).await;
@@ -522,18 +522,18 @@ impl PageFtl {
                 self.background.moving_to((from, self.next_target(plane, cursor)), units)
             }
         };
-        // The end of a window has it let go.
+        // The end of a window makes it release its resources.
         let left = self.state.borrow().time_for_step(plane, victim, self.sim.now());
         left.map_or(time, |left| time.min(left))
     }
 
-    /// The number within its block of the page that takes what is moved next.
+    /// The number within its block of the target page of the next move.
     fn next_target(&self, plane: PlaneId, cursor: &Cursor) -> u32 {
         let state = self.state.borrow();
         state.tables.free.next_number(&state.tables.blocks, plane, cursor.stream)
     }
 
-    /// How long it holds the plane after these moves, without letting go of it.
+    /// How long it holds the plane after these moves, without a pause.
     fn time_after(&self, plane: PlaneId, victim: BlockId, moves: &Moves) -> Span {
         if self.config.gc.batch.is_some() {
             return Span::ZERO;
@@ -595,17 +595,17 @@ impl PageFtl {
         Ok(true)
     }
 
-    /// What was read from flash elsewhere is given up.
+    /// The data read from remote flash is abandoned.
     #[cold]
     fn release_sources(&self, moves: &Moves) {
         if let Some(unit) = moves.units.first() {
             let block = self.media.geometry().block_of(self.media.geometry().page_of(*unit));
-            // What is left of the last page is moved by the next batch, which does not read it again.
+            // The rest of the last page is moved by the next batch, which does not read it again.
             self.media.release(block, moves.reads.last().map(|(page, _)| *page));
         }
     }
 
-    /// All current units of the pages are to be read.
+    /// All current units of the pages will be read.
     fn want_pages(&self, moves: &Moves) {
         let (state, geometry) = (self.state.borrow(), self.media.geometry());
         let units = |page: PageId| (0..geometry.units_per_page()).map(move |number| geometry.unit_at(page, number));
@@ -613,7 +613,7 @@ impl PageFtl {
         self.media.want(wanted.filter(|unit| state.tables.blocks.is_valid(*unit)));
     }
 
-    /// Programs what was read.
+    /// Programs the data read.
     async fn program_moves(&self, seized: &mut Seized<'_>, moves: &Moves) -> Result<(), Broken> {
         let word_line = self.state.borrow().programs.together.word_line as usize;
         let units = word_line * self.media.geometry().units_per_page() as usize;

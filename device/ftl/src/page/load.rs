@@ -8,7 +8,7 @@ use super::PageFtl;
 use crate::component::Miss;
 
 impl PageFtl {
-    /// Reads what a table misses from flash. The table is to be handed it and asked again.
+    /// Reads a missing part of a table from flash. The caller hands it to the table and asks again.
     ///
     /// In a box: a load must not make every read larger.
     pub(super) async fn load(&self, miss: impl Miss, breakdown: &mut Breakdown) -> Result<(), MediaError> {

@@ -1,5 +1,5 @@
-//! Deliberate mistakes of a start from a file, and of what is kept for one. The tests must notice each of them. None is made in a
-//! build that is not a test: whether one is, is a constant there.
+//! Deliberate mistakes of a start from a file, and of the state kept for one. The tests must notice each of them. None
+//! is made in a build that is not a test: there, the check is a constant.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use std::cell::Cell;
 /// A mistake.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mistake {
-    /// Of several copies of a unit the one that is looked at last counts, whatever its number.
+    /// Of several copies of a unit the last one read counts, whatever its number.
     NewestIgnored,
     /// The map still points into blocks that were erased since the snapshot.
     ErasedIgnored,
@@ -15,9 +15,9 @@ pub(super) enum Mistake {
     SinceIgnored,
     /// Deallocated units reappear.
     TrimsIgnored,
-    /// A deallocation takes away what was written after it.
+    /// A deallocation removes data that was written after it.
     TrimsOverNewer,
-    /// A slot of the write buffer counts, though the flash has newer data.
+    /// A slot of the write buffer counts, although the flash has newer data.
     SlotsOverNewer,
     /// Numbers begin again at each start.
     NumbersAgain,

@@ -19,8 +19,8 @@
 //! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
 //! | `background` | how long collections and programs keep reads of the host waiting |
-//! | `refresh` | blocks that are written anew because their data grows old |
-//! | `scrub` | reads of all blocks in turn, which find those that are to be refreshed |
+//! | `refresh` | blocks that are rewritten because their data grows old |
+//! | `scrub` | reads of all blocks in turn, which find blocks to refresh |
 //! | `rain` | stripes with parity over planes of different channels |
 //! | `moves` | what a collection moves, and to whom it belongs |
 //! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
@@ -162,7 +162,7 @@ pub struct FirmwareTimes {
 /// How garbage is collected.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GcConfig {
-    /// What a collection keeps others out of.
+    /// The resources that a collection blocks.
     pub scheme: GcScheme,
     /// How it learns to which units the data that it moves belongs.
     pub owner: OwnerSource,
@@ -186,7 +186,7 @@ pub struct GcConfig {
     pub preempt_above: Option<u32>,
 }
 
-/// What a page-mapping FTL leaves to others to decide.
+/// The decisions that a page-mapping FTL leaves to policies.
 pub struct Policies {
     /// On which plane the host's next page is written.
     pub allocation: Box<dyn AllocationPolicy>,
@@ -198,7 +198,7 @@ pub struct Policies {
     pub buffer: Option<Box<dyn BufferPolicy>>,
     /// Of stripes, where there are any.
     pub stripes: StripePolicies,
-    /// What becomes of reads that background work is in the way of; `None` has all of them served.
+    /// The fate of reads that background work delays; `None` serves all of them.
     pub read: Option<Box<dyn ReadPolicy>>,
     /// In which order blocks are scrubbed, where they are; `None` is every block in turn.
     pub patrol: Option<Box<dyn PatrolOrder>>,
@@ -233,10 +233,10 @@ pub struct PageFtl {
     free_slots: Credits,
     /// When writes get slots; `None` is as soon as they are free.
     buffer_policy: Option<Box<dyn BufferPolicy>>,
-    /// What becomes of reads that background work is in the way of; `None` is that they wait.
+    /// The fate of reads that background work delays; with `None` they wait.
     read_policy: Option<Box<dyn ReadPolicy>>,
     background: Background,
-    /// A read has let go of its block.
+    /// A read has released its block.
     unpinned: Signal,
     /// A plane's collector, which waited, is to go on.
     go_on: Vec<Signal>,
@@ -255,14 +255,14 @@ pub struct PageFtl {
     run_ends: Workers<RunEnd>,
     /// A page is read to be scrubbed.
     scrubbing: Cell<bool>,
-    /// A collector has let go of its block, or a program has ended while collectors are suspended.
+    /// A collector has released its block, or a program has ended while collectors are suspended.
     came_to_rest: Signal,
     /// Stripes from the write buffer to flash, the programs that they take, and reads in addition to those of the host.
     flushes: Workers<Rc<rain::Job>>,
     stripe_programs: Workers<rain::Program>,
     extras: Workers<rain::Extra>,
     scrubbers: Workers<rain::ScrubJob>,
-    /// A stripe has been written, or is given up.
+    /// A stripe has been written, or is abandoned.
     stripe_ended: Signal,
     /// Writes that wait for a stripe to leave the write buffer.
     waiting_writes: Cell<u32>,
@@ -344,7 +344,7 @@ impl PageFtl {
         self.pump();
     }
 
-    /// Writes a snapshot of the tables, so that the drive starts without a look at its flash. Nothing may be under way.
+    /// Writes a snapshot of the tables, so that the drive starts without a scan of its flash. Nothing may be under way.
     ///
     /// # Errors
     /// When the file cannot be written; [`MediaError::Store`].
@@ -395,8 +395,8 @@ impl Ftl for PageFtl {
     }
 
     fn max_reserve(&self) -> u32 {
-        // All but one unit of a stripe of each handle may be in the buffer for want of another to fill the page, and stay there. Then,
-        // an extent that is not aligned touches one unit more than it has.
+        // For each handle, all but one unit of a stripe may be in the buffer for want of another to fill the page, and
+        // stay there. In addition, an unaligned extent touches one unit more than it has.
         let state = self.state.borrow();
         (self.config.buffer_units - state.stuck_units() - 1) * state.unit.sectors()
     }

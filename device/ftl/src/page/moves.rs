@@ -1,4 +1,4 @@
-//! What a collection moves: how far it has emptied its block, the pages and units of a batch, and the logical units
+//! The moves of a collection: how far it has emptied its block, the pages and units of a batch, and the logical units
 //! that own them, as far as the collection has read that.
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
@@ -61,7 +61,7 @@ impl Cursor {
     }
 }
 
-/// What is to be moved out of a block, and where to.
+/// The data to move out of a block, and its targets.
 #[derive(Default)]
 pub(super) struct Moves {
     /// Pages current as a whole, copied within the plane.
@@ -86,7 +86,7 @@ impl Moves {
         self.owners.retain(|(unit, _)| Some(geometry.page_of(*unit)) == cursor.read);
     }
 
-    /// Notes the owners of what was read.
+    /// Notes the owners of the units read.
     pub(super) fn learn(&mut self, owners: impl Iterator<Item = (UnitId, u32)>) {
         self.owners.extend(owners.map(|(unit, tag)| (unit, Lpn(tag))));
     }

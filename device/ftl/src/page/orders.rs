@@ -95,7 +95,7 @@ impl State {
         self.keeps_last_blocks(plane) || self.is_run_due() || self.is_below_low()
     }
 
-    /// Whether a victim is to be chosen in a plane, by the orders of the host; `None` leaves it to windows and pace.
+    /// Whether a plane must choose a victim, by the orders of the host; `None` leaves this to windows and pace.
     pub(super) fn is_low_by_order(&self, plane: PlaneId) -> Option<bool> {
         if self.orders.holds || self.is_ordered(plane) {
             return Some(!self.orders.holds);
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// Has collectors and programs see what the orders allow.
+    /// Makes collections and programs check what the orders allow.
     fn look_at_orders(&mut self) {
         for plane in self.all_planes() {
             self.update_ready(plane);
@@ -220,7 +220,7 @@ impl PageFtl {
         }
     }
 
-    /// Nothing holds the drive's own work back: collectors, programs and fills look what they may do.
+    /// Nothing holds the drive's internal work back: collectors, programs and fills check what they may do.
     #[cold]
     fn end_this_hold(&self) {
         let mut state = self.state.borrow_mut();

@@ -82,7 +82,7 @@ fn drive(sim: &Sim, seed: u64, collector: Collector) -> Rc<PageFtl> {
     ftl
 }
 
-/// The rules of [`Collections`], over what is seen of a drive.
+/// The rules of [`Collections`], over the observed state of a drive.
 struct Model {
     sim: Sim,
     watermarks: Cell<Watermarks>,

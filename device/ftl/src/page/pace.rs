@@ -62,7 +62,7 @@ impl State {
         free_pages * u64::from(self.geometry.units_per_page()) + earned
     }
 
-    /// Whether a plane has so little space that a victim is to be chosen.
+    /// Whether a plane has so little space that it must choose a victim.
     pub(super) fn is_low(&self, plane: PlaneId) -> bool {
         let Pace { is_paced, free_blocks, open_blocks, target, is_suspended, .. } = self.pace;
         let free = self.tables.free.free_blocks(plane);

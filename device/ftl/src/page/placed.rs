@@ -1,15 +1,15 @@
-//! The handles of an FTL with placement: whose data each block holds, and what is counted by handle.
+//! The handles of an FTL with placement: whose data each block holds, and the counters by handle.
 //!
-//! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so what is left of a
-//! unit is counted as data is programmed, and not looked up.
+//! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so the rest
+//! of a unit is counted as data is programmed, and not looked up.
 //!
 //! Units planted before the drive was used were written by no host. When collections move such a unit, the move counts
 //! for no handle until a host writes the unit.
 //!
 //! Whose data a block holds, and which units no host has written, is in saved states.
 //!
-//! Left out: whose data a full block held before the drive was started from a file: the first handle is taken. There persistent
-//! isolation holds for what is written since.
+//! Left out: the owners of a full block's data from before the drive was started from a file: the first handle is
+//! assumed. There persistent isolation holds for later writes.
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId, UnitId};
@@ -35,7 +35,7 @@ pub(super) struct Placed {
     mixed_moved: u64,
     planted_moved: u64,
     unit_bytes: u64,
-    /// Called with what the drive itself does.
+    /// Called with the drive's own changes.
     pub(super) told: Box<dyn Fn(PlacementEvent)>,
 }
 
@@ -64,7 +64,8 @@ impl Placed {
         to.longs(&self.planted);
     }
 
-    /// What was written so far, of `units` logical units, was written by no host. Ranges have what lies in them, whoever wrote it.
+    /// All data written so far, of `units` logical units, was written by no host. Ranges have the data that lies in
+    /// them, whoever wrote it.
     pub(super) fn plant(&mut self, units: u32) {
         if self.config.interface == Interface::Ranges {
             return;
@@ -94,7 +95,7 @@ impl Placed {
         self.owners[block.0 as usize] = streams::handle_of(&self.config, stream).unwrap_or(MIXED);
     }
 
-    /// The stream for what is moved out of a block.
+    /// The stream for data moved out of a block.
     pub(super) fn moves_to(&self, block: BlockId) -> Stream {
         streams::collected_of(&self.config, self.owners[block.0 as usize])
     }
@@ -140,8 +141,8 @@ impl Placed {
     }
 }
 
-/// Reads what was saved, for a drive that may have other handles, or none. Data of a handle that the drive lacks has no
-/// particular owner.
+/// Reads the saved state, for a drive that may have other handles, or none. Data of a handle that the drive lacks has
+/// no particular owner.
 pub(super) fn restore(
     placed: Option<&mut Placed>,
     (blocks, units): (u32, u32),
@@ -166,7 +167,7 @@ pub(super) fn restore(
 }
 
 impl State {
-    /// What is known of the handles. The media's own counters are the caller's to add.
+    /// The figures of the handles. The caller adds the media's own counters.
     pub(super) fn placement_report(&self) -> Option<PlacementReport> {
         let placed = self.placed.as_ref()?;
         let unit = u64::from(self.geometry.unit_size());
@@ -214,7 +215,7 @@ impl State {
         }
     }
 
-    /// The stream for what is moved out of a block.
+    /// The stream for data moved out of a block.
     pub(super) fn moves_to(&self, block: BlockId) -> Stream {
         self.placed.as_ref().map_or(streams::COLLECTED, |placed| placed.moves_to(block))
     }

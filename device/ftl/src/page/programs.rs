@@ -56,7 +56,7 @@ impl HostPrograms {
         self.units_per_round
     }
 
-    /// Whether a plane has as many programs as it is given at a time.
+    /// Whether a plane has its limit of programs.
     #[inline]
     pub(super) fn is_busy(&self, plane: PlaneId) -> bool {
         self.under_way[self.lun_index(plane)] >= self.per_lun

@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// A read has let go of a page; whether it was the last one to pin its block.
+    /// A read has released a page; returns whether it was the last one to pin its block.
     pub(super) fn unpin_page(&mut self, page: PageId) -> bool {
         self.tables.blocks.unpin(self.geometry.block_of(page)) == 0
     }
@@ -163,7 +163,7 @@ impl PageFtl {
         Ok(())
     }
 
-    /// A lookup has failed: lets go of the blocks that it has pinned.
+    /// A lookup has failed: releases the blocks that it has pinned.
     fn give_up(&self, lookup: &mut Lookup, error: ReadError) -> ReadError {
         lookup.pages.drain(..).for_each(|read| self.unpin(read.page));
         error
@@ -192,7 +192,7 @@ impl PageFtl {
         self.media.read_for::<Caller>(read.page, read.flash_bytes, priority.who(cause::HOST_READ), breakdown)
     }
 
-    /// A page was read: copies what was asked of it, and lets go of its block. Returns the bytes to deliver.
+    /// A page was read: copies the requested part, and releases its block. Returns the bytes to deliver.
     #[inline]
     pub(super) fn page_sensed<D: Destination>(
         &self,
@@ -239,7 +239,7 @@ impl PageFtl {
         self.copy_unit(copy, self.media.data(copy.unit).as_deref(), to);
     }
 
-    /// Copies what is asked of a unit that holds `data`.
+    /// Copies the requested part of a unit that holds `data`.
     pub(super) fn copy_unit(&self, copy: &CopyOut, data: Option<&[u8]>, to: &impl Destination) {
         copy.copy(data, to.mem());
         if let Some(metadata) = to.metadata() {

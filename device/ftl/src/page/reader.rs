@@ -1,4 +1,4 @@
-//! Reads of whole extents. Their pages are read side by side, and each is delivered as it comes.
+//! Reads of whole extents. Their pages are read concurrently, and each is delivered as it arrives.
 
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ impl<D: Destination> Reader<D> for PageReader<D> {
                 to.deliver(bytes, breakdown).await;
                 Ok(())
             }
-            // The ordinary small read: all of it is in one page.
+            // The ordinary small read, within one page.
             [page] if u64::from(page.host_bytes) == extent.bytes() => {
                 let counted = match self.ftl.gate.is_closed() {
                     true => Some(self.ftl.pass_gate(breakdown).await),

@@ -39,7 +39,7 @@ impl PageFtl {
         self.start_collectors();
     }
 
-    /// The next block of a plane that is to be refreshed, if the plane has the space for it.
+    /// The next block of a plane to refresh, if the plane has the space for it.
     pub(super) fn next_aged(&self, plane: PlaneId) -> Option<Cursor> {
         let mut state = self.state.borrow_mut();
         if state.is_low(plane) || !state.has_to_refresh(plane) {
@@ -77,7 +77,7 @@ impl State {
         !self.pace.is_suspended && !self.orders.hold() && !self.collectors.of(plane).aged.is_empty()
     }
 
-    /// A plane's collector finds nothing: its blocks are refreshed when they are looked at again.
+    /// A plane's collector finds nothing: its blocks are refreshed when they are checked again.
     pub(super) fn forget_aged(&mut self, plane: PlaneId) {
         self.collectors.of_mut(plane).aged.clear();
     }

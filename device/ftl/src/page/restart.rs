@@ -52,7 +52,7 @@ pub(super) async fn restart(ftl: &PageFtl, keeps_buffer: bool) {
         if ftl.media.power_cuts() != cuts {
             return;
         }
-        // A file that cannot be read any more leaves the tables as they are in memory, and the drive read-only.
+        // A file that cannot be read any more leaves the tables in memory unchanged, and the drive read-only.
         if ftl.state.borrow_mut().rebuild().is_err() {
             ftl.state.borrow_mut().damage.read_only = Some(ReadOnly::Store);
         }
@@ -76,7 +76,7 @@ impl PageFtl {
         self.media.is_powered() && has_restarted && !self.media.store_has_failed()
     }
 
-    /// Reads the out-of-band areas of all pages that were programmed since the last snapshot, the planes side by side.
+    /// Reads the out-of-band areas of all pages that were programmed since the last snapshot, all planes concurrently.
     async fn read_areas(&self) {
         let (geometry, changed) = (self.media.geometry(), self.media.changed_blocks());
         let who = self.config.priority.who(cause::HOST_READ);

@@ -47,7 +47,7 @@ struct Progress {
     failed: Cell<Option<MediaError>>,
 }
 
-/// A block that is taken out of use, and what it is then.
+/// A block that is taken out of use, and its state then.
 #[derive(Copy, Clone)]
 struct Taken {
     block: BlockId,
@@ -110,7 +110,7 @@ impl State {
         }
     }
 
-    /// Has collectors finish what they have at hand and begin nothing else, or lets them begin again.
+    /// Makes collectors finish their present work and begin nothing else, or lets them begin again.
     fn suspend_collectors(&mut self, suspend: bool) {
         self.pace.is_suspended = suspend;
         for plane in (0..self.geometry.planes()).map(PlaneId) {
@@ -163,7 +163,7 @@ impl PageFtl {
         self.state.borrow().forget_writes()
     }
 
-    /// Empties the slots of the write buffer, except those that are being programmed. Whether there are any.
+    /// Empties the slots of the write buffer, except those that are being programmed. Returns whether there are any.
     fn drop_slots(&self) -> bool {
         let mut state = self.state.borrow_mut();
         let buffer = &mut state.buffer;

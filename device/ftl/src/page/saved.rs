@@ -238,7 +238,7 @@ fn save_block(info: &BlockInfo, to: &mut Writer) {
     to.long(sealed_at);
 }
 
-/// What was saved of a block. Current units are counted afterwards.
+/// The saved state of a block. Current units are counted afterwards.
 fn restore_block(from: &mut Reader<'_>) -> Result<BlockInfo, Malformed> {
     let state = match from.byte()? {
         0 => BlockState::Bad,

@@ -25,7 +25,7 @@ use nandscape_device_media::{BlockId, PlaneId};
 use super::moves::Cursor;
 use crate::policy::{AdmissionPolicy, PlaneSet};
 
-/// What a plane's collector does.
+/// The activity of a plane's collector.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// The plane has enough space.
@@ -37,18 +37,18 @@ pub(super) enum Phase {
     Due,
     /// At work.
     Running,
-    /// Waits until the host has used up what was gained.
+    /// Waits until the host has used up the gained space.
     Ahead,
     /// Waits, with its block, until the admission policy lets it go on.
     DueAgain,
-    /// The plane is out of use; the collector is to leave its block as it is.
+    /// The plane is out of use; the collector must leave its block unchanged.
     Leaving,
     /// The plane is out of use.
     OutOfUse,
 }
 
 impl Phase {
-    /// Whether a plane may go from this phase to another: the drawing.
+    /// Whether a plane may change from this phase to another: the drawing.
     fn leads_to(self, to: Phase) -> bool {
         use Phase::{Ahead, Due, DueAgain, Fruitless, Idle, Leaving, OutOfUse, Running};
         match self {
@@ -69,7 +69,7 @@ pub(super) struct Collector {
     phase: Phase,
     /// Units that the victim held when it was chosen, and those moved since; `None` without a victim.
     victim: Option<(u32, u32)>,
-    /// How far planting has emptied a block, for the collector to go on with.
+    /// How far planting has emptied a block, from where the collector continues.
     pub(super) left_off: Option<Cursor>,
     /// Blocks to be emptied because they have gone bad.
     pub(super) retiring: Vec<BlockId>,
@@ -90,7 +90,7 @@ impl Collector {
         }
     }
 
-    /// The victim was erased, or is given up.
+    /// The victim was erased, or is abandoned.
     pub(super) fn without_victim(&mut self) {
         self.victim = None;
     }
@@ -255,7 +255,7 @@ impl Collectors {
         self.change(plane, next);
     }
 
-    /// Something of a plane may be gained again. Whether nothing was until now.
+    /// Something of a plane may be gained again. Returns whether nothing was until now.
     pub(super) fn set_fruitful(&mut self, plane: PlaneId) -> bool {
         let was_fruitless = self.phase(plane) == Phase::Fruitless;
         if was_fruitless {
@@ -264,7 +264,7 @@ impl Collectors {
         was_fruitless
     }
 
-    /// A plane goes out of use. Whether it was in use.
+    /// A plane goes out of use. Returns whether it was in use.
     pub(super) fn take_out(&mut self, plane: PlaneId) -> bool {
         let next = match self.phase(plane) {
             Phase::Leaving | Phase::OutOfUse => return false,

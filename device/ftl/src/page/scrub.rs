@@ -25,7 +25,7 @@ use crate::policy::{NearLimit, PatrolOrder, RefreshPolicy};
 const READER: Who = Who::new(cause::WEAR, Class::new(3));
 
 impl PageFtl {
-    /// Has blocks looked at in an order, if the flash is to be scrubbed: from now on, and for as long as there is the FTL.
+    /// Scrubs blocks in an order, if the flash must be scrubbed: from now on, and for as long as the FTL exists.
     pub(super) fn patrol(self: &Rc<PageFtl>, order: Box<dyn PatrolOrder>) {
         let Some(aging) = self.media.aging() else { return };
         let (Some(interval), Some(share)) = (aging.scrub, aging.refresh) else { return };
@@ -50,7 +50,7 @@ impl PageFtl {
         *self.state.borrow().tables.blocks.get(block)
     }
 
-    /// Reads the pages of a block, until one of them has it written anew; whether one does.
+    /// Reads the pages of a block, until one of them requires a rewrite of the block; returns whether one does.
     async fn look_at(&self, block: BlockId, policy: &dyn RefreshPolicy) -> bool {
         let geometry = *self.media.geometry();
         let sealed_at = self.info(block).sealed_at;
@@ -63,7 +63,7 @@ impl PageFtl {
             match self.read_for_scrub(page).await {
                 Ok(()) if self.media.decoded(page).is_some_and(|page| policy.is_due_by(&page)) => return true,
                 Ok(()) => {}
-                // What is left of the block is saved before it is too late.
+                // The remaining data of the block is saved before it is too late.
                 Err(MediaError::Uncorrectable) => return true,
                 Err(_) => return false,
             }
@@ -71,7 +71,7 @@ impl PageFtl {
         false
     }
 
-    /// Whether a block may be read, and moved if need be.
+    /// Whether a block may be read, and moved if necessary.
     fn is_scrubbed(&self, block: BlockId) -> bool {
         let state = self.state.borrow();
         let is_in_use = !state.collectors.is_out_of_use(state.geometry.plane_of(block));

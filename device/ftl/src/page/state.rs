@@ -39,7 +39,7 @@ pub(super) struct State {
     pub(super) pace: Pace,
     /// Which block is cleaned next.
     victim_policy: Box<dyn VictimPolicy>,
-    /// What has gone wrong so far.
+    /// The failures so far.
     pub(super) damage: Damage,
     /// Blocks that went bad in a life before the run.
     grown_bad: u64,
@@ -50,7 +50,7 @@ pub(super) struct State {
     pub(super) placed: Option<Placed>,
     /// When the drive may do internal work.
     pub(super) turns: Turns,
-    /// What a host has ordered of collections.
+    /// A host's orders for collections.
     pub(super) orders: Orders,
     pub(super) writes_end_in_buffer: bool,
     /// Stripes with parity, where there are any.
@@ -106,14 +106,14 @@ impl State {
             && self.tables.free.free_blocks(plane) <= COLLECTOR_RESERVE
     }
 
-    /// Looks again whether a plane is to be given more host pages, and if not, whether its collector is the reason.
+    /// Checks again whether a plane may get more host pages, and if not, whether its collector is the reason.
     pub(super) fn update_ready(&mut self, plane: PlaneId) {
         let is_short = self.is_short(plane);
         self.programs.holdups.set_short(plane, is_short);
         self.programs.allocation.set_ready(plane, !is_short && !self.programs.is_busy(plane));
     }
 
-    /// Whether a plane is to be given more host pages.
+    /// Whether a plane may get more host pages.
     pub(super) fn is_ready(&self, plane: PlaneId) -> bool {
         !self.is_short(plane) && !self.programs.is_busy(plane)
     }

@@ -14,8 +14,8 @@ use crate::placement::{Isolation, PlacementConfig};
 pub(super) const HOST: Stream = Stream(0);
 /// Data that a collector has moved, which is colder.
 pub(super) const COLLECTED: Stream = Stream(1);
-/// Data that static wear levelling has moved, which is the coldest: it goes to the most worn blocks, which it keeps from
-/// being erased for long.
+/// Data that static wear levelling has moved, which is the coldest: it is written to the most worn blocks, which it
+/// keeps from being erased for long.
 pub(super) const LEVELLED: Stream = Stream(2);
 
 /// The first stream of further handles.
@@ -47,7 +47,7 @@ pub(super) fn of_handle(handle: u8) -> Stream {
     }
 }
 
-/// The stream of what is moved out of the blocks of a handle.
+/// The stream of data moved out of the blocks of a handle.
 pub(super) fn collected_of(placement: &PlacementConfig, handle: u8) -> Stream {
     match placement.isolation {
         Isolation::Persistent if (1..placement.handles).contains(&handle) => {

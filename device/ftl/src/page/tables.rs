@@ -16,13 +16,13 @@ use crate::policy::{Candidate, VictimPolicy};
 
 /// From logical units to where they are.
 pub(super) type Map = FlatMap;
-/// What is known of each block.
+/// The state of each block.
 pub(super) type Blocks = BlockTable;
 /// Free and open blocks.
 pub(super) type FreeLists = PlaneLists;
 /// Blocks that must not be used.
 pub(super) type BadList = BadBlockTable;
-/// What the map may have to load.
+/// The parts that the map may have to load.
 pub(super) type MapMiss = <Map as Mapping>::Miss;
 
 /// See the module.

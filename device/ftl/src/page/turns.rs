@@ -39,14 +39,14 @@ pub(super) struct Turns {
     open: Vec<bool>,
     /// Free blocks of a plane that its collector keeps at any time.
     free_blocks: u32,
-    /// Those beyond them that a collection in a window works up to: what hosts have taken between two windows, or half of what it
-    /// was before. It begins with one: nothing is known of hosts.
+    /// Further free blocks up to which a collection in a window works: as many as hosts have taken between two windows,
+    /// or half of the previous number. It begins with one, because nothing is known of hosts.
     learned: u32,
     /// The most, in windows that are not long and in long ones.
     most: [u32; 2],
     /// Free blocks of each plane when the last window ended.
     at_end: Vec<u32>,
-    /// Counts changes of what is in force: the timer of an earlier one ends.
+    /// Counts changes of the schedule in force: the timer of an earlier one ends.
     generation: u64,
     /// Writes that wait for room in the buffer.
     waiting: Rc<Cell<u32>>,
@@ -117,7 +117,7 @@ impl State {
         !self.turns.is_in_force() || self.turns.open.get(usize::from(self.range_of(block))).is_none_or(|open| *open)
     }
 
-    /// Whether a plane is collected whatever the window: the host has no room there, or collectors are to come to rest.
+    /// Whether a plane is collected whatever the window: the host has no room there, or collectors must come to rest.
     fn is_forced(&self, plane: PlaneId) -> bool {
         self.pace.is_suspended || !self.has_room_for_host(plane)
     }
@@ -195,7 +195,7 @@ impl State {
         self.turns.waiting.clone()
     }
 
-    /// Looks what the time allows, and learns what hosts take between two windows.
+    /// Checks what the time allows, and learns how much hosts take between two windows.
     fn look_at_time(&mut self, now: Time) {
         let was_open = self.turns.is_any_open();
         let turns = &self.turns;
@@ -297,7 +297,7 @@ impl PageFtl {
         next.map(|next| next.min(self.end_of_window(now).unwrap_or(next)))
     }
 
-    /// Has collectors and programs see what the time allows.
+    /// Makes collections and programs check what the time allows.
     fn look_at_turns(&self, now: Time) {
         let mut state = self.state.borrow_mut();
         let was_open = state.turns.is_any_open();
@@ -305,7 +305,7 @@ impl PageFtl {
         self.trace_window(&mut state, was_open, now);
         for plane in (0..state.geometry.planes()).map(PlaneId) {
             if state.turns.ranges() > 1 {
-                // What was not to be gained was so of other ranges.
+                // That nothing could be gained was true of other ranges.
                 state.set_fruitful(plane);
             }
             state.update_ready(plane);

@@ -1,5 +1,5 @@
-//! Which blocks are cleaned, against a choice by hand over all blocks: of the whole plane's, by what a reader of the
-//! tables would count himself.
+//! Which blocks are cleaned, against a choice by hand over all blocks of the plane, by the counts that a reader of the
+//! tables would make.
 
 use std::rc::Rc;
 

@@ -30,7 +30,7 @@ pub struct Reservation<'a> {
     pub(super) handle: u8,
 }
 
-/// Pages that are programmed with one command, and the buffer slots whose data goes into them, in order.
+/// Pages that are programmed with one command, and the buffer slots of their data, in order.
 pub(super) struct ProgramJob {
     pages: Pages,
     slots: SmallVec<[SlotId; 8]>,
@@ -53,7 +53,7 @@ impl Drop for Reservation<'_> {
 }
 
 impl State {
-    /// The slot that a write to a unit goes to, and whether it is a new one.
+    /// The slot for a write to a unit, and whether it is a new one.
     fn slot_for(&mut self, piece: &Piece) -> (SlotId, bool) {
         let location = self.tables.location(piece.lpn);
         let like = match location {
@@ -69,8 +69,8 @@ impl State {
         (slot, true)
     }
 
-    /// Starts the programs of the next stripe, one a die, if there is enough data for all of them, or somebody waits. Whether
-    /// it has.
+    /// Starts the programs of the next stripe, one a die, if there is enough data for all of them, or a command waits.
+    /// Returns whether it has.
     fn next_stripe(&mut self, start: impl Fn(ProgramJob)) -> bool {
         if !self.is_time_to_write() || !self.programs.allocation.is_any_ready() {
             return false;
@@ -93,7 +93,7 @@ impl State {
         any
     }
 
-    /// The slots of the next stripe, which are all of one handle: `most`, or fewer if somebody waits.
+    /// The slots of the next stripe, which are all of one handle: `most`, or fewer if a command waits.
     fn next_slots(&self, most: u32) -> Option<(u8, SmallVec<[SlotId; 8]>)> {
         let is_urgent = self.buffer.is_urgent();
         let of = |handle: u8| (handle, self.buffer.front(handle, most));
@@ -107,7 +107,7 @@ impl State {
         whole.or_else(|| handles.iter().copied().filter(|_| is_urgent).map(of).find(|(_, slots)| !slots.is_empty()))
     }
 
-    /// Whether there is enough for a stripe, partial slots included, or somebody waits.
+    /// Whether there is enough for a stripe, partial slots included, or a command waits.
     fn is_time_to_write(&self) -> bool {
         (self.buffer.queued() >= self.stripe_units() || self.buffer.is_urgent()) && self.may_program()
     }
@@ -308,7 +308,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
     let slots = state.buffer.in_use();
     if slots == 0 {
-        // What was programmed before may not be safe from a loss of the host's power yet.
+        // Earlier programs may not be safe from a loss of the host's power yet.
         let is_safe = state.sync();
         return if !is_safe || ftl.media.store_has_failed() { Some(not_kept(ftl)) } else { None };
     }

@@ -1,4 +1,5 @@
-//! One flag a block, kept in memory, begun from what the maker marked and what a life before the run has left.
+//! One flag a block, kept in memory, initialised from the maker's marks and the blocks that a life before the run left
+//! bad.
 
 use nandscape_device_media::{BlockId, Media};
 

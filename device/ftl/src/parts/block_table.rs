@@ -43,7 +43,7 @@ impl BlockTable {
         self.valid[first..].iter_mut().zip(words).for_each(|(to, word)| *to = word);
     }
 
-    /// Takes over what is known of a block but which of its units hold current data.
+    /// Takes over the state of a block except which of its units hold current data.
     pub fn set_info(&mut self, block: BlockId, info: BlockInfo) {
         self.blocks[block.0 as usize] = info;
     }

@@ -1,6 +1,6 @@
-//! Recycling in the order of addresses: all of a block is read, and its units are programmed sorted by what the host calls them.
-//! Neighbours that were written at different times come together, so that reads of ranges meet fewer pages. A controller needs
-//! memory for the data of a block for it, where the order of pages needs that of a page.
+//! Recycling in the order of addresses: the whole block is read, and its units are programmed sorted by logical unit.
+//! Neighbours that were written at different times are placed together, so that reads of ranges touch fewer pages. A
+//! controller needs memory for the data of a block for it, where the order of pages needs memory for a page.
 //!
 //! Left out: units of several blocks together, and states that preconditioning brings about in no time, which keep the order of pages.
 

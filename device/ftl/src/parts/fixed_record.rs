@@ -23,7 +23,7 @@ const SUM: std::ops::Range<usize> = 32..36;
 /// A record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FixedRecord {
-    /// What it is.
+    /// The kind of record.
     pub kind: u32,
     /// Later ones have higher numbers.
     pub version: u64,
@@ -34,7 +34,7 @@ pub struct FixedRecord {
 /// A page of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FixedPage {
-    /// What the record is.
+    /// The kind of the record.
     pub kind: u32,
     /// The record's version.
     pub version: u64,
@@ -77,7 +77,7 @@ impl FixedRecord {
 }
 
 impl FixedPage {
-    /// What the record is.
+    /// The kind of the record.
     pub fn kind(&self) -> u32 {
         self.kind
     }

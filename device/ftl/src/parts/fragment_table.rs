@@ -1,4 +1,4 @@
-//! The locations of a table's fragments in memory, with those that are to be written marked.
+//! The locations of a table's fragments in memory, with marks on those to be written.
 
 use nandscape_device_media::PageId;
 

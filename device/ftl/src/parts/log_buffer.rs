@@ -34,7 +34,7 @@ pub struct LogBuffer {
     written: u64,
     /// Records up to this one can be read after a power cut.
     durable: u64,
-    /// Records up to this one are to be written, even if they do not fill a page.
+    /// Records up to this one must be written, even if they do not fill a page.
     wanted: u64,
     /// The number of the next page.
     number: u64,

@@ -21,7 +21,7 @@ struct Cached {
     writing: bool,
     /// How many need it in memory.
     pins: u32,
-    /// Used since it was last looked at.
+    /// Used since it was last checked.
     used: Cell<bool>,
 }
 

@@ -40,7 +40,7 @@ struct Lists {
     free: BinaryHeap<Reverse<(u64, u32)>>,
     /// The open block of each stream.
     open: SmallVec<[Option<BlockId>; 4]>,
-    /// The pages left in the open blocks, unless they are to be counted again.
+    /// The pages left in the open blocks, unless they must be counted again.
     left: Cell<Option<u32>>,
 }
 
@@ -49,7 +49,7 @@ impl Lists {
         self.free.pop().map(|Reverse((_, block))| BlockId(block))
     }
 
-    /// Looks at all of them: few are free, and this is rare.
+    /// Visits all of them: few are free, and this is rare.
     fn take_most_worn(&mut self, blocks: &(impl BlockMetadata + ?Sized)) -> Option<BlockId> {
         let most =
             self.free.iter().map(|Reverse((_, block))| BlockId(*block)).max_by_key(|id| blocks.get(*id).erases)?;
@@ -89,14 +89,14 @@ impl PlaneLists {
         self.planes[plane.0 as usize].open[stream.index()]
     }
 
-    /// Takes back the open blocks of a plane that does not answer: no more of their pages are handed out.
+    /// Withdraws the open blocks of a plane that does not answer: no more of their pages are handed out.
     pub fn close_plane(&mut self, plane: PlaneId) {
         let Lists { open, left, .. } = &mut self.planes[plane.0 as usize];
         left.set(None);
         open.fill(None);
     }
 
-    /// Closes an open block: what is left of it stays unwritten. Programs under way end as before.
+    /// Closes an open block: the rest of it stays unwritten. Programs under way end as before.
     pub fn seal(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), block: BlockId) {
         self.close(block);
         let pages = self.geometry.pages_per_block();

@@ -1,8 +1,8 @@
 //! Provisioning by lines that are as wide as the drive: the blocks with one number on all planes are opened, written and freed
 //! together. Each stream writes a line, or all streams the same one.
 //!
-//! The last pages of a block are not handed out: the FTL writes there what the block holds. A block that is bad or at a fixed
-//! place is not part of its line.
+//! The last pages of a block are not handed out: the FTL writes the block's list there. A block that is bad or at a
+//! fixed place is not part of its line.
 
 use std::collections::VecDeque;
 

@@ -40,7 +40,7 @@ impl Area {
         self.sectors * SECTOR
     }
 
-    /// Whether a frame follows the one before it without a gap.
+    /// Whether a frame follows the previous one without a gap.
     pub(super) fn is_joined(&self, frame: u32) -> bool {
         self.runs.binary_search_by_key(&frame, |(first, _)| *first).is_err()
     }

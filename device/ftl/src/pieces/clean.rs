@@ -10,7 +10,7 @@ use crate::address::Extent;
 use crate::ftl::{Ftl, Milestone};
 
 impl<F: Ftl> Turn<'_, F> {
-    /// Moves parts of pieces, so that frames become free. Frames that cannot be read stay as they are.
+    /// Moves parts of pieces, so that frames become free. Unreadable frames are unchanged.
     pub(super) async fn clean(
         &mut self,
         moves: Vec<Move>,
@@ -48,7 +48,7 @@ impl<F: Ftl> Turn<'_, F> {
     }
 }
 
-/// Awaits futures side by side. Their results, in order.
+/// Awaits futures concurrently. Returns their results, in order.
 async fn all<T>(work: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut work: Vec<Pin<Box<_>>> = work.map(Box::pin).collect();
     let mut results: Vec<Option<T>> = work.iter().map(|_| None).collect();

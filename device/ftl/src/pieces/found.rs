@@ -1,4 +1,4 @@
-//! Pages that are read: their frames stay as they are until all is read.
+//! Pages that are read: their frames are unchanged until everything is read.
 
 use super::table::Piece;
 use super::{PieceError, PieceStore};

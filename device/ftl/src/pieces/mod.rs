@@ -67,10 +67,10 @@ pub const MOST_PIECES: usize = 32;
 /// The most bytes of a page, all pieces together.
 pub const MOST_PAGE_BYTES: u32 = 64 << 10;
 
-/// Why a store does not do what it is asked for.
+/// Why a store rejects a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PieceError {
-    /// It is out of date, and another one is to be opened in its place.
+    /// It is out of date, and must be opened again.
     Stale,
     /// A page cannot be changed so.
     Misfit(Misfit),
@@ -80,7 +80,7 @@ pub enum PieceError {
     Full,
     /// Its tables cannot be read.
     Read(ReadError),
-    /// Its tables are not what was written.
+    /// Its tables differ from what was written.
     Corrupt,
     /// The FTL did not take a write.
     Refused(Refusal),
@@ -97,7 +97,7 @@ pub struct Counts {
     pub checkpoint_bytes: u64,
 }
 
-/// What a store holds.
+/// The contents of a store.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Holds {
     /// Pages.
@@ -125,7 +125,7 @@ pub struct PieceStore<F: Ftl> {
     counts: Rc<Cell<Counts>>,
 }
 
-/// What a namespace has room for.
+/// The limits of a namespace.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Page numbers are below.
@@ -172,12 +172,12 @@ impl<F: Ftl> PieceStore<F> {
         &self.area
     }
 
-    /// Whether another one is to be opened in its place: power was cut, or the end of a write is not known.
+    /// Whether it must be opened again: power was cut, or the outcome of a write is unknown.
     pub fn is_stale(&self) -> bool {
         self.is_broken.get() || self.media.power_cuts() != self.cuts
     }
 
-    /// What it holds; `None` before it has read its tables.
+    /// Its contents; `None` before it has read its tables.
     pub fn holds(&self) -> Option<Holds> {
         let state = self.state.borrow();
         let state = state.as_ref()?;
@@ -187,7 +187,7 @@ impl<F: Ftl> PieceStore<F> {
     /// Checks its tables against each other.
     ///
     /// # Errors
-    /// What is wrong, in one sentence.
+    /// The fault, in one sentence.
     pub fn check(&self) -> Result<(), String> {
         self.state.borrow().as_ref().map_or(Ok(()), State::check)
     }

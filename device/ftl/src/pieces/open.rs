@@ -1,4 +1,4 @@
-//! What is found at the start: the root, its checkpoint, and the heads since.
+//! Recovery at the start: the root, its checkpoint, and the heads since.
 
 use super::checkpoint::{self, LINK, ROOT, Root};
 use super::pack::{Pack, u32_at};

@@ -20,7 +20,7 @@ pub(super) const MOST_FRAMES: u32 = 500;
 /// The most entries of a pack.
 const MOST_ENTRIES: usize = 1 << 16;
 
-/// What a pack does to a page.
+/// The change that a pack makes to a page.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A new base takes the place of all pieces.
@@ -132,7 +132,7 @@ impl Pack {
         is_right.then_some((stream, len))
     }
 
-    /// The pack with this head, all of it; `None` if that is damaged.
+    /// The whole pack with this head; `None` if it is damaged.
     pub(super) fn decode(head: &[u8], stream: Stream, size: u32) -> Option<Pack> {
         if crc32fast::hash(head.get(8..)?) != u32_at(head, 4)? {
             return None;

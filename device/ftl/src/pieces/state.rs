@@ -12,7 +12,7 @@ use super::table::{Table, cut};
 const VICTIMS: usize = 64;
 /// The most frames of a pack of cleaning.
 const MOVED_FRAMES: u32 = 32;
-/// Places of a piece from which on cleaning moves all of it, so that it is in one place again.
+/// Places of a piece from which on cleaning moves the whole piece, so that it is in one place again.
 const SCATTERED: usize = 4;
 /// Steps of cleaning before a buffer that already has room.
 const AHEAD: u32 = 4;
@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) checkpoint_bytes: u64,
 }
 
-/// What comes before a buffer has room.
+/// The step that must precede a buffer's room.
 pub(super) enum Step {
     /// Nothing.
     Ready,
@@ -188,7 +188,7 @@ impl State {
         moves
     }
 
-    /// A checkpoint of the table as it is: its frames, which are taken, and their data; `None` without room.
+    /// A checkpoint of the present table: its frames, which are taken, and their data; `None` without room.
     pub(super) fn plan_checkpoint(&mut self) -> Option<(Root, Vec<u32>, Vec<Vec<u8>>)> {
         let bytes = checkpoint::encode(&self.table);
         let sum = crc32fast::hash(&bytes);
@@ -206,7 +206,7 @@ impl State {
         Some((root, frames.clone(), data.collect()))
     }
 
-    /// A checkpoint is durable: the one before it and the heads are not needed any more.
+    /// A checkpoint is durable: the previous one and the heads are not needed any more.
     pub(super) fn checkpointed(&mut self, root: &Root, frames: Vec<u32>) {
         std::mem::take(&mut self.heads).into_iter().for_each(|head| self.frames.release(head));
         for frame in std::mem::replace(&mut self.checkpoint, frames) {
@@ -223,7 +223,7 @@ impl State {
     /// Checks frames and table against each other.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The fault.
     pub(super) fn check(&self) -> Result<(), String> {
         let (count, size) = (self.frames.count() as usize, self.frames.size);
         let (mut live, mut held) = (vec![0u32; count], vec![0u32; count]);

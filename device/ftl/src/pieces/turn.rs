@@ -87,7 +87,8 @@ impl<F: Ftl> Turn<'_, F> {
         Err(PieceError::Full)
     }
 
-    /// Takes frames for a buffer: the sectors that it goes to. Given up when the turn ends before [`Turn::data`].
+    /// Takes frames for a buffer: the sectors to which it is written. Released when the turn ends before
+    /// [`Turn::data`].
     ///
     /// # Errors
     /// That there is no room.
@@ -103,8 +104,8 @@ impl<F: Ftl> Turn<'_, F> {
         Ok(extents)
     }
 
-    /// The data of the buffer that was planned, all frames of it: the head, and the pieces, which `put` puts one after the other. It is
-    /// to be handed to the FTL at once: from now on the end of the write is not known.
+    /// The data of the planned buffer, all of its frames: the head, and the pieces, which `put` writes one after the
+    /// other. It must be handed to the FTL at once: from now on the outcome of the write is unknown.
     ///
     /// # Errors
     /// That the store is stale.

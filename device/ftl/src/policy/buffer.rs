@@ -11,7 +11,7 @@ pub struct BufferFill {
     pub wanted: u32,
 }
 
-/// Holds writes back. Writes are let in in the order in which they came: one that waits keeps those behind it waiting.
+/// Holds writes back. Writes are admitted in the order of arrival: a waiting write keeps those behind it waiting.
 pub trait BufferPolicy {
     /// How many slots must be free, in addition to those that the write needs, before the write is admitted. It is
     /// called once for each write. A number that the buffer cannot reach with this write means as many as it can.

@@ -1,8 +1,8 @@
-//! What the reads of all FTLs have in common.
+//! Code that the reads of all FTLs share.
 //!
 //! | file | what |
 //! |---|---|
-//! | `pages` | the pages that an extent is read from, and what is copied of them |
+//! | `pages` | the pages of an extent, and the parts copied of them |
 //! | `parts` | pages of an extent that are read concurrently |
 
 mod pages;

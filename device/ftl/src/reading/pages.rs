@@ -1,4 +1,4 @@
-//! The pages that an extent is read from, and what is copied of them.
+//! The pages of an extent, and the parts that are copied of them.
 
 use std::rc::Rc;
 
@@ -44,8 +44,8 @@ pub(crate) struct CopyOut {
     pub(crate) overlay: Option<(u64, Rc<[u8]>)>,
 }
 
-/// Adds a piece of an extent that is in a page. Units that were written together lie side by side: one read of the page serves
-/// them. Whether it is a page more.
+/// Adds a piece of an extent that is in a page. Units that were written together lie next to each other: one read of
+/// the page serves them. Returns whether it needs another page.
 #[inline(always)]
 pub(crate) fn add(pages: &mut PageReads, page: PageId, piece: &Piece, unit: UnitSize, copy: Option<CopyOut>) -> bool {
     let host_bytes = piece.bytes() as u32;
@@ -81,7 +81,8 @@ impl CopyOut {
         CopyOut { unit, offset: piece.offset(), len: piece.bytes(), at: piece.at, overlay }
     }
 
-    /// Copies the data, given the unit's as it is on flash. A unit that was programmed without data, as by planting, has zeros.
+    /// Copies the data, given the unit's data on flash. A unit that was programmed without data, as by planting, has
+    /// zeros.
     pub(crate) fn copy(&self, data: Option<&[u8]>, mem: &HostMem) {
         match data {
             Some(data) => mem.write(self.at, &data[self.offset..self.offset + self.len]),

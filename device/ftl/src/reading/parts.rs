@@ -1,4 +1,4 @@
-//! Pages of an extent that are read side by side, each delivered as it comes.
+//! Pages of an extent that are read concurrently, each delivered as it arrives.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -16,7 +16,7 @@ use crate::ftl::{Destination, ReadError};
 
 /// Reads pages.
 pub(crate) trait SensePage: 'static {
-    /// Reads a page, and copies what is asked of it. Returns the bytes to deliver.
+    /// Reads a page, and copies the requested part. Returns the bytes to deliver.
     ///
     /// # Errors
     /// The first sector that the host does not get.

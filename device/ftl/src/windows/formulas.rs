@@ -34,7 +34,7 @@ pub struct Collections {
 pub struct Bounds {
     /// So that collections end in it.
     pub shortest: f64,
-    /// So that the space for new data lasts; `None` where collections keep up with what is written.
+    /// The bound that keeps the space for new data from running out; `None` where collections keep up with the writes.
     pub longest: Option<f64>,
 }
 

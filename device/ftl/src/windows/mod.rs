@@ -1,9 +1,9 @@
-//! Windows in which a drive does its own work: how long they are to be (TeaFA, Li 3.2.4, 3.2.5). When they are is a policy
+//! Windows in which a drive does its own work: their length (TeaFA, Li 3.2.4, 3.2.5). A policy defines when they are
 //! ([`TurnPolicy`](crate::policy::TurnPolicy)).
 //!
 //! | file | what |
 //! |---|---|
-//! | `rules` | what a drive knows of itself, and the window that it recommends |
+//! | `rules` | a drive's own properties, and the window that it recommends |
 //! | `formulas` | what a window and an array hold, by the formulas |
 
 mod formulas;

@@ -16,7 +16,7 @@ pub struct WindowRules {
     pub user_rate: f64,
     /// Collections of a plane that are to end in a window (b).
     pub at_least: f64,
-    /// What the buffer takes while others have their turns; `None` where writes end on flash.
+    /// The bytes that the buffer takes while others have their turns; `None` where writes end on flash.
     pub buffer: Option<f64>,
 }
 
@@ -37,8 +37,8 @@ impl WindowRules {
         (span(shortest), longest.map(span))
     }
 
-    /// The longest window that the space bears: where collections keep up with what is written, so long that the space lasts while others have
-    /// their turns.
+    /// The longest window that the space permits: where collections keep up with the writes, so long that the space
+    /// lasts while others have their turns.
     pub fn bears(&self, width: u16) -> Span {
         let Bounds { shortest, longest } = self.bounds(width);
         let longest = longest.unwrap_or(self.space / self.written_by_turn(width));
@@ -53,7 +53,7 @@ impl WindowRules {
         longest.max(self.spans(width).0)
     }
 
-    /// What is written in the turns of the others, by the second of a turn.
+    /// The bytes written in the turns of the others, by the second of a turn.
     fn written_by_turn(&self, width: u16) -> f64 {
         f64::from(width.max(2) - 1) * self.user_rate
     }

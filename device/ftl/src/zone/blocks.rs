@@ -5,7 +5,7 @@
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, Media, PlaneId};
 
-/// What a block is to the FTL.
+/// The use of a block.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     /// Erased, and part of no zone.
@@ -36,7 +36,7 @@ pub(super) struct Blocks {
     all: Vec<Block>,
     /// The free blocks of each plane.
     free: Vec<Vec<BlockId>>,
-    /// Stale blocks of each plane, and those of them that are to be used again.
+    /// Stale blocks of each plane, and those of them that will be used again.
     stale: Vec<u32>,
     coming: Vec<u32>,
     /// Blocks of each plane that zones need.
@@ -48,7 +48,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// All erased as often as in `media`, but for its bad ones. `needed` blocks of each plane are for zones.
+    /// All erased as often as in `media`, except its bad ones. `needed` blocks of each plane are for zones.
     pub(super) fn new(media: &Media, needed: u32) -> Blocks {
         let (geometry, is_bad) = (media.geometry(), |block| media.is_bad_at_start(block));
         let block = |erases| Block { used: Use::Free, erases, is_broken: false, is_erasing: false, pins: 0 };
@@ -118,7 +118,7 @@ impl Blocks {
         self.coming[plane] += u32::from(!self.get(block).is_broken);
     }
 
-    /// Whether blocks of a plane are to be erased.
+    /// Whether blocks of a plane must be erased.
     pub(super) fn has_stale(&self, plane: PlaneId) -> bool {
         self.stale[plane.0 as usize] > 0
     }
@@ -129,7 +129,7 @@ impl Blocks {
         all.map(|(_, number)| BlockId(number)).collect()
     }
 
-    /// An erase of a stale block begins. Whether none had begun.
+    /// An erase of a stale block begins. Returns whether none had begun.
     pub(super) fn begin_erase(&mut self, block: BlockId) -> bool {
         let of_block = &mut self.all[block.0 as usize];
         of_block.used == Use::Stale && !std::mem::replace(&mut of_block.is_erasing, true)

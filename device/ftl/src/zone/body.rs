@@ -46,7 +46,7 @@ pub(super) struct Column {
     pub(super) is_busy: bool,
     /// A program has failed: the next one goes to new blocks.
     pub(super) needs_run: bool,
-    /// The strip that is to be programmed again.
+    /// The strip to program again.
     pub(super) again: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl Column {
         self.runs.iter().rev().find(|run| run.first_row <= row)
     }
 
-    /// Whether a row that is to be programmed next needs new blocks.
+    /// Whether the next row to program needs new blocks.
     pub(super) fn lacks_blocks(&self, row: u32, layout: &Layout) -> bool {
         self.needs_run || self.runs.last().is_none_or(|run| row >= run.first_row + layout.rows_per_block)
     }
@@ -74,7 +74,7 @@ pub(super) struct Body {
     pub(super) begun: u32,
     /// Strips under way, and those that no block takes, with their units.
     pub(super) strips: BTreeMap<u32, Vec<Slot>>,
-    /// There are no blocks left for it: what it holds in the buffer stays there.
+    /// No blocks are left for it: its data in the buffer stays there.
     pub(super) is_stranded: bool,
 }
 
@@ -103,7 +103,7 @@ impl Body {
         *self = Body { generation: self.generation + 1, ..Body::new(layout) };
     }
 
-    /// Puts a unit into the buffer. It must be in no strip yet. Whether it replaces one that took room.
+    /// Puts a unit into the buffer. It must be in no strip yet. Returns whether it replaces one that took room.
     pub(super) fn put(&mut self, unit: u32, slot: Slot, layout: &Layout) -> bool {
         let waiting = self.waiting_at(unit, layout);
         match waiting.writes {
@@ -147,7 +147,7 @@ impl Body {
         self.waiting = slots.into_iter().map(|slot| Waiting { slot, writes: 0 }).collect();
     }
 
-    /// The end of what is written, or being written.
+    /// The end of the written data, or of the data being written.
     pub(super) fn end(&self, layout: &Layout) -> u32 {
         let is_used = |waiting: &Waiting| waiting.slot.is_some() || waiting.writes > 0;
         self.begun * layout.strip_units() + self.waiting.iter().rposition(is_used).map_or(0, |last| last as u32 + 1)

@@ -1,4 +1,5 @@
-//! Zone descriptor extensions (ZNS 2.1.1.6): what a host notes about an empty zone, which is active from then on. A reset forgets it.
+//! Zone descriptor extensions (ZNS 2.1.1.6): a host's note about an empty zone, which is active from then on. A reset
+//! removes it.
 
 use std::rc::Rc;
 

@@ -63,7 +63,7 @@ impl ZoneFtl {
                 let generation = self.state.borrow().bodies[zone as usize].generation;
                 let done = work.done.clone();
                 self.paddings.start(Padding { zone, generation, from: before.written, done });
-                // What was in a random write area is programmed now.
+                // The data in a random write area is programmed now.
                 self.pump(zone);
             }
             _ => work.done.set(true),
@@ -71,7 +71,7 @@ impl ZoneFtl {
         Ok(work)
     }
 
-    /// Gives up a zone that is read-only, of a drive whose zones are its own: its blocks are erased, and it is empty.
+    /// Gives up a zone that is read-only, of a drive that owns its zones: its blocks are erased, and it is empty.
     pub(crate) fn relinquish(&self, zone: u32) {
         if self.act(zone, ZoneAction::Offline).is_ok() {
             self.state.borrow_mut().table.enter(zone, ZoneState::Empty);
@@ -184,8 +184,8 @@ impl ZoneFtl {
         needy.into_iter().for_each(|zone| self.pump(zone));
     }
 
-    /// Writes a finished zone to its end. What completes the strip that is begun takes no room: room may be what that strip
-    /// is waited for to give back.
+    /// Writes a finished zone to its end. The units that complete the begun strip take no room: the strip may be the
+    /// one that has to release room.
     pub(super) async fn pad(&self, job: &Padding) {
         let (strip, end, zone) = (self.layout.strip_units(), self.capacity(), (job.zone, job.generation));
         let (mut at, mut waited) = (job.from.next_multiple_of(strip), Wait::ZERO);

@@ -20,7 +20,7 @@
 //! | `check` | the invariants |
 //!
 //! The table of zones and the write buffer survive a power cut, in memory with capacitors. A strip whose program fails is
-//! programmed again in other blocks; a zone for which there are none becomes read-only, and keeps what it has.
+//! programmed again in other blocks; a zone without blocks for it becomes read-only, and keeps its data.
 //!
 //! Left out: drives in files, moving data off worn blocks, a write buffer that loses its data.
 
@@ -129,7 +129,7 @@ impl ZoneFtl {
     /// A new drive, erased, whose zones `mapping` spreads.
     ///
     /// # Panics
-    /// When the flash is too small for the zones, or a zone for what it holds.
+    /// When the flash is too small for the zones, or a zone for its content.
     pub fn new(sim: &Sim, media: Rc<Media>, config: ZoneConfig, mapping: &dyn ZoneMapping) -> Rc<ZoneFtl> {
         let geometry = *media.geometry();
         let layout = Layout::new(&geometry, media.timing(), mapping, config.depth);
@@ -166,7 +166,7 @@ impl ZoneFtl {
         })
     }
 
-    /// What it was made with.
+    /// Its configuration.
     pub fn config(&self) -> &ZoneConfig {
         &self.config
     }

@@ -1,5 +1,5 @@
-//! Starting again after a power cut. The table of zones and the write buffer were saved. Open zones are closed. What was being
-//! programmed is programmed again in other blocks, and what was being erased is erased again.
+//! Starting again after a power cut. The table of zones and the write buffer were saved. Open zones are closed.
+//! Interrupted programs are repeated in other blocks, and interrupted erases are repeated.
 
 use super::ZoneFtl;
 

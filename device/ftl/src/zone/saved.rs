@@ -1,8 +1,8 @@
 //! The state of a zone FTL at rest, taken out of it and put into a new one over the same flash.
 //!
 //! A drive is at rest when no command is under way, all whole strips are on flash and all blocks of zones that were reset are
-//! erased. What is left is the table of zones, the blocks of each, and what waits in the write buffer for the rest of its strip. The
-//! new drive starts as after a loss of power: open zones are closed.
+//! erased. The remaining state is the table of zones, the blocks of each, and the data in the write buffer that waits
+//! for the rest of its strip. The new drive starts as after a loss of power: open zones are closed.
 //!
 //! Left out: counters, which begin at zero, and zones that are out of blocks while they have data in the buffer.
 
@@ -131,7 +131,7 @@ impl State {
         }
         for number in 0..self.layout.columns() as usize {
             let column = self.restore_column(zone, number, from)?;
-            // The rows that are written: those before the one that the next strip is in.
+            // The written rows: those before the row of the next strip.
             let rows = begun / self.layout.columns() + u32::from((number as u32) < begun % self.layout.columns());
             if !self.has_rows(&column, rows) {
                 return Err(from.malformed(format!("zone {zone} lacks blocks for {rows} rows of column {number}")));

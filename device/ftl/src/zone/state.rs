@@ -168,12 +168,12 @@ impl State {
         (blocks, room)
     }
 
-    /// A read or a program in a page has ended. Whether it was the last in its block.
+    /// A read or a program in a page has ended. Returns whether it was the last in its block.
     pub(super) fn unpin(&mut self, page: PageId) -> bool {
         self.blocks.unpin(self.geometry.block_of(page))
     }
 
-    /// What the tables hold, counted.
+    /// The contents of the tables, counted.
     pub(super) fn summary(&self) -> TableSummary {
         let mut summary = TableSummary::default();
         for (body, zone) in self.bodies.iter().zip(self.table.zones()) {

@@ -60,9 +60,9 @@ pub enum ZoneError {
     TooManyActive,
     /// Too many zones would be open.
     TooManyOpen,
-    /// The state does not allow what was asked for.
+    /// The state does not allow the request.
     InvalidTransition,
-    /// What was asked for does not go with the random write area of the zone, or needs one.
+    /// The request does not fit the random write area of the zone, or needs one.
     InvalidOperation,
     /// Too many zones would have a random write area.
     NoZrwa,
@@ -70,7 +70,7 @@ pub enum ZoneError {
     Unaligned,
 }
 
-/// What a host asks of a zone (Zone Send Action).
+/// A host's request to a zone (Zone Send Action).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ZoneAction {
     /// Close Zone.
@@ -185,7 +185,7 @@ impl ZoneTable {
         Ok(first)
     }
 
-    /// What [`ZoneTable::write`] would do, but for opening the zone: the first block, and the write pointer afterwards.
+    /// The effect of [`ZoneTable::write`], without opening the zone: the first block, and the write pointer afterwards.
     ///
     /// # Errors
     /// Why the zone does not take the write.
@@ -231,7 +231,7 @@ impl ZoneTable {
         self.zones[zone as usize].written = written;
     }
 
-    /// Does what a host asks of one zone. Whether the state has changed.
+    /// Carries out a host's request to one zone. Returns whether the state has changed.
     ///
     /// # Errors
     /// Why not. Nothing has changed then.

@@ -94,7 +94,7 @@ impl ZoneFtl {
         Reservation { ftl: self, zone, units }
     }
 
-    /// Takes the data of a write; `None` is zeros. Whether the zone still wants it: it may have been reset.
+    /// Takes the data of a write; `None` is zeros. Returns whether the zone still wants it: it may have been reset.
     pub fn deliver(&self, ticket: Ticket, data: Option<&HostMem>, mut reservation: Reservation<'_>) -> bool {
         let unit_bytes = self.unit.bytes() as usize;
         let keeps = self.media.keeps_data();
@@ -197,7 +197,8 @@ impl ZoneFtl {
         self.pump(job.zone);
     }
 
-    /// The units of a strip. A zone that was reset meanwhile has none, and its blocks get what is not read any more.
+    /// The units of a strip. A zone that was reset meanwhile has none, and its blocks get data that is not read any
+    /// more.
     fn image(&self, job: &Program) -> PageImage {
         let (state, mut image) = (self.state.borrow(), PageImage::default());
         let body = &state.bodies[job.zone as usize];
@@ -229,8 +230,8 @@ impl ZoneFtl {
         }
     }
 
-    /// A program has failed: its data is still in the buffer, and goes to other blocks. A page that was not begun, as power was
-    /// off, is still there to be programmed.
+    /// A program has failed: its data is still in the buffer, and is written to other blocks. A page that was not
+    /// begun, because power was off, can still be programmed.
     fn not_programmed(&self, job: &Program, Broken { error, page }: Broken) {
         assert!(!matches!(error, MediaError::Misuse(_)), "{page:?}: {error:?}");
         let mut state = self.state.borrow_mut();
@@ -266,7 +267,7 @@ impl<'a> Reservation<'a> {
         }
     }
 
-    /// The room is taken by what was put into the buffer.
+    /// The room is taken by the data put into the buffer.
     pub(super) fn keep(&mut self) {
         self.units = 0;
     }

@@ -2,7 +2,8 @@
 //! buffer. The write pointer moves when the host flushes a range (explicit), and when a write goes beyond the area (implicit). Blocks
 //! that it passes are committed: they are programmed, and those that were not written read as zeros.
 //!
-//! A strip is programmed once all of it is committed and no write into it is under way, so that what completes is what is kept.
+//! A strip is programmed once all of it is committed and no write into it is under way, so that the completed data is
+//! the data kept.
 //!
 //! The area of a closed zone stays. A zone that is full, empty, read-only or offline has none.
 
@@ -93,7 +94,7 @@ impl State {
         if of_zone.has_zrwa { of_zone.written } else { u32::MAX }
     }
 
-    /// Fills what was not written, up to the write pointer.
+    /// Fills unwritten blocks, up to the write pointer.
     pub(super) fn commit(&mut self, zone: u32) {
         let written = self.table.zone(zone).written;
         self.bodies[zone as usize].fill_holes(written, &self.layout);

@@ -134,8 +134,8 @@ impl AllocationPolicy for WholeRows {
     }
 }
 
-/// A policy that chooses stripes of planes: pages of a stripe have the same number in their blocks, and hold what was written
-/// in turn.
+/// A policy that chooses stripes of planes: pages of a stripe have the same number in their blocks, and hold the data
+/// written in turn.
 #[test]
 fn a_policy_may_choose_stripes_of_planes() {
     let planes = CHANNELS * DIES;
@@ -152,7 +152,7 @@ fn a_policy_may_choose_stripes_of_planes() {
         let number = |page: &PageId| geometry.page_in_block(*page);
         assert!(stripe.iter().all(|page| number(page) == number(&stripe[0])), "{stripe:?}");
     }
-    // Part of a stripe, because somebody waits for it.
+    // Part of a stripe, because a command waits for it.
     rig.write_units(0..1);
     rig.settle();
     rig.check();

@@ -1,4 +1,4 @@
-//! What is read against a model map: a version number for each sector.
+//! Reads against a model map: a version number for each sector.
 //!
 //! Several actors read, write, trim and flush a tiny drive at once, under constant collection. A write counts from
 //! the moment it is accepted, a trim from the call. A read sees the state at its lookup, however long its page then
@@ -27,7 +27,7 @@ const CASES: u64 = 48;
 const ACTORS: u64 = 6;
 const STEPS: u32 = 250;
 
-/// What the drive should hold.
+/// The expected content of the drive.
 struct Model {
     /// The version last written to each sector; 0 reads as zeros.
     versions: Vec<u32>,
@@ -76,7 +76,7 @@ impl Model {
         Some((unit as u64 * u64::from(UNIT_SECTORS)).max(extent.start))
     }
 
-    /// What a read gives: each sector filled with its number and version.
+    /// The result of a read: each sector filled with its number and version.
     fn bytes(&self, extent: Extent) -> Vec<u8> {
         let sector = |sector: usize| match self.versions[sector] {
             0 => vec![0; SECTOR],
@@ -281,7 +281,8 @@ fn draw_featured_setup(rng: &mut Rng, case: u64) -> Setup {
     setup
 }
 
-/// A plane's garbage is a word line of every block at least, apart from open blocks and what the collector turns with.
+/// A plane's garbage is at least a word line of every block, apart from open blocks and the blocks that the collector
+/// turns with.
 fn fill_up(setup: &mut Setup, word_line: u32, percent: u32) {
     let good = setup.blocks_per_plane - setup.factory_bad;
     let data_pages =
@@ -331,7 +332,7 @@ fn reads_give_what_was_written(draw: fn(&mut Rng, u64) -> Setup) {
                 done.set(done.get() + 1);
             });
         }
-        // Whoever gets stuck is found by the time that is then left over.
+        // A stalled actor shows by the time left over.
         let sim = rig.sim.clone();
         rig.run(async { sim.sleep(Span::from_ns(600_000_000_000)).await });
         assert_eq!(done.get(), ACTORS, "actors are stuck: {text}");

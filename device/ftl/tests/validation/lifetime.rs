@@ -52,7 +52,7 @@ fn erases_until(share: f64) -> f64 {
     f64::from(RATED) * libm::pow(libm::log1p(-share) / libm::log1p(-FAILURES.erase), 1.0 / FAILURES.shape)
 }
 
-/// What a drive has done when it takes no more.
+/// The work of a drive until it takes no more.
 struct Ended {
     /// Blocks of the drive.
     blocks: f64,
@@ -136,8 +136,8 @@ fn a_drive_lives_as_long_as_its_spare_blocks() {
     }
 }
 
-/// A life before the run counts: what is left is the rest, of blocks too. The drive ends after the erases of a new one, its life
-/// included.
+/// A life before the run counts: the rest of the erases remains, and of the blocks as well. The drive ends after the
+/// erases of a new one, its life included.
 #[test]
 fn a_drive_that_has_lived_ends_sooner() {
     let seed = super::rig::seed();

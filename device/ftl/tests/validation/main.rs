@@ -7,10 +7,10 @@
 //! | `theory` | write amplification of greedy cleaning, in closed form |
 //! | `write_amplification` | greedy cleaning against the closed form and published figures; trim; accounting |
 //! | `steady` | the planted steady state against one reached by running |
-//! | `data` | what is read against a model map, under collection |
+//! | `data` | reads against a model map, under collection |
 //! | `wear` | wear levelling, bad blocks |
 //! | `lifetime` | a drive written until it takes no more, against its closed form |
-//! | `scrub` | all blocks are read in turn, and those near what can be corrected are found |
+//! | `scrub` | all blocks are read in turn, and those near the correctable limit are found |
 //! | `refresh` | blocks whose data grows old or is disturbed are rewritten |
 //! | `together` | pages programmed with one command |
 //! | `allocation` | the order in which planes are written |

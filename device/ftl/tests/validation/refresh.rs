@@ -70,7 +70,7 @@ fn a_block_that_is_read_often_is_written_anew_and_no_other() {
     rig.check();
 }
 
-/// Data of six hours is at 0.6%. Reads of one page bring every block in turn to be looked at.
+/// Data of six hours is at 0.6%. Reads of one page make every block checked in turn.
 #[test]
 fn old_data_is_written_anew_once() {
     for batch in [None, Some(1), Some(4)] {

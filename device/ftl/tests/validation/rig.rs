@@ -24,7 +24,7 @@ pub(crate) fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
 }
 
-/// What a rig is made of.
+/// The parameters of a rig.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     /// Channels, dies of each, planes of each.
@@ -187,7 +187,7 @@ impl Rig {
         self.write_units(0..self.setup.logical_units);
     }
 
-    /// Overwrites units drawn uniformly; returns what was counted meanwhile.
+    /// Overwrites units drawn uniformly; returns the counts meanwhile.
     pub(crate) fn overwrite(&mut self, count: u64, rng: &mut Rng) -> (Stats, OpCounts) {
         let logical = u64::from(self.setup.logical_units);
         let before = (self.ftl.stats(), self.media.counts());

@@ -129,7 +129,7 @@ fn blocks_of_bad_quality_are_found_within_an_interval() {
     rig.check();
 }
 
-/// What a decoder counts agrees with the end of a read, and in the mean with the error rate.
+/// The decoder's count agrees with the end of a read, and on average with the error rate.
 #[test]
 fn a_decoder_counts_the_errors_of_the_model() {
     for hours in [2, 8, 9] {

@@ -36,7 +36,8 @@ pub(crate) fn erased_blocks(fill: f64, gc_free_blocks: u32) -> f64 {
 }
 
 /// For blocks of `units`, of which `padding` hold nothing from the start, on average: the form above with blocks that
-/// are full at `b - padding`. The sum of inverses is `ln((b + 1/2) / (v + 1/2))` but for terms of the order of `1 / v^2`.
+/// are full at `b - padding`. The sum of inverses is `ln((b + 1/2) / (v + 1/2))` except for terms of the order of
+/// `1 / v^2`.
 pub(crate) fn greedy_waf(fill: f64, units: u32, padding: f64) -> f64 {
     let b = f64::from(units);
     let full = b - padding;

@@ -50,7 +50,8 @@ fn planes_out_of_step_catch_up() {
     assert_eq!(programs(&mut rig, 17), 1 + 8);
 }
 
-/// Somebody waits for a single unit: a page of one plane is programmed, or a whole word line with two pages of padding.
+/// A command waits for a single unit: a page of one plane is programmed, or a whole word line with two pages of
+/// padding.
 #[test]
 fn a_single_unit_takes_a_program_of_its_own() {
     for (cell, padding) in [(Cell::Slc, 0), (Cell::Tlc, 2)] {
@@ -60,7 +61,7 @@ fn a_single_unit_takes_a_program_of_its_own() {
     }
 }
 
-/// Planting works page by page; what it leaves of a word line it pads.
+/// Planting works page by page, and pads the rest of a word line.
 #[test]
 fn planted_drives_begin_at_a_whole_word_line() {
     for plant in [Plant::Full, Plant::Steady] {

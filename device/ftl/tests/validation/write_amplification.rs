@@ -1,8 +1,8 @@
 //! Write amplification of greedy cleaning, measured by running, against the closed form and published figures.
 //!
-//! `fill` is the logical space over the flash that holds data or garbage. Erased pages hold neither. How many they are
-//! while the collectors keep up follows from the rules (`theory::erased_blocks`), and is itself compared with what the
-//! flash has programmed and erased. Where they do not keep up, it is taken from that count.
+//! `fill` is the logical space over the flash that holds data or garbage. Erased pages hold neither. Their number while
+//! the collectors keep up follows from the rules (`theory::erased_blocks`), and is itself compared with the programs
+//! and erases of the flash. Where they do not keep up, it is taken from that count.
 
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
 use nandscape_device_ftl::{Ftl, Stats};
@@ -18,7 +18,7 @@ const TOLERANCE: f64 = 0.03;
 /// Against the form for blocks of this size.
 const TOLERANCE_AT_SIZE: f64 = 0.01;
 
-/// What was measured.
+/// The measurements.
 struct Measured {
     waf: f64,
     /// Erased blocks a plane, a part of a block being a part, on average.
@@ -55,7 +55,7 @@ fn assert_near(what: &str, measured: f64, expected: f64, tolerance: f64) {
     assert!(off.abs() <= tolerance, "{what}: measured {measured:.4}, expected {expected:.4}, off by {off:.4}");
 }
 
-/// Compares with the figures at all fills; the collectors keep up, for they take no time.
+/// Compares with the figures at all fills; the collectors keep up, because they take no time.
 fn meets_the_figures(setup: &Setup) {
     for (fill, published) in PUBLISHED {
         let setup = setup.clone().filled(fill);

@@ -131,7 +131,8 @@ impl Client {
         }
     }
 
-    /// Finds out what became of an append: the run is as before, has all of it, or, where nothing was appended, ends where it began.
+    /// Determines the outcome of an append: the run is as before, has all of it, or, where nothing was appended, ends
+    /// where it began.
     async fn settle(&mut self, number: usize, at: usize, new: &[u64]) {
         let old = self.runs[number].stamps.clone();
         let mut appended = old[..at].to_vec();

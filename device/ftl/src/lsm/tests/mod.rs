@@ -45,7 +45,7 @@ impl Rig {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Copy, Clone, Default, Debug)]
 struct Came {
     cuts: u32,
@@ -102,7 +102,7 @@ fn live(kind: &Kind, cuts: Option<Span>, seed: Seed) -> Came {
     }
 }
 
-/// Runs each kind with each seed. What all of them came to.
+/// Runs each kind with each seed. Returns the sum of their outcomes.
 fn each(kinds: &[Kind], cuts: Option<Span>, always: u64) -> Vec<Came> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, count) = (number("NANDSCAPE_TEST_SEED").unwrap_or(1), number("NANDSCAPE_TEST_SEEDS").unwrap_or(always));

@@ -27,7 +27,7 @@ const SPAN: u32 = 64;
 /// Places of runs.
 pub(super) const RUNS: u32 = 48;
 
-/// A kind of drive, and what goes wrong with it.
+/// A kind of drive, and its faults.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Kind {
     pub(super) name: &'static str,

@@ -1,4 +1,5 @@
-//! The write cache after a power cut or a failure: what is put back, what is in line again, and what waits in vain.
+//! The write cache after a power cut or a failure: slots that are restored, slots that are in line again, and waits
+//! that end in vain.
 
 use std::rc::Rc;
 
@@ -9,7 +10,7 @@ use crate::address::SlotId;
 use crate::ftl::Settling;
 
 impl WriteCache {
-    /// Puts back a slot that a file has kept, behind those that were put back before. Whether it fits.
+    /// Restores a slot that a file has kept, behind those restored before. Returns whether it fits.
     pub(in crate::ox_block) fn restore(&mut self, record: &SlotRecord, data: &[u8]) -> bool {
         let (id, full) = (SlotId(record.slot), self.unit.mask());
         let Some(at) = self.free.iter().position(|free| *free == id) else { return false };
@@ -46,7 +47,7 @@ impl WriteCache {
         }
     }
 
-    /// Power was cut, and the data has survived: every slot is in line again, in the order in which they came. Nothing waits
+    /// Power was cut, and the data has survived: every slot is in line again, in the order of arrival. Nothing waits
     /// for them any more.
     pub(in crate::ox_block) fn line_up_again(&mut self) {
         let mut used: Vec<SlotId> = (0..self.slots.len() as u32).map(SlotId).collect();

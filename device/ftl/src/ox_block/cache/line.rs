@@ -10,7 +10,7 @@ pub(super) struct Line {
     head: u32,
     tail: u32,
     len: u32,
-    /// Of each slot, the one before it and the one behind it.
+    /// Of each slot, the previous and the next one.
     links: Box<[[u32; 2]]>,
 }
 

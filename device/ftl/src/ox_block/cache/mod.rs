@@ -1,8 +1,8 @@
 //! P9-WCA (OX table 5.10): the write cache, as slots of one unit each.
 //!
-//! A unit may have several versions in the cache: one that is being programmed, and a newer one. A read sees the newest, but for
-//! [those](super::uncommitted) of transactions that wait for the log. With transactions a version is never merged with one of
-//! another write, and versions become current in the order in which their writes came.
+//! A unit may have several versions in the cache: one that is being programmed, and a newer one. A read sees the
+//! newest, except for [those](super::uncommitted) of transactions that wait for the log. With transactions a version is
+//! never merged with one of another write, and versions become current in the order in which their writes arrived.
 //!
 //! A slot may hold only a part of its unit. The other sectors are read from flash before the slot is programmed.
 //!
@@ -57,7 +57,7 @@ pub(super) struct WriteCache {
     moving: u32,
     /// Slots that reads pass over.
     concealed: u32,
-    /// In the order in which they came.
+    /// In the order of arrival.
     pub(super) transactions: VecDeque<Transaction>,
 }
 
@@ -151,7 +151,7 @@ impl WriteCache {
         self.concealed += u32::from(!std::mem::replace(&mut self.slot_mut(id).concealed, true));
     }
 
-    /// They do not any more. Whether they did.
+    /// Reads see the slot from now on. Returns whether it was concealed.
     pub(super) fn reveal(&mut self, id: SlotId) -> bool {
         let was_concealed = std::mem::take(&mut self.slot_mut(id).concealed);
         self.concealed -= u32::from(was_concealed);
@@ -193,7 +193,7 @@ impl WriteCache {
         self.slot(id).data.as_ref()
     }
 
-    /// The slot that a write to a unit goes to, and whether it is a new one. `transaction` 0 is none.
+    /// The slot for a write to a unit, and whether it is a new one. `transaction` 0 is none.
     pub(super) fn slot_for(&mut self, lpn: u32, transaction: u64) -> (SlotId, bool) {
         let newest = self.newest(lpn);
         let merges = |slot: &Slot| {
@@ -254,7 +254,7 @@ impl WriteCache {
         slot.groups.push(group.clone());
     }
 
-    /// A flush begins. Whether it has to wait for a slot.
+    /// A flush begins. Returns whether it has to wait for a slot.
     pub(super) fn flush(&mut self, settling: &Rc<Settling>) -> bool {
         let waits = self.used() > 0;
         if waits {

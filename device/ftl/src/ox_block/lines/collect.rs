@@ -72,7 +72,7 @@ impl State {
 }
 
 impl Core {
-    /// Has a line collected if one is due, and sets what the host may write meanwhile.
+    /// Starts the collection of a line if one is due, and sets what the host may write meanwhile.
     pub(in crate::ox_block) fn look_for_lines(&self, layout: LineLayout) {
         let mut state = self.state.borrow_mut();
         let (free, spare) = (state.provisioning.free_lines(), state.spare_lines());

@@ -1,9 +1,9 @@
 //! Tables that are found again in the lines themselves: the layouts of the rivals of OX-Block, made of its components.
 //!
-//! There is no log and no checkpoint. Each unit has a stamp in its out-of-band area with the number of its write; a block that is
-//! full ends with a list of its stamps. Recovery reads these lists, and the pages of blocks that have none, and takes of each
-//! unit the copy with the highest number. Lines are as wide as the drive, and are collected as a whole. How much the host may
-//! write meanwhile depends on the free lines.
+//! There is no log and no checkpoint. Each unit has a stamp in its out-of-band area with the number of its write; a
+//! full block ends with a list of its stamps. Recovery reads these lists, and the pages of blocks that have none, and
+//! takes of each unit the copy with the highest number. Lines are as wide as the drive, and are collected as a whole.
+//! How much the host may write meanwhile depends on the free lines.
 //!
 //! | file | what |
 //! |---|---|

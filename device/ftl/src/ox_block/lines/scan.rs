@@ -19,12 +19,12 @@ use crate::ox_block::state::State;
 use crate::ox_block::streams::{COLD, HOT};
 use crate::parts::{Entry, FIXED};
 
-/// What a recovery has found so far.
+/// The results of a recovery so far.
 #[derive(Default)]
 pub(in crate::ox_block) struct Scan {
     /// By logical unit: the number of its newest copy, 0 without one.
     newest: Vec<u64>,
-    /// By block: what is in it.
+    /// The content of each block.
     blocks: Vec<Found>,
     /// Pages that cannot be read.
     unreadable: Vec<PageId>,
@@ -32,7 +32,7 @@ pub(in crate::ox_block) struct Scan {
     records: u64,
 }
 
-/// What is in a block.
+/// The content of a block.
 #[derive(Copy, Clone, Debug)]
 struct Found {
     /// Pages that are not erased.
@@ -72,7 +72,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Looks at all blocks of a plane.
+    /// Scans all blocks of a plane.
     pub(in crate::ox_block) async fn scan_plane(&self, plane: PlaneId) -> Result<(), Stopped> {
         for block in self.media.geometry().blocks_of(plane) {
             let state = self.state.borrow().chunks.get(block).state;

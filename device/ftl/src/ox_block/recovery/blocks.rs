@@ -1,4 +1,4 @@
-//! What becomes of blocks when the log has been replayed.
+//! The state of blocks after the log has been replayed.
 //!
 //! | block | what is done |
 //! |---|---|
@@ -25,7 +25,7 @@ use crate::ftl::ReadOnly;
 use crate::parts::FIXED;
 
 impl Core {
-    /// Looks at open and free blocks, all planes at the same time.
+    /// Scans open and free blocks, all planes at the same time.
     pub(in super::super) async fn probe(&self) -> Result<(), Stopped> {
         let latch = Latch::new(&self.sim);
         for plane in (0..self.media.geometry().planes()).map(PlaneId) {
@@ -35,7 +35,7 @@ impl Core {
         self.still_running()
     }
 
-    /// Looks at the open and free blocks of a plane.
+    /// Scans the open and free blocks of a plane.
     pub(in super::super) async fn probe_plane(&self, plane: PlaneId) -> Result<(), Stopped> {
         if self.config.layout != Layout::Log {
             return self.scan_plane(plane).await;
@@ -49,7 +49,7 @@ impl Core {
                         true => info.allocated,
                         false => self.first_erased(block, info.allocated).await?,
                     };
-                    // A file that has lost what the log knows of: no page can be programmed behind the hole.
+                    // A file that has lost pages known to the log: no page can be programmed behind the hole.
                     let is_whole = self.media.pages_programmed(block) >= end;
                     let end = if is_whole { end } else { self.media.geometry().pages_per_block() };
                     self.state.borrow_mut().reopen(block, end);
@@ -104,7 +104,7 @@ impl Core {
         Ok(())
     }
 
-    /// The first page of a block from `from` on that is erased. Of a block that should be, only the first page is looked at.
+    /// The first erased page of a block from `from` on. Of a block that should be erased, only the first page is read.
     async fn first_erased(&self, block: BlockId, from: u32) -> Result<u32, Stopped> {
         let geometry = self.media.geometry();
         let mut page = from;
@@ -120,7 +120,7 @@ impl Core {
 }
 
 impl State {
-    /// Decides what becomes of blocks that need not be looked at.
+    /// Decides the state of blocks that need not be scanned.
     pub(super) fn sort_blocks(&mut self) -> Result<(), ReplayEnded> {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let (info, stream) = (*self.chunks.get(block), self.chunks.stream(block));

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `replay` | what P7 replays: the chain of the log, and its records |
 //! | `redo` | what each record changes |
-//! | `blocks` | what becomes of open, free and superfluous blocks |
+//! | `blocks` | the state of open, free and superfluous blocks |
 //!
 //! A power cut meanwhile changes nothing: nothing refers to what recovery writes before the checkpoint that ends it.
 //!
@@ -146,12 +146,12 @@ impl Core {
         };
     }
 
-    /// Notes what a recovery without a log has read.
+    /// Notes the reads of a recovery without a log.
     pub(super) fn count_scan(&self, pages: u64, records: u64) {
         self.recovered.set(Recovered { pages, records, ..Recovered::default() });
     }
 
-    /// New tables, for the blocks that `bad` leaves.
+    /// New tables, for the blocks that `bad` leaves usable.
     pub(super) fn begin_state(&self, bad: Box<dyn BadBlocks>, epoch: u64) {
         let mut state = self.state.borrow_mut();
         let mut new = State::new(&self.media, &self.config, bad, epoch);
@@ -215,7 +215,7 @@ impl Core {
         if self.phase.get() == Phase::Failed { Err(ReplayEnded::Damaged) } else { Ok(()) }
     }
 
-    /// Loads what is in memory as a whole: where the fragments of the map are, and the table of blocks.
+    /// Loads the tables that are in memory as a whole: the places of the map's fragments, and the table of blocks.
     async fn load_tables(&self) -> Result<(), ReplayEnded> {
         let (small, chunks) = {
             let state = self.state.borrow();

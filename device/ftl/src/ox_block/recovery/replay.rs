@@ -24,7 +24,7 @@ pub(super) struct Replay<'a> {
     restored: Restored,
     /// Where the next page of the chain may be.
     head: Cell<LogHead>,
-    /// The timestamp of the last record; before the first, of the one before the head of the log.
+    /// The timestamp of the last record; before the first, that of the record before the head of the log.
     last: Cell<u64>,
     /// Blocks where pages of the chain are, or may be.
     chain: RefCell<BTreeSet<BlockId>>,
@@ -60,13 +60,13 @@ impl Replay<'_> {
         self.chain.borrow().contains(&block)
     }
 
-    /// What was replayed.
+    /// The replayed records.
     pub(super) fn ended(&self, replayed: Replayed) -> Recovered {
         let Replayed { committed, aborted } = replayed;
         Recovered { pages: self.pages.get(), records: self.records.get(), committed, aborted, ..Recovered::default() }
     }
 
-    /// Takes over records that come after the last one.
+    /// Takes over records after the last one.
     fn take(&self, records: Vec<(u64, Record)>) -> Result<Vec<(u64, Record)>, ReplayEnded> {
         let state = self.core.state.borrow();
         records.iter().try_for_each(|(_, record)| state.check_record(record))?;
@@ -133,18 +133,18 @@ impl Replaying for Replay<'_> {
     }
 }
 
-/// What was found where the next page of a chain may be.
+/// The page found at a place where the next page of a chain may be.
 enum Next {
     Page(PageId, LogPage),
     /// Nothing of this chain.
     End,
-    /// A page that comes after the one that is looked for.
+    /// A page after the wanted one.
     Later,
 }
 
 impl Core {
-    /// The page of a chain that is in one of three places, if it is. Pages are written one after the other: where a later
-    /// one is, the page that is looked for was written, and is lost.
+    /// The page of a chain in one of three places, if present. Pages are written one after the other: where a later
+    /// page is present, the wanted page was written, and is lost.
     async fn next_log_page(&self, head: &LogHead) -> Result<Next, ReplayEnded> {
         let mut next = Next::End;
         for page in head.pages.into_iter().flatten() {

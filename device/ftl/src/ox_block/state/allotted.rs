@@ -119,7 +119,7 @@ impl State {
         self.close_block(block);
     }
 
-    /// Takes a block out of use for writing. What it holds is moved out.
+    /// Takes a block out of use for writing. Its content is moved out.
     pub(in crate::ox_block) fn close_block(&mut self, block: BlockId) {
         let stream = self.chunks.stream(block);
         self.provisioning.close(block);

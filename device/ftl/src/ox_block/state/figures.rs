@@ -1,4 +1,4 @@
-//! What is counted: good blocks, and the counters with what follows from the tables.
+//! Counters: good blocks, and the counters with figures from the tables.
 
 use nandscape_device_media::{BlockId, Media};
 
@@ -8,7 +8,7 @@ use crate::component::{BlockMetadata, BlockState, ChainedLog};
 use crate::ftl::Stats;
 
 impl State {
-    /// Bytes of memory for what is under way on blocks and planes.
+    /// Bytes of memory for operations under way on blocks and planes.
     pub(in crate::ox_block) fn write_memory(&self) -> usize {
         (self.pending.len() + self.in_flight.len()) * size_of::<u32>() + self.dead.len()
     }
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// The counters, with what the log counts.
+    /// The counters, with those of the log.
     pub(in crate::ox_block) fn total_counters(&self) -> Stats {
         let mut counters = self.counters;
         counters.upkeep.records += self.log.appended();

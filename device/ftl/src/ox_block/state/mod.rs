@@ -81,7 +81,7 @@ pub(super) enum Mover {
 pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
-    /// What the components below were made from.
+    /// The inputs from which the components below were made.
     pub(super) components: Components,
     /// P1.
     pub(super) bad: Box<dyn BadBlocks>,
@@ -129,9 +129,9 @@ pub(super) struct State {
     pub(super) abandoned: Vec<(PageId, u32)>,
     /// Channels that are being collected.
     pub(super) collecting: Vec<bool>,
-    /// Blocks that hold what cannot be read: they are not collected before all of it is out of date.
+    /// Blocks with unreadable content: they are not collected before all of it is out of date.
     pub(super) stuck: BTreeSet<BlockId>,
-    /// Channels whose table of bad blocks is to be written.
+    /// Channels whose table of bad blocks must be written.
     pub(super) bad_changed: BTreeSet<u32>,
     /// Pages of a block that hold data, fragments or log.
     pub(super) data_pages: u32,
@@ -141,7 +141,7 @@ pub(super) struct State {
     pub(super) host_programs: u32,
     /// Pages of open blocks that could not be read when the drive was started.
     pub(super) unreadable: BTreeSet<PageId>,
-    /// A block was opened for the host's data since the channels were last looked at.
+    /// A block was opened for the host's data since the channels were last checked.
     pub(super) renewed: bool,
     /// Writes and flushes that wait for the log.
     pub(super) waiting: VecDeque<(LogPosition, Rc<Settling>)>,

@@ -40,7 +40,8 @@ pub(super) fn drawn(seed: u64) -> Case {
     case
 }
 
-/// The run of a seed with several commands side by side. Transactions have one: their order is that in which the drive takes them.
+/// The run of a seed with several concurrent commands. Transactions have one at a time: their order is that in which
+/// the drive takes them.
 fn side_by_side(seed: u64) -> Case {
     let case = drawn(seed);
     let depth = if case.kind == "transactions" { 1 } else { 2 + (seed % 7) as u32 };

@@ -20,7 +20,7 @@ pub(super) struct Case {
     pub(super) steps: u32,
     /// Loads, each with another seed. After a power cut the next begins.
     pub(super) rounds: u64,
-    /// Commands side by side.
+    /// Concurrent commands.
     pub(super) depth: u32,
     /// Whether loads deallocate units.
     pub(super) trims: bool,

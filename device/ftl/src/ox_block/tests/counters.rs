@@ -24,7 +24,7 @@ fn run(case: &Case) -> (Stats, u64) {
     executor
         .block_on(async {
             load::run(&rig, &model, &case.load(&setup), Seed::new(seed())).await.expect("no cut");
-            // Nothing is under way after a checkpoint with all data on flash, but for collections.
+            // Nothing is under way after a checkpoint with all data on flash, except collections.
             rig.flush().await.expect("no cut");
             rig.ftl.checkpoint().await;
             while rig.ftl.stats().upkeep.channels_to_collect > 0 {

@@ -82,7 +82,7 @@ fn damage(rig: &Rig, rng: &mut Rng) {
     }
 }
 
-/// Reads and writes everything; what comes of it does not matter.
+/// Reads and writes everything; the results do not matter.
 async fn use_it(rig: &Rig, units_of_drive: u32, rng: &mut Rng) {
     for unit in 0..units_of_drive {
         let _ = rig.read(units(unit, 1)).await;

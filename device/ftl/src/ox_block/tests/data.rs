@@ -1,4 +1,4 @@
-//! Loads without cuts: what is written is read, under constant collection, and the tables agree.
+//! Loads without cuts: written data is read, under constant collection, and the tables agree.
 
 use super::case::Case;
 use super::cuts::seed;

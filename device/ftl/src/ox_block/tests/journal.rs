@@ -1,4 +1,4 @@
-//! What happens in a run, line by line: every operation of the flash as it ends, and what the run notes.
+//! The events of a run, line by line: every operation of the flash as it ends, and the notes of the run.
 
 use std::cell::RefCell;
 use std::rc::Rc;

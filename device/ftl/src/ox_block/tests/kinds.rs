@@ -9,7 +9,7 @@ use crate::ox_block::{CheckpointConfig, Layout, OxGcConfig};
 use crate::registry::{Components, Set};
 use crate::{FirmwareTimes, OxBlockConfig};
 
-/// What a drive is made of.
+/// The parameters of a drive.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) flash: TestFlash,
@@ -26,7 +26,7 @@ pub(super) const LINES: [&str; 4] = ["pblk", "spdk", "pblk_through", "spdk_capac
 /// The names of all other kinds; the first three are the quickest.
 pub(super) const KINDS: [&str; 6] = ["plain", "transactions", "capacitors", "through", "paged", "tiny"];
 
-/// The names of kinds that seeds do not draw: what a seed draws stays the same.
+/// The names of kinds that seeds do not draw: the drives of a seed stay the same.
 pub(super) const MORE: [&str; 5] = ["channel_lines", "programmed", "appended", "by_address", "flushed_first"];
 
 impl Setup {

@@ -1,5 +1,5 @@
-//! Loads drawn from a seed: writes of whole and of partial units, deallocations, flushes, forced writes, reads. Commands that are
-//! under way side by side touch no unit in common, so that what each unit may hold stays known.
+//! Loads drawn from a seed: writes of whole and of partial units, deallocations, flushes, forced writes, reads.
+//! Concurrent commands touch no unit in common, so the possible contents of each unit stay known.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -11,14 +11,14 @@ use nandscape_sim::{Rng, Seed};
 use super::model::{Model, decode, touched};
 use super::rig::{Cut, Rig, UNIT_SECTORS, units};
 
-/// What a load is made of.
+/// The parameters of a load.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Load {
     /// Commands.
     pub(super) steps: u32,
-    /// Commands side by side.
+    /// Concurrent commands.
     pub(super) depth: u32,
-    /// Units that they go to, from the first on.
+    /// Units that they access, from the first on.
     pub(super) span: u32,
     /// The most units of a command.
     pub(super) most: u32,

@@ -57,7 +57,7 @@ impl Lose {
         self == Lose::Checkpoint
     }
 
-    /// Loses it. Whether anything was lost.
+    /// Loses it. Returns whether anything was lost.
     pub(super) fn happen(self, rig: &Rig, rng: &mut Rng) -> bool {
         let copies = rig.copies();
         let checkpoint = copies.len() - 1;
@@ -92,7 +92,7 @@ fn fixed_page(rig: &Rig, page: PageId) -> Option<FixedPage> {
     if kind == Kind::Fixed { FixedPage::decode(&bytes) } else { None }
 }
 
-/// Loses one of the pages of the chain, but for the last.
+/// Loses one of the pages of the chain, except the last.
 fn lose_log_page(rig: &Rig, rng: &mut Rng) -> bool {
     let geometry = rig.media.geometry();
     let (epoch, numbers) = rig.chain();
@@ -106,7 +106,7 @@ fn lose_log_page(rig: &Rig, rng: &mut Rng) -> bool {
         .flat_map(|block| (0..rig.media.pages_programmed(block)).map(move |page| geometry.page_at(block, page)));
     let mut chain: Vec<(u64, PageId)> = all.filter_map(|page| Some((number_of(&page)?, page))).collect();
     chain.sort_unstable();
-    // That a page is missing shows by the one after it.
+    // The page after it shows that a page is missing.
     chain.pop();
     if chain.is_empty() {
         return false;

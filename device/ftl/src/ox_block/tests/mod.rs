@@ -1,4 +1,4 @@
-//! OX-Block, driven directly: data under load, and what a power cut at any operation of the flash leaves.
+//! OX-Block, driven directly: data under load, and the state after a power cut at any operation of the flash.
 //!
 //! | file | what |
 //! |---|---|
@@ -23,8 +23,8 @@
 //! | `acknowledge` | what the end of a write waits for |
 //! | `idle` | a drive that is left alone; CLEAR |
 //! | `counters` | programs and recoveries are counted |
-//! | `padding` | what is programmed as padding |
-//! | `mistakes` | that each of a number of deliberate mistakes is noticed |
+//! | `padding` | padding |
+//! | `mistakes` | each of a number of deliberate mistakes is noticed |
 //! | `replay`, `journal` | a failed run once more, line by line |
 //!
 //! What is checked after each cut: every unit holds a state that it had at or after the last flush or forced write; with

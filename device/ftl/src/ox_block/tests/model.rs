@@ -83,7 +83,7 @@ impl Model {
         self.steps
     }
 
-    /// What has begun and what has ended by now.
+    /// The commands that have begun and ended so far.
     pub(super) fn mark(&self) -> Mark {
         Mark { steps: self.steps, under_way: self.under_way.clone() }
     }
@@ -100,7 +100,7 @@ impl Model {
         }
     }
 
-    /// A write of one step is durable, and whatever its units held before is not what they hold.
+    /// A write of one step is durable, and replaces the earlier content of its units.
     pub(super) fn forced(&mut self, extent: Extent, step: u32) {
         for unit in touched(&extent) {
             let states = &mut self.units[unit as usize];
@@ -113,7 +113,7 @@ impl Model {
         }
     }
 
-    /// What a unit holds while power is on.
+    /// The content of a unit while power is on.
     pub(super) fn now(&self, unit: u32) -> State {
         self.units[unit as usize].last().expect("a unit has a state").1
     }
@@ -121,7 +121,7 @@ impl Model {
     /// After a power cut: what each unit was found to hold becomes its state.
     ///
     /// # Errors
-    /// The unit that holds what it never held, or no longer, or not together with others.
+    /// The unit with content that it never had, or has no longer, or not together with others.
     pub(super) fn found(&mut self, contents: &[Option<State>]) -> Result<(), String> {
         let (mut low, mut high) = (self.durable, self.steps);
         for (unit, found) in (0..).zip(contents) {
@@ -160,7 +160,7 @@ pub(super) fn touched(extent: &Extent) -> Range<u64> {
     extent.start / u64::from(UNIT_SECTORS)..extent.end().div_ceil(u64::from(UNIT_SECTORS))
 }
 
-/// What a sector of a version is made of, over and over.
+/// The repeated content of a sector of a version.
 fn pattern(sector: u64, version: u32) -> [u8; 8] {
     match version {
         0 => [0; 8],

@@ -36,7 +36,7 @@ fn runs_with_other_components_lose_nothing() {
     }
 }
 
-/// Submits what a function makes of the first slot in line.
+/// Submits the result of a function on the first slot in line.
 struct Wrong(fn(crate::address::SlotId) -> Submission);
 
 impl WriteCaching for Wrong {

@@ -16,7 +16,7 @@ use super::seeds::{Watch, each};
 use crate::ox_block::mistakes::{Mistake, make};
 use crate::{Extent, Ftl, Unreadable};
 
-/// Units that commands go to.
+/// Units that commands access.
 const UNITS: u32 = 4;
 const SECTORS: u64 = (UNITS * UNIT_SECTORS) as u64;
 const SECTOR: usize = 512;

@@ -1,5 +1,4 @@
-//! What is programmed as padding: nothing while writes only wait for room, and few pages for flushes. The bounds are those that
-//! `pump` derives.
+//! Padding: none while writes only wait for room, and few pages for flushes. The bounds are those that `pump` derives.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,7 +17,7 @@ const DEPTH: u32 = 32;
 /// The longest that a run may take.
 const PATIENCE: Span = Span::from_ms(100_000);
 
-/// What is written.
+/// The written units.
 #[derive(Copy, Clone, Debug)]
 struct Load {
     /// Units of a page.
@@ -79,7 +78,7 @@ impl Writers {
     }
 }
 
-/// Runs a load, without a last flush. Returns what was counted, and the flushes.
+/// Runs a load, without a last flush. Returns the counts, and the flushes.
 fn run(load: Load, change: impl Fn(&mut Setup)) -> (Stats, u32) {
     let (mut executor, mut setup) = (Executor::new(), setup(&load));
     change(&mut setup);
@@ -177,7 +176,8 @@ fn a_collected_block_pads_a_page_at_the_most() {
     }
 }
 
-/// A flush pads a page for what is in line, and one for each program under way that a newer version of a unit waits for.
+/// A flush pads a page for the data in line, and one for each program under way that a newer version of a unit waits
+/// for.
 #[test]
 fn a_flush_pads_no_pages_of_later_writes() {
     let programs = PROGRAMS_PER_PLANE * 4;
@@ -191,7 +191,7 @@ fn a_flush_pads_no_pages_of_later_writes() {
     }
 }
 
-/// A write that waits for more room than the other one gives back has a page padded: nothing else would ever make room.
+/// A write that waits for more room than the other one releases has a page padded: nothing else would ever free room.
 #[test]
 fn a_write_that_is_stopped_lets_others_go_on() {
     let mut executor = Executor::new();

@@ -25,7 +25,7 @@ const LONGEST: Span = Span::from_ms(60_000);
 /// The most polls of tasks of a run: a drive may also continue for ever at one instant.
 const MOST_POLLS: u64 = 20_000_000;
 
-/// What a run was like.
+/// The result of a run.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Outcome {
     /// Power cuts.
@@ -49,7 +49,7 @@ impl Case {
     /// Runs the case.
     ///
     /// # Errors
-    /// What is wrong with what was found after a cut, and how to see it again.
+    /// The fault found after a cut, and how to reproduce it.
     pub(super) fn run(&self) -> Result<Outcome, String> {
         self.run_with(|_, _| None).map_err(|wrong| format!("{wrong}\n{}", super::replay::command(self)))
     }
@@ -57,7 +57,7 @@ impl Case {
     /// Runs the case with a journal, if `watch` gives one.
     ///
     /// # Errors
-    /// What is wrong with what was found after a cut.
+    /// The fault found after a cut.
     pub(super) fn run_with(&self, watch: impl FnOnce(&Sim, &Setup) -> Option<Rc<Journal>>) -> Result<Outcome, String> {
         // A panic of the FTL does not name its run.
         let run = catch_unwind(AssertUnwindSafe(|| self.run_once(watch)));
@@ -150,7 +150,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// One recovery, which may be cut. Whether it was not.
+    /// One recovery, which may be cut. Returns whether it was not.
     async fn recover_once(&self) -> bool {
         let number = self.recoveries.replace_with(|number| *number + 1);
         if let Some(nth) = self.case.again.get(number) {

@@ -1,5 +1,6 @@
-//! Tests that run a number of seeds: a few always, or those of `NANDSCAPE_TEST_SEEDS=FIRST-LAST`. A seed that fails runs once more
-//! with its events: the last lines are printed, all of them go to a trace, and the message has the command.
+//! Tests that run a number of seeds: a few always, or those of `NANDSCAPE_TEST_SEEDS=FIRST-LAST`. A failing seed runs
+//! once more with its events: the last lines are printed, all of them are written to a trace, and the message has the
+//! command.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -44,7 +45,8 @@ impl Watch {
     }
 }
 
-/// Runs a test for each seed on drives of each kind. Returns the sum of what the runs give, for each kind. `test` is its name.
+/// Runs a test for each seed on drives of each kind. Returns the sum of the runs' results, for each kind. `test` is its
+/// name.
 ///
 /// # Panics
 /// When a run fails, with the command that runs its seed once more.

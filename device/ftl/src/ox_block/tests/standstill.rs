@@ -1,4 +1,4 @@
-//! What is under way on a drive that does not go on, for the message of a failed run.
+//! The work under way on a stalled drive, for the message of a failed run.
 
 use std::fmt::Write as _;
 

@@ -22,7 +22,7 @@ const OWN: u64 = 30 * UNIT_SECTORS as u64;
 const ALL: u64 = 60 * UNIT_SECTORS as u64;
 const SECTOR: usize = 512;
 
-/// What the drive may hold.
+/// The possible content of the drive.
 struct Book {
     /// Writes so far.
     steps: u32,
@@ -66,7 +66,7 @@ impl Book {
         }
     }
 
-    /// What was found after a cut is what there is.
+    /// The content found after a cut is the content from now on.
     ///
     /// # Errors
     /// What cannot be.

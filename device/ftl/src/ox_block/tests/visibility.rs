@@ -1,7 +1,7 @@
 //! What readers see while transactions are under way, and what of it a power cut may revert. Of each transaction that
 //! waits for the log a read sees all or nothing, and what was seen is present after a cut.
 //!
-//! Writers and readers run side by side. A sector's writes are numbered in the order in which the drive has taken them.
+//! Writers and readers run concurrently. A sector's writes are numbered in the order in which the drive has taken them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ struct Transaction {
     is_final: bool,
 }
 
-/// What was written and seen.
+/// The writes, and what readers saw.
 struct Book {
     versions: u32,
     /// Of each sector, the versions that the drive has taken.

@@ -7,7 +7,8 @@ use nandscape_device_media::durable::JOURNAL_ENTRY;
 pub(super) enum Entry {
     /// Copies of these units with lower numbers are void, and none of their sectors is lost.
     Trim { sequence: u64, lpn: u32, count: u32 },
-    /// Copies of these units with lower numbers are void: what was under way when they were deallocated, before the snapshot.
+    /// Copies of these units with lower numbers are void: programs under way when they were deallocated, before the
+    /// snapshot.
     Void { sequence: u64, lpn: u32, count: u32 },
     /// These sectors of a unit, a bit each, are lost.
     Lost { sequence: u64, lpn: u32, sectors: u64 },

@@ -1,11 +1,12 @@
-//! What the FTL keeps where it outlasts power, for flash that is in a file: enough to find its tables again.
+//! The state that the FTL keeps outside of its tables where it outlasts power, for flash in a file: enough to rebuild
+//! its tables.
 //!
 //! | file | what |
 //! |---|---|
 //! | `entry` | entries of the journal: what the flash itself does not record |
-//! | `trims` | what was deallocated, and when |
+//! | `trims` | deallocations and their numbers |
 //! | `tables` | tables as a snapshot |
-//! | `recall` | finding the map again: snapshot, records of pages, journal |
+//! | `recall` | rebuilding the map: snapshot, records of pages, journal |
 //! | `start` | all tables of a drive that is started |
 //! | `pace` | when snapshots are written, a chunk at a time |
 //!
@@ -163,7 +164,7 @@ impl State {
         let _ = memory.append(Entry::Found { sequence: memory.sequence + 1, lpn: lpn.0, sectors });
     }
 
-    /// Writes the counters with every few units of the host's data. A kill loses what was counted since.
+    /// Writes the counters with every few units of the host's data. A kill loses later counts.
     pub(super) fn save_counters_if_due(&mut self) {
         let units = self.counters.host_units;
         if let Some(memory) = &mut self.memory
@@ -191,7 +192,7 @@ impl State {
         Ok(())
     }
 
-    /// Nothing of what the host has written stays in the durable memory. The write buffer is empty.
+    /// Nothing that the host has written stays in the durable memory. The write buffer is empty.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -202,7 +203,7 @@ impl State {
         }
     }
 
-    /// Makes what was programmed safe from a loss of the host's power, where that is promised. Whether it is.
+    /// Makes programmed data safe from a loss of the host's power, where that is promised. Returns whether it is safe.
     #[must_use]
     pub(super) fn sync(&self) -> bool {
         self.memory.as_ref().is_none_or(|memory| memory.durable.sync().is_ok())
@@ -218,7 +219,7 @@ impl State {
         self.memory.as_ref().is_some_and(|memory| memory.media.is_marked_bad(block))
     }
 
-    /// A block is to be retired.
+    /// A block must be retired.
     pub(super) fn remember_retiring(&self, block: BlockId) {
         self.memory.iter().for_each(|memory| memory.media.mark_retiring(block));
     }

@@ -31,7 +31,7 @@ pub(super) struct Pace {
     next: Option<u64>,
     /// Units that the host has written since a snapshot was begun.
     writes: u64,
-    /// As many as are to be written before one is begun.
+    /// As many as must be written before one is begun.
     most: u64,
     /// Units that the host has written since a chunk was written.
     since_chunk: u32,
@@ -60,7 +60,7 @@ impl Pace {
         self.changed.fill(true);
     }
 
-    /// A snapshot begins. One that was under way is given up.
+    /// A snapshot begins. One that was under way is abandoned.
     pub(super) fn begin(&mut self) {
         for chunk in self.written.drain(..) {
             self.changed[chunk as usize] = true;

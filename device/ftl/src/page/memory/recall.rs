@@ -20,13 +20,14 @@ use super::{Memory, sequence_of};
 use crate::address::{Location, Lpn, SlotId};
 use crate::component::Mapping;
 
-/// What was found.
+/// The rebuilt state.
 pub(super) struct Recalled {
     /// With entries that point into the flash.
     pub(super) map: Map,
     /// Sectors that are lost, a bit each.
     pub(super) lost: BTreeMap<Lpn, u64>,
-    /// Those of them whose next write did not come to flash. A later write of the same units must not find them again.
+    /// Of these, the ones whose next write did not reach flash. A later write of the same units must not find them
+    /// again.
     pub(super) unsettled: Vec<(Lpn, u64)>,
     /// Slots of the write buffer, in the order of their numbers.
     pub(super) kept: Vec<Kept>,
@@ -40,7 +41,7 @@ pub(super) struct Recalled {
     pub(super) is_as_snapshot: bool,
 }
 
-/// What was deallocated: since the snapshot, and lately before it.
+/// The deallocated units: since the snapshot, and recently before it.
 #[derive(Default)]
 struct Deallocated {
     since: Trims,
@@ -127,7 +128,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at the pages of a block that were programmed since the snapshot.
+    /// Reads the pages of a block that were programmed since the snapshot.
     fn look_at_block(&mut self, changed: &Changed) -> io::Result<()> {
         let media = &self.memory.media;
         if media.is_marked_bad(changed.block) {
@@ -191,8 +192,8 @@ impl Search<'_> {
         self.numbers.as_ref().is_none_or(is_unknown)
     }
 
-    /// Takes away what was deallocated: all copies of the time before the snapshot where it was since, and those with lower
-    /// numbers.
+    /// Removes deallocated copies: all copies from before the snapshot of units deallocated since, and copies with
+    /// lower numbers.
     fn trim(&mut self, entries: &[Entry]) -> Deallocated {
         let mut trims = Deallocated::default();
         let units = self.map.units();

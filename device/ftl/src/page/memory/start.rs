@@ -169,7 +169,7 @@ impl State {
         retiring.collect::<Vec<_>>().into_iter().for_each(|block| self.check_retiring(block));
     }
 
-    /// The tables after a power cut, found in the flash. What the write buffer holds stays in it.
+    /// The tables after a power cut, rebuilt from the flash. The content of the write buffer stays in it.
     pub(in super::super) fn rebuild(&mut self) -> io::Result<()> {
         let Some(memory) = &mut self.memory else { return Ok(()) };
         let recalled = memory.recall(self.tables.map.units())?;

@@ -1,4 +1,5 @@
-//! Tables as a snapshot: the map of what is on flash, which units of it are current, and the place of each block in its life.
+//! Tables as a snapshot: the map of units on flash, which units of it are current, and the place of each block in its
+//! life.
 //!
 //! | from | what |
 //! |---|---|
@@ -68,7 +69,7 @@ impl State {
         durable.sync()
     }
 
-    /// Begins a snapshot of the tables. What is in the write buffer only is not in it.
+    /// Begins a snapshot of the tables. Data that is only in the write buffer is not included.
     pub(super) fn begin_snapshot(&mut self) -> Result<(), MediaError> {
         let Some(memory) = &self.memory else { return Ok(()) };
         self.save_counters();
@@ -91,10 +92,10 @@ impl State {
             let newest = self.tables.location(slot.lpn);
             let is_before = |newest: SlotId| self.buffer.slot(newest).previous == Location::Buffered(id);
             if newest != Location::Buffered(id) && !matches!(newest, Location::Buffered(newest) if is_before(newest)) {
-                // What the slot has found again was deallocated with it.
+                // The slot's recovered content was deallocated with it.
                 carried.push(Entry::Void { sequence: sequence + 1, lpn, count: 1 });
             } else if sectors != 0 {
-                // They are lost unless the slot comes to flash.
+                // They are lost unless the slot reaches flash.
                 carried.extend([Entry::Lost { sequence: 0, lpn, sectors }, Entry::Found { sequence, lpn, sectors }]);
             }
         }

@@ -12,7 +12,7 @@ pub(super) struct Trims {
 }
 
 impl Trims {
-    /// A deallocation. Numbers mostly come in ascending order; where they do not, the higher one stays.
+    /// A deallocation. Numbers mostly arrive in ascending order; where they do not, the higher one stays.
     pub(super) fn add(&mut self, units: Range<u32>, sequence: u64) {
         if units.is_empty() {
             return;

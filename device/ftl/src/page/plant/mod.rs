@@ -45,7 +45,7 @@ pub struct PlantReport {
 const STILL: f64 = 0.01;
 /// Rounds run at least. The first is never compared: it brings the image under the load.
 const MIN_ROUNDS: u32 = 3;
-/// Rounds after which planting ends in any case.
+/// Rounds after which planting always ends.
 const MAX_ROUNDS: u32 = 16;
 /// Units overwritten in a round on a small drive, enough for an average. A larger one takes a block of each plane.
 const MIN_ROUND: u64 = 1 << 16;

@@ -130,7 +130,7 @@ impl PageFtl {
         .await
     }
 
-    /// Writes units of the host as zeros, as far as they are not.
+    /// Writes units of the host as zeros, as far as they are not zeros already.
     async fn write_zeros(&self, units: Range<u32>) -> Result<(), MediaError> {
         let unit = self.state.borrow().unit;
         for lpn in units.map(Lpn) {

@@ -1,8 +1,8 @@
-//! The stripes that have data in the write buffer, and which of them goes to flash next.
+//! The stripes that have data in the write buffer, and which of them is written to flash next.
 //!
 //! Each plane group has two lists, of stripes that are in the buffer as a whole and of others, in the order in which their first
-//! unit came. The policy is shown the head of the first list and a few of the second. A stripe that is being written is in
-//! neither: what comes for it meanwhile waits until it has been.
+//! unit arrived. The policy sees the head of the first list and a few of the second. A stripe that is being written is
+//! in neither: data that arrives for it meanwhile waits until it has been written.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -21,7 +21,7 @@ use super::job::{Job, Pending, Program};
 use crate::ftl::Settling;
 
 impl State {
-    /// The member of a stripe that is held in the buffer while the others are on flash, and what it holds.
+    /// The member of a stripe that is held in the buffer while the others are on flash, and its content.
     pub(super) fn held_member(&self, stripe: u32) -> Option<(u32, Option<Rc<[u8]>>)> {
         let job = self.rain.as_deref()?.jobs.get(&stripe).filter(|job| job.is_early.get())?;
         let members = job.members.borrow();
@@ -53,7 +53,8 @@ impl State {
         !lacks_planes && self.collectors.is_running(plane) && rain.waiting[plane.0 as usize].iter().any(is_it)
     }
 
-    /// The map has all members but the one that is held up. Returns the number of slots that this frees, and those who waited for them.
+    /// The map has all members except the held one. Returns the number of slots that this frees, and the waiters for
+    /// them.
     fn map_early(&mut self, job: &Rc<Job>) -> (usize, Vec<Rc<Settling>>) {
         job.is_early.set(true);
         let (mut freed, mut watchers) = (0, Vec::new());
@@ -78,7 +79,8 @@ impl State {
 }
 
 impl PageFtl {
-    /// A page has been programmed: what is on flash of its stripe leaves the buffer if a collection holds up the rest.
+    /// A page has been programmed: the members of its stripe on flash leave the buffer if a collection holds up the
+    /// rest.
     pub(super) fn leave_early(&self, program: &Program, spent: (&Totals, &Breakdown)) {
         let Pending::Member(job, _) = &program.what else { return };
         let mut state = self.state.borrow_mut();

@@ -87,5 +87,5 @@ impl PageFtl {
     }
 }
 
-/// The cause of reads for the parity of what is written.
+/// The cause of reads for the parity of a write.
 pub(super) const FOR_PARITY: Cause = cause::READ_MODIFY_WRITE;

@@ -1,7 +1,7 @@
 //! Stripes from the write buffer to flash (Li 3.3.5).
 //!
-//! The buffer fills up to a share of its slots; above it, stripes go to flash in the background, in the order of the policy. When
-//! the buffer is full, writes wait for stripes: a flush in the foreground.
+//! The buffer fills up to a share of its slots; above it, stripes are written to flash in the background, in the order
+//! of the policy. When the buffer is full, writes wait for stripes: a flush in the foreground.
 //!
 //! A stripe is first read as far as its parity needs it; until then its slots take newer writes. Then its members are programmed
 //! concurrently, each when its plane is ready. Writes that arrive for them get separate slots.
@@ -158,7 +158,7 @@ impl PageFtl {
         ended.iter().for_each(|job| self.commit_stripe(job, None));
     }
 
-    /// Reads what the parity of a stripe needs, and has its members programmed.
+    /// Reads the inputs of a stripe's parity, and programs its members.
     pub(in super::super) async fn flush_stripe(&self, job: &Rc<Job>) {
         let snapshot = self.state.borrow_mut().look_at_stripe(job.stripe);
         let plan = self.read_old(job, &snapshot).await;

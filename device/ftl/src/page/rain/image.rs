@@ -35,7 +35,7 @@ impl PageFtl {
         let total = (data.len() + parity.len()) as u32;
         let spare = filled.saturating_sub(total.div_ceil(pages) as usize);
         let full = filled - spare.clamp(COLLECTOR_RESERVE as usize, self.free_under_load() as usize);
-        // The open blocks are at a random point, and hold what was written last.
+        // The open blocks are at a random point, and hold the latest data.
         let most = pages.min(total / streams as u32 + 1);
         let open: Vec<(Stream, u32)> =
             (0..streams as u8).map(|stream| (Stream(stream), rng.below(u64::from(most)) as u32)).collect();
@@ -63,7 +63,7 @@ impl PageFtl {
         state.update_ready(plane);
     }
 
-    /// Writes pages of a stream, with units or with what is out of date.
+    /// Writes pages of a stream, with units or with data that is out of date.
     fn plant_pages(&self, state: &mut State, plane: PlaneId, stream: Stream, lpns: &[Option<u32>]) {
         for lpn in lpns {
             let page = state.tables.free.get(&mut state.tables.blocks, plane, stream).expect("free blocks are kept");

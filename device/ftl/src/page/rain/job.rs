@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 use super::layout::Place;
 use crate::address::{Lpn, SlotId};
 
-/// A stripe that is being written: first what its parity needs is read, then its members are programmed side by side.
+/// A stripe that is being written: first the inputs of its parity are read, then its members are programmed
+/// concurrently.
 pub(crate) struct Job {
     pub(super) stripe: u32,
     /// Where it was when it began.
@@ -18,7 +19,7 @@ pub(crate) struct Job {
     pub(super) to: Place,
     /// The slots that are written, each with its member.
     pub(super) slots: SmallVec<[(u32, SlotId); 8]>,
-    /// What is programmed, once that is known.
+    /// The data to program, once it is known.
     pub(super) members: RefCell<SmallVec<[Member; 8]>>,
     /// Members that are not on flash yet.
     pub(super) left: Cell<u32>,
@@ -34,7 +35,7 @@ pub(crate) struct Job {
 pub(super) struct Member {
     pub(super) number: u32,
     pub(super) lpn: Lpn,
-    /// The slot that has its data; `None` for the parity, and for what is only moved.
+    /// The slot that has its data; `None` for the parity, and for members that are only moved.
     pub(super) slot: Option<SlotId>,
     /// The data of others, where the drive keeps data.
     pub(super) data: Option<Rc<[u8]>>,
@@ -50,7 +51,7 @@ impl Job {
         self.from != self.to
     }
 
-    /// A member is on flash, or cannot be. Whether it was the last.
+    /// A member is on flash, or cannot be. Returns whether it was the last.
     pub(super) fn one_done(&self) -> bool {
         self.left.set(self.left.get() - 1);
         self.left.get() == 0 && !self.is_given_up.get()

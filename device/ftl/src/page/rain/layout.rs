@@ -33,7 +33,7 @@ pub(crate) struct Layout {
     logical_units: u32,
     stripes: u32,
     groups: u32,
-    /// Groups that lie side by side in the same position.
+    /// Groups that lie next to each other in the same position.
     sides: u32,
     dies: u32,
     planes_per_die: u32,

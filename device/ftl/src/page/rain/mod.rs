@@ -6,9 +6,9 @@
 //! | `parity` | the parity of units |
 //! | `dirty` | stripes with data in the write buffer, and which is written next |
 //! | `job` | a stripe on its way to flash |
-//! | `plan` | what is read for its parity |
+//! | `plan` | the reads for its parity |
 //! | `flush` | which stripes go from the buffer to flash, and when |
-//! | `renew` | what a stripe holds from then on |
+//! | `renew` | the new content of a stripe |
 //! | `program` | the programs of its pages |
 //! | `commit` | a stripe has been written |
 //! | `early` | pages leave the buffer before the last of their stripe |
@@ -30,8 +30,8 @@
 //! reconstructed from the others at any time, and after a power cut. Where a collection holds up the last member, it
 //! stays in the buffer, which survives power cuts, and is read from there.
 //!
-//! A plane that is out of use is not read any more. What lay there is found from the others, and what is written for it is in the
-//! parity alone.
+//! A plane that is out of use is not read any more. Its content is reconstructed from the others, and later writes to
+//! it are in the parity alone.
 //!
 //! Left out: rebuilding a plane that is out of use in spare space, and a second parity.
 
@@ -103,7 +103,7 @@ impl RainConfig {
 /// they are.
 #[derive(Default)]
 pub struct StripePolicies {
-    /// Which stripe goes to flash next.
+    /// Which stripe is written to flash next.
     pub flush: Option<Box<dyn FlushPolicy>>,
     /// When a stripe is moved so that planes wear evenly.
     pub wear: Option<Box<dyn StripeWearPolicy>>,
@@ -173,7 +173,7 @@ impl Rain {
     }
 }
 
-/// What the members of a stripe are on flash at one time. The blocks are pinned.
+/// The members of a stripe on flash at one time. The blocks are pinned.
 #[derive(Clone, Default)]
 struct Snapshot {
     /// The place of each member that has one.
@@ -184,7 +184,7 @@ struct Snapshot {
     absent: u32,
     /// The member that is held in the buffer, while the others are on flash already: a bit, or none.
     held: u32,
-    /// What it holds, where the drive keeps data.
+    /// Its content, where the drive keeps data.
     held_data: Option<Rc<[u8]>>,
     /// All members.
     all: u32,
@@ -222,7 +222,7 @@ impl State {
             && !self.collectors.is_out_of_use(rain.layout.plane_of(parity))
     }
 
-    /// Looks at the members of a stripe, and pins their blocks.
+    /// Reads the state of a stripe's members, and pins their blocks.
     fn look_at_stripe(&mut self, stripe: u32) -> Snapshot {
         let mut snapshot = Snapshot::default();
         let is_empty = self.is_empty_stripe(stripe);
@@ -255,7 +255,7 @@ impl State {
         snapshot
     }
 
-    /// Lets go of what [`State::look_at_stripe`] has pinned.
+    /// Releases what [`State::look_at_stripe`] has pinned.
     fn let_go(&mut self, snapshot: &Snapshot) {
         for unit in snapshot.units.iter().flatten() {
             self.tables.blocks.unpin(self.geometry.block_of(self.geometry.page_of(*unit)));

@@ -1,5 +1,5 @@
-//! The parity of units: their exclusive or, byte by byte. A unit may be longer than another, by its metadata: what the shorter
-//! one lacks is zeros, and a unit without data is all zeros.
+//! The parity of units: their exclusive or, byte by byte. A unit may be longer than another, by its metadata: the
+//! missing bytes of the shorter one are zeros, and a unit without data is all zeros.
 
 use nandscape_drive::parity;
 

@@ -1,4 +1,4 @@
-//! What is read before a stripe is written: the pages that its new parity follows from.
+//! The reads before a stripe is written: the pages from which its new parity follows.
 //!
 //! The parity changes by the difference of its data, so the old data and the old parity determine it (read, modify,
 //! write). Or it is computed anew from all data: then the units that are not written are read. Slots that lack sectors
@@ -23,7 +23,7 @@ pub(super) struct ReadPlan {
     pub(super) is_anew: bool,
 }
 
-/// What a stripe's write is about, as far as the reads depend on it.
+/// The properties of a stripe's write on which the reads depend.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Wanted {
     /// Members that are written.
@@ -39,7 +39,7 @@ pub(super) struct Wanted {
     pub(super) is_moving: bool,
 }
 
-/// What a read of a slow member costs, and a member that is lost, in reads.
+/// The cost of a read of a slow member, and of a lost member, in reads.
 const SLOW: u32 = 100;
 const LOST: u32 = 10_000;
 
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(plan(&whole, &wanted(0b1111)), ReadPlan { read: 0, derived: 0, lost: 0, is_anew: true });
         assert_eq!(plan(&whole, &wanted(0b0001)).read, 0b1_0001);
         assert_eq!(plan(&whole, &wanted(0b0111)).read, 0b0_1000);
-        // What was never written need not be read.
+        // Units that were never written need not be read.
         assert_eq!(plan(&snapshot(0b1_1111, 0), &wanted(0b0001)).read, 0);
         // A slot that lacks sectors needs its old unit.
         assert_eq!(reads(&whole, &Wanted { partial: 0b0001, ..wanted(0b1111) }), (1, 0, 0));

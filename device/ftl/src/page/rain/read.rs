@@ -161,7 +161,7 @@ impl PageFtl {
         self.page_sensed(read, Err(error), to)
     }
 
-    /// Reads what a page is found from.
+    /// Reads the pages from which a page is reconstructed.
     async fn read_round(&self, round: &StripeRead, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         let read = self.read_others(&round.rebuild, round.shared, cause::HOST_READ, breakdown).await;
         let began = self.sim.now();
@@ -179,7 +179,7 @@ impl PageFtl {
         if round.has_failed.get() { Err(MediaError::Uncorrectable) } else { Ok(()) }
     }
 
-    /// Copies what was found to the host, and lets go of the stripe.
+    /// Copies the reconstructed data to the host, and releases the stripe.
     fn deliver_rebuilt<D: Destination>(&self, read: &PageRead, rebuild: &Rebuild, to: &D) -> u64 {
         let data = self.rebuilt(rebuild);
         read.copies.iter().for_each(|copy| self.copy_unit(copy, data.as_deref(), to));

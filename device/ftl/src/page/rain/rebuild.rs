@@ -11,7 +11,7 @@ use super::super::state::State;
 use super::{Snapshot, members_of, parity};
 use crate::address::Lpn;
 
-/// A unit that is to be found, and what its stripe was when that was decided.
+/// A unit to reconstruct, and the state of its stripe when that was decided.
 pub(super) struct Rebuild {
     pub(super) snapshot: Snapshot,
     /// The member that is found.
@@ -72,7 +72,7 @@ impl PageFtl {
         }
     }
 
-    /// What the unit holds, once the others have been read; `None` where the drive keeps no data.
+    /// The content of the unit, once the others have been read; `None` where the drive keeps no data.
     pub(super) fn rebuilt(&self, rebuild: &Rebuild) -> Option<Rc<[u8]>> {
         self.media.keeps_data().then(|| self.sum(&rebuild.snapshot, rebuild.others).into())
     }

@@ -15,14 +15,14 @@ use super::plan::{self, ReadPlan, Wanted};
 use super::{Snapshot, members_of, parity};
 use crate::address::SlotId;
 
-/// What was read for a stripe.
+/// The data read for a stripe.
 pub(super) struct Old {
     pub(super) snapshot: Snapshot,
     pub(super) plan: ReadPlan,
 }
 
 impl State {
-    /// What the reads before a write of a stripe depend on. `failed` are members that could not be read.
+    /// The state on which the reads before a write of a stripe depend. `failed` are members that could not be read.
     fn wanted(&self, job: &Job, failed: u32) -> Wanted {
         let Some(rain) = self.rain.as_deref() else { unreachable!("a drive with stripes") };
         let mask = |is_in: &dyn Fn(SlotId) -> bool| {
@@ -48,13 +48,13 @@ impl State {
 }
 
 impl PageFtl {
-    /// Reads what is needed, and plans again around what cannot be read.
+    /// Reads the inputs, and plans again around unreadable ones.
     pub(super) async fn read_old(&self, job: &Rc<Job>, snapshot: &Snapshot) -> Result<ReadPlan, MediaError> {
         let geometry = *self.media.geometry();
         let (mut done, mut failed) = (0, 0);
         loop {
             let wanted = self.state.borrow().wanted(job, failed);
-            // What has been read need not be gone round any more.
+            // Data that has been read need not be avoided any more.
             let plan = plan::plan(snapshot, &Wanted { slow: wanted.slow & !done, ..wanted });
             let missing = plan.read & !done;
             if missing == 0 || job.is_given_up.get() {
@@ -94,7 +94,7 @@ impl PageFtl {
         }
     }
 
-    /// What is programmed: the slots, the parity, and with a stripe that moves the rest of it.
+    /// The data to program: the slots, the parity, and with a stripe that moves the rest of it.
     fn members(&self, state: &State, job: &Job, old: &Old, sum: Option<Rc<[u8]>>) -> SmallVec<[Member; 8]> {
         let Some(rain) = state.rain.as_deref() else { unreachable!("a drive with stripes") };
         let layout: &Layout = &rain.layout;

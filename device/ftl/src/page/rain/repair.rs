@@ -1,4 +1,5 @@
-//! Pages that could not be read, and are written again: what they held has been found from the others of their stripe.
+//! Pages that could not be read, and are written again: their content has been reconstructed from the others of their
+//! stripe.
 //!
 //! A page is written where its member belongs, and takes the place of the lost one as a page does that a collector has moved. The
 //! parity stays.
@@ -15,7 +16,7 @@ use crate::address::{Location, Lpn};
 use crate::component::BlockMetadata;
 
 impl PageFtl {
-    /// Has a page written again. It has been found.
+    /// Writes a page again, which has been reconstructed.
     pub(super) fn repair(&self, lpn: Lpn, rebuild: &Rebuild) {
         let (Some(from), data) = (rebuild.unit(), self.rebuilt(rebuild)) else { return };
         let mut borrowed = self.state.borrow_mut();

@@ -71,7 +71,7 @@ impl State {
     fn next_to_scrub(&mut self) -> Option<BlockId> {
         let blocks = &self.tables.blocks;
         let scrub = self.rain.as_deref_mut()?.scrub.as_mut()?;
-        // What is erased, or full of what is out of date, holds nothing.
+        // Erased blocks, and blocks full of stale data, hold nothing.
         scrub.blocks.retain(|block, _| !matches!(blocks.get(*block).state, BlockState::Free | BlockState::Bad));
         let rank = |block: &BlockId, copied_at: u64| {
             let flips = scrub.flips.get(block).copied().unwrap_or_default();
@@ -114,7 +114,7 @@ impl PageFtl {
         }
     }
 
-    /// Reads a page, if it is current. Whether the block is still there to be scrubbed.
+    /// Reads a page, if it is current. Returns whether the block can still be scrubbed.
     async fn scrub_page(&self, block: BlockId, number: u32) -> bool {
         let geometry = *self.media.geometry();
         let (page, plane) = (geometry.page_at(block, number), geometry.plane_of(block));

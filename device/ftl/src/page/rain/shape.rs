@@ -70,7 +70,7 @@ fn spread(blocks: &mut [Block], total: u32, shares: &[f64], pages: u32, of: impl
         *of(block) += units;
         given += units;
     }
-    // What did not fit goes to the youngest with room.
+    // The rest goes to the youngest with room.
     let mut left = total - given;
     for block in blocks.iter_mut().rev() {
         let more = left.min(pages - block.data - block.parity);

@@ -19,7 +19,7 @@ use crate::policy::{
 
 const SECTORS: u32 = 8;
 
-/// What a drive has of ttFlash.
+/// The ttFlash techniques of a drive.
 #[derive(Copy, Clone)]
 struct With {
     reconstruct: bool,
@@ -103,7 +103,7 @@ fn extent(lpn: u32, units: u32) -> Extent {
     Extent { start: u64::from(lpn) * u64::from(SECTORS), sectors: units * SECTORS }
 }
 
-/// What a unit holds in a version.
+/// The content of a unit in a version.
 fn bytes(lpn: u32, version: u32) -> Vec<u8> {
     [lpn.to_le_bytes(), version.to_le_bytes()].concat().repeat(4_096 / 8)
 }
@@ -213,7 +213,7 @@ fn pages_leave_the_buffer_before_one_that_a_collection_holds_up_and_are_found_fr
                 // One parity determines one page of a stripe.
                 if let Some((stripe, member)) = held.into_iter().find(|(stripe, _)| !lost.contains(stripe)) {
                     ftl.check().unwrap();
-                    // Another member than the held one is lost: it is the sum of all others with what is held.
+                    // A member other than the held one is lost: it is the sum of all others and the held one.
                     let other = (0..3).map(|step| (member + 1 + step) % 3).find(|other| *other != member);
                     let lpn = stripe * 3 + other.expect("there are three");
                     if let Some(unit) = ftl.flash_unit(Lpn(lpn)).filter(|_| lpn < ftl.config.logical_units) {
@@ -320,7 +320,8 @@ async fn until_held(ftl: &PageFtl, versions: &mut [u32], rng: &mut Rng) -> (u32,
     }
 }
 
-/// What is held, and what is on flash of its stripe, is deallocated or written again before the stripe is whole.
+/// The held member, and the members of its stripe on flash, are deallocated or written again before the stripe is
+/// whole.
 #[test]
 fn units_of_a_stripe_with_a_held_page_are_deallocated_and_written_again() {
     for seed in 1..4 {
@@ -462,8 +463,8 @@ fn reads_beside_collections(with: With, units: u32) -> (Vec<Span>, crate::RainSt
     (latencies, ftl.stats().rain)
 }
 
-/// A read of a unit takes 40 us and its transfer 10 us. Round a collection it takes the other three members of the stripe, side by
-/// side over idle channels, in the same time.
+/// A read of a unit takes 40 us and its transfer 10 us. A read that avoids a collection takes the other three members
+/// of the stripe, concurrently over idle channels, in the same time.
 #[test]
 fn a_read_round_a_collection_takes_as_long_as_a_read() {
     let (latencies, stats) = reads_beside_collections(ALL, 1);
@@ -471,7 +472,7 @@ fn a_read_round_a_collection_takes_as_long_as_a_read() {
     assert!(latencies.len() > 1_000 && stats.reconstructed_reads > 50, "{} reads, {stats:?}", latencies.len());
     assert_eq!(stats.extra_reads, 3 * stats.reconstructed_reads);
     let late = latencies.iter().filter(|latency| **latency > alone).count();
-    // A collector that has let go of the plane, or is just about to, is not gone round.
+    // A collector that has released the plane, or is just about to, is not avoided.
     assert!(late * 200 < latencies.len(), "{late} of {} reads were late", latencies.len());
     let (waiting, stats) = reads_beside_collections(With { reconstruct: false, ..ALL }, 1);
     assert_eq!(stats.reconstructed_reads, 0);
@@ -489,7 +490,7 @@ fn a_read_of_a_full_stripe_takes_the_parity_besides() {
     assert!(late * 100 < latencies.len(), "{late} of {} reads were late", latencies.len());
 }
 
-/// At most one plane of a group collects, but for overloads that are counted.
+/// At most one plane of a group collects, except for overloads, which are counted.
 #[test]
 fn collections_of_a_group_take_turns_but_in_overloads() {
     let mut seen = [0u64; 2];

@@ -37,7 +37,7 @@ impl Wear {
         }
     }
 
-    /// A stripe is written. Whether it is written far more often than others.
+    /// A stripe is written. Returns whether it is written far more often than others.
     fn is_hot(&mut self, stripe: u32) -> bool {
         if self.counted >= HALF_LIFE {
             self.counters.iter_mut().for_each(|counter| *counter /= 2);
@@ -80,7 +80,7 @@ impl State {
         if is_whole(to.group) { to } else { from }
     }
 
-    /// The least worn group, for a stripe of one that is much more worn.
+    /// The least worn group, for a stripe of a group that is much more worn.
     fn migration(&self, rain: &Rain, from: Place) -> Option<Place> {
         let wear = |group: u32| {
             let sum: f64 = rain.layout.planes(group).map(|plane| self.wear_of(rain, plane)).sum();
@@ -112,7 +112,7 @@ impl State {
         rain.wear.erases[plane.0 as usize] as f64 / f64::from(self.geometry.blocks_per_plane())
     }
 
-    /// How many stripes a group takes of others: a part of what it is over-provisioned.
+    /// How many stripes a group takes from others: a part of its over-provisioning.
     fn surplus_allowed(&self, rain: &Rain) -> i64 {
         let pages = i64::from(self.geometry.blocks_per_plane()) * i64::from(self.geometry.pages_per_block());
         let own = i64::from(rain.layout.stripes().div_ceil(rain.layout.groups()));

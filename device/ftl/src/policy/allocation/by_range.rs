@@ -3,8 +3,8 @@
 //!
 //! The planes of a range are neighbours by channel, then die: as many as possible have separate channels.
 //!
-//! Left out: planes of another range for one whose planes fail: the drive is read-only before a range lacks blocks, though others have
-//! more room.
+//! Left out: planes of another range for one whose planes fail: the drive is read-only before a range lacks blocks,
+//! although others have more room.
 
 use nandscape_device_media::{Geometry, PlaneId};
 

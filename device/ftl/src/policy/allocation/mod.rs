@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 pub use by_range::ByRange;
 pub use striped::{StripeOrder, Striped};
 
-/// Planes of different dies that are written side by side, a page or a word line each.
+/// Planes of different dies that are written concurrently, a page or a word line each.
 pub type Stripe = SmallVec<[PlaneId; 1]>;
 
 /// Chooses among the ready planes: those that have room for a page and fewer programs than they take at a time.

@@ -70,7 +70,7 @@ impl Striped {
     fn next_from(&self, from: u32) -> Option<u32> {
         let words = self.ready.len();
         let (start, bit) = (from as usize / 64, from % 64);
-        // The first word is looked at twice: from the bit on, and at the end from its beginning.
+        // The first word is checked twice: from the bit on, and at the end from its beginning.
         (0..=words).find_map(|step| {
             let index = (start + step) % words;
             let word = self.ready[index] & if step == 0 { u64::MAX << bit } else { u64::MAX };

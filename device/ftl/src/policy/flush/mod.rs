@@ -1,4 +1,4 @@
-//! Which stripe of the write buffer goes to flash next, where data has parity.
+//! Which stripe of the write buffer is written to flash next, where data has parity.
 
 mod gc_tolerant;
 mod in_order;

@@ -1,4 +1,4 @@
-//! How garbage is collected: what a collection keeps the host out of, and how it learns whose data it moves.
+//! How garbage is collected: the resources that a collection blocks, and how it learns whose data it moves.
 
 mod owner;
 mod scheme;

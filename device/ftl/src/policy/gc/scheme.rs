@@ -1,9 +1,9 @@
-//! What a collection keeps the host out of while it works (Li 2.3, Fig. 2.4). How far it reaches is the only difference
-//! between the schemes.
+//! The resources that a collection blocks while it works (Li 2.3, Fig. 2.4). They are the only difference between the
+//! schemes.
 
 use nandscape_device_media::{Geometry, Holding, PlaneId};
 
-/// What a collection keeps others out of.
+/// The resources that a collection blocks.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum GcScheme {
     /// Nothing, and its work takes no time: the ideal drive that others are compared with.

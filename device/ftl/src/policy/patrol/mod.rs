@@ -1,7 +1,7 @@
 //! In which order the blocks of a drive are read, to find those that are near what can be corrected.
 //!
-//! Left out: how often, which is the patrol's, and what becomes of a block, on which the
-//! [refresh policy](super::RefreshPolicy) decides.
+//! Left out: the interval, which the patrol defines, and the fate of a block, which the [refresh
+//! policy](super::RefreshPolicy) decides.
 
 mod in_turn;
 
@@ -11,7 +11,7 @@ use crate::component::BlockInfo;
 
 pub use in_turn::InTurn;
 
-/// Decides which block is looked at next.
+/// Decides which block is read next.
 pub trait PatrolOrder {
     /// The next block; `None` leaves this turn out. An interval has as many turns as the flash has blocks. `of` returns
     /// what is known of a block: a block that is not full is passed over without a read.

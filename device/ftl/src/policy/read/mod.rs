@@ -1,5 +1,5 @@
-//! What becomes of a host's read of a page that background work is in the way of: collections, and programs of data whose
-//! writes have ended. Without a policy it is served like any other.
+//! The fate of a host's read of a page that background work delays: collections, and programs of data whose writes have
+//! ended. Without a policy it is served like any other.
 
 mod fail_fast;
 mod reconstruct;
@@ -9,12 +9,12 @@ use nandscape_sim::Span;
 pub use fail_fast::FailFast;
 pub use reconstruct::Reconstruct;
 
-/// A read of a page, and what is in its way.
+/// A read of a page, and the work in its way.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PendingRead {
     /// For how long background work keeps the read from the chip, as far as the FTL knows. It is not zero.
     pub remaining: Span,
-    /// What the read takes by itself: sensing the page and transferring what is asked of it.
+    /// The time of the read alone: sensing the page and transferring the requested part.
     pub alone: Span,
     /// Whether the host would rather have it fail than wait.
     pub may_fail: bool,
@@ -22,7 +22,7 @@ pub struct PendingRead {
     pub busy_channels: Option<u32>,
 }
 
-/// What becomes of a read.
+/// The fate of a read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// It waits.
@@ -42,6 +42,6 @@ pub trait ReadPolicy {
         false
     }
 
-    /// What becomes of the read.
+    /// Decides the fate of the read.
     fn verdict(&self, read: &PendingRead) -> Verdict;
 }

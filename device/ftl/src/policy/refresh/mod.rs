@@ -1,6 +1,6 @@
 //! Which blocks are written anew because their data grows old or is disturbed.
 //!
-//! Left out: when blocks are looked at, which the flash decides ([`BlockHealth`]), and how they are moved.
+//! Left out: when blocks are checked, which the flash decides ([`BlockHealth`]), and how they are moved.
 
 mod near_limit;
 
@@ -8,11 +8,11 @@ use nandscape_device_media::aging::{BlockHealth, Decoded};
 
 pub use near_limit::NearLimit;
 
-/// Decides on blocks that are looked at.
+/// Decides on checked blocks.
 pub trait RefreshPolicy {
-    /// Whether the block is to be written anew.
+    /// Whether the block must be rewritten.
     fn is_due(&self, health: &BlockHealth) -> bool;
 
-    /// Whether the block of a page that was read is to be written anew.
+    /// Whether the block of a page that was read must be rewritten.
     fn is_due_by(&self, page: &Decoded) -> bool;
 }

@@ -4,8 +4,8 @@ use nandscape_device_media::aging::{BlockHealth, Decoded};
 
 use super::RefreshPolicy;
 
-/// The least share of the bound that retention and disturb make up, for only these does a refresh take back. Without it worn
-/// blocks would be written anew for ever.
+/// The least share of the bound that retention and disturb make up, because a refresh removes only these. Without it
+/// worn blocks would be rewritten for ever.
 const LEAST_SHIFT: f64 = 0.25;
 
 /// Blocks whose estimated error rate has reached a share of the rate that can be corrected.

@@ -11,7 +11,7 @@ pub struct ScrubCandidate {
     pub copied_at: u64,
     /// How often it was erased.
     pub erases: u32,
-    /// Bit flips seen in it so far, by what they cost: retries that its pages needed, and pages that could not be read.
+    /// Bit flips seen in it so far, by their cost: retries that its pages needed, and pages that could not be read.
     pub flips: u32,
 }
 

@@ -1,5 +1,5 @@
-//! When a stripe is moved so that planes wear evenly. Its members go to other columns of its group (horizontal shifting), or it
-//! goes to another group (vertical migration).
+//! When a stripe is moved so that planes wear evenly. Its members move to other columns of its group (horizontal
+//! shifting), or the stripe moves to another group (vertical migration).
 
 mod thresholds;
 
@@ -11,6 +11,6 @@ pub trait StripeWearPolicy {
     /// moves to the least worn plane of its group.
     fn shifts(&self, hot: f64, least: f64) -> bool;
 
-    /// Whether a stripe of a group with the wear `hot` goes to the least worn group.
+    /// Whether a stripe of a group with the wear `hot` moves to the least worn group.
     fn migrates(&self, hot: f64, least: f64) -> bool;
 }

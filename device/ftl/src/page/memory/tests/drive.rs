@@ -24,7 +24,7 @@ pub(super) const SECTORS: u32 = UNITS * UNIT_SECTORS;
 const SLOTS: u32 = 16;
 const SECTOR: usize = 512;
 
-/// What the write buffer promises.
+/// The promise of the write buffer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
     /// It outlasts power.
@@ -38,7 +38,7 @@ pub(super) enum Mode {
 impl Mode {
     pub(super) const ALL: [Mode; 3] = [Mode::Capacitor, Mode::Volatile, Mode::Through];
 
-    /// Whether what is acknowledged is for good.
+    /// Whether acknowledged data is durable.
     pub(super) fn is_durable(self) -> bool {
         self != Mode::Volatile
     }
@@ -172,7 +172,7 @@ fn sector(number: u32) -> Vec<u8> {
     number.to_le_bytes().repeat(SECTOR / 4)
 }
 
-/// What a sector was written with; `None` when it holds parts of several writes.
+/// The version with which a sector was written; `None` when it holds parts of several writes.
 fn content(bytes: &[u8]) -> Option<Content> {
     let number = u32::from_le_bytes(*bytes.first_chunk().expect("a sector"));
     (bytes == sector(number)).then_some(if number == 0 { Content::Zeros } else { Content::Data(number) })

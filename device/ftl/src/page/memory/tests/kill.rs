@@ -29,7 +29,7 @@ pub(super) fn number(name: &str) -> Option<u64> {
 /// Runs a drive of a mode. How often it was killed.
 ///
 /// # Errors
-/// What is wrong after a start.
+/// The fault after a start.
 pub(super) fn run(mode: Mode, seed: u64) -> Result<u32, String> {
     // A panic of the FTL does not name its run.
     let ended = catch_unwind(AssertUnwindSafe(|| {
@@ -46,7 +46,7 @@ pub(super) fn run(mode: Mode, seed: u64) -> Result<u32, String> {
     ended.map_err(|wrong| format!("{mode:?}, NANDSCAPE_TEST_SEED={seed}: {wrong}"))
 }
 
-/// A start, the check, and work until a kill or an orderly stop. Whether it was a kill.
+/// A start, the check, and work until a kill or an orderly stop. Returns whether it was a kill.
 fn live(backing: &Arc<MemoryFile>, mode: Mode, model: &mut Model, rng: &mut Rng) -> Result<bool, String> {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -71,7 +71,7 @@ fn live(backing: &Arc<MemoryFile>, mode: Mode, model: &mut Model, rng: &mut Rng)
         }
         drive.flush().await.map_err(|Failed| "it cannot be flushed")?;
         model.flushed();
-        // What is under way ends.
+        // Commands under way end.
         sim.sleep(Span::from_ms(100)).await;
         drive.ftl.check()?;
         drive.ftl.save().map_err(|error| error.to_string())
@@ -80,9 +80,9 @@ fn live(backing: &Arc<MemoryFile>, mode: Mode, model: &mut Model, rng: &mut Rng)
     Ok(is_killed)
 }
 
-/// A command drawn at random, and what it may change.
+/// A command drawn at random, and the sectors that it may change.
 async fn step(drive: &Drive, mode: Mode, model: &mut Model, rng: &mut Rng) -> Result<(), Failed> {
-    // Most go to a quarter of the drive, so that units are written and deallocated again and again.
+    // Most access a quarter of the drive, so that units are written and deallocated again and again.
     let span = if rng.chance(0.7) { SECTORS / 4 } else { SECTORS };
     let most = if rng.chance(0.2) { 60 } else { 12 };
     let sectors = 1 + rng.below(most) as u32;

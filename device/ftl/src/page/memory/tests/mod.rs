@@ -5,7 +5,7 @@
 //! | `drive` | an FTL on its flash, and commands to it |
 //! | `model` | what each sector may hold |
 //! | `kill` | lives that end with a kill or in order, and the check after each |
-//! | `mistakes` | that each of a number of deliberate mistakes is noticed |
+//! | `mistakes` | each of a number of deliberate mistakes is noticed |
 //!
 //! What is checked after each start: every sector holds the last content that is promised or a later one; tables and flash agree.
 //! Left out: a host behind a controller, loss of the host's power and full disks, which the tests of whole drives have
