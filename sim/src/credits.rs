@@ -1,5 +1,5 @@
 //! Credits: the slots of a write buffer, of a command table. They are granted strictly in the order of requests, or shared among
-//! holders: what is free goes to the request whose holder has the least. Requests of one holder keep their order.
+//! holders: a free credit goes to the request whose holder has the least. Requests of one holder keep their order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -86,14 +86,14 @@ impl Credits {
         granted
     }
 
-    /// Gives back `count` credits.
+    /// Returns `count` credits.
     pub fn give(&self, count: usize) {
         let mut inner = self.inner.borrow_mut();
         inner.free += count;
         inner.pass_on(&self.sim);
     }
 
-    /// Gives back `count` credits of a holder.
+    /// Returns `count` credits of a holder.
     pub fn give_back(&self, holder: u32, count: usize) {
         self.inner.borrow_mut().held[holder as usize] -= count;
         self.give(count);
@@ -209,7 +209,7 @@ impl Future for Take<'_> {
             inner.queue.push_back(key);
             self.claim = Some(key);
             if self.holder.is_some() {
-                // It may be the one that is next, and fit where the one before did not.
+                // It may be the next one, and fit where the previous one did not.
                 inner.pass_on(&credits.sim);
             }
             return Poll::Pending;
@@ -255,7 +255,7 @@ mod tests {
 
     const HOLDERS: u32 = 3;
 
-    /// Takes `count` credits at its arrival and gives them back `held` later; gives up waiting after `patience`.
+    /// Takes `count` credits at its arrival and returns them `held` later; gives up waiting after `patience`.
     #[derive(Clone, Debug)]
     struct Customer {
         holder: Option<Holder>,
@@ -318,7 +318,7 @@ mod tests {
         outcome.take()
     }
 
-    /// What a customer's holder has of its share. A customer without one is always first, in the order of arrival.
+    /// A customer's holder's part of its share. A customer without a holder is always first, in the order of arrival.
     fn share(held: &[usize], customer: &Customer) -> usize {
         customer.holder.map_or(0, |holder| held[holder.number as usize].saturating_sub(holder.keeps))
     }

@@ -122,7 +122,7 @@ impl EventQueue {
         }
     }
 
-    /// How many timers are pending. Slow: it looks at all of them.
+    /// How many timers are pending. Slow: it visits all of them.
     pub(crate) fn pending(&self) -> usize {
         self.nodes.iter().filter(|node| node.timer.number != NOT_SET && !node.cancelled).count()
     }
@@ -227,8 +227,8 @@ impl EventQueue {
         }
     }
 
-    /// With an empty ring: makes it begin with the first timer of the heap, unless that is due after `limit`. Whether it did, or
-    /// removed a cancelled timer.
+    /// With an empty ring: makes it begin with the first timer of the heap, unless that is due after `limit`. Returns
+    /// whether it did, or removed a cancelled timer.
     #[cold]
     fn turn_to_far(&mut self, limit: u64) -> bool {
         let Some(&Reverse((time, _, node))) = self.far.peek() else { return false };

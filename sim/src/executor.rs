@@ -6,9 +6,9 @@
 //! machine. Foreign futures, which would wake through a `std` waker, do not work here: the context carries a waker that
 //! does nothing.
 //!
-//! There are two ways to run. [`Executor::block_on`] advances virtual time from event to event. With
-//! [`Executor::advance`] and [`Executor::arrive`], a caller that has a clock and arrivals from outside advances the time
-//! itself (see the crate `nandscape-transport-reactor`).
+//! There are two ways to run. [`Executor::block_on`] advances simulated time from event to event. With
+//! [`Executor::advance`] and [`Executor::arrive`], a caller that has a clock and arrivals from outside advances the
+//! time itself (see the crate `nandscape-transport-reactor`).
 //!
 //! Left out: the wall clock and sources of outside arrivals.
 
@@ -82,7 +82,7 @@ struct Core {
 struct Ready {
     first: u32,
     last: u32,
-    /// By task: the one that was woken after it, [`LAST`], or [`NOT_READY`].
+    /// By task: the task that was woken after it, [`LAST`], or [`NOT_READY`].
     next: Vec<u32>,
 }
 
@@ -219,7 +219,7 @@ impl Executor {
         self.sim.clone()
     }
 
-    /// Runs in virtual time until `main` is done. Other tasks stay as they are and go on at the next call.
+    /// Runs in simulated time until `main` is done. Other tasks are unchanged and continue at the next call.
     ///
     /// # Errors
     /// [`Stalled`] when `main` still waits and no event is left.
@@ -335,7 +335,7 @@ impl Executor {
         Some(task)
     }
 
-    /// The task of the next event of a run in virtual time, in which no task is ready.
+    /// The task of the next event of a run in simulated time, in which no task is ready.
     #[inline]
     fn next_of_run(&self) -> Result<TaskId, Stalled> {
         let task = self.next_event(Time::MAX).ok_or_else(|| Stalled { at: self.sim.now() })?;
@@ -347,7 +347,7 @@ impl Executor {
     fn check_background(&self, task: TaskId) -> Result<TaskId, Stalled> {
         let core = &self.sim.core;
         let only_background = core.background.count_with(core.fired.get()).is_some_and(|count| {
-            // The one that was taken is among those that are counted, and pending no more.
+            // The taken timer is among those that are counted, and pending no more.
             core.events.borrow().pending() == count - 1
         });
         if only_background {
@@ -509,7 +509,7 @@ impl Sim {
         self.core.current.get()
     }
 
-    /// Makes a task ready. It looks again at what it waits for, so that a wake without cause does no harm.
+    /// Makes a task ready. It checks its condition again, so a wake without cause does no harm.
     pub fn wake(&self, task: TaskId) {
         self.core.ready.borrow_mut().push(task);
         self.core.any_ready.set(true);

@@ -46,7 +46,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// The values that came after `earlier` was copied from this distribution. Their maximum is within 0.1 %.
+    /// The values recorded after `earlier` was copied from this distribution. Their maximum is within 0.1 %.
     ///
     /// # Panics
     /// When `earlier` has values that this one has not.
@@ -57,8 +57,8 @@ impl Histogram {
         Histogram { counts, sum: self.sum - earlier.sum, max }
     }
 
-    /// The distribution with what was omitted: a value longer than `interval` stands for as many more as intervals pass in
-    /// it, each shorter by one interval. Mean and maximum are within 0.1 %. An interval of zero adds nothing.
+    /// The distribution with omitted values: a value longer than `interval` stands for as many more as intervals pass
+    /// in it, each shorter by one interval. Mean and maximum are within 0.1 %. An interval of zero adds nothing.
     pub fn corrected(&self, interval: Span) -> Histogram {
         let counts = self.counts.clone_correct(interval.ns());
         let sum = counts.iter_recorded().map(|step| {

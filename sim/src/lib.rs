@@ -12,14 +12,14 @@
 //! | `processors` | several users at a time, first come, first served |
 //! | `account` | causes of use and of waits, priorities |
 //! | `rng`, `permutation` | seeds and random numbers, random orders |
-//! | `histogram`, `trace` | latencies; what happened when |
+//! | `histogram`, `trace` | latencies; events with their times |
 //! | `slots`, `divisor`, `table` | generation-tagged storage, fast division, large arrays |
 //! | `units` | reading and writing "40us", "16KiB", "1.2GB/s" |
 //!
 //! # Invariants
 //! - A run depends on its inputs and seeds only. No file here reads a clock, a thread id or an address.
 //! - Every future here checks its own state when it is polled, so a spurious poll does no harm. It may be dropped at any
-//!   await; what it waited for then goes to the next waiter.
+//!   await; the resource that it waited for then goes to the next waiter.
 
 pub mod account;
 pub mod background;

@@ -3,7 +3,7 @@
 //! All work states its duration when it arrives, so its beginning and end are known at once, and nothing has to be
 //! woken for it. Busy time is accounted by cause.
 //!
-//! Left out: priorities, time slices, and work that is given up: what was given is done.
+//! Left out: priorities, time slices, and work that is abandoned: given work is done.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -21,7 +21,7 @@ pub struct Processors {
 }
 
 struct Inner {
-    /// When each processor has done what it was given, and what the last of that is for.
+    /// When each processor has done its given work, and the cause of the last of it.
     free: BinaryHeap<Reverse<(Time, Cause)>>,
     /// Work that had not ended at the last look, by its end.
     going: BinaryHeap<Reverse<(Time, Time, Cause)>>,
@@ -34,7 +34,7 @@ struct Inner {
 pub struct Turn {
     /// How long it waits for a processor.
     pub wait: Span,
-    /// What the processor does until then, at the end.
+    /// The processor's work until then, at the end.
     pub behind: Cause,
     /// When it is done.
     pub end: Time,
@@ -90,7 +90,7 @@ impl Processors {
 }
 
 impl Inner {
-    /// Counts what has ended.
+    /// Counts ended work.
     fn settle(&mut self, now: Time) {
         while let Some(Reverse((end, start, cause))) =
             self.going.peek().copied().filter(|Reverse((end, ..))| *end <= now)

@@ -4,7 +4,7 @@
 //! waiter is served next. Busy time and waits are accounted by cause.
 //!
 //! Left out: several users at a time ([`Credits`](crate::credits::Credits) counts), and suspension. Whether an operation
-//! of the flash can be suspended depends on its registers, so the media decides that and gives the array up by itself.
+//! of the flash can be suspended depends on its registers, so the media decides that and releases the array itself.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -171,7 +171,7 @@ impl Resource {
         }
     }
 
-    /// Gives up a claim, waiting or granted. A granted one passes the resource on.
+    /// Abandons a claim, waiting or granted. A granted claim passes the resource on.
     #[cold]
     fn withdraw(&self, claim: Claim) {
         match self.holder.get() == claim {
@@ -180,7 +180,7 @@ impl Resource {
         }
     }
 
-    /// The holder gives up. If the timer is not its own, it has fired and the cancellation has no effect.
+    /// The holder abandons its claim. If the timer is not its own, it has fired and the cancellation has no effect.
     fn end(&self) {
         self.sim.cancel_timer(self.timer.get());
         self.has_waited.set(false);

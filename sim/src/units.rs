@@ -249,7 +249,7 @@ impl FromStr for Ratio {
 }
 
 impl fmt::Display for Ratio {
-    /// As it is read back exactly: `0.12`, and above 1 `150%`.
+    /// In a form that is read back exactly: `0.12`, and above 1 `150%`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 <= 1.0 {
             return write!(f, "{}", self.0);

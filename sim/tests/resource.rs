@@ -189,7 +189,7 @@ proptest! {
 }
 
 proptest! {
-    /// Busy time is what was spent: the services of those who were served.
+    /// Busy time is the sum of the services of all served customers.
     #[test]
     fn busy_time_is_the_sum_of_services(jobs in jobs(false)) {
         let executor = Executor::new();

@@ -1,4 +1,4 @@
-//! An array: the members, what is known of them, and the drives through which jobs use it.
+//! An array: the members, their state, and the drives through which jobs use it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -46,7 +46,7 @@ pub(crate) struct Job {
     pub(crate) io: Option<Io>,
     pub(crate) begun: Time,
     pub(crate) paths: Paths,
-    /// What a member has answered to a read that was passed on to it, if that was not success.
+    /// A member's answer to a read that was passed on to it, if that was not success.
     pub(crate) answer: Option<(Sent, Completion)>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Core {
     pub(crate) is_lost: Cell<bool>,
     /// What makes it outlast crashes, if anything does.
     pub(crate) journal: Option<Journal>,
-    /// What the last scrub has found.
+    /// The result of the last scrub.
     pub(crate) scrubbed: Cell<ScrubReport>,
     pub(crate) is_scrubbing: Cell<bool>,
     /// Stripes are being made consistent.
@@ -152,12 +152,12 @@ impl Array {
         Ok(Rc::new(Array { core, front }))
     }
 
-    /// The array, reads of which go through other queue pairs to the same drives, members and spares in their order.
+    /// The array, whose reads use other queue pairs to the same drives, members and spares in their order.
     pub fn over(self: &Rc<Self>, drives: Vec<Rc<dyn Drive>>) -> Rc<Connection> {
         Rc::new(Connection { array: self.clone(), paths: drives.into() })
     }
 
-    /// What has been counted so far.
+    /// The counters so far.
     pub fn stats(&self) -> Stats {
         self.core.stats.borrow().clone()
     }
@@ -219,7 +219,7 @@ impl Array {
         self.core.recovered.get()
     }
 
-    /// Whether more members have failed than the level tolerates: reads of what they held, and all writes fail.
+    /// Whether more members have failed than the level tolerates: reads of their data, and all writes fail.
     pub fn is_lost(&self) -> bool {
         self.core.is_lost.get()
     }
@@ -359,7 +359,8 @@ impl Core {
         self.rebuilding.get().map_or(0, |(member, _)| 1 << member) | self.failed.get()
     }
 
-    /// The members whose data is not all there, a bit each: without the one that was rebuilt and is not recorded as whole yet.
+    /// The members whose data is incomplete, a bit each: without the one that was rebuilt and is not recorded as whole
+    /// yet.
     pub(crate) fn incomplete(&self) -> u32 {
         match self.rebuilding.get() {
             Some((member, _)) if self.rebuilt.get() == Some(self.sent(member)) => self.failed.get(),

@@ -3,7 +3,7 @@
 //! uncorrectable as soon as some of the data is missing: nothing is then reconstructed from it. Writing such blocks
 //! again heals them.
 //!
-//! Left out: drives without that command. What is to be condemned stays torn there, and its region stays marked.
+//! Left out: drives without that command. Chunks to condemn stay torn there, and their region stays marked.
 
 use std::rc::Rc;
 

@@ -141,7 +141,7 @@ impl Config {
     /// Changes a setting: `array.chunk=4KiB`.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be valid.
+    /// The fault, and what would be valid.
     pub fn set(&mut self, change: &str) -> Result<(), ConfigError> {
         let bad = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
         let Some((key, value)) = change.split_once('=') else {

@@ -65,7 +65,7 @@ pub(crate) fn longer(one: Breakdown, other: Breakdown) -> Breakdown {
     if other.total() > one.total() { other } else { one }
 }
 
-/// Awaits all futures, polled side by side: their outputs.
+/// Awaits all futures, polled concurrently: their outputs.
 pub(crate) async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut waiting: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<F::Output>> = waiting.iter().map(|_| None).collect();

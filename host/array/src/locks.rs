@@ -59,7 +59,7 @@ pub(crate) struct Guard<'a> {
     is_exclusive: bool,
 }
 
-/// What a plain read has seen of a stripe before it was sent.
+/// The state of a stripe that a plain read has seen before it was sent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Seen {
     version: u32,
@@ -76,13 +76,13 @@ impl StripeLocks {
         &self.versions[(stripe % GROUPS as u64) as usize]
     }
 
-    /// A stripe as it is now.
+    /// The present state of a stripe.
     pub(crate) fn seen(&self, stripe: u64) -> Seen {
         let pending = self.inner.borrow().stripes.get(&stripe).map_or(0, |entry| entry.pending);
         Seen { version: self.version(stripe).get(), pending }
     }
 
-    /// Whether what was read of `members` since is of one moment.
+    /// Whether data read of `members` since is of one moment.
     pub(crate) fn is_of_one_moment(&self, stripe: u64, seen: Seen, members: u32) -> bool {
         seen.version == self.version(stripe).get() && seen.pending & members == 0 && !self.is_torn(stripe)
     }
@@ -98,7 +98,7 @@ impl StripeLocks {
     pub(crate) fn tear_all(&self, stripes: Range<u64>) {
         let mut torn = self.torn.borrow_mut();
         let (mut start, mut end) = (stripes.start, stripes.end);
-        // Ranges do not overlap: what it meets becomes one with it.
+        // Ranges do not overlap: a range merges with those that it meets.
         while let Some((first, last)) =
             torn.range(..end).next_back().map(|(first, last)| (*first, *last)).filter(|(_, last)| *last > start)
         {
@@ -138,7 +138,7 @@ impl StripeLocks {
         before.map(|_| from).or_else(|| torn.range(from..).next().map(|(first, _)| *first))
     }
 
-    /// Whether somebody writes a stripe, or waits to.
+    /// Whether a writer holds a stripe, or waits for it.
     pub(crate) fn is_written(&self, stripe: u64) -> bool {
         self.inner.borrow().stripes.get(&stripe).is_some_and(|entry| entry.is_exclusive || !entry.queue.is_empty())
     }
@@ -343,7 +343,7 @@ mod tests {
                     locks.is_in_place(3, 2);
                     assert!(!locks.is_of_one_moment(3, seen, 0b110), "it was not when the read was sent");
                     assert!(locks.is_of_one_moment(3, locks.seen(3), 0b110), "only another member is waited for");
-                    // One that gives up does not hold the others up.
+                    // A waiter that gives up does not hold the others up.
                     let gave_up = locks.exclusive(3);
                     drop(gave_up);
                     sim.sleep(Span::from_ns(100)).await;

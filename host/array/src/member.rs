@@ -6,10 +6,10 @@ use nandscape_drive::{Completion, Drive};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::BUSY;
 
-/// A drive that is to be a member, or a spare.
+/// A drive to become a member, or a spare.
 #[derive(Clone)]
 pub struct Member {
-    /// Its I/O commands: writes, and what they and rebuilds read.
+    /// Its I/O commands: writes, and the reads of writes and rebuilds.
     pub io: Rc<dyn Drive>,
     /// Another queue pair, for reads of hosts that bring none. Without it they queue behind writes to a drive that is busy, and cannot
     /// fail fast before the drive has fetched them.
@@ -28,7 +28,7 @@ pub(crate) enum Answer {
     Unreadable,
     /// Power was lost or the command was aborted: it may be tried again.
     Interrupted,
-    /// The memory that the data was to come from or go to could not be reached. Where that is a host's, the member is well.
+    /// The memory of the data could not be reached. Where that is a host's, the member is well.
     NotMoved,
     /// The member is of no use any more.
     Dead,
@@ -46,7 +46,7 @@ impl Answer {
             BUSY => Answer::Busy,
             Status::DATA_TRANSFER_ERROR => Answer::NotMoved,
             status if is_interrupted(status) => Answer::Interrupted,
-            // Media and data integrity errors, but for a write fault.
+            // Media and data integrity errors, except a write fault.
             status if status.kind() == 2 && status != Status::WRITE_FAULT => Answer::Unreadable,
             _ => Answer::Dead,
         }

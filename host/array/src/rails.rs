@@ -150,7 +150,7 @@ impl Core {
             }
             Command::Write(extent) => self.write(paths, extent, &io.command, &io.mem.part(0, self.len(extent))).await,
             Command::Zeroes(extent) => self.write(paths, extent, &io.command, &HostMem::none()).await,
-            // Copies must agree, so what is deallocated would have to be zeros: it keeps its data.
+            // Copies must agree, so a deallocated range would have to be zeros: it keeps its data.
             Command::Deallocate(_) | Command::Hints => Ok(Breakdown::new()),
             Command::Flush => {
                 let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
@@ -167,7 +167,7 @@ impl Core {
         if self.info.keeps_data { extent.blocks as usize * self.info.lba_bytes as usize } else { 0 }
     }
 
-    /// Reads what was missed from memory, and the rest from the drive that is read.
+    /// Reads missed blocks from memory, and the rest from the drive that is read.
     async fn read(&self, paths: &[Rc<dyn Drive>; 2], extent: Extent, mem: &HostMem) -> Ended {
         let (end, lba) = (extent.slba + u64::from(extent.blocks), self.info.lba_bytes as usize);
         let offset = |block: u64| (block - extent.slba) as usize * lba;
@@ -264,7 +264,7 @@ impl Core {
         }
     }
 
-    /// Changes roles, and carries over what the drive that was read has missed.
+    /// Changes roles, and carries over the writes that the read drive has missed.
     async fn swap(&self) {
         let writer = self.reader.get();
         self.reader.set(1 - writer);
@@ -294,7 +294,7 @@ impl Core {
 
     async fn carry_over(&self, drive: usize, start: u64, end: u64) {
         self.begin_write(start, end).await;
-        // A new write may have taken blocks out meanwhile: what is left is carried over block by block.
+        // A new write may have taken blocks out meanwhile: the rest is carried over block by block.
         let kept: Vec<(u64, Block)> =
             self.missed[drive].borrow().range(start..end).map(|(block, data)| (*block, data.clone())).collect();
         if kept.len() as u64 == end - start {

@@ -22,7 +22,7 @@ use crate::parity::recover;
 use crate::serve::Ended;
 use crate::tail::{Sends, Sub, SubState, TailPolicy, View};
 
-/// Attempts without a lock. The last waits for what is busy instead of evading it.
+/// Attempts without a lock. The last attempt waits for busy members instead of evading them.
 const TRIES: usize = 5;
 
 /// A member's chunk in a stripe read, with the memory that it is read into.
@@ -53,7 +53,7 @@ struct Attempt<'a> {
 }
 
 impl Core {
-    /// Reads parts of a stripe. `answer` is what a member has answered to a read within a chunk, if it was asked already.
+    /// Reads parts of a stripe. `answer` is a member's answer to a read within a chunk, if it was sent already.
     pub(crate) async fn read_stripe(
         self: &Rc<Self>,
         paths: &Paths,
@@ -185,7 +185,7 @@ impl Core {
 }
 
 enum Outcome {
-    /// What was wanted has been read.
+    /// The wanted chunks have been read.
     Direct,
     /// It can be reconstructed.
     Indirect,
@@ -308,7 +308,7 @@ impl Attempt<'_> {
     fn ended(&mut self, sent: Sent, completion: &Completion) -> Result<(), Status> {
         let member = sent.member;
         let (sub, part) = (&mut self.subs[member], &mut self.parts[member]);
-        // What ended first was waited for first: the one that ends last is what the read has waited for.
+        // The sub-I/O that ended first was waited for first: the read has waited for the one that ends last.
         if completion.breakdown.total() <= self.core.sim.now() - self.begun {
             self.breakdown = completion.breakdown.clone();
         }
@@ -335,7 +335,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Puts the host's data into its memory, from what has been read; whether that was possible.
+    /// Puts the host's data into its memory, from the data read; returns whether that was possible.
     fn put_together(&self) -> bool {
         if !self.core.info.keeps_data || self.mem.is_none() {
             return true;

@@ -17,10 +17,10 @@ use crate::news::News;
 use crate::parity::{p_of, q_of, recover};
 use crate::write::{SubWrite, SubWrites};
 
-/// What a scrub has found.
+/// The result of a scrub.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct ScrubReport {
-    /// Stripes looked at.
+    /// Stripes checked.
     pub stripes: u64,
     /// Stripes left out, as a member was missing.
     pub skipped: u64,
@@ -31,8 +31,8 @@ pub struct ScrubReport {
 }
 
 impl Array {
-    /// Looks at every stripe: parity that does not fit the data, and copies that differ from the first, are written again. Stripes
-    /// with a member missing are left out.
+    /// Checks every stripe: parity that does not fit the data, and copies that differ from the first, are written
+    /// again. Stripes with a member missing are left out.
     pub async fn scrub(&self) -> ScrubReport {
         let (core, mut report) = (self.core().clone(), ScrubReport::default());
         if core.level.tolerates() == 0 {
@@ -45,7 +45,7 @@ impl Array {
                 }
                 core.give_way().await;
             }
-            // One that a member was lost amid was not looked at either.
+            // A stripe during which a member was lost was not checked either.
             report.skipped = stripe + 1 - report.stripes;
             core.scrubbed.set(report);
         }
@@ -68,7 +68,7 @@ impl Array {
         true
     }
 
-    /// What the last scrub has found so far, and whether it is under way.
+    /// The result of the last scrub so far, and whether it is under way.
     pub fn scrubbed(&self) -> (ScrubReport, bool) {
         (self.core().scrubbed.get(), self.core().is_scrubbing.get())
     }
@@ -91,8 +91,8 @@ impl Array {
         self.core().rebuilding.get().map(|(member, next)| (member, next as f64 / stripes))
     }
 
-    /// Makes a drive a spare again, by its number among those the array was made of. It is used where a member is missing: what it
-    /// holds is not trusted. Whether it could be.
+    /// Makes a drive a spare again, by its number among those the array was made of. It is used where a member is
+    /// missing: its content is not trusted. Returns whether it could be.
     pub fn add_spare(&self, drive: usize) -> bool {
         let core = self.core();
         let failed = core.failed.get();
@@ -174,7 +174,7 @@ impl Core {
         self.rebuilding.get() == Some((spare.member, stripe)) && self.sent(spare.member) == spare && !self.is_lost.get()
     }
 
-    /// Writes a member's chunk of a stripe, which is locked; whether no power cut came between.
+    /// Writes a member's chunk of a stripe, which is locked; returns whether no power cut came between.
     async fn rebuild_stripe(self: &Rc<Self>, member: usize, stripe: u64) -> bool {
         let mem = match self.chunk_of(stripe, member).await {
             Ok(mem) => mem,
@@ -209,7 +209,7 @@ impl Core {
         }
     }
 
-    /// What a member should hold of a stripe, from the others.
+    /// The expected content of a member's chunk, from the others.
     async fn chunk_of(self: &Rc<Self>, stripe: u64, member: usize) -> Result<HostMem, Status> {
         let (paths, reach, data) = (self.paths.clone(), self.whole_chunk(), self.level.data());
         let (wanted, place): (Vec<usize>, usize) = match self.level.role(stripe, member) {
@@ -241,7 +241,7 @@ impl Core {
     /// reconstructed from the others and written again.
     ///
     /// # Errors
-    /// That a power cut came between: it is to be done again.
+    /// That a power cut came between: it must be done again.
     pub(crate) async fn scrub_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) -> Result<(), Status> {
         let _guard = self.locks.exclusive(stripe).await;
         let (paths, reach) = (self.paths.clone(), self.whole_chunk());
@@ -332,7 +332,7 @@ impl Core {
         }
     }
 
-    /// Lets commands of hosts go first, for a time that keeps the rate.
+    /// Lets commands of hosts run first, for a time that keeps the rate.
     async fn give_way(&self) {
         let bytes = self.geometry.bytes(self.geometry.chunk_blocks) as u64;
         let pause = match self.config.rebuild_rate {

@@ -44,7 +44,7 @@ impl Core {
         self.end(io, job.begun, ended);
     }
 
-    /// Completes a command that came at `begun`.
+    /// Completes a command that arrived at `begun`.
     pub(crate) fn end(&self, io: Io, begun: Time, ended: Ended) {
         let mut completion = match ended {
             Ok(breakdown) => Completion { breakdown, ..Completion::of(Status::SUCCESS) },
@@ -60,7 +60,8 @@ impl Core {
         io.token.complete(completion);
     }
 
-    /// Reads go through the job's queue pairs, all else through the array's own: what a busy drive keeps waiting fills those only.
+    /// Reads use the job's queue pairs, everything else the array's own: commands that a busy drive keeps waiting fill
+    /// only those.
     async fn execute(
         self: &Rc<Self>,
         paths: &Paths,
@@ -143,8 +144,8 @@ impl Core {
         }
     }
 
-    /// What a host writes. With redundancy it is copied once: parity and copies are of the same data, though the host's memory may
-    /// change or go away while members take theirs.
+    /// The data that a host writes. With redundancy it is copied once: parity and copies are of the same data, although
+    /// the host's memory may change or vanish while members take theirs.
     ///
     /// # Errors
     /// Data Transfer Error if the host's memory cannot be reached.
@@ -183,8 +184,8 @@ impl Core {
         join(all(pieces.into_iter().map(one).collect()).await)
     }
 
-    /// Levels without redundancy pass ranges on as they are. With redundancy the members' contents must agree afterwards, so what is
-    /// whole becomes zeros, and the rest stays as it is.
+    /// Levels without redundancy pass ranges on unchanged. With redundancy the members' contents must agree afterwards,
+    /// so whole units become zeros, and the rest is unchanged.
     async fn deallocate(self: &Rc<Self>, paths: &Paths, ranges: &[(u64, u32)], attributes: u32) -> Ended {
         let unit = match self.level.checks() {
             0 => u64::from(self.geometry.unit_blocks),
@@ -205,7 +206,7 @@ impl Core {
         Ok(sum)
     }
 
-    /// Has every member flush what it holds.
+    /// Makes every member flush.
     pub(crate) async fn flush(self: &Rc<Self>, paths: &Paths) -> Ended {
         let mut flight = Flight::new(&self.sim, &self.issuer);
         let failed = self.failed.get();
@@ -229,7 +230,7 @@ impl Core {
             self.was_interrupted();
             return Err(Status::ABORTED_POWER_LOSS);
         }
-        // What a member that failed had not flushed is gone.
+        // Unflushed data of a failed member is gone.
         if self.is_lost.get() { Err(Status::WRITE_FAULT.final_()) } else { Ok(sum) }
     }
 }

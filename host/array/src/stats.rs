@@ -15,7 +15,7 @@ pub struct Stats {
     pub resubmissions: u64,
     /// Stripe reads that were reconstructed from other chunks.
     pub reconstructions: u64,
-    /// Of those, that had to be read again as a write came between.
+    /// Of those, reads that were repeated because a write came between.
     pub rereads: u64,
     /// Writes of a stripe for the host.
     pub stripe_writes: u64,
@@ -61,7 +61,7 @@ impl Stats {
         Stats { busy: vec![0; members + 1], members: vec![MemberStats::default(); members], ..Stats::default() }
     }
 
-    /// What has been counted since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(&self, earlier: &Stats) -> Stats {
         let member = |(now, then): (&MemberStats, &MemberStats)| MemberStats {
             reads: now.reads - then.reads,

@@ -13,7 +13,8 @@
 //! Drives keep their windows until they are changed or the drives are restarted: the array ends the windows at its own
 //! end, and gives a member that was offline its windows again.
 //!
-//! Left out: members without an admin queue, which are left as they are; windows of an array that was killed, until the next one begins.
+//! Left out: members without an admin queue, which are not changed; windows of an array that was killed, until the next
+//! one begins.
 
 use std::rc::{Rc, Weak};
 
@@ -101,8 +102,8 @@ impl Core {
         if self.config.technique == Technique::Harmonia { 0 } else { member }
     }
 
-    /// Sets windows of one length on all members; zero is what they recommend, the shortest of all. Those that have no windows
-    /// stay without.
+    /// Sets windows of one length on all members; zero is the length that they recommend, the shortest of all. Members
+    /// without windows stay without.
     async fn set_windows(&self, length: Span) {
         let since = self.keeps_turn(length);
         let members: Vec<usize> =

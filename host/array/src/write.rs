@@ -24,7 +24,7 @@ use crate::member::{Answer, is_interrupted};
 use crate::parity::{add, change_q, p_of, q_of, recover};
 use crate::serve::{Ended, JOURNAL, LOCK};
 
-/// What is written.
+/// The written data.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     /// The data of the host.
@@ -47,9 +47,9 @@ impl Source {
 pub(crate) struct SubWrite {
     pub(crate) member: usize,
     pub(crate) reach: Reach,
-    /// What is written; `None` is zeros, by a command without data.
+    /// The written data; `None` is zeros, by a command without data.
     pub(crate) mem: Option<HostMem>,
-    /// Whether it goes to a member that does not have the stripe yet.
+    /// Whether it includes a member that does not have the stripe yet.
     pub(crate) is_rebuild: bool,
 }
 
@@ -90,11 +90,11 @@ impl Core {
         let begun = self.sim.now();
         let entry = self.protect(stripe, &writes).await?;
         let (waited, was_torn) = (self.sim.now() - begun, self.locks.is_torn(stripe));
-        // What is in the journal is in place for good before its slot is used again.
+        // The entries of the journal are in place for good before their slot is used again.
         let lasting = if matches!(entry, Entry::Journalled(_)) && self.info.volatile_cache { FUA } else { 0 };
         let mut ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
-        // What is in the journal is written whatever comes between: stripes with a member missing cannot be made consistent
-        // otherwise. The drives are back soon after a power cut.
+        // Entries of the journal are written whatever comes between: stripes with a member missing cannot be made
+        // consistent otherwise. The drives return soon after a power cut.
         while matches!(entry, Entry::Journalled(_)) && ended.as_ref().is_err_and(|status| is_interrupted(*status)) {
             self.sim.sleep(RETRY).await;
             ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
@@ -150,7 +150,7 @@ impl Core {
         } else {
             match self.partial(paths, stripe, segments, source, attributes).await {
                 Ok((parities, breakdown)) => (Some(parities), breakdown),
-                // Something else of the stripe is lost, so that no parity can fit it. What is written is read without one.
+                // Another part of the stripe is lost, so that no parity can fit it. The written data is read without one.
                 Err(Status::UNRECOVERED_READ_ERROR) if self.can_do_without_parity(stripe, segments) => {
                     let checks = self.checks_there(stripe);
                     self.condemn(stripe, checks, reach).await?;
@@ -340,7 +340,7 @@ impl Core {
                 None if checks == 0 || self.locks.is_torn(stripe) => return Err(Status::UNRECOVERED_READ_ERROR),
                 None => all.iter().copied().filter(is_there).collect(),
             };
-            // As many chunks as there are of data, or what is wanted itself.
+            // As many chunks as there are of data, or the wanted chunks themselves.
             if direct.is_none() && members.len() < data {
                 return Err(Status::UNRECOVERED_READ_ERROR);
             }

@@ -22,7 +22,7 @@ pub(crate) struct Cache {
     memory: usize,
     dirty: BTreeSet<u64>,
     in_flight: BTreeSet<u64>,
-    /// Pages with numbers below this stay: somebody may be on the way to them.
+    /// Pages with numbers below this stay: an operation may be on the way to them.
     pinned: u64,
     /// The number of latest uses whose pages stay, for the same reason.
     recent: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors.
 
 use nandscape_host_store::StoreError;
 use nandscape_wire_nvme::Status;

@@ -21,7 +21,7 @@
 //! | `offloaded` | the offloaded form with pages of 4 KiB |
 //! | `chains` | the offloaded form with pages of any length, and deltas |
 //! | `any` | either form |
-//! | `error` | what can go wrong |
+//! | `error` | the errors |
 //!
 //! Left out: latches, because everything runs on one thread; merging of pages that became empty; a transaction
 //! component with a separate log, whose place commits take; drives that keep no data.

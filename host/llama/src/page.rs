@@ -30,7 +30,7 @@ pub(crate) struct Page {
     pub(crate) right: u64,
     /// Bytes of the entries when consolidated.
     pub(crate) bytes: usize,
-    /// Bytes of base and deltas as they are.
+    /// Present bytes of base and deltas.
     held: usize,
     /// Deltas, the last ones, that are not in the store.
     fresh: usize,
@@ -48,7 +48,7 @@ fn entry_bytes(key: &[u8], value: &[u8]) -> usize {
     ENTRY + key.len() + value.len()
 }
 
-/// What of a page goes to the store.
+/// The part of a page that goes to the store.
 pub(crate) enum Part<'a> {
     Whole(&'a [(Bytes, Bytes)]),
     Deltas(&'a [Delta]),

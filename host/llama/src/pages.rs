@@ -2,7 +2,7 @@
 
 use nandscape_host_store::{Disk, StoreError};
 
-/// What a piece of a page is.
+/// The kind of a piece of a page.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The whole page: its earlier content is void.
@@ -16,7 +16,7 @@ pub enum Kind {
 pub struct Piece {
     /// The number of the page.
     pub lpid: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Pieces that the page has before this one; none before a base.
     pub before: u32,
@@ -24,7 +24,7 @@ pub struct Piece {
     pub bytes: Vec<u8>,
 }
 
-/// What a store takes.
+/// The limits of a store.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// The most bytes of a piece.
@@ -37,7 +37,7 @@ pub struct Shape {
     pub pages: u64,
 }
 
-/// What a store has done, in commands and bytes at the interface of the drive.
+/// The work of a store, in commands and bytes at the interface of the drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageStats {
     /// Flushes.
@@ -76,11 +76,11 @@ impl PageStats {
 
 /// A store of pages.
 ///
-/// Flushes come one at a time; reads come at any time. What a read returns for pages that are flushed meanwhile is of no account: a
-/// tree has them in its cache.
+/// Flushes come one at a time; reads come at any time. The result of a read of pages that are flushed meanwhile does
+/// not matter: a tree has them in its cache.
 #[expect(async_fn_in_trait, reason = "everything is on one thread")]
 pub trait PageStore: 'static {
-    /// What it takes.
+    /// Its limits.
     fn shape(&self) -> Shape;
 
     /// Pages that certainly still fit, whatever their pieces.
@@ -98,6 +98,6 @@ pub trait PageStore: 'static {
     /// Why it did not.
     async fn read(&self, lpids: &[u64]) -> Result<Vec<Vec<Vec<u8>>>, StoreError>;
 
-    /// What it has done.
+    /// Its work.
     fn stats(&self) -> PageStats;
 }

@@ -3,7 +3,7 @@
 
 use nandscape_sim::rng::mix;
 
-/// Bits that are looked at for each key: the best number for 10 bits a key.
+/// Bits that are checked for each key: the best number for 10 bits a key.
 const HASHES: u64 = 7;
 
 /// See the file.

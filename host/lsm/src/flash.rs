@@ -1,7 +1,7 @@
 //! Runs on a drive that knows them (`ftl.kind = "lsm"`): the drive keeps their places and their list. The host has
 //! nothing to recover but the list.
 //!
-//! Left out: appends side by side, since those of a run come in order.
+//! Left out: concurrent appends, because those of a run come in order.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -136,7 +136,7 @@ impl RunStorage {
         Range { slba: u64::from(run) * u64::from(self.head.span.get()) + u64::from(first), blocks: blocks.into() }
     }
 
-    /// Gives a command and waits for what it returns.
+    /// Submits a command and waits for its result.
     async fn one(&self, entry: SubmissionEntry, mem: HostMem) -> Completion {
         let disk = &self.disk;
         disk.commands.set(disk.commands.get() + 1);

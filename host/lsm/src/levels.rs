@@ -1,4 +1,4 @@
-//! The levels: which runs there are, and which are to be merged next (leveled compaction).
+//! The levels: the runs, and which of them are merged next (leveled compaction).
 //!
 //! Runs of level 0 are whole memtables, which overlap; the newest is the first. Runs of the other levels do not overlap, and are in the
 //! order of their keys. Each level may have `ratio` times the bytes of the one above it.
@@ -30,7 +30,7 @@ pub(crate) struct Levels {
     pub(crate) runs: [Vec<Rc<Run>>; LEVELS],
 }
 
-/// Runs that are to be merged.
+/// Runs to merge.
 pub(crate) struct Job {
     /// The level that is too large.
     pub(crate) from: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Whether the run can go to the next level as it is.
+    /// Whether the run can move to the next level unchanged.
     pub(crate) fn is_move(&self) -> bool {
         self.upper.len() == 1 && self.lower.is_empty()
     }
@@ -55,7 +55,7 @@ impl Levels {
         self.runs[level].iter().map(|run| run.bytes()).sum()
     }
 
-    /// Bytes that levels have beyond what they may have.
+    /// Bytes of levels beyond their limits.
     pub(crate) fn debt(&self, config: &LevelConfig) -> u64 {
         let targets = std::iter::successors(Some(config.base), |target| Some(target.saturating_mul(config.ratio)));
         (1..LEVELS - 1).zip(targets).map(|(level, target)| self.bytes(level).saturating_sub(target)).sum()
@@ -75,8 +75,8 @@ impl Levels {
         self.runs[0].iter().chain(below)
     }
 
-    /// What is to be merged next, if anything: runs of the level that is fullest for its limit. `turn` has the key at
-    /// which each level continues.
+    /// The next merge, if any: of runs of the level that is fullest for its limit. `turn` has the key at which each
+    /// level continues.
     pub(crate) fn pick(&self, config: &LevelConfig, turn: &mut [Option<Bytes>; LEVELS]) -> Option<Job> {
         // The newest ones may not be there after a crash, and wait.
         let first: Vec<Rc<Run>> = self.runs[0].iter().filter(|run| run.is_committed.get()).cloned().collect();

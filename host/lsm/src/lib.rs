@@ -1,11 +1,12 @@
 //! A key-value store of sorted runs in levels: an LSM-tree, after RocksDB's leveled compaction (OX 7.1), on one thread.
 //!
-//! A change goes to a log and into a memtable. A full memtable becomes a run of level 0; runs are merged into the next level when a level
-//! is too large. After a crash the store has all changes up to some point, no older than the last [commit](Lsm::commit): those of
-//! one call of [`Lsm::apply`] all or none.
+//! A change is written to a log and into a memtable. A full memtable becomes a run of level 0; runs are merged into the
+//! next level when a level is too large. After a crash the store has all changes up to some point, no older than the
+//! last [commit](Lsm::commit): those of one call of [`Lsm::apply`] all or none.
 //!
-//! Where runs and logs go is a [`Storage`], which has two forms. In [`BlockStorage`], on any [`Drive`](nandscape_drive::Drive), the host
-//! knows where they lie, writes a manifest and deallocates what is dropped. In [`RunStorage`] the drive does all that (`ftl.kind = "lsm"`).
+//! Runs and logs are stored in a [`Storage`], which has two forms. In [`BlockStorage`], on any
+//! [`Drive`](nandscape_drive::Drive), the host knows their places, writes a manifest and deallocates dropped runs. In
+//! [`RunStorage`] the drive does all of this (`ftl.kind = "lsm"`).
 //!
 //! | file | what |
 //! |---|---|
@@ -19,10 +20,10 @@
 //! | `log` | the log of changes |
 //! | `levels` | the runs, and which are merged next |
 //! | `store` | the store |
-//! | `error` | what can go wrong |
+//! | `error` | the errors |
 //!
-//! Left out: snapshots, several column families, compression, a cache of blocks, tiered compaction, merges side by side, records
-//! larger than a block, and drives that keep no data.
+//! Left out: snapshots, several column families, compression, a cache of blocks, tiered compaction, concurrent merges,
+//! records larger than a block, and drives that keep no data.
 #![forbid(unsafe_code)]
 
 mod any;

@@ -38,7 +38,7 @@ pub enum Edit {
     Drop(u32),
 }
 
-/// What was done, in commands and bytes at the interface of the drive.
+/// Work done, in commands and bytes at the interface of the drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct StorageStats {
     /// Commands.
@@ -101,9 +101,9 @@ pub trait Storage: 'static {
     /// Makes edits, all of them or, after a crash, none.
     ///
     /// # Errors
-    /// Why not. Whether they are made is not known then.
+    /// Why not. It is then unknown whether they are made.
     async fn commit(&self, edits: &[Edit]) -> Result<(), StoreError>;
 
-    /// What was done.
+    /// The work done.
     fn stats(&self) -> StorageStats;
 }

@@ -29,7 +29,7 @@ pub struct Choice {
     pub blocks: Option<u32>,
     /// Pages of each block.
     pub pages: Option<u32>,
-    /// Where to look for blocks first.
+    /// Where the search for blocks begins.
     pub first_block: u32,
 }
 
@@ -42,7 +42,7 @@ pub struct Wanted {
     pub name: String,
     /// The engine.
     pub engine: String,
-    /// What it does.
+    /// Its description.
     pub plan: Plan,
 }
 

@@ -36,7 +36,7 @@ use crate::mix::Kind;
 /// A command: pages that are written or read together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// What it does.
+    /// Its operation.
     pub kind: Kind,
     /// Its pages; of each block, writes are in the order of pages.
     pub cells: Vec<Cell>,
@@ -47,7 +47,7 @@ pub trait Engine {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it does, in a few words.
+    /// Its description, in a few words.
     fn about(&self) -> &'static str;
 
     /// The commands of a node, in their order.
@@ -61,7 +61,7 @@ pub trait Engine {
     /// Checks a run.
     ///
     /// # Errors
-    /// What is wrong, and what would be valid.
+    /// The fault, and what would be valid.
     fn check(&self, nodes: &[Node]) -> Result<(), String> {
         let _ = nodes;
         Ok(())

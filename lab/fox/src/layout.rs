@@ -30,7 +30,7 @@ impl Cell {
     }
 }
 
-/// A thread that submits one command at a time, and what is its own.
+/// A thread that submits one command at a time, and its parallel units.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Node {
     /// Its number.

@@ -16,7 +16,7 @@
 //! | `blocks` | blocks of a drive: choosing, erasing, filling |
 //! | `wear` | uOC-1, which wears a block out |
 //! | `benchmark` | uOC-0, uOC-2 and uOC-3 as lists of runs |
-//! | `outcome` | what was measured, as figures |
+//! | `outcome` | the measurements, as figures |
 //! | `text`, `tables` | figures for people, and as CSV |
 //! | `simulated` | a drive of this process in simulated time, or any other |
 //!

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {

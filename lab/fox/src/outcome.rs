@@ -1,4 +1,4 @@
-//! What was measured: each command, and figures of them.
+//! The measurements: each command, and figures of them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::mix::Kind;
 /// A command that has ended.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Sample {
-    /// What it did.
+    /// Its operation.
     pub kind: Kind,
     /// Its parallel unit; of several, the first.
     pub unit: Unit,

@@ -17,7 +17,7 @@ pub struct Plan {
     pub threads: u32,
     /// Blocks of each unit.
     pub blocks: u32,
-    /// Where to look for them first.
+    /// Where the search for them begins.
     pub first_block: u32,
     /// Pages of each block.
     pub pages: u32,
@@ -27,7 +27,7 @@ pub struct Plan {
     pub mix: Mix,
 }
 
-/// What is wrong with a plan.
+/// The fault of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadPlan(pub String);

@@ -38,7 +38,7 @@ impl RunError {
     }
 }
 
-/// What the nodes of a run share.
+/// State that the nodes of a run share.
 struct Shares {
     sim: Sim,
     host: Rc<OpenChannel>,
@@ -59,14 +59,15 @@ pub async fn run(sim: &Sim, host: &Rc<OpenChannel>, plan: &Plan, engine: &Rc<dyn
     let mut placed = Vec::new();
     for node in nodes {
         let blocks = Blocks::choose(host, plan, &node).await?;
-        // What is only read needs no erase where it is written already; erasing all keeps runs independent of each other.
+        // Blocks that are only read need no erase where they are written already; erasing all keeps runs independent of
+        // each other.
         blocks.erase(host, &node).await?;
         if engine.begins_written(&node) {
             blocks.fill(host, &node).await?;
         }
         placed.push((node, blocks));
     }
-    // No node finds a unit that still programs what was filled in.
+    // No node finds a unit that still programs the filled data.
     host.flush()
         .await
         .map_err(|error| RunError::Command(format!("the flush of what was filled in failed: {}", error.status)))?;

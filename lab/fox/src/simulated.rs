@@ -1,4 +1,4 @@
-//! A drive as its host sees it: one of this process in virtual time, or any other.
+//! A drive as its host sees it: one of this process in simulated time, or any other.
 
 use std::rc::Rc;
 
@@ -43,7 +43,7 @@ impl Opened {
     }
 }
 
-/// What is wrong with a drive.
+/// The fault of a drive.
 fn no_open_channel(why: &str) -> String {
     format!(
         "it is no open-channel drive: {why}; take dfc-mlc or cnex-westlake, or see docs/techniques/open-channel.md for what a profile \

@@ -1,5 +1,5 @@
 //! The page that a server shows of its drives while they work. Its figures come from the server, which fills in the two marks
-//! each time that it gives the page away.
+//! each time it sends the page.
 
 use minijinja::context;
 

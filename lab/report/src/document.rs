@@ -19,7 +19,7 @@ pub struct Document<'a> {
     pub details: &'a Details,
     /// The profile with all keys.
     pub profile_toml: &'a str,
-    /// What the drive is a part of, if that has a page.
+    /// The whole that the drive is a part of, if that has a page.
     pub part_of: Option<PartOf<'a>>,
 }
 

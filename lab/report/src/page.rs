@@ -50,7 +50,7 @@ pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> 
     template.render(page).expect("a template of ours is right")
 }
 
-/// An explanation for a template: what is found, and what to change, each sentence with its figures.
+/// An explanation for a template: the findings and the advice, each sentence with its figures.
 pub(crate) fn explained(explanation: &Explanation) -> Value {
     let of_kind = |kind| -> Vec<Value> {
         explanation.of_kind(kind).map(|one| context! { text => one.text, figures => one.brackets() }).collect()

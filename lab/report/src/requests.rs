@@ -32,7 +32,7 @@ pub struct RequestLog {
 }
 
 struct Inner {
-    /// The opened file, until the first rows are written: a run that fails before leaves what is in it.
+    /// The opened file, until the first rows are written: a run that fails before leaves its content.
     file: Option<File>,
     /// `None` before the first rows, and after the end.
     out: Option<Out>,
@@ -76,10 +76,10 @@ fn empty() -> Table {
 }
 
 impl RequestLog {
-    /// Opens the file, or creates it. What is in it stays until the first rows are written.
+    /// Opens the file, or creates it. Its content stays until the first rows are written.
     ///
     /// # Errors
-    /// When it cannot be opened, or is to be Parquet and this program writes none.
+    /// When it cannot be opened, or must be Parquet and this program writes none.
     pub fn create(path: &Path) -> Result<RequestLog, WriteError> {
         let wrong = |error: io::Error| WriteError::of(path, error);
         let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));

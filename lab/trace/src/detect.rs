@@ -11,8 +11,8 @@
 //! - If all addresses and sizes are multiples of 512 and three or more sizes are not powers of two, they are bytes. As
 //!   sectors, all requests would be in steps of 256 KiB, with sizes that neither a benchmark nor a file system uses.
 //!
-//! If more than one format fits, or the one that is left makes the requests come impossibly fast or slowly, an error asks for the
-//! format. A wrong guess would be worse.
+//! If more than one format fits, or the remaining one makes the requests arrive impossibly fast or slowly, an error
+//! asks for the format. A wrong guess would be worse.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ fn unknown(first: &[u8]) -> String {
     format!("begins with \"{shown}\", which is none of the formats {}; --format names one", Format::names())
 }
 
-/// Chooses among the formats with five numbers, or returns what the first line means in each.
+/// Chooses among the formats with five numbers, or returns the meaning of the first line in each.
 fn five_numbers(lines: &[&[u8]], fitting: Vec<Format>) -> Result<Format, String> {
     let (mut fractions, mut odd, mut large, mut count, mut uneven) = (false, 0, false, 0, BTreeSet::new());
     let mut stretch = Stretch::default();

@@ -26,7 +26,7 @@ pub(crate) struct Stretch {
     sizes: u64,
 }
 
-/// What a format makes of the first requests.
+/// The first requests as read by a format.
 struct Meaning {
     seconds: f64,
     requests: f64,
@@ -42,7 +42,7 @@ impl Stretch {
         self.sizes = self.sizes.saturating_add(size);
     }
 
-    /// What it is with such times and sizes; `None` where all requests come at once, or there are too few to judge.
+    /// The pace with such times and sizes; `None` where all requests arrive at once, or there are too few to judge.
     fn meaning(&self, unit_s: f64, format: Format) -> Option<Meaning> {
         let (first, last) = self.times.filter(|_| self.requests >= LEAST)?;
         let seconds = Some((last - first) * unit_s).filter(|seconds| *seconds > 0.0)?;

@@ -10,7 +10,7 @@ pub struct Record {
     pub at: u64,
     /// The disk, as an index into the trace's [`Devices`](crate::Devices).
     pub device: u32,
-    /// What it does.
+    /// Its operation.
     pub direction: Direction,
     /// Its address on that disk, in bytes.
     pub offset: u64,

@@ -50,7 +50,7 @@ pub(crate) struct Text {
     breaks_off: Arc<AtomicBool>,
 }
 
-/// What is needed of a header.
+/// The needed part of a header.
 #[derive(Deserialize)]
 struct Header {
     drives: Vec<Named>,

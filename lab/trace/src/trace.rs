@@ -58,7 +58,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Whether it comes from the file at a path.
+    /// Whether it is read from the file at a path.
     pub(crate) fn is_of(&self, path: &std::path::Path) -> bool {
         self.origin.is_of(path)
     }

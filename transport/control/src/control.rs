@@ -211,7 +211,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// The client that sends commands stays, although those that send none came later.
+    /// The client that sends commands stays, although the silent ones connected later.
     #[test]
     fn a_client_that_sent_nothing_whole_makes_room_first() {
         let folder = tempfile::tempdir().unwrap();

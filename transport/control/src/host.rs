@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::http::{Head, Response};
 
-/// Checks the Host field of a request that came over TCP: an address, localhost, or the name that this machine has for itself.
+/// Checks the Host field of a request that came over TCP: an address, localhost, or this machine's own name.
 ///
 /// # Errors
 /// The response to a request that is refused.

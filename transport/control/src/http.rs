@@ -32,7 +32,7 @@ pub(crate) struct Head {
     pub(crate) path: String,
     /// Names in lower case, and values.
     fields: Vec<(String, String)>,
-    /// What has come of the body.
+    /// The part of the body that has arrived.
     rest: Vec<u8>,
     clock: WallClock,
 }

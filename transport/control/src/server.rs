@@ -27,7 +27,7 @@ pub(crate) struct Service {
     pub(crate) max_clients: usize,
     /// The longest wait for a client to send; `None` is for ever.
     pub(crate) read_patience: Option<Duration>,
-    /// The longest wait for a client to take what is sent.
+    /// The longest wait for a client to receive sent data.
     pub(crate) write_patience: Duration,
     /// Sent to a client that is disconnected for another one.
     pub(crate) refusal: Vec<u8>,
@@ -63,7 +63,7 @@ struct Client {
 }
 
 impl Clients {
-    /// Takes out the client that makes room for another. Clients are numbered in the order in which they came.
+    /// Removes the client that makes room for another. Clients are numbered in the order in which they connected.
     fn pop_silent(&mut self) -> Option<Client> {
         let silence = |(number, client): &(&u64, &Client)| (client.heard.load(Ordering::Relaxed), **number);
         let number = *self.connected.iter().min_by_key(silence)?.0;

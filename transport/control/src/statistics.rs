@@ -67,7 +67,7 @@ pub struct DriveStatistics {
 /// A rule of a fault plan.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct FaultStatistics {
-    /// The rule, with what was left out filled in.
+    /// The rule, with defaults filled in.
     pub rule: String,
     /// Operations of its kind, at its place, in its time.
     pub matched: u64,

@@ -30,7 +30,7 @@ pub(crate) struct Agreed {
     pub(crate) structured: bool,
 }
 
-/// What a name means.
+/// The drive and namespace of a name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Choice {
     /// The place of the drive.
@@ -47,13 +47,13 @@ pub(crate) trait Drives {
     /// Why there is none.
     fn admit(&self, choice: Choice) -> Result<Admission, Denied>;
 
-    /// The description of a namespace as it is now: its size and its blocks change when it is formatted.
+    /// The present description of a namespace: its size and its blocks change when it is formatted.
     ///
     /// # Errors
     /// Why there is none.
     fn info(&self, choice: Choice) -> Result<DriveInfo, Denied>;
 
-    /// The descriptions of a drive's namespaces as they are now, by number.
+    /// The present descriptions of a drive's namespaces, by number.
     fn namespaces(&self, export: usize) -> Vec<DriveInfo>;
 }
 

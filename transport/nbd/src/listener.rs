@@ -49,7 +49,7 @@ struct Server {
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Clients that negotiate at a time: each has a thread, for as long as it is patient.
+/// Clients that negotiate at a time: each has a thread, until its time limit.
 const MAX_NEGOTIATING: usize = 256;
 /// The time that a client has that has sent something, although others of its address wait: negotiation takes milliseconds.
 const GRACE: Duration = Duration::from_millis(100);
@@ -61,7 +61,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// The drive's description, which its session goes by.
+    /// The drive's description, which its session uses.
     pub(crate) fn info(&self) -> DriveInfo {
         self.place.info()
     }
@@ -92,7 +92,7 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Clients that negotiate are cut off, for which the thread that accepts may wait.
+    /// Disconnects clients that negotiate, for which the accepting thread may wait.
     fn drop(&mut self) {
         self.accepting.stop();
         self.server.negotiating.close();

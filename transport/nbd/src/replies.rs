@@ -1,4 +1,4 @@
-//! Replies on their way to a client. Data goes from the buffers that the drive filled straight to the socket.
+//! Replies on their way to a client. Data is sent straight from the buffers that the drive filled.
 
 use std::cell::Ref;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! One client after negotiation: bytes from its socket become requests, and replies go back.
+//! One client after negotiation: bytes from its socket become requests, and replies are sent back.
 //!
 //! A turn of the loop does a bounded amount of work for a client, in requests and in bytes, because all other clients wait
 //! meanwhile.
@@ -19,7 +19,7 @@ use crate::handshake::MAX_REQUEST;
 use crate::translate::check;
 use crate::work::{Filling, Next, Work};
 
-/// Bytes read from a socket at a time, but for data that goes straight to its buffer.
+/// Bytes read from a socket at a time, except data that is read straight into its buffer.
 const READ_SIZE: usize = 64 << 10;
 /// The most bytes read ahead from a client that has hung up: more than a socket holds.
 const MAX_REST: usize = 16 << 20;
@@ -121,7 +121,7 @@ impl Session {
         self.hung_up && !self.ended && !self.leaving && !self.has_room()
     }
 
-    /// Reads what the socket has, as much as there is room for. Whether there may be more.
+    /// Reads from the socket, as much as there is room for. Returns whether there may be more.
     ///
     /// # Errors
     /// When it was closed.
@@ -173,8 +173,8 @@ impl Session {
         Ok(full)
     }
 
-    /// Reads the rest of the socket of a client that has hung up, ahead of parsing it. A closed socket holds little. Whether
-    /// there may be more.
+    /// Reads the rest of the socket of a client that has hung up, ahead of parsing it. A closed socket holds little.
+    /// Returns whether there may be more.
     ///
     /// # Errors
     /// When the rest does not end with DISC: the client has broken off, and its requests are aborted.
@@ -222,7 +222,7 @@ impl Session {
         Ok(self.ended)
     }
 
-    /// Parses the inbox as far as limits and memory allow. Whether any of it was parsed.
+    /// Parses the inbox as far as limits and memory allow. Returns whether any of it was parsed.
     fn parse(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         let (start, before) = (self.start, self.turn.requests);
         self.stalled = false;
@@ -253,7 +253,7 @@ impl Session {
         Ok(self.start != start || self.turn.requests != before)
     }
 
-    /// Moves data that was read to the write that it belongs to, and parts of which all has come to the drive.
+    /// Moves read data to its write, and parts with all of their data to the drive.
     fn take_data(&mut self, mut coming: Coming, intake: &mut Intake<'_>) -> Data {
         loop {
             let came = self.end - self.start;

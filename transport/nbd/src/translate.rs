@@ -103,7 +103,7 @@ pub(crate) fn error_of(status: Status) -> u32 {
         Status::LBA_OUT_OF_RANGE | Status::INVALID_FIELD => error::EINVAL,
         Status::CAPACITY_EXCEEDED => error::ENOSPC,
         Status::ABORTED_SQ_DELETION => error::ESHUTDOWN,
-        // What the protocol has for writes to an export that is read-only. It became so while it was in use.
+        // The protocol's error for writes to an export that is read-only. The export became so while it was in use.
         Status::READ_ONLY_RANGE | Status::RESERVATION_CONFLICT => error::EPERM,
         // Unreadable data, failed writes, lost power, and everything else that a client cannot mend.
         _ => error::EIO,

@@ -1,4 +1,4 @@
-//! The requests of one client in work: their parts go to the drive, and its completions become replies.
+//! The requests of one client in work: their parts are sent to the drive, and its completions become replies.
 //!
 //! A buffer is taken for a part only when the part is sent to the drive, or when data of a write arrives. It is free
 //! again when the part was written or sent. Any client can therefore continue with the few buffers that it has in any
@@ -36,7 +36,7 @@ pub(crate) struct Work {
     window: Window,
     requests: Slots<Pending>,
     parts: Slots<Part>,
-    /// Reads of which parts have still to go to the drive.
+    /// Reads with parts that have not been sent to the drive yet.
     reads: VecDeque<Key>,
     /// The same of requests that change much without data.
     changes: VecDeque<Key>,
@@ -95,7 +95,7 @@ pub(crate) struct Filling {
 
 /// The destination of a write's next data.
 pub(crate) enum Next {
-    /// It goes into this buffer.
+    /// Its data is read into this buffer.
     Fill(Filling),
     /// This many bytes are discarded.
     Discard(u32),
@@ -294,7 +294,7 @@ impl Work {
     }
 
     /// Submits parts of waiting requests: about `most` bytes of reads, and changes up to [`MAX_AFFECTED`] as far as the
-    /// turn allows. Whether there were any.
+    /// turn allows. Returns whether there were any.
     pub(crate) fn feed(&mut self, most: usize, intake: &mut Intake<'_>) -> bool {
         let mut fed = false;
         let mut left = most;
@@ -348,7 +348,7 @@ impl Work {
         !self.changes.is_empty() && self.affected + u64::from(PART) <= MAX_AFFECTED
     }
 
-    /// Whether a long read may begin to be streamed: it is to be the only one.
+    /// Whether a long read may begin to be streamed: it must be the only one.
     fn can_stream(&self, whole: u32) -> bool {
         self.reading == 0 && self.share.held() + whole as usize <= MAX_WINDOW
     }

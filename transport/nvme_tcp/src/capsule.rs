@@ -14,7 +14,7 @@ pub(crate) const IN_CAPSULE: u32 = nandscape_wire_nvme::tcp::ADMIN_IN_CAPSULE;
 pub(crate) enum Move {
     /// There is none.
     None,
-    /// It came with the command: this many bytes from `start` of the capsule's data on.
+    /// Data in the capsule: this many bytes from `start` of the capsule's data on.
     InCapsule { start: u32, len: u32 },
     /// The controller asks for it.
     FromHost(u32),
@@ -29,7 +29,7 @@ const SGL: u8 = 0b01 << 6;
 /// PSDT 10b: so does one for metadata, which is not moved separately over Fabrics.
 const SGL_METADATA: u8 = 0b10 << 6;
 
-/// How the data of a command moves. The capsule holds `came` bytes of data, and a command has at most `most`.
+/// How the data of a command is transferred. The capsule holds `came` bytes of data, and a command has at most `most`.
 ///
 /// # Errors
 /// The status of a data pointer that is not valid over TCP.
@@ -60,7 +60,7 @@ pub(crate) fn data_of(entry: &SubmissionEntry, transfer: Transfer, came: u32, mo
             Err(Status::DATA_SGL_LENGTH_INVALID.final_())
         }
         (Move::InCapsule { .. }, _) | (_, 0) => Ok(how),
-        // Data came that nothing describes.
+        // The capsule has data that no descriptor covers.
         _ => Err(Status::DATA_SGL_LENGTH_INVALID.final_()),
     }
 }

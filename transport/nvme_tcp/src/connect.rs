@@ -11,7 +11,7 @@ use nandscape_wire_nvme::fabrics::{
 
 use crate::discovery;
 
-/// What a host connects to.
+/// The target of a host's Connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Aim {
     /// The discovery controller, with the entries of its queue.
@@ -20,7 +20,7 @@ pub(crate) enum Aim {
     Drive { place: usize, ask: ConnectQueue },
 }
 
-/// What a host connects to. `subsystems` are the names of the drives.
+/// The target of a host's Connect. `subsystems` are the names of the drives.
 ///
 /// # Errors
 /// The status of Connect.

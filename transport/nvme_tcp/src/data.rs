@@ -14,7 +14,7 @@ use nandscape_wire_nvme::Status;
 
 /// Bytes of own buffers that are kept for the next command.
 const KEPT: usize = 512 << 10;
-/// Own buffers that are looked at for one that fits and is free.
+/// Own buffers that are checked for one that fits and is free.
 const LOOKS: usize = 8;
 
 /// The memory of a client.
@@ -23,7 +23,7 @@ pub(crate) struct Buffers {
     /// Buffers of commands that were done.
     spares: Vec<Rc<Loan>>,
     spare_bytes: usize,
-    /// Whether the drive fills what it is asked for.
+    /// Whether the drive fills the whole requested range.
     fills: bool,
 }
 

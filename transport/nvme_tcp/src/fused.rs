@@ -1,5 +1,6 @@
 //! Fused operations over messages (Base 3.4.2): two capsules that follow each other on a connection. Their data may come
-//! later, and in any order; both commands go to the drive, one right after the other, when the data of both has come.
+//! later, and in any order; both commands are sent to the drive, one right after the other, when the data of both has
+//! arrived.
 //!
 //! A half that stands alone never reaches the drive. A first half waits until the next capsule comes.
 
@@ -21,10 +22,10 @@ enum Half {
     Whole(u16),
 }
 
-/// What becomes of the commands of an operation, by their numbers.
+/// The fate of the commands of an operation, by their numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// Both go to the drive, in this order.
+    /// Both are sent to the drive, in this order.
     Submit([u16; 2]),
     /// This command fails.
     Refuse(u16, Status),

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `listener` | taking hosts in |
+//! | `listener` | accepting hosts |
 //! | `handshake` | initialisation, Connect |
 //! | `connect` | which host may connect to which controller |
 //! | `discovery` | the discovery controller |

@@ -106,7 +106,7 @@ impl Listener {
 }
 
 impl Drop for Listener {
-    /// Hosts that connect are cut off, for which the thread that accepts may wait.
+    /// Disconnects hosts that connect, for which the accepting thread may wait.
     fn drop(&mut self) {
         self.accepting.stop();
         self.server.negotiating.close();
@@ -225,8 +225,8 @@ impl Server {
         Ok(Admitted { terms, place, slot })
     }
 
-    /// Serves a host of the discovery controller. While there are too many, the one that came first makes room, also with a
-    /// long Keep Alive Timeout: a host needs no discovery controller for long.
+    /// Serves a host of the discovery controller. While there are too many, the one that connected first makes room,
+    /// also with a long Keep Alive Timeout: a host needs no discovery controller for long.
     fn enter_discovery(&self, stream: &Arc<Stream>, peer: Peer<()>, connect: &Connect, entries: u16) -> io::Result<()> {
         let Some(place) = self.discoveries.enter(stream.clone()) else { return Ok(()) };
         let served = self.discover(stream, peer, connect, entries);

@@ -1,4 +1,4 @@
-//! PDUs on their way to a host. Data goes from the buffers that the drive filled straight to the socket.
+//! PDUs on their way to a host. Data is sent straight from the buffers that the drive filled.
 
 use std::cell::Ref;
 use std::collections::VecDeque;
@@ -158,7 +158,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends about `most` bytes, with one system call; buffers that were sent go back to `buffers`.
+    /// Sends about `most` bytes, with one system call; sent buffers return to `buffers`.
     pub(crate) fn send(&mut self, stream: &mut impl Write, most: usize, buffers: &mut Buffers) -> io::Result<usize> {
         if self.pieces.len() <= FEW {
             self.send_at_once::<FEW>(stream, most, buffers)

@@ -55,7 +55,7 @@ impl Enabling {
 /// When a host last gave a sign of life.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Signs {
-    /// When something came from it.
+    /// When the last byte came from it.
     pub(crate) heard: Time,
     /// When the Keep Alive Timer began: when the controller was enabled, or Keep Alive or Set Features of the timeout has
     /// completed.

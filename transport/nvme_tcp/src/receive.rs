@@ -1,4 +1,4 @@
-//! Bytes from a host become PDUs: headers are checked, data goes to its command, digests are compared.
+//! Bytes from a host become PDUs: headers are checked, data is moved to its command, digests are compared.
 
 use std::io::{self, Read};
 
@@ -14,7 +14,7 @@ use crate::commands::TRANSFER;
 use crate::data::crc;
 use crate::session::Session;
 
-/// Bytes read from a socket at a time, but for data that goes straight to its buffer.
+/// Bytes read from a socket at a time, except data that is read straight into its buffer.
 const READ_SIZE: usize = 64 << 10;
 /// Data of at least this many bytes is read straight to its buffer.
 const DIRECT: usize = 4 << 10;
@@ -26,7 +26,7 @@ pub(crate) struct Inbox {
     end: usize,
 }
 
-/// What comes next.
+/// The next part of the stream.
 pub(crate) enum Phase {
     Header,
     Data(Incoming),
@@ -34,7 +34,7 @@ pub(crate) enum Phase {
 
 /// The data of a PDU while it comes.
 pub(crate) struct Incoming {
-    /// The command that it is for, and where it goes in the command's data; `None` discards it.
+    /// The command of the data, and its place in the command's data; `None` discards it.
     pub(crate) to: Option<(u16, usize)>,
     /// Bytes to discard, to keep, and to discard.
     pub(crate) before: usize,
@@ -46,12 +46,12 @@ pub(crate) struct Incoming {
     pub(crate) ends: Ends,
 }
 
-/// What the end of data means.
+/// The effect of the end of data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ends {
     /// Nothing: it was discarded.
     Nothing,
-    /// All data of a command has come in its capsule.
+    /// All data of a command was in its capsule.
     Capsule,
     /// A PDU of a transfer has come: its bytes of data, and whether it is the last.
     Transfer { len: u32, last: bool },
@@ -89,7 +89,7 @@ impl Inbox {
         (self.start, self.end) = (0, 0);
     }
 
-    /// Reads what the socket has; how much, and whether there may be more.
+    /// Reads from the socket; returns how much, and whether there may be more.
     ///
     /// # Errors
     /// When it was closed.
@@ -112,7 +112,7 @@ impl Incoming {
 }
 
 impl Session {
-    /// Reads some of what the socket has; how much, and whether there may be more.
+    /// Reads some bytes from the socket; returns how much, and whether there may be more.
     pub(crate) fn read(&mut self) -> Result<(usize, bool), Gone> {
         if self.inbox.is_empty()
             && let Phase::Data(incoming) = &mut self.phase
@@ -134,7 +134,7 @@ impl Session {
         self.inbox.read(&mut self.stream)
     }
 
-    /// Parses one step of what was received; whether there was one.
+    /// Parses one step of the received bytes; returns whether there was one.
     pub(crate) fn parse_step(&mut self, intake: &mut Intake<'_>) -> Result<bool, Stop> {
         match std::mem::replace(&mut self.phase, Phase::Header) {
             Phase::Header => self.take_header(intake),
@@ -239,7 +239,7 @@ impl Session {
     }
 }
 
-/// The digest of data that comes in pieces.
+/// The digest of data that arrives in pieces.
 pub(crate) fn digest() -> Digest {
     Digest::new(CrcAlgorithm::Crc32Iscsi)
 }

@@ -1,5 +1,5 @@
-//! One connection after Connect: a queue of a controller. Capsules from its socket become commands, and what they result
-//! in goes back.
+//! One connection after Connect: a queue of a controller. Capsules from its socket become commands, and their results
+//! are sent back.
 //!
 //! A turn of the loop does a bounded amount of work for a client, in PDUs and in bytes, because all other clients wait
 //! meanwhile.
@@ -74,7 +74,7 @@ enum Ending {
     Terminated(String),
 }
 
-/// What is left of a client's share of a turn.
+/// The rest of a client's share of a turn.
 pub(crate) struct Turn {
     pub(crate) pdus: usize,
     bytes: usize,
@@ -119,7 +119,7 @@ impl Session {
         self.work.outgoing.len() < 2 * usize::from(self.terms.entries) + 16
     }
 
-    /// Parses the inbox as far as limits and memory allow. Whether any of it was parsed.
+    /// Parses the inbox as far as limits and memory allow. Returns whether any of it was parsed.
     fn parse(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone> {
         let mut came = false;
         self.stalled = false;
@@ -138,7 +138,7 @@ impl Session {
         Ok(came)
     }
 
-    /// Takes a command; what comes after its header.
+    /// Takes a command; returns what follows its header.
     pub(crate) fn command(
         &mut self,
         entry: SubmissionEntry,
@@ -208,7 +208,7 @@ impl Session {
         self.work.outgoing.terminate(&Terminate::new(PduType::C2H_TERM, fatal, header.len()), header);
     }
 
-    /// Reads and throws away what comes after a termination.
+    /// Reads and discards everything after a termination.
     fn drain(&mut self, reason: &str) -> Result<bool, Gone> {
         let mut bytes = [0; 4_096];
         let count = receive(&mut self.stream, &mut bytes).map_err(|_| Gone::because(reason))?;
@@ -300,7 +300,7 @@ fn keep_alive_timeout(ms: u32) -> Option<Span> {
     (ms > 0).then(|| Span::from_ms(ms.into()))
 }
 
-/// What comes after a capsule whose data is not used.
+/// The part after a capsule whose data is not used.
 fn after_capsule(shape: &Shape) -> Phase {
     if shape.data == 0 { Phase::Header } else { Phase::Data(discard(shape, Ends::Nothing)) }
 }
@@ -331,7 +331,7 @@ impl Client for Session {
             self.signs.heard = intake.now();
         }
         match &self.ending {
-            // It takes no more responses, so what it has sent before need not be served.
+            // It takes no more responses, so its earlier commands need not be served.
             _ if self.hung_up && (self.stalled || !self.has_room()) => Err(Gone::because("hung up")),
             Ending::Open => self.receive(intake).map_err(|gone| self.excused(gone)),
             Ending::Terminated(reason) => {

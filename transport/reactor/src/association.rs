@@ -52,7 +52,7 @@ impl ConnectRefusal {
         ConnectRefusal { status: fabrics::INVALID_PARAMETERS.final_(), value }
     }
 
-    /// The controller does not take the queue as it is now, and may take it later.
+    /// The controller does not take the queue now, and may take it later.
     fn of_queue() -> ConnectRefusal {
         ConnectRefusal { status: fabrics::INVALID_PARAMETERS, ..ConnectRefusal::of_command(offset::QUEUE) }
     }
@@ -71,7 +71,7 @@ pub(crate) struct Association {
 }
 
 impl Association {
-    /// Whether a host may join with another queue (Base 6.3). A Host Identifier of 0 is not looked at.
+    /// Whether a host may join with another queue (Base 6.3). A Host Identifier of 0 is not checked.
     ///
     /// # Errors
     /// What differs, or that the controller is not enabled.

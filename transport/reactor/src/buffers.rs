@@ -1,9 +1,9 @@
 //! Memory for the data of clients: buffers, lent from a pool, within a budget that all clients of a reactor share.
 //!
-//! A client first asks for bytes ([`Share::grant`]), then takes buffers ([`Grant::lend`]). Each client has
-//! [`GUARANTEED`] bytes in any case, or what its transport has it guaranteed ([`Share::guarantee`]), so that no client can
-//! shut out the others. Beyond that, clients wait in line. A buffer counts until its last user drops it: the drive may still
-//! work on it when its client has gone.
+//! A client first requests bytes ([`Share::grant`]), then takes buffers ([`Grant::lend`]). Each client always has
+//! [`GUARANTEED`] bytes, or the bytes that its transport guarantees it ([`Share::guarantee`]), so that no client can
+//! shut out the others. Beyond that, clients wait in line. A buffer counts until its last user drops it: the drive may
+//! still work on it when its client has gone.
 //!
 //! A buffer still holds its last contents, so its user must fill all of it, or ask for one of zeros ([`Grant::lend_zeros`]).
 
@@ -28,7 +28,7 @@ pub const LARGEST: usize = 256 << 10;
 const SMALLEST: usize = 4 << 10;
 /// Sizes of buffers: the powers of two between the two.
 const SIZES: usize = (LARGEST / SMALLEST).ilog2() as usize + 1;
-/// Bytes of unused buffers that are kept for the next user. Beyond, they go back to the system.
+/// Bytes of unused buffers that are kept for the next user. Buffers beyond are returned to the system.
 const KEPT: usize = 64 << 20;
 
 /// The memory of all clients.
@@ -41,7 +41,7 @@ pub(crate) struct Pool {
     /// The client that was first in line and may take its bytes now.
     invited: Cell<Option<ConnectionId>>,
     unused: RefCell<Unused>,
-    /// What a turn takes of commands that move no data.
+    /// The share of a turn for commands that move no data.
     efforts: Efforts,
 }
 
@@ -58,7 +58,7 @@ pub struct Share(Rc<Account>);
 struct Account {
     pool: Rc<Pool>,
     client: ConnectionId,
-    /// Bytes that it may hold in any case.
+    /// Bytes that it may always hold.
     guaranteed: Cell<usize>,
     /// Bytes that it was granted and that are not free again.
     held: Cell<usize>,
@@ -71,7 +71,7 @@ pub struct Grant {
     left: usize,
 }
 
-/// A buffer in use; it goes back to the pool when the last user drops it.
+/// A buffer in use; it returns to the pool when the last user drops it.
 pub struct Loan {
     bytes: RefCell<Vec<u8>>,
     account: Rc<Account>,

@@ -25,7 +25,8 @@ const LEVEL: i32 = 1;
 const WINDOW: u32 = 27;
 /// The bit of the length that marks a chunk as packed.
 const PACKED: u32 = 1 << 31;
-/// Bytes by which packed contents can be longer than what they unpack to, beyond the compressor's bound: the frame's header.
+/// Bytes by which packed contents can be longer than their unpacked form, beyond the compressor's bound: the frame's
+/// header.
 const OVERHEAD: usize = 64;
 
 /// Writes chunks.
@@ -34,7 +35,7 @@ pub(crate) struct ChunkWriter<W> {
     number: u32,
     packer: Encoder<'static>,
     packed: Vec<u8>,
-    /// What is written next.
+    /// The next contents to write.
     out: Vec<u8>,
 }
 
@@ -136,7 +137,7 @@ impl<R: Read> ChunkReader<R> {
         Ok(ChunkReader { file, number: 0, offset, next: offset, bytes: Vec::new(), given: 0, unpacker })
     }
 
-    /// Where the chunk begins that the last byte came from, or the one that could not be read.
+    /// The beginning of the chunk of the last byte, or of the chunk that could not be read.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }

@@ -70,8 +70,8 @@ impl<'a> Intake<'a> {
         self.port.submit(self.connection, tag, command, mem);
     }
 
-    /// What a command costs that changes or reads more than its data, `mem`, which it moves: bytes of this; 0 of others. It
-    /// is begun when the client may ([`Share::may_begin`](crate::Share::may_begin)).
+    /// The cost of a command that changes or reads more than its data `mem`, which it transfers, in bytes; 0 for
+    /// others. It is begun when the client may ([`Share::may_begin`](crate::Share::may_begin)).
     #[cfg(target_os = "linux")]
     pub fn cost(&self, command: &SubmissionEntry, mem: impl FnOnce() -> HostMem) -> u64 {
         crate::effort::cost_of(command, mem, || self.port.block_bytes(self.connection, command.nsid.get()))
@@ -122,8 +122,8 @@ pub trait Client {
     /// reading, perhaps more than once, and receives its arrivals right afterwards.
     fn hung_up(&mut self) {}
 
-    /// After a stop nothing is received any more. Whether its peer has hung up, and the commands in work are of no use to it, so
-    /// that the end need not wait for them.
+    /// After a stop nothing is received any more. Returns whether its peer has hung up, so that the commands in work
+    /// are of no use to it, and the end need not wait for them.
     fn is_deserted(&mut self) -> bool {
         false
     }
@@ -131,7 +131,7 @@ pub trait Client {
     /// Receives a fair share of what has arrived. Returns whether anything had arrived.
     ///
     /// # Errors
-    /// [`Gone`] when the connection is to be closed.
+    /// [`Gone`] when the connection must be closed.
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
 
     /// The reactor is about to sleep, once it has checked for arrivals one more time. The client makes its host ring in
@@ -156,11 +156,11 @@ pub trait Client {
     /// Sends what can be sent without waiting.
     ///
     /// # Errors
-    /// [`Gone`] when the connection is to be closed.
+    /// [`Gone`] when the connection must be closed.
     fn flush(&mut self) -> Result<(), Gone>;
 
-    /// When the client is to be disconnected unless something has come from it by then. It is asked about once a second;
-    /// one that has a deadline has one as long as it is connected, or begins with one.
+    /// The time at which the client is disconnected unless bytes have come from it. It is called once a second; a
+    /// client that has a deadline has one as long as it is connected, or begins with one.
     fn deadline(&self) -> Option<Deadline> {
         None
     }

@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::socket::{Address, Stream};
 
-/// What a socket connects to.
+/// The target of a socket's connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// A unix socket.
@@ -36,7 +36,7 @@ pub enum Progress {
 }
 
 impl Address {
-    /// What it stands for: one target, or as many as the name of its host has addresses. This may wait for the system's resolver.
+    /// Its targets: one, or as many as the name of its host has addresses. This may wait for the system's resolver.
     ///
     /// # Errors
     /// When the host is not known.

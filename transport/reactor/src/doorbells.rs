@@ -26,7 +26,7 @@ pub trait Doorbells {
     fn set_buffers(&self, buffers: Option<DoorbellBuffers>);
 }
 
-/// For a host whose doorbells need no attention: they are always passed on as they are rung, as in a replay.
+/// For a host whose doorbells need no attention: they are always passed on when they are rung, as in a replay.
 pub struct Unwatched;
 
 impl Doorbells for Unwatched {

@@ -2,9 +2,9 @@
 //! bounded amount of such work, as it moves a bounded amount of data.
 //!
 //! A client may begin commands while it has spent less than its share of a turn. A command that costs more leaves a debt,
-//! which the turns after it pay off; clients in debt share what a turn pays. So commands of any size, of any number of
-//! clients, take the same part of each turn, and clients that begin none of them are served in each. Debts end when the
-//! loop sleeps: then no client waits.
+//! which the following turns pay off; clients in debt share what a turn pays. Commands of any size, of any number of
+//! clients, therefore take the same part of each turn, and clients without such commands are served in each turn. Debts
+//! end when the loop sleeps: then no client waits.
 
 use std::cell::Cell;
 
@@ -27,7 +27,7 @@ pub(crate) struct Efforts {
     debtors: Cell<u64>,
 }
 
-/// What a client has spent.
+/// The spending of a client.
 #[derive(Default)]
 pub(crate) struct Effort {
     debt: Cell<u64>,
@@ -44,7 +44,7 @@ impl Efforts {
 }
 
 impl Effort {
-    /// Takes what the turns since the last call have paid.
+    /// Takes the payments of the turns since the last call.
     fn settle(&self, all: &Efforts) {
         let turns = all.turns.get() - self.turns.replace(all.turns.get());
         let slept = self.sleeps.replace(all.sleeps.get()) != all.sleeps.get();

@@ -91,7 +91,7 @@ pub trait Export {
         Vec::new()
     }
 
-    /// The settings that [`Order::Set`] changes, as they are now, by key.
+    /// The present settings that [`Order::Set`] changes, by key.
     fn settings(&self) -> Vec<(String, String)> {
         Vec::new()
     }

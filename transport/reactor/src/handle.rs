@@ -133,7 +133,7 @@ pub struct ExportFigures {
     pub read_only: Option<String>,
     /// Its fault rules, and how often each struck.
     pub faults: Vec<FaultCount>,
-    /// Its settings that can be changed, as they are now, by key.
+    /// Its present settings that can be changed, by key.
     pub settings: Vec<(String, String)>,
 }
 
@@ -288,8 +288,8 @@ impl Handle {
         answer.recv().unwrap_or(Err(CONTROLLER_BUSY.into()))
     }
 
-    /// The description of a drive's namespace as it is now; `None` is its first. Blocks until the reactor has answered, which is
-    /// between two of its turns.
+    /// The present description of a drive's namespace; `None` is its first. Blocks until the reactor has answered,
+    /// which is between two of its turns.
     ///
     /// # Errors
     /// [`Refused`] when there is no such drive or namespace, or the reactor has ended.
@@ -299,7 +299,7 @@ impl Handle {
         answer.recv().unwrap_or(Err(Refused::Ending))
     }
 
-    /// The descriptions of a drive's namespaces as they are now, by number. Blocks as [`Handle::info`].
+    /// The present descriptions of a drive's namespaces, by number. Blocks as [`Handle::info`].
     pub fn namespaces(&self, export: u16) -> Vec<DriveInfo> {
         let (reply, answer) = channel();
         self.send(Message::Namespaces { export, reply });
@@ -327,9 +327,9 @@ impl Handle {
         self.figures_of(Time::ZERO + now.saturating_sub(RECENT))
     }
 
-    /// What has happened inside the drives since the last look, beyond their figures; `None` when the reactor has ended. The first
-    /// look begins to gather it, which costs each command some nanoseconds until [`Handle::look_away`]. Blocks until the
-    /// reactor has answered, which is between two of its turns.
+    /// The events inside the drives since the last look, beyond their figures; `None` when the reactor has ended. The
+    /// first look begins to gather them, which costs each command some nanoseconds until [`Handle::look_away`]. Blocks
+    /// until the reactor has answered, which is between two of its turns.
     pub fn look(&self, wants: Wants) -> Option<Look> {
         let (reply, look) = channel();
         self.send(Message::Look { wants, reply });

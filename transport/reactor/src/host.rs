@@ -183,7 +183,7 @@ impl Drop for Counted {
     }
 }
 
-/// A completion queue that releases what was counted.
+/// A completion queue that releases the counted completions.
 struct Counting {
     queue: GuestCompletions,
     commands: Rc<Commands>,

@@ -41,7 +41,7 @@ pub struct Inside {
     pub dies: Vec<Busy>,
     /// Of each channel.
     pub channels: Vec<Busy>,
-    /// Where it was asked for: it takes a look at each block.
+    /// Where requested: it visits each block.
     pub wear: Option<Wear>,
 }
 

@@ -1,4 +1,4 @@
-//! The second clock: drives served in real time, and the same run again in virtual time.
+//! The second clock: drives served in real time, and the same run again in simulated time.
 //!
 //! One thread owns an executor, the drives built on it and the clients connected to them. It turns: take the time T
 //! once, run every event of the model up to T, receive arrivals from outside and stamp them T. All arrivals pass the
@@ -10,7 +10,7 @@
 //! | `port` | connections, commands in, completions out |
 //! | `export` | a drive that clients can connect to |
 //! | `outbox` | completions, interrupts and questions on their way out |
-//! | `asks` | what hosts were asked for and have not answered |
+//! | `asks` | requests that hosts have not answered |
 //! | `arrival` | arrivals from a host that has its own queues in a controller |
 //! | `doorbells` | notices to its transport, which watches its doorbells |
 //! | `association`, `message_queue` | hosts whose commands pass as messages, as over TCP |
@@ -20,7 +20,7 @@
 //! | `inside`, `watch` | what a page shows of a drive beyond its figures: its parts, and data gathered while it is watched |
 //! | `order` | orders of the operator to a drive: faults |
 //! | `queue_ids` | which queue pairs of a controller are free |
-//! | `recording`, `replay` | what arrived, as a file; the same run again |
+//! | `recording`, `replay` | the arrivals, as a file; the same run again |
 //! | `chunks` | its bytes, compressed and with checksums |
 //! | `side_file` | the thread that writes it |
 //! | `clock`, `timing` | the wall clock; how late completions are released, how far the model is behind |
@@ -41,7 +41,7 @@
 //! | `idle_states` | keeps the processors of clients from idle states |
 //! | `handle` | a reactor's handle for other threads |
 //! | `ring` | a queue pair between threads, for clients in this process |
-//! | `listening` | what servers share that take clients in |
+//! | `listening` | code that servers share which accept clients |
 //! | `socket`, `connecting` | addresses to listen at, unix and TCP sockets; connecting without waiting |
 //!
 //! Left out: wire protocols, accepting clients, and all blocking work: side threads do that and pass on the results.

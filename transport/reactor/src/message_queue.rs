@@ -1,7 +1,7 @@
 //! A queue pair of a host whose commands and completions pass as messages (NVMe over Fabrics). The entries lie in our own
-//! memory; a completion goes to the port's outbox under the tag of its command.
+//! memory; a completion is put into the port's outbox under the tag of its command.
 //!
-//! The host's command identifiers stay in the commands, so that Abort and the error log name what the host knows.
+//! The host's command identifiers stay in the commands, so that Abort and the error log use the host's numbers.
 //!
 //! The first command of a fused operation is made known with the next command of the queue, by one doorbell (Base 3.4.2).
 //! The transport submits it only right before the second one.
@@ -39,7 +39,7 @@ pub(crate) struct MessageQueue {
     held: Cell<bool>,
 }
 
-/// What becomes of a queue's commands.
+/// The fate of a queue's commands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum State {
     /// The controller gets them.

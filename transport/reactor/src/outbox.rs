@@ -80,7 +80,7 @@ pub(crate) struct Outbox {
     /// Commands of connections that are drives.
     pub(crate) outstanding: RefCell<Slots<Outstanding>>,
     pub(crate) released: RefCell<Vec<Released>>,
-    /// In order: an interrupt comes behind what was to be written before it.
+    /// In order: an interrupt comes behind the entries that must be written before it.
     pub(crate) to_hosts: RefCell<Vec<ToHost>>,
     /// Connections of queues that were deleted by others than their transport.
     pub(crate) ended: RefCell<Vec<ConnectionId>>,

@@ -217,7 +217,7 @@ impl Port {
         }
     }
 
-    /// A host has answered what it was asked for under a number: the data read, nothing for a write, or `None` for a failure.
+    /// A host has answered a request by its number: the data read, nothing for a write, or `None` for a failure.
     ///
     /// # Panics
     /// When the connection is not open, or has no own queues.
@@ -318,7 +318,7 @@ impl Port {
         into.append(&mut released);
     }
 
-    /// Has `observe` called with every completion that is taken from now on.
+    /// Calls `observe` with every completion that is taken from now on.
     pub fn observe(&mut self, observe: impl FnMut(&Released) + 'static) {
         self.observer = Some(Box::new(observe));
     }

@@ -75,7 +75,7 @@ const WORK_A_TURN: u64 = 256;
 /// Messages from other threads handled in one turn, so that clients that connect and hang up in a loop cannot starve the
 /// connected ones. Connecting a client takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;
-/// After a turn longer than this, sockets are polled in any case.
+/// After a turn longer than this, sockets are always polled.
 const LONG_TURN: Span = Span::from_us(50);
 /// Clients that waited for memory and go on in one turn.
 const INVITED_A_TURN: u32 = 16;
@@ -139,7 +139,7 @@ pub struct Reactor {
     asked: Vec<(Time, Sender<Arc<Figures>>)>,
     /// The figures of the last answer, and their time.
     answered: Option<(Time, Arc<Figures>)>,
-    /// What is gathered for those who watch.
+    /// Data gathered for watchers.
     watch: Option<Watch>,
     /// The time of the last turn.
     turn: Time,

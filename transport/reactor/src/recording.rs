@@ -29,7 +29,7 @@ pub use requests::{Event, LeftOut, Request, Requests};
 /// Which data of commands is recorded.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Kept {
-    /// All: a replay stores what the run stored.
+    /// All: a replay stores the data that the run stored.
     #[default]
     All,
     /// What commands do or how long they take can depend on: all but the data of writes whose protection information is not

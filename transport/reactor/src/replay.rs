@@ -1,4 +1,4 @@
-//! A recorded run again, in virtual time: the loop of the reactor with the recorded stamps for a clock.
+//! A recorded run again, in simulated time: the loop of the reactor with the recorded stamps for a clock.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub enum Ending {
     Stopped,
 }
 
-/// A replay that has come to its end.
+/// A replay that has ended.
 #[derive(Copy, Clone, Debug)]
 pub struct Replayed {
     /// How.
@@ -160,7 +160,7 @@ impl Player {
         loop {
             match recording.next() {
                 Err(RecordingError::Torn { .. }) => return Ok(None),
-                // What a drive learns of these it learns from others.
+                // The drive learns of these from other records.
                 Ok(Some(Record::Fetched { connection, queue, entry, .. })) => {
                     let offset = self.place(connection, &entry);
                     self.offsets.insert((connection, queue, entry.cid.get()), offset);

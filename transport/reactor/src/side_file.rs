@@ -1,7 +1,7 @@
 //! A file that a side thread writes, so that its user never waits for a disk.
 //!
-//! Bytes are gathered for a moment and written together. When the program is killed, what was gathered in that moment is
-//! lost, and nothing else.
+//! Bytes are gathered for a moment and written together. When the program is killed, only the bytes gathered in that
+//! moment are lost.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const MOMENT: Duration = Duration::from_millis(100);
 /// Bytes that are written without waiting for the moment to end.
 const PLENTY: usize = 1 << 20;
-/// Bytes that may wait to be written. A file that takes less than arrives is given up there.
+/// Bytes that may wait to be written. A file that is slower than the arrivals is abandoned there.
 const MOST: usize = 256 << 20;
 
 /// See the module.
@@ -27,7 +27,7 @@ struct Shared {
     state: Mutex<Backlog>,
     /// There is something to write, or plenty, or the end has come.
     news: Condvar,
-    /// Set together with the failure: looked at without the lock.
+    /// Set together with the failure: read without the lock.
     failed: AtomicBool,
 }
 
@@ -39,7 +39,7 @@ struct Backlog {
 }
 
 impl SideFile {
-    /// Starts a thread that hands what is gathered to `write`.
+    /// Starts a thread that hands gathered bytes to `write`.
     ///
     /// # Errors
     /// When there is no thread to be had.
@@ -95,7 +95,7 @@ impl SideFile {
 }
 
 impl Drop for SideFile {
-    /// The thread ends once it has written what there is.
+    /// The thread ends once it has written all bytes.
     fn drop(&mut self) {
         self.shared.lock().ended = true;
         self.shared.news.notify_one();

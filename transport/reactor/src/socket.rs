@@ -177,7 +177,7 @@ fn listen_unix(path: &Path) -> io::Result<Listening> {
     let listener = bind_unix(&hidden)?;
     let file = hidden.symlink_metadata()?;
     let file = SocketFile { path: path.to_owned(), device: file.dev(), inode: file.ino() };
-    // It replaces what a dead server left.
+    // It replaces the socket of a dead server.
     if let Err(error) = fs::rename(&hidden, path) {
         let _ = fs::remove_file(&hidden);
         return Err(error);
@@ -255,7 +255,8 @@ impl Listening {
     /// Waits for a client.
     ///
     /// # Errors
-    /// When no client can be accepted: mostly for want of descriptors, or because of [`Listening::interrupt`].
+    /// When no client can be accepted: mostly because descriptors are exhausted, or because of
+    /// [`Listening::interrupt`].
     pub fn accept(&self) -> io::Result<Stream> {
         match &self.socket {
             Socket::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
@@ -313,7 +314,7 @@ impl Stream {
         }
     }
 
-    /// The longest wait for the other side to take what is sent; `None` is for ever.
+    /// The longest wait for the other side to receive sent data; `None` is for ever.
     ///
     /// # Errors
     /// When the socket does not take it.

@@ -1,7 +1,7 @@
 //! A drive that lies outside this process, as the loop handles it: the loop waits for its connection as for those of
 //! clients, and makes it send and receive.
 //!
-//! What such a drive answers comes from outside without being recorded: a run with one has no recording.
+//! The answers of such a drive come from outside without being recorded: a run with one has no recording.
 
 use std::os::fd::BorrowedFd;
 
@@ -15,13 +15,14 @@ pub trait Source {
     /// Whether it has commands that it has not sent yet.
     fn has_unsent(&self) -> bool;
 
-    /// Sends and receives a fair share of what it can without waiting, and completes commands. Whether anything moved.
+    /// Sends and receives a fair share of the bytes possible without waiting, and completes commands. Returns whether
+    /// anything moved.
     fn poll(&self) -> bool;
 
     /// Commands that have not completed.
     fn outstanding(&self) -> usize;
 
-    /// What has happened to its connection since the last call, for the log.
+    /// The events of its connection since the last call, for the log.
     fn news(&self) -> Option<String>;
 
     /// From now on, commands fail when it has been out of reach for this long: the loop is to end.

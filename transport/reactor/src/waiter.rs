@@ -30,7 +30,7 @@ impl Waker {
     /// Wakes the loop if it sleeps. The loop then sees every message sent before this call.
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
-        // Only looked at while the loop is awake: writing it would take its cache line from the loop each time.
+        // Only read while the loop is awake: writing it would take its cache line from the loop each time.
         if self.shared.asleep.load(Ordering::Relaxed) && self.shared.asleep.swap(false, Ordering::SeqCst) {
             // It can only fail when the counter is full, after 2^64 wakes.
             let _ = rustix::io::write(&self.shared.event, &1u64.to_ne_bytes());

@@ -32,7 +32,7 @@ pub struct Wants {
     pub operations: bool,
 }
 
-/// What was seen since the look before.
+/// The data gathered since the previous look.
 #[derive(Clone, Default, Debug)]
 pub struct Look {
     /// Drive time.
@@ -104,7 +104,7 @@ impl Watch {
         }
     }
 
-    /// Takes what was added up, by drive.
+    /// Takes the sums, by drive.
     pub(crate) fn take_went(&mut self) -> Vec<[Went; 2]> {
         self.went.iter_mut().map(std::mem::take).collect()
     }

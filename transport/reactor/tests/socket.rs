@@ -1,4 +1,4 @@
-//! Sockets to listen at: modes, what a dead server left, what a live one has, what remains.
+//! Sockets to listen at: modes, remains of a dead server, a live server's socket, and what remains afterwards.
 #![cfg(target_os = "linux")]
 
 use std::io::{ErrorKind, Read, Write};
@@ -18,7 +18,7 @@ fn a_unix_socket_is_its_owners_alone_and_goes_with_its_server() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let address = Address::Unix(path.clone());
-    // What a dead server left: a socket without a listener.
+    // The remains of a dead server: a socket without a listener.
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     let listening = address.listen(false).unwrap();
@@ -60,7 +60,7 @@ fn a_socket_of_another_kind_is_left_alone() {
     assert_eq!(log.recv(&mut said).unwrap(), 5);
 }
 
-/// With and without what a dead server left.
+/// With and without the remains of a dead server.
 #[test]
 fn of_servers_that_start_together_one_gets_the_place() {
     for round in 0..50 {
@@ -83,7 +83,7 @@ fn of_servers_that_start_together_one_gets_the_place() {
         assert_eq!((served.len(), refused.len()), (1, 7), "round {round}");
         assert!(refused.iter().all(|one| one.as_ref().err().map(|error| error.kind()) == Some(ErrorKind::AddrInUse)));
         assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing else is left");
-        // That of the one that serves, and not that of one that has gone.
+        // The socket of the present server, and not that of an earlier one.
         Stream::connect(&address).unwrap();
     }
 }

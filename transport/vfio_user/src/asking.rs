@@ -1,5 +1,5 @@
-//! What the reactor asks a client for, as messages (`DMA_READ`, `DMA_WRITE`): their numbers, and the interrupts that wait for
-//! completions to be written.
+//! The reactor's requests to a client, as messages (`DMA_READ`, `DMA_WRITE`): their numbers, and the interrupts that
+//! wait for completions to be written.
 //!
 //! Clients differ in where the data stands: the specification has a count of 64 bits before it, QEMU's source one of 32 bits.
 //! The first message finds out which one a client has: a read with a bit set that is a part of the longer count only. A client
@@ -28,11 +28,11 @@ pub(crate) type Answer = Option<Vec<u8>>;
 pub(crate) struct Asking {
     to: Sender<Outgoing>,
     layout: Layout,
-    /// What is asked for once the layout is known.
+    /// Requests for when the layout is known.
     waiting: Vec<(u64, Ask)>,
     /// The number of the next message.
     next: u16,
-    /// What was asked for, by the number of its message: the reactor's number.
+    /// The requests, by the number of their message: the reactor's number.
     unanswered: BTreeMap<u16, Asked>,
     /// Counts messages, beyond their numbers.
     sent: u64,
@@ -66,7 +66,7 @@ impl Asking {
         Asking { to, layout, waiting, next: 0, unanswered: BTreeMap::new(), sent: 0, held: VecDeque::new() }
     }
 
-    /// Sends what the reactor asks for under a number.
+    /// Sends a request of the reactor under its number.
     pub(crate) fn send(&mut self, number: u64, ask: Ask) {
         if self.layout == Layout::Unknown {
             let (Ask::Read { address, .. } | Ask::Write { address, .. }) = ask;
@@ -150,10 +150,10 @@ impl Asking {
         }
     }
 
-    /// Whether the client takes what it is asked for.
+    /// Checks that the client answers requests.
     ///
     /// # Errors
-    /// [`Gone`] when it is to be disconnected.
+    /// [`Gone`] when it must be disconnected.
     pub(crate) fn check(&self) -> Result<(), Gone> {
         match self.unanswered.len() <= MOST {
             true => Ok(()),
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// One whose client has a layout, and what it was sent.
+    /// The requests to a client with a layout, and the messages sent to it.
     fn asking(layout: Layout) -> (Asking, Receiver<Outgoing>) {
         let (to, sent) = channel();
         (Asking { layout, ..Asking::new(to) }, sent)

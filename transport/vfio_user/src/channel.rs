@@ -27,7 +27,7 @@ pub(crate) struct Received {
     pub(crate) header: Header,
     /// What follows the header; `None` when it is longer than can be agreed on.
     pub(crate) payload: Option<Vec<u8>>,
-    /// Descriptors that came along; `None` when there were more than can be agreed on.
+    /// Descriptors of the message; `None` when there were more than can be agreed on.
     pub(crate) descriptors: Option<Vec<OwnedFd>>,
 }
 
@@ -77,7 +77,7 @@ fn receive_some(stream: &UnixStream, into: &mut [u8], found: &mut Vec<OwnedFd>) 
 
 fn receive_payload(mut stream: &UnixStream, bytes: usize) -> io::Result<Option<Vec<u8>>> {
     if bytes <= MAX_PAYLOAD {
-        // Room is made as data comes, and not for what a header announces.
+        // Room is made as data arrives, and not for the announced length.
         let mut payload = Vec::new();
         stream.take(bytes as u64).read_to_end(&mut payload)?;
         return if payload.len() == bytes { Ok(Some(payload)) } else { Err(broke_off()) };

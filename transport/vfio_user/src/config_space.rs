@@ -33,7 +33,7 @@ const EXPRESS: usize = 0x60;
 const DEVICE_CONTROL: usize = EXPRESS + 0x08;
 const INITIATE_RESET: u16 = 1 << 15;
 
-/// What a write is to bring about.
+/// The effect of a write.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Effects {
     /// A function level reset (PCIe Base 6.6.2).
@@ -52,7 +52,7 @@ pub(crate) struct ConfigSpace {
 }
 
 impl ConfigSpace {
-    /// As it is after a reset.
+    /// Its state after a reset.
     pub(crate) fn new(layout: Layout) -> ConfigSpace {
         let mut space = ConfigSpace { values: Box::new([0; BYTES]), writable: Box::new([0; BYTES]), layout };
         space.header();

@@ -1,5 +1,5 @@
-//! The reactor's side of a guest: passes on its doorbells and interrupts, and does for the side thread what has to be
-//! done on the reactor's thread.
+//! The reactor's side of a guest: passes on its doorbells and interrupts, and does the side thread's work that belongs
+//! on the reactor's thread.
 
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -35,7 +35,7 @@ pub(crate) struct Device {
     _present: Sender<()>,
 }
 
-/// What a device is made of.
+/// The parts of a device.
 pub(crate) struct Parts {
     pub(crate) acts: Receiver<Act>,
     pub(crate) memory: Rc<Memory>,
@@ -116,7 +116,7 @@ impl Client for Device {
         for _ in 0..ACTS_A_TURN {
             match self.acts.try_recv() {
                 Ok(act) => {
-                    // What was rung before it comes before it.
+                    // Doorbells rung before it come before it.
                     self.doorbells.look(|arrival| intake.arrive(arrival));
                     act(self, intake);
                     came = true;

@@ -1,11 +1,11 @@
 //! Watches the doorbells of a guest. The page of registers is a memory file: the guest maps it, or the side thread stores
-//! there what the guest writes by messages. After Doorbell Buffer Config the doorbells of I/O queues are taken from the
-//! guest's own buffer (Base B.5). When the buffer is looked at, and when the guest is asked by event indexes to write the
-//! register too, depends on the mode:
+//! the guest's writes by messages there. After Doorbell Buffer Config the doorbells of I/O queues are taken from the
+//! guest's own buffer (Base B.5). The mode determines when the buffer is checked, and when the guest is asked by event
+//! indexes to write the register too:
 //!
-//! | mode | looks at the buffer | asks for the next register write |
+//! | mode | checks the buffer | asks for the next register write |
 //! |---|---|---|
-//! | trapped | in every turn | after each look that found something |
+//! | trapped | in every turn | after each check that found something |
 //! | shadow | from a register write on, until nothing new is found | then |
 //! | buffered, mapped | in every turn | before the reactor sleeps |
 //!
@@ -32,7 +32,7 @@ pub(crate) struct Watch {
     mode: DoorbellMode,
     /// Bytes of all doorbells.
     bytes: u64,
-    /// Completion queues come before submission queues: a head makes room for what new commands complete.
+    /// Completion queues come before submission queues: a head makes room for completions of new commands.
     queues: RefCell<Vec<Queue>>,
     buffers: Cell<Option<DoorbellBuffers>>,
     /// Set by the side thread when the guest has written a register.
@@ -116,7 +116,7 @@ impl Watch {
         came
     }
 
-    /// Passes on doorbells that have changed, those in buffers only where they are to be looked at; whether any had.
+    /// Passes on changed doorbells, those in buffers only where they are checked; returns whether any had changed.
     fn pass(&self, buffers: bool, ring: &mut impl FnMut(Arrival)) -> bool {
         let mut came = false;
         // Ringing may have the controller create queues in a later event, never now.
@@ -157,7 +157,7 @@ impl Watch {
                 queue.event = Some(index);
             }
         }
-        // The guest writes its doorbell and then reads the index; what comes before the index is seen now.
+        // The guest writes its doorbell and then reads the index; doorbells before the index are seen now.
         fence(Ordering::SeqCst);
     }
 

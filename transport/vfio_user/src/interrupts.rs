@@ -49,7 +49,7 @@ impl Interrupts {
         Interrupts { vectors: (0..vectors).map(|_| Vector::default()).collect(), raised: Vec::new() }
     }
 
-    /// An interrupt of the controller: it is sent with the next [`Interrupts::send`], once however often it came.
+    /// An interrupt of the controller: it is sent with the next [`Interrupts::send`], once however often it was raised.
     pub(crate) fn raise(&mut self, number: u16) {
         let Some(vector) = self.vectors.get_mut(usize::from(number)) else { return };
         if !std::mem::replace(&mut vector.pending, true) && vector.is_open() {
@@ -57,7 +57,7 @@ impl Interrupts {
         }
     }
 
-    /// Signals what was raised since the last time.
+    /// Signals interrupts raised since the last time.
     pub(crate) fn send(&mut self) {
         for number in self.raised.drain(..) {
             let vector = &mut self.vectors[usize::from(number)];
@@ -68,13 +68,13 @@ impl Interrupts {
         }
     }
 
-    /// Connects a vector, or disconnects it. What is pending is signalled at once.
+    /// Connects a vector, or disconnects it. A pending interrupt is signalled at once.
     pub(crate) fn connect(&mut self, number: u16, event: Option<Event>) {
         self.vectors[usize::from(number)].event = event;
         self.deliver(number);
     }
 
-    /// Masks a vector, or unmasks it, and then signals what is pending.
+    /// Masks a vector, or unmasks it and then signals a pending interrupt.
     pub(crate) fn mask(&mut self, number: u16, masked: bool) {
         self.vectors[usize::from(number)].masked = masked;
         self.deliver(number);
@@ -131,7 +131,7 @@ mod tests {
         (Event::new(theirs).unwrap(), ours)
     }
 
-    /// What has been signalled since the last call.
+    /// The interrupts signalled since the last call.
     fn count(event: &OwnedFd) -> u64 {
         let mut bytes = [0; 8];
         rustix::io::read(event, &mut bytes).map_or(0, |_| u64::from_ne_bytes(bytes))

@@ -42,7 +42,7 @@ pub enum DoorbellMode {
     Shadow,
     /// Through the guest's doorbell buffers while the reactor is awake, else by messages.
     Buffered,
-    /// In a page that the guest maps. They come with no message, and the reactor has to look.
+    /// In a page that the guest maps. They come without a message, and the reactor has to poll.
     Mapped,
 }
 
@@ -118,7 +118,7 @@ impl Serving {
             let text = format!("vfio-user: a client was turned away: another one is connected to {path}");
             return (self.function.log)(&text);
         }
-        // The one before may be in the middle of a reply that nothing reads.
+        // The previous thread may be in the middle of a reply that nothing reads.
         self.end();
         let stream = Arc::new(stream);
         self.shared.set_client(Some(stream.clone()));

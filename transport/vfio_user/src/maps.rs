@@ -1,5 +1,5 @@
-//! Which parts of the client's memory are mapped: checks of new maps, and what is to be unmapped. The maps themselves are
-//! the reactor's.
+//! The mapped parts of the client's memory: checks of new maps, and maps to remove. The reactor owns the maps
+//! themselves.
 //!
 //! Memory without a descriptor (ROM, registers of devices, or all memory of a client that does not share it) is reached
 //! by messages to the client.
@@ -37,7 +37,7 @@ enum Backing {
     Remote,
 }
 
-/// What is wrong with a map, and the error number of the reply.
+/// The fault of a map, and the error number of the reply.
 pub(crate) struct Refused(pub(crate) Errno, pub(crate) String);
 
 fn refused<T>(errno: Errno, reason: impl Into<String>) -> Result<T, Refused> {

@@ -1,5 +1,5 @@
-//! The guest's memory, as far as the function may reach it: what is mapped, and only while it is a bus master (PCIe Base
-//! 7.5.1.1.3).
+//! The guest's memory, as far as the function may reach it: the mapped parts, and only while it is a bus master (PCIe
+//! Base 7.5.1.1.3).
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use nandscape_drive::mem::{Access, Dma, DmaFault, GuestMemory};
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// What is mapped.
+    /// The mapped parts.
     pub(crate) guest: GuestMemory,
     bus_master: Cell<bool>,
 }

@@ -1,4 +1,4 @@
-//! The messages on regions: what they are, reads and writes.
+//! The messages on regions: their descriptions, reads and writes.
 
 use std::sync::atomic::Ordering;
 
@@ -70,7 +70,7 @@ impl Session {
         flags |= RegionInfo::MMAP | RegionInfo::CAPS;
         (info.flags, info.argsz) = (flags.into(), (needed as u32).into());
         info.cap_offset = (INFO as u32).into();
-        // A client whose buffer is too short asks again. QEMU wants the offset in any case.
+        // A client whose buffer is too short asks again. QEMU always wants the offset.
         if argsz < needed {
             return Ok(Reply { descriptor: true, ..Reply::of(info.as_bytes()) });
         }

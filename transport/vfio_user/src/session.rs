@@ -31,7 +31,7 @@ use crate::maps::{MAX_MAPS, Maps};
 use crate::memory::Memory;
 use crate::writer::Writer;
 
-/// What a message is answered with.
+/// The answer to a message.
 pub(crate) struct Reply {
     pub(crate) payload: Vec<u8>,
     /// Whether the descriptor of the doorbells comes along.
@@ -192,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Takes a reply of the client. One to what was never asked is ignored.
+    /// Takes a reply of the client. A reply without a request is ignored.
     fn take_answer(&self, received: Received) -> io::Result<()> {
         if self.writer.is_none() {
             return Ok(());

@@ -8,7 +8,7 @@ use crate::{MAX_FRAME, MIN_FRAME, Malformed, VERSION};
 /// Bytes of a frame before its body.
 pub const HEADER: usize = 16;
 
-/// A frame whose kind is not looked at yet.
+/// A frame whose kind is not checked yet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Frame<'a> {
     /// The kind.
@@ -69,7 +69,7 @@ pub fn split(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
     }
 }
 
-/// The beginning of a frame, whose body is to be appended; `finish` then sets its length.
+/// The beginning of a frame, to which the body is appended; `finish` then sets its length.
 pub(crate) fn begin(kind: u8, flags: u16, id: u64, room: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + room);
     bytes.extend_from_slice(&[0, 0, 0, 0, VERSION, kind]);

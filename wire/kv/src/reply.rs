@@ -25,7 +25,7 @@ pub const REFUSED: u8 = 135;
 pub struct Load {
     /// Requests in the server when it answered, this one not counted.
     pub queue: u32,
-    /// What a request takes in it without waiting in its queue, in microseconds, as an average of late.
+    /// The recent average time of a request in it without its wait in the queue, in microseconds.
     pub service_us: u32,
 }
 

@@ -42,7 +42,7 @@ pub mod transmission {
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
     /// The client may ask for a read's reply in one piece; only with structured replies.
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers what was completed on all.
+    /// A flush on one connection covers completed writes of all.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
     /// Fast zeroes can be asked for.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
@@ -160,7 +160,7 @@ pub mod error {
     pub const ESHUTDOWN: u32 = 108;
 }
 
-/// What the server sends first ("Newstyle negotiation").
+/// The server's first message ("Newstyle negotiation").
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Greeting {

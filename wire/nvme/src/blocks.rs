@@ -7,7 +7,7 @@ use crate::io::Cdw12;
 use crate::opcode::IoOpcode;
 use crate::open_channel::{VECTOR_READ, VECTOR_RESET, VECTOR_WRITE};
 
-/// What a command does to the data of logical blocks.
+/// The effect of a command on the data of logical blocks.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BlockWork {
     /// It reads it, whether the host gets it or not.

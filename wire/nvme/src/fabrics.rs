@@ -234,7 +234,7 @@ pub fn qualified_name(field: &[u8; 256]) -> Result<&str, NameProblem> {
     if text.starts_with("nqn.") { Ok(text) } else { Err(NameProblem::Format) }
 }
 
-/// What is wrong with a qualified name.
+/// The fault of a qualified name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NameProblem {
     /// There is no zero within [`MAX_NQN`] bytes.

@@ -101,7 +101,7 @@ pub struct LogPart {
 }
 
 impl LogPart {
-    /// What a command asks for.
+    /// The requested part of a log.
     pub fn of(entry: &SubmissionEntry) -> LogPart {
         let dwords_z = u64::from(entry.cdw10.get() >> 16) | u64::from(entry.cdw11.get() & 0xffff) << 16;
         let offset = u64::from(entry.cdw12.get()) | u64::from(entry.cdw13.get()) << 32;
@@ -192,7 +192,7 @@ pub struct EnduranceGroup {
     pub data_units_read: Counter,
     /// Data Units Written, likewise (79:64).
     pub data_units_written: Counter,
-    /// Media Units Written, likewise: what was programmed (95:80).
+    /// Media Units Written, likewise: the programmed data (95:80).
     pub media_units_written: Counter,
     /// Host Read Commands (111:96).
     pub host_reads: Counter,
@@ -265,7 +265,7 @@ pub const EFFECT_CONTENT_CHANGE: u32 = 1 << 1;
 pub const EFFECT_NAMESPACE_CHANGE: u32 = 1 << 2;
 /// The command may change how many namespaces there are, or which are attached (NIC, bit 3).
 pub const EFFECT_INVENTORY_CHANGE: u32 = 1 << 3;
-/// No other command is to be outstanding (CSE, bits 18:16 = 010b).
+/// No other command may be outstanding (CSE, bits 18:16 = 010b).
 pub const EFFECT_ONE_AT_A_TIME: u32 = 0b010 << 16;
 /// CSP, FSP: the command or feature acts on a namespace (bit 20).
 pub const SCOPE_NAMESPACE: u32 = 1 << 20;
@@ -297,7 +297,7 @@ impl Identifiers {
 pub const LOG_SUPPORTED: u32 = 1 << 0;
 /// Telemetry's Log Specific Parameter, Create Telemetry Host-Initiated Data: take a new snapshot first (bit 0).
 pub const TELEMETRY_CREATE: u8 = 1 << 0;
-/// Bytes of a telemetry data block, and of the header in front of the first.
+/// Bytes of a telemetry data block, and of the header before the first.
 pub const TELEMETRY_BLOCK: usize = 512;
 /// Scope of a telemetry log: the NVM subsystem.
 pub const TELEMETRY_SUBSYSTEM: u8 = 2;

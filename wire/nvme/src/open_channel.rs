@@ -141,9 +141,9 @@ pub struct ChunkNotification {
     pub lba: U64,
     /// Namespace (19:16).
     pub nsid: U32,
-    /// What has happened (21:20).
+    /// The event (21:20).
     pub state: U16,
-    /// What the address stands for (22).
+    /// The scope of the address (22).
     pub mask: u8,
     /// (31:23).
     pub reserved_23: [u8; 9],

@@ -11,7 +11,8 @@ pub const EVENT_READS: u16 = 1 << 0;
 pub const EVENT_WRITES: u16 = 1 << 1;
 /// Event: little time is left.
 pub const EVENT_TIME: u16 = 1 << 2;
-/// Event: the drive has left the deterministic window by itself, as what it typically takes or its longest time was exceeded.
+/// Event: the drive has left the deterministic window by itself, because its typical amount or its longest time was
+/// exceeded.
 pub const EVENT_EXCEEDED: u16 = 1 << 14;
 /// Event: the drive has left it by itself, as it had to (Deterministic Excursion).
 pub const EVENT_EXCURSION: u16 = 1 << 15;
@@ -19,7 +20,8 @@ pub const EVENT_EXCURSION: u16 = 1 << 15;
 pub const EVENTS: u16 = EVENT_READS | EVENT_WRITES | EVENT_TIME | EVENT_EXCEEDED | EVENT_EXCURSION;
 /// Status of the log of an NVM set for which the mode is not enabled.
 pub const NOT_ENABLED: u8 = 0;
-/// Bytes of the log 0Bh in front of its entries: their number (Base 5.1.12.1.12). Each entry is an NVM Set Identifier of 16 bits.
+/// Bytes of the log 0Bh before its entries: their number (Base 5.1.12.1.12). Each entry is an NVM Set Identifier of 16
+/// bits.
 pub const AGGREGATE_HEADER: usize = 8;
 /// Window Select of feature 14h (CDW12 bits 2:0): the deterministic window.
 pub const WINDOW_DETERMINISTIC: u32 = 1;

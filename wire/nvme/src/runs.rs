@@ -1,4 +1,4 @@
-//! Sorted runs: what a drive with an FTL for LSM-trees adds to NVMe (OX 7.6, the thesis' next step).
+//! Sorted runs: the commands that a drive with an FTL for LSM-trees adds to NVMe (OX 7.6, the thesis' next step).
 //!
 //! The blocks of a namespace are divided into places of equal size, each of which may have a run. A run is written from its beginning to
 //! its end by Write, and read by Read. It has a level, which indicates how long its data will live.
@@ -34,7 +34,7 @@ pub struct Edit {
     pub reserved_6: U16,
 }
 
-/// What becomes of a run.
+/// The change of a run.
 pub mod action {
     /// The run counts from now on, and may still be written.
     pub const PUBLISH: u8 = 1;
@@ -44,7 +44,7 @@ pub mod action {
     pub const RELEVEL: u8 = 3;
     /// The run is no more.
     pub const DROP: u8 = 4;
-    /// The run is not written any more, and does not count yet: what it leaves of a zone is for others.
+    /// The run is not written any more, and does not count yet: the rest of its zone is for other runs.
     pub const CLOSE: u8 = 5;
 }
 

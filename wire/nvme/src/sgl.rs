@@ -61,7 +61,7 @@ impl SglDescriptor {
         SglDescriptor { len: len.into(), identifier, ..SglDescriptor::default() }
     }
 
-    /// What it names.
+    /// Its type.
     pub fn kind(&self) -> SglType {
         SglType(self.identifier >> 4)
     }

@@ -60,7 +60,7 @@ impl Status {
         Status(self.0 & !(DO_NOT_RETRY | MORE))
     }
 
-    /// Whether the command did what it was asked.
+    /// Whether the command succeeded.
     pub const fn is_success(self) -> bool {
         self.0 & 0x7ff == 0
     }
@@ -116,7 +116,7 @@ statuses! {
     FUSED_MISSING = 0, 0x0a, "Command Aborted due to Missing Fused Command";
     /// The namespace does not exist, or its format does not fit.
     INVALID_NAMESPACE = 0, 0x0b, "Invalid Namespace or Format";
-    /// Commands came in an order that is not allowed.
+    /// The order of commands is not allowed.
     COMMAND_SEQUENCE_ERROR = 0, 0x0c, "Command Sequence Error";
     /// An SGL segment descriptor is malformed, or stands where none may be.
     INVALID_SGL_SEGMENT = 0, 0x0d, "Invalid SGL Segment Descriptor";
@@ -230,7 +230,7 @@ statuses! {
     TOO_MANY_ACTIVE_ZONES = 1, 0xbd, "Too Many Active Zones";
     /// Too many zones would be open.
     TOO_MANY_OPEN_ZONES = 1, 0xbe, "Too Many Open Zones";
-    /// The state of the zone does not allow what was asked for.
+    /// The state of the zone does not allow the request.
     INVALID_ZONE_STATE_TRANSITION = 1, 0xbf, "Invalid Zone State Transition";
     /// Data could not be written.
     WRITE_FAULT = 2, 0x80, "Write Fault";
@@ -254,7 +254,7 @@ statuses! {
     CHUNK_EARLY_CLOSE = 2, 0xf1, "Write Fail, Chunk Early Close";
     /// The write does not begin at the write pointer, or the chunk takes no writes.
     OUT_OF_ORDER_WRITE = 2, 0xf2, "Out of Order Write";
-    /// The controller does not reach what is behind it.
+    /// The controller does not reach the drive behind it.
     CONTROLLER_PATHING_ERROR = 3, 0x60, "Controller Pathing Error";
     /// The host does not reach the controller: the command could not be sent, or its end is not known.
     HOST_PATHING_ERROR = 3, 0x70, "Host Pathing Error";

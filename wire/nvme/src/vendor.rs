@@ -26,7 +26,7 @@
 //! | buffer-free count | completion DW1 31:16 | Shin 4.3: free slots of the write buffer |
 //! | windows | feature C0h | TeaFA (Li 3.2.3): drives of an array do their own work in turn |
 //!
-//! A vendor log, [`DriveLog`], reports what the drive does inside.
+//! A vendor log, [`DriveLog`], reports the drive's internal work.
 //!
 //! A window that the host opens and closes itself (TeaFA) needs no extension: NVMe has Predictable Latency Mode, features 13h
 //! and 14h and log 0Ah. Placement streams use the Streams directive.
@@ -218,8 +218,8 @@ pub struct Windows {
     /// The length of a window in nanoseconds. Set Features: 0 is the length that the drive recommends. Get Features: the length
     /// in force (23:16).
     pub length: U64,
-    /// When window 0 begins, in microseconds of the clock that Timestamp (feature 0Eh) shows in milliseconds. Windows come before
-    /// it too (31:24).
+    /// When window 0 begins, in microseconds of the clock that Timestamp (feature 0Eh) shows in milliseconds. Windows
+    /// also exist before it (31:24).
     pub epoch_us: U64,
     /// Get Features: the shortest window in which a collection of a block ends (Li 3.2.4: b x T_gc). Set Features: ignored
     /// (39:32).
@@ -254,7 +254,7 @@ impl Windows {
     }
 }
 
-/// What a drive honours of the above: the first bytes of the vendor area of Identify Controller.
+/// The extensions that a drive honours: the first bytes of the vendor area of Identify Controller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Capabilities {
@@ -308,7 +308,7 @@ impl Capabilities {
     }
 }
 
-/// The drive log: what the drive does inside. Its structure is [`DriveLog`].
+/// The drive log: the drive's internal work. Its structure is [`DriveLog`].
 pub const DRIVE_LOG: u8 = 0xc0;
 /// Causes that the drive log distinguishes: host reads, host writes, garbage collection, wear levelling, metadata, and
 /// reads that complete writes of a part of a mapping unit.

@@ -55,7 +55,7 @@ pub struct IdentifyNamespace {
     pub vendor: [u8; 256],
 }
 
-/// What a format means for zones.
+/// The zone properties of a format.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct LbaFormatExtension {

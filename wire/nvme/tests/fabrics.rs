@@ -87,7 +87,7 @@ fn common(kind: u8, flags: u8, header: u8, data_offset: u8, len: u32) -> Common 
 #[test]
 fn each_field_of_a_header_is_checked() {
     let limit = Fatal::of(FatalStatus::LIMIT_EXCEEDED);
-    // Header, digests, and what is wrong.
+    // Header, digests, and the fault.
     let rows = [
         (common(4, 0, 72, 0, 72), NONE, Ok((72, 0))),
         (common(4, 0, 72, 72, 72 + 512), NONE, Ok((72, 512))),
@@ -145,7 +145,7 @@ proptest! {
         }
     }
 
-    /// What a side makes, the other side takes.
+    /// The other side accepts everything that one side makes.
     #[test]
     fn what_is_made_is_taken(digests: (bool, bool), data in 0usize..9_000, align in 1usize..=32, flags in 0u8..4) {
         let agreed = Digests { header: digests.0, data: digests.1 };

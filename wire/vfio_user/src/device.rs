@@ -1,4 +1,4 @@
-//! What a device reports of itself, its regions and its interrupts, and what is done with interrupts: the structures of
+//! A device's report of itself, its regions and its interrupts, and the actions on interrupts: the structures of
 //! `<linux/vfio.h>`.
 
 use zerocopy::little_endian::{U16, U32, U64};
@@ -128,7 +128,7 @@ impl InterruptInfo {
     pub const MASKABLE: u32 = 1 << 1;
 }
 
-/// What is to be done with interrupts (`vfio_irq_set`); data may follow.
+/// An action on interrupts (`vfio_irq_set`); data may follow.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct InterruptSet {
@@ -159,7 +159,7 @@ impl InterruptSet {
     pub const ACTION_MASK: u32 = 1 << 3;
     /// Unmask.
     pub const ACTION_UNMASK: u32 = 1 << 4;
-    /// Trigger, or connect with what is triggered.
+    /// Trigger, or connect with event descriptors.
     pub const ACTION_TRIGGER: u32 = 1 << 5;
     /// All of these.
     pub const ACTION: u32 = 0b111 << 3;

@@ -72,15 +72,15 @@ impl Command {
     pub const DMA_MAP: Command = Command(2);
     /// Memory that it may reach no more.
     pub const DMA_UNMAP: Command = Command(3);
-    /// What the device is.
+    /// The description of the device.
     pub const DEVICE_GET_INFO: Command = Command(4);
-    /// What a region is, and whether it can be mapped.
+    /// The description of a region, and whether it can be mapped.
     pub const DEVICE_GET_REGION_INFO: Command = Command(5);
     /// Descriptors that stand for writes to a region.
     pub const DEVICE_GET_REGION_IO_FDS: Command = Command(6);
     /// How many interrupts of a kind there are.
     pub const DEVICE_GET_IRQ_INFO: Command = Command(7);
-    /// What is done with interrupts.
+    /// An action on interrupts.
     pub const DEVICE_SET_IRQS: Command = Command(8);
     /// Read a region.
     pub const REGION_READ: Command = Command(9);
@@ -117,6 +117,6 @@ impl Errno {
     pub const ENOSPC: Errno = Errno(28);
     /// The command is not known.
     pub const ENOSYS: Errno = Errno(38);
-    /// The command, or what it asks for, is known and not supported.
+    /// The command, or its request, is known and not supported.
     pub const EOPNOTSUPP: Errno = Errno(95);
 }

@@ -1,5 +1,5 @@
-//! A client's message, parsed: sizes and flags are checked here, numbers of regions and interrupts where it is known what
-//! the device has.
+//! A client's message, parsed. Sizes and flags are checked here; numbers of regions and interrupts are checked where
+//! the device is known.
 
 use zerocopy::FromBytes;
 
@@ -8,7 +8,7 @@ use crate::device::{DeviceInfo, InterruptInfo, InterruptSet, RegionInfo};
 use crate::header::{Command, Errno};
 use crate::version::{Capabilities, Version};
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Request<'a> {
     /// Agree on a version.
@@ -17,9 +17,9 @@ pub enum Request<'a> {
     DmaMap(DmaMap),
     /// Unmap memory.
     DmaUnmap(DmaUnmap),
-    /// What the device is.
+    /// The description of the device.
     DeviceInfo(DeviceInfo),
-    /// What a region is.
+    /// The description of a region.
     RegionInfo(RegionInfo),
     /// What interrupts of a kind there are.
     InterruptInfo(InterruptInfo),
@@ -40,11 +40,11 @@ pub enum SetData<'a> {
     All,
     /// Those whose byte is not zero: one byte each.
     Some(&'a [u8]),
-    /// Descriptors are to be connected, or none.
+    /// Descriptors to connect, or none.
     Descriptors,
 }
 
-/// What is done with interrupts.
+/// The action on interrupts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Mask them.
@@ -69,7 +69,7 @@ pub enum Rejected {
     Size {
         /// The number of the command.
         command: u16,
-        /// Bytes that came.
+        /// Bytes received.
         bytes: usize,
         /// Bytes that it has or begins with.
         needed: usize,

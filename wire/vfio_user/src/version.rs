@@ -22,7 +22,7 @@ pub const MAJOR: u16 = 0;
 /// The minor version of the protocol: the lowest, which every side knows.
 pub const MINOR: u16 = 0;
 
-/// What a side can do. A value that is missing has the default of the specification.
+/// The capabilities of a side. A missing value has the default of the specification.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Capabilities {

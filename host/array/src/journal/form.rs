@@ -65,7 +65,7 @@ pub(crate) struct Bitmap {
 
 const _: () = assert!(size_of::<Bitmap>() == 512);
 
-/// What a slot of the journal holds of a stripe write.
+/// The content of a journal slot of a stripe write.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct Slot {
@@ -77,7 +77,7 @@ pub(crate) struct Slot {
     pub(crate) stripe: U64,
     pub(crate) start: U32,
     pub(crate) blocks: U32,
-    /// Members that the write goes to, a bit each.
+    /// Members of the write, a bit each.
     pub(crate) mask: U32,
     /// 1: zeros, without data.
     pub(crate) zeros: U32,
@@ -110,12 +110,13 @@ pub(crate) const fn magic() -> [u8; 8] {
 }
 
 impl Record {
-    /// Whether it is of an array that was made to its end: the first record comes before all members have one, and before anything is written.
+    /// Whether it is of an array whose creation ended: the first record comes before all members have one, and before
+    /// anything is written.
     pub(crate) fn is_made(&self) -> bool {
         self.generation.get() > 1
     }
 
-    /// Whether it is of a member that has taken part in what was written since: no spare, and none that is being rebuilt.
+    /// Whether it is of a member that has taken part in the writes since: no spare, and none that is being rebuilt.
     pub(crate) fn has_gone_on(&self) -> bool {
         let member = self.member.get();
         member < self.members.get() && self.missing.get() & 1 << member == 0

@@ -84,7 +84,7 @@ impl Core {
                 let members = (0..self.level.members()).filter(|member| failed & 1 << member == 0);
                 let writes = members.map(|member| (member, bytes.clone())).collect();
                 let is_there = self.write_records(journal.form.bitmap(number), writes).await;
-                // What is in neither bitmap for certain is not marked.
+                // Regions that are in neither bitmap for certain are not marked.
                 let mut intent = journal.intent.borrow_mut();
                 intent.durable = if is_there { dirty } else { intent.durable.intersection(&dirty).copied().collect() };
             })
@@ -116,7 +116,7 @@ impl Core {
         if idle.is_empty() {
             return;
         }
-        // What members have in volatile caches may still go in a power cut, on some and not on others.
+        // Data in volatile caches of members may still be lost in a power cut, on some and not on others.
         let paths = self.paths.clone();
         if self.info.volatile_cache && self.flush(&paths).await.is_err() {
             return;

@@ -1,4 +1,5 @@
-//! What makes an array outlast crashes: records at the end of each member, of who belongs to it and of what is being written.
+//! The records by which an array outlasts crashes, at the end of each member: who belongs to it and what is being
+//! written.
 //!
 //! A write of a stripe changes several members, and a crash may come between. The parity then does not fit the data,
 //! and the data of a missing member would be reconstructed wrongly (the write hole). Two means close it:
@@ -62,7 +63,7 @@ pub(crate) struct Journal {
     /// The number of the latest bitmap on the members.
     pub(crate) bitmap_number: Cell<u64>,
     pub(crate) is_cleaning: Cell<bool>,
-    /// A member is missing, and what was marked before has been flushed since.
+    /// A member is missing, and earlier marked writes have been flushed since.
     pub(crate) is_settled: Cell<bool>,
     pub(crate) ring: RefCell<Ring>,
     /// Ends of the journal that are wanted, and that are on the members.
@@ -91,7 +92,7 @@ pub(crate) struct Ring {
     pub(crate) live: BTreeSet<u64>,
     /// The last entry with data.
     pub(crate) last: u64,
-    /// Entries below this number are never written again: the end of the journal, as it is on the members.
+    /// Entries below this number are never written again: the end of the journal, as recorded on the members.
     pub(crate) end: u64,
 }
 

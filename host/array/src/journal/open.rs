@@ -19,7 +19,7 @@ use crate::level::{Kind, Shape};
 use crate::member::Member;
 use crate::write::{SubWrite, SubWrites};
 
-/// Records are looked for with chunks of up to 2 to the power of this in bytes: 32 MiB, the longest transfer of a drive.
+/// Records are searched with chunks of up to 2 to the power of this in bytes: 32 MiB, the longest transfer of a drive.
 const LARGEST_CHUNK: u32 = 25;
 
 /// A part of a journalled write that is whole: its slot, and its data.
@@ -190,7 +190,7 @@ impl Array {
     }
 }
 
-/// What has been read of a drive's two records of members.
+/// The two records of members read from a drive.
 struct Found {
     /// The newer of those that could be read.
     record: Option<Record>,
@@ -358,8 +358,8 @@ impl Core {
         }
     }
 
-    /// Records the opening, writes what is in the journal, and makes marked regions consistent. `known` are the members that the record has as
-    /// missing, and `behind` those that lack the last record.
+    /// Records the opening, writes the entries of the journal, and makes marked regions consistent. `known` are the
+    /// members that the record lists as missing, and `behind` those that lack the last record.
     async fn recover(self: &Rc<Self>, known: u32, behind: &[usize]) -> Result<(), ArrayError> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let entries = self.read_journal(journal).await?;
@@ -375,7 +375,7 @@ impl Core {
                 dirty.len()
             )));
         }
-        // What is written from here on, a member that is missing has not: it is to be recorded as such before.
+        // A missing member lacks all later writes: this must be recorded first.
         self.record_opening(behind).await;
         self.recovered.set(Recovered { regions: dirty.len(), writes: entries.len() });
         for parts in &entries {

@@ -49,8 +49,8 @@ impl Core {
         (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect()
     }
 
-    /// Writes bytes at a place of some members, durably; whether no power cut came between. A member that does not take them for
-    /// another reason has failed.
+    /// Writes bytes at a place of some members, durably; returns whether no power cut came between. A member that does
+    /// not take them for another reason has failed.
     pub(super) async fn write_records(self: &Rc<Self>, slba: u64, writes: Vec<(usize, Vec<u8>)>) -> bool {
         let mut is_there = true;
         let mut flight = Flight::new(&self.sim, &self.issuer);
@@ -161,7 +161,8 @@ impl Core {
         self.record_state().await;
     }
 
-    /// The members have changed: has that recorded. What is acknowledged afterwards waits for it: [`Core::until_recorded`].
+    /// The members have changed: starts the record of this. Later acknowledgements wait for it:
+    /// [`Core::until_recorded`].
     pub(crate) fn start_recording(self: &Rc<Self>) {
         if self.journal.is_some() {
             let core = self.clone();

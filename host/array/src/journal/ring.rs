@@ -1,4 +1,5 @@
-//! The journal of data: what a stripe write puts on each member is first in a slot on that member, and in place afterwards.
+//! The journal of data: the data of a stripe write on each member is first in a slot on that member, and in place
+//! afterwards.
 //!
 //! Numbers increase, and slots are used in turn. A slot is used again when all entries up to that of its last use are
 //! in place, and each entry records up to which number they are. No entry is therefore written again after a later

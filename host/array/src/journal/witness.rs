@@ -22,12 +22,12 @@ pub struct Witness {
     begun: Arc<AtomicU64>,
 }
 
-/// What a drive is.
+/// The identity of a drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Seen {
-    /// What it was.
+    /// The earlier drive.
     Same,
-    /// One that has not what it had.
+    /// A drive that lost its content.
     Older,
     /// A drive with records that this array has not written: another array uses it.
     Newer,
@@ -39,7 +39,7 @@ impl Witness {
         self.places
     }
 
-    /// What the drive is that has these blocks.
+    /// The identity of the drive that has these blocks.
     pub fn sees(&self, blocks: &[Vec<u8>]) -> Seen {
         let (taken, begun) = (self.taken.load(Ordering::Relaxed), self.begun.load(Ordering::Relaxed));
         let records = blocks.iter().filter_map(|block| form::unsealed::<Record>(block));
@@ -53,7 +53,7 @@ impl Witness {
 }
 
 impl Array {
-    /// What is on a drive, by its number among those the array was made of; `None` where the array has no records.
+    /// The state of a drive, by its number among those the array was made of; `None` where the array has no records.
     pub fn witness(&self, drive: usize) -> Option<Witness> {
         let core = self.core();
         let journal = core.journal.as_ref()?;

@@ -29,7 +29,7 @@ pub use raid10::Raid10;
 /// The most members: sets of them are bits of 32.
 pub const MAX_MEMBERS: usize = 32;
 
-/// What a chunk holds.
+/// The content of a chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Data chunk of this number in the stripe, or a copy of it.
@@ -58,7 +58,7 @@ pub trait Level: fmt::Debug {
         1
     }
 
-    /// What the chunk of a member holds.
+    /// The content of a member's chunk.
     fn role(&self, stripe: u64, member: usize) -> Role;
 
     /// The member with a copy (from zero) of a data chunk.

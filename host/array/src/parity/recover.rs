@@ -1,4 +1,4 @@
-//! What is missing of a stripe, from the rest: up to two chunks of a stripe with P and Q, one of a stripe with P.
+//! The missing chunks of a stripe, from the rest: up to two chunks of a stripe with P and Q, one of a stripe with P.
 
 use super::{add, field, p_of, q_of};
 
@@ -23,7 +23,7 @@ pub fn recover(data: usize, chunks: &mut [Option<Vec<u8>>]) -> bool {
             parts[*one] = Some(rest);
         }
         ([x, y], Some(p), Some(q)) => {
-            // P' = Dx + Dy and Q' = 2^x Dx + 2^y Dy are what the rest leaves of P and Q.
+            // P' = Dx + Dy and Q' = 2^x Dx + 2^y Dy are the remainders of P and Q without the rest.
             let (mut p, mut of_q) = (p.to_vec(), weighted(parts, len));
             parts.iter().flatten().for_each(|chunk| add(&mut p, chunk));
             add(&mut of_q, q);

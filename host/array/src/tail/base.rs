@@ -1,4 +1,4 @@
-//! Waits for what was asked, whatever the members do meanwhile.
+//! Waits for the chunks requested, whatever the members do meanwhile.
 
 use nandscape_sim::Time;
 

@@ -1,4 +1,4 @@
-//! Tail policies: how the reads of a stripe are issued, and what a member's busy answer leads to.
+//! Tail policies: how the reads of a stripe are issued, and the reaction to a member's busy answer.
 //!
 //! A policy sees the state of the stripe's sub-I/Os whenever one of them has changed, and chooses which to send now.
 //! The array sends them, and ends the read as soon as the data is present or can be reconstructed.

@@ -1,5 +1,5 @@
 //! Always reads the whole stripe with its parity, and ends with the first chunks that suffice (Li 3.4.2). With copies, reads all
-//! copies of what is wanted.
+//! copies of the wanted chunks.
 
 use nandscape_sim::Time;
 

@@ -1,4 +1,5 @@
-//! Reads what it takes to reconstruct, when what was asked has not come within a time. Members need no extension for it.
+//! Reads enough to reconstruct, when the requested chunks have not arrived within a time. Members need no extension for
+//! it.
 
 use nandscape_sim::{Span, Time};
 
@@ -19,7 +20,7 @@ impl TailPolicy for Speculative {
         if view.now < due {
             return Some(due);
         }
-        // What is late is not counted on: enough is read to do without it.
+        // Late chunks are not counted on: enough is read to do without them.
         let late = |member: usize| view.subs[member].is_wanted && view.subs[member].state == SubState::Flying;
         let asked = sends.clone();
         let is_new = |member: &usize| asked.iter().all(|(sent, _)| sent != member);

@@ -28,9 +28,9 @@ pub enum SubState {
 /// A member's chunk in a stripe read.
 #[derive(Copy, Clone, Debug)]
 pub struct Sub {
-    /// What the chunk holds.
+    /// The content of the chunk.
     pub role: Role,
-    /// Whether the host's data is to be read from it.
+    /// Whether the host's data must be read from it.
     pub is_wanted: bool,
     /// Its state.
     pub state: SubState,
@@ -81,7 +81,7 @@ impl View<'_> {
         direct || (self.has_parity && (0..self.subs.len()).filter(|member| has(*member)).count() >= self.data)
     }
 
-    /// Whether it can be had from what has been read.
+    /// Whether it can be reconstructed from the chunks read.
     pub fn is_there(&self) -> bool {
         self.suffices(&|member| self.subs[member].state == SubState::Done)
     }
@@ -92,7 +92,7 @@ impl View<'_> {
         sends.extend(self.subs.iter().enumerate().filter(idle).map(|(member, _)| (member, attributes)));
     }
 
-    /// Adds to what is being read, and to `sends`, as few idle ones as make it suffice, if that can be.
+    /// Adds the fewest idle chunks that suffice to the chunks being read, and to `sends`, if that is possible.
     pub fn complete(&self, attributes: u32, sends: &mut Sends) {
         let active = |member: usize, sends: &Sends| {
             self.subs[member].is_active() || sends.iter().any(|(sent, _)| *sent == member)

@@ -113,7 +113,7 @@ impl Load {
         self.lanes.set(self.lanes.get() - 1);
     }
 
-    /// Of a range, some blocks become zeros and the others stay, or become what they were before a crash.
+    /// In a range, some blocks become zeros and the others stay, or become what they were before a crash.
     async fn deallocate(&self, array: &Rc<Array>, issuer: &Issuer, slba: u64, blocks: u64) {
         for block in slba..slba + blocks {
             self.possible.borrow_mut().entry(block).or_default().insert(0);
@@ -496,7 +496,7 @@ fn dies_after_cut(word: &str, journal: &str, mode: &str, seed: u64) -> u64 {
         assert!(load.acknowledged.get() > 0 && more <= degraded + 1, "{what}: {degraded}, then {more} blocks are lost");
         array.shut_down().await;
         fuses.iter().for_each(|fuse| fuse.is_blown.set(true));
-        // A drive takes the place of the one that is gone.
+        // A drive replaces the one that is gone.
         let mut members = Case::members(&case.fuses(Some(1)));
         members.push(Member { io: spare.clone(), reads: None, admin: None });
         let again = Array::open(&sim, case.config(), members).await.unwrap_or_else(|error| panic!("{what}: {error}"));

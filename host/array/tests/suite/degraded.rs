@@ -69,7 +69,7 @@ impl Rig {
         Rig { sim: sim.clone(), array, drives, ssds, issuer, model, rng, next: Cell::new(0) }
     }
 
-    /// Some writes at once, and reads of what was written before.
+    /// Some concurrent writes, and reads of earlier data.
     async fn load(&self, rounds: usize) {
         for _ in 0..rounds {
             let mut writes = Vec::new();

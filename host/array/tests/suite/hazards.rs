@@ -22,7 +22,7 @@ struct Held {
     writes: RefCell<Vec<Io>>,
     is_busy: Cell<bool>,
     reads: RefCell<Vec<Io>>,
-    /// What a Flush ends with.
+    /// The status with which a Flush ends.
     flush: Cell<Status>,
 }
 
@@ -259,7 +259,7 @@ fn nothing_is_put_together_from_a_stripe_whose_write_was_interrupted() {
                 sim.sleep(Span::from_us(10)).await;
             }
             sim.sleep(Span::from_ms(5)).await;
-            // The stripe is made consistent at once, but for a parity that is kept waiting.
+            // The stripe is made consistent at once, except for a parity that is kept waiting.
             drives[2].holds.set(true);
             drives[0].end_one(Status::ABORTED_POWER_LOSS);
             assert_eq!(sent.await.status, Status::ABORTED_POWER_LOSS);

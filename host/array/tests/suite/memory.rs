@@ -88,7 +88,7 @@ fn memory_that_goes_away_fails_the_command_and_no_member() {
                     let faulty = |byte: u8| Vanishing::mem(vec![byte; BYTES], copies);
                     assert_eq!(run(IoOpcode::READ, 3, faulty(0)).await, Status::DATA_TRANSFER_ERROR, "{what}");
                     let written = run(IoOpcode::WRITE, 300, faulty(9)).await;
-                    // With redundancy all of it is copied at once.
+                    // With redundancy all data is copied at once.
                     let is_copied_once = word != "raid0:3" && copies > 0;
                     let status = if is_copied_once { Status::SUCCESS } else { Status::DATA_TRANSFER_ERROR };
                     assert_eq!(written, status, "{what}");

@@ -17,7 +17,7 @@ use crate::rig::{config, queue, seed, shape, ssd};
 
 /// Blocks of a chunk of 4 KiB.
 const CHUNK: u32 = 8;
-/// Chunks that are written and read: a few stripes, so that everybody meets.
+/// Chunks that are written and read: a few stripes, so that readers and writers meet.
 const CHUNKS: u64 = 12;
 const WRITES: u64 = 60;
 

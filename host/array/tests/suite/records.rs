@@ -248,7 +248,7 @@ fn a_drive_that_is_put_back_as_it_was_is_rebuilt() {
                 rig.check(&array, 2).await;
                 assert_eq!(array.scrub().await.mismatches, 0, "{word}");
                 drop(array);
-                // What was rebuilt is trusted.
+                // Rebuilt data is trusted.
                 let array = rig.open(&[]).await.unwrap();
                 assert_eq!((array.missing(), array.older()), (vec![], vec![]), "{word}");
             })
@@ -410,7 +410,7 @@ fn a_witness_knows_a_drive_that_has_not_what_it_had() {
                 (Seen::Older, Seen::Older),
                 "an empty one"
             );
-            // What is recorded later counts, and a drive that is out of use is not asked for it.
+            // Later records count, and a drive that is out of use is not asked for its own.
             array.fail_member(0);
             sim.sleep(Span::from_s(1)).await;
             assert_eq!(witness.sees(&blocks(&now)), Seen::Older);

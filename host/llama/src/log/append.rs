@@ -25,7 +25,7 @@ impl LogStore {
                 return Ok(());
             }
             rounds = rounds.checked_sub(1).ok_or(StoreError::Full)?;
-            // What was cleaned is free after a checkpoint: one for several segments.
+            // Cleaned segments are free after a checkpoint: one for several segments.
             let is_worth_it = free + pending >= LOW + 2 || free <= 1;
             if pending > 0 && is_worth_it {
                 self.checkpoint().await?;

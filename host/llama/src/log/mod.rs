@@ -9,7 +9,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `form` | what lies on the drive |
+//! | `form` | the form on the drive |
 //! | `state` | the mapping table and the segments |
 //! | `append` | frames, and room for them |
 //! | `clean` | emptying segments |

@@ -53,7 +53,7 @@ impl LogStore {
         Ok(Layout::of(&first[0]).is_some())
     }
 
-    /// Gives up whatever a drive holds, so that it can have a log.
+    /// Discards the content of a drive, so that it can have a log.
     ///
     /// # Errors
     /// When the drive fails.

@@ -20,7 +20,7 @@ struct Need {
     most_each: usize,
 }
 
-/// What a change has to wait for.
+/// The wait of a change.
 enum Wait {
     /// This page is not in memory.
     Page(u64),
@@ -65,7 +65,7 @@ impl<P: PageStore> Core<P> {
         Ok(found)
     }
 
-    /// What the changes have to wait for, if for anything.
+    /// The wait of the changes, if any.
     fn may_change(&self, changes: &[Change]) -> Result<Option<Wait>, Error> {
         let mut cache = self.cache.borrow_mut();
         let need = match self.need(&mut cache, changes) {

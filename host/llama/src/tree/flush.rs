@@ -1,4 +1,4 @@
-//! Flushes, one at a time: each takes all pages with changes as they are at one instant.
+//! Flushes, one at a time: each takes all pages with changes in their state of one instant.
 
 use std::rc::Rc;
 
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::pages::{PageStore, Piece};
 
 impl<P: PageStore> Core<P> {
-    /// Flushes whenever somebody wants it, until the tree is closed or the store fails.
+    /// Flushes whenever a client requires it, until the tree is closed or the store fails.
     pub(super) async fn flush_changes(self: Rc<Self>) {
         while !self.is_closed.get() && self.failed.borrow().is_none() {
             if self.wanted.get() <= self.durable.get() {

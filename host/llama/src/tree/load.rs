@@ -1,4 +1,4 @@
-//! Pages that come from the store. A page comes once, whoever waits for it.
+//! Pages that are loaded from the store. A page is loaded once, however many wait for it.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::codec::decode;
 use crate::error::Error;
 use crate::pages::PageStore;
 
-/// Pages that are on their way. Dropped, they are not any more, and those who wait look again.
+/// Pages that are on their way. Once dropped, they are not any more, and the waiters check again.
 struct Loading<'a, P> {
     core: &'a Core<P>,
     lpids: Vec<u64>,

@@ -65,14 +65,14 @@ pub enum Change {
 /// A key and its value.
 pub type Record = (Vec<u8>, Vec<u8>);
 
-/// What a tree has done.
+/// Counters of a tree.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct TreeStats {
     /// Gets, changes and scans.
     pub operations: u64,
     /// Bytes of keys and values that were put.
     pub put_bytes: u64,
-    /// Pages that came from the store.
+    /// Pages loaded from the store.
     pub loads: u64,
     /// Pages that were dropped from memory.
     pub dropped: u64,
@@ -88,12 +88,12 @@ pub struct TreeStats {
     pub store: PageStats,
 }
 
-/// See the module. Dropped, it flushes no more: what was not committed may be lost.
+/// See the module. Once dropped, it flushes no more: uncommitted changes may be lost.
 pub struct BwTree<P: PageStore> {
     core: Rc<Core<P>>,
 }
 
-/// What the tree and its flushes share.
+/// State that the tree and its flushes share.
 struct Core<P> {
     host: Host,
     store: P,
@@ -102,7 +102,7 @@ struct Core<P> {
     cache: RefCell<Cache>,
     /// The number of the next page.
     next: Cell<u64>,
-    /// Changes so far, of these durable ones, and those that somebody waits for.
+    /// Changes so far, of these the durable ones, and those that a client waits for.
     changes: Cell<u64>,
     durable: Cell<u64>,
     wanted: Cell<u64>,
@@ -217,7 +217,7 @@ impl<P: PageStore> BwTree<P> {
         self.core.scan(from, most).await
     }
 
-    /// What it has done.
+    /// Its counters.
     pub fn stats(&self) -> TreeStats {
         let (core, cache) = (&self.core, self.core.cache.borrow());
         TreeStats {

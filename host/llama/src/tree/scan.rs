@@ -46,12 +46,12 @@ impl<P: PageStore> Core<P> {
         Ok(found)
     }
 
-    /// Looks at the leaf with a key.
+    /// Visits the leaf with a key.
     fn step(&self, from: &[u8], most: usize, ahead: usize) -> Step {
         let mut cache = self.cache.borrow_mut();
         let mut lpid = ROOT;
         loop {
-            // The root is always in memory, and so is a page whose child is looked for.
+            // The root is always in memory, and so is a page whose child is searched.
             let page = cache.page(lpid).expect("a page that is in memory");
             if page.level == 0 {
                 let entries = page.entries().into_iter().filter(|(key, _)| **key >= *from).take(most);

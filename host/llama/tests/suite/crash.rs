@@ -22,7 +22,7 @@ const BATCH: &[u8] = b"batch";
 const KEYS: u64 = 1_000;
 const WRITERS: u64 = 3;
 
-/// What the test did: the tree after each change since the last crash, by number, and what was acknowledged.
+/// The history of the test: the tree after each change since the last crash, by number, and the acknowledged changes.
 #[derive(Default)]
 struct History {
     last: Cell<u64>,

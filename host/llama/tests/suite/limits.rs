@@ -1,4 +1,4 @@
-//! What does not fit is refused, and what is no store is left alone.
+//! Input beyond the limits is rejected, and foreign data is not touched.
 
 use nandscape_host_llama::{ChainConfig, Change, Config, Error, LogConfig, OpenError};
 use nandscape_sim::{Executor, Sim};

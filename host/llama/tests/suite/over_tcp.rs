@@ -97,7 +97,7 @@ fn no_delta_is_there_twice_and_nothing_is_missing_when_connections_break_around_
             tree.commit().await.expect("it goes on");
             let (records, twice) = found(&tree).await;
             assert_eq!((records == known, twice), (true, 0), "the tree that went on");
-            // Another host has what is on the drive, and nothing else.
+            // Another host has the data on the drive, and nothing else.
             let tree = open(&sim, &server.address, &server.nqn, false).await;
             let (records, twice) = found(&tree).await;
             assert_eq!((records == known, twice), (true, 0), "the tree on the drive");

@@ -108,7 +108,7 @@ impl BlockStorage {
         Ok(bytes.iter().any(|bytes| Manifest::is_torn(bytes)))
     }
 
-    /// Gives up whatever a drive holds, so that it can have runs.
+    /// Discards the content of a drive, so that it can have runs.
     ///
     /// # Errors
     /// When sizes do not fit, or the drive fails.

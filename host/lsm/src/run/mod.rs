@@ -36,7 +36,7 @@ pub(crate) struct Run {
     pub(crate) blocks: u32,
     /// Whether it will be there after a crash.
     pub(crate) is_committed: Cell<bool>,
-    /// Whether it was dropped: what is read of it counts no more.
+    /// Whether it was dropped: data read of it counts no more.
     pub(crate) is_dropped: Cell<bool>,
 }
 

@@ -39,7 +39,7 @@ impl<S: Storage> Shared<S> {
             stats.merges += 1;
             stats.merge_bytes += made.iter().map(|run| run.bytes()).sum::<u64>();
         });
-        // In memory first: whoever reads now finds the new runs, and whoever reads an old one looks again.
+        // In memory first: a reader that begins now finds the new runs, and a reader of an old run looks up again.
         self.put_levels(job, &made);
         let old = || job.upper.iter().chain(&job.lower);
         old().for_each(|run| run.is_dropped.set(true));

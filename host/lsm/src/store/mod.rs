@@ -1,4 +1,4 @@
-//! The store: memtables in front of levels of runs.
+//! The store: memtables before levels of runs.
 //!
 //! | file | what |
 //! |---|---|
@@ -84,7 +84,7 @@ impl Change {
     }
 }
 
-/// What a store has done and has.
+/// Counters and sizes of a store.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
     /// Bytes of keys and values that were put.
@@ -217,7 +217,7 @@ impl<S: Storage> Lsm<S> {
         Ok(self.shared.scan(from, most).await?)
     }
 
-    /// Waits until no memtable is to become a run and no runs are to be merged.
+    /// Waits until no memtable has to become a run and no runs have to be merged.
     ///
     /// # Errors
     /// When the store has failed.
@@ -230,7 +230,7 @@ impl<S: Storage> Lsm<S> {
         Ok(shared.check()?)
     }
 
-    /// What it has done and has.
+    /// Its counters and sizes.
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         let levels = shared.levels.borrow();
@@ -247,7 +247,7 @@ impl<S: Storage> Lsm<S> {
     /// Checks the levels.
     ///
     /// # Errors
-    /// What is wrong, in one sentence.
+    /// The fault, in one sentence.
     pub fn check(&self) -> Result<(), String> {
         self.shared.levels.borrow().check()
     }

@@ -26,7 +26,7 @@ impl<S: Storage> Shared<S> {
         }
     }
 
-    /// What the memtables know of a key.
+    /// The memtables' record of a key.
     fn in_memory(&self, key: &[u8]) -> Option<Option<Bytes>> {
         let found = self.memtable.borrow().records.get(key).cloned();
         found.or_else(|| self.full.borrow().as_ref().and_then(|full| full.records.get(key).cloned()))

@@ -1,4 +1,4 @@
-//! Keys in order: memtables, runs of level 0 and the other levels side by side, of which the newest record of a key counts.
+//! Keys in order: memtables, runs of level 0 and the other levels together, of which the newest record of a key counts.
 //!
 //! Memtables change while blocks are read. A part of them is therefore copied, and the scan continues to the end of
 //! that part before it copies the next.

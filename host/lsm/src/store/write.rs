@@ -1,5 +1,5 @@
-//! Changes: into the memtable and the log at one instant. Chunks of the log are written one after the other, each with all that has
-//! come by then, so that changes that are to be durable share them.
+//! Changes: into the memtable and the log at one instant. Chunks of the log are written one after the other, each with
+//! all changes so far, so that changes that must be durable share them.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::record::{MAX_KEY, MAX_RECORD};
 use crate::storage::{BLOCK, Edit, LOG, Storage};
 
 impl<S: Storage> Shared<S> {
-    /// Makes changes. They are in the log when its buffer is full, or somebody asks for that.
+    /// Makes changes. They are in the log when its buffer is full, or a client requests it.
     pub(super) async fn apply(self: &Rc<Self>, changes: &[Change]) -> Result<(), Error> {
         self.check_changes(changes)?;
         self.host.operation().await;
@@ -57,7 +57,7 @@ impl<S: Storage> Shared<S> {
             let is_full = self.memtable.borrow().bytes >= self.config.memtable;
             let is_stopped = {
                 let (levels, config) = (self.levels.borrow(), &self.config);
-                // The last of these is looked at when a memtable is full: it takes the time of looking at all runs.
+                // The last of these is checked when a memtable is full: the check visits all runs.
                 levels.runs[0].len() >= config.stop || is_full && levels.debt(&config.levels) > config.levels.debt
             };
             if is_full && !is_stopped && self.full.borrow().is_none() && !self.is_rotating.replace(true) {
@@ -83,7 +83,7 @@ impl<S: Storage> Shared<S> {
         let made = self.new_log(1).await;
         if made.is_ok() {
             let mut memtable = self.memtable.borrow_mut();
-            // Changes that wait for the log go to the new one. That is no harm: they are the oldest there.
+            // Changes that wait for the log go to the new log. This does no harm: they are the oldest there.
             let new = memtable.logs.pop().into_iter().collect();
             let full = std::mem::replace(&mut *memtable, Memtable { logs: new, ..Memtable::default() });
             self.full.replace(Some(Rc::new(full)));

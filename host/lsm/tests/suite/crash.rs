@@ -23,7 +23,7 @@ const KEYS: u64 = 1_500;
 const VALUE: u64 = 1_500;
 const WRITERS: u64 = 3;
 
-/// What the test did: the store after each change since the last crash, by number, and what was acknowledged.
+/// The history of the test: the store after each change since the last crash, by number, and the acknowledged changes.
 #[derive(Default)]
 struct History {
     last: Cell<u64>,
@@ -122,7 +122,7 @@ fn write_all(sim: &Sim, store: &Rc<Store>, history: &Rc<History>, seed: Seed) {
     }
 }
 
-/// Several lives of a host on one drive; what the store did in them.
+/// Several lives of a host on one drive; returns the work of the store in them.
 fn live(form: Form, seed: Seed) -> Stats {
     let mut executor = Executor::new();
     let sim = executor.sim();

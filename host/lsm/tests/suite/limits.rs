@@ -1,4 +1,4 @@
-//! What a store refuses, and what its drive must have.
+//! Input that a store rejects, and the drive that it needs.
 
 use std::rc::Rc;
 
@@ -77,7 +77,7 @@ fn sizes_that_do_not_fit_are_refused_and_so_is_what_is_no_store() {
     ran.unwrap();
 }
 
-/// A drive as it is.
+/// A drive, unchanged.
 struct Over(Rc<QueueingDrive>);
 
 impl nandscape_drive::Drive for Over {

@@ -9,7 +9,7 @@ use crate::mix::{Kind, Mix};
 /// See the file.
 pub(crate) struct Isolation;
 
-/// What a node does: the writers are spread evenly, the first node is one of them.
+/// The role of a node: the writers are spread evenly, the first node is one of them.
 fn kind(node: &Node) -> Kind {
     let (writes, all) = (node.mix.count(Kind::Write), node.mix.kinds().len());
     let writers = |nodes: u32| (nodes as usize * writes).div_ceil(all);

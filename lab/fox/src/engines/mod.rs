@@ -12,12 +12,12 @@ use crate::mix::Kind;
 struct Order {
     /// The page with a number.
     cell: fn(&Node, u64) -> Cell,
-    /// The first page that reads of a mix go back to, when so many are written.
+    /// The first page to which reads of a mix return, when so many are written.
     back_to: fn(&Node, u64) -> u64,
 }
 
-/// Commands of a mix: each takes the next pages of the order. Reads of a mix take what is written: after the last written page they
-/// go back. The run ends when all pages are written, or for reads only when all are read.
+/// Commands of a mix: each takes the next pages of the order. Reads of a mix take written pages: after the last written
+/// page they return. The run ends when all pages are written, or for reads only when all are read.
 fn along(node: Node, order: &'static Order) -> Box<dyn Iterator<Item = Command>> {
     let (all, most) = (node.cells(), u64::from(node.vector));
     let has_writes = node.mix.has(Kind::Write);

@@ -35,7 +35,7 @@ impl ArrayDocument<'_> {
         serde_json::to_string_pretty(&whole).expect("a report is plain data")
     }
 
-    /// What it is: `raid5:4 of default`.
+    /// Its description: `raid5:4 of default`.
     pub(crate) fn name(&self) -> String {
         self.finished.called(self.profile)
     }

@@ -93,7 +93,7 @@ fn ranges(document: &ArrayDocument<'_>, by_range: bool) -> &'static str {
     }
 }
 
-/// What the picture of the whole run shows of windows.
+/// The windows that the picture of the whole run shows.
 fn whole_windows(timeline: &DriveTimeline, array: Option<&ArrayReport>) -> &'static str {
     let has_windows = array.is_some_and(|array| array.window_ms.is_some());
     let has_some = timeline.whole.windows_s.iter().any(|windows| !windows.is_empty());
@@ -143,7 +143,7 @@ fn busy(array: &ArrayReport) -> Vec<Value> {
     array.busy_sub_ios.iter().enumerate().map(row).collect()
 }
 
-/// What the array sent.
+/// The commands that the array sent.
 fn sent(array: &ArrayReport) -> Vec<Value> {
     let row = |name: &str, value: u64, meaning: &str| context! { name, value => count(value), meaning };
     let mut rows = vec![

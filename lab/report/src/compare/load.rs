@@ -64,7 +64,7 @@ pub enum LoadError {
     },
 }
 
-/// The most bytes of a report: what is longer, or never ends, is something else.
+/// The most bytes of a report: a longer or endless file is something else.
 const MAX_BYTES: u64 = 1 << 30;
 
 fn read(path: &Path) -> std::io::Result<String> {

@@ -1,4 +1,5 @@
-//! Reports side by side: figures, ratios to the first, and confidence intervals over runs that differ only in the seed.
+//! Comparisons of reports: figures, ratios to the first, and confidence intervals over runs that differ only in the
+//! seed.
 //!
 //! | file | what |
 //! |---|---|
@@ -30,7 +31,7 @@ use crate::document::WriteError;
 pub(crate) const METHOD: &str = "95% confidence intervals by Student's t over seeds: mean ± t(n-1) * s / sqrt(n), s the standard \
                           deviation of the figure over n runs";
 
-/// Experiments side by side.
+/// Compared experiments.
 #[derive(Serialize)]
 pub struct Comparison {
     /// The version of this format.

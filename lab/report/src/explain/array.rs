@@ -12,7 +12,7 @@ const WORTH: f64 = 0.001;
 /// The share of the writes' mean from which collections are mentioned.
 const TOLD: f64 = 0.15;
 
-/// What is found, of the report of an array.
+/// The findings of the report of an array.
 pub(super) fn found(report: &Value) -> Vec<Sentence> {
     let first = [busy(report), windows::found(report), writes(report)].into_iter().flatten();
     let members = failures(report).into_iter().chain(rebuilds(report));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::cite::{Cite, Sentence, at, number};
 use crate::format::{count, seconds, us};
 
-/// What is found.
+/// The findings.
 pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
     let rules = at(report, "faults").and_then(Value::as_array).map_or(0, Vec::len);
     let struck = (0..rules).filter_map(|rule| struck(report, rule));

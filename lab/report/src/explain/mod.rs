@@ -1,5 +1,5 @@
 //! A report in words: where the tail of its latencies comes from, and what to change. Each sentence rests on figures of the report,
-//! which it names. Advice is given where the evidence holds, and not for what the drive has already.
+//! which it names. Advice is given where the evidence holds, and not for options that the drive already has.
 //!
 //! | file | what |
 //! |---|---|
@@ -45,7 +45,7 @@ pub struct Explanation {
     pub workload: String,
     /// The seed.
     pub seed: u64,
-    /// What is found, then what to change.
+    /// The findings, then the advice.
     pub sentences: Vec<Sentence>,
     /// Whether the report has its slowest requests: without them, sentences are about means.
     pub has_tail: bool,
@@ -88,7 +88,7 @@ impl Explanation {
         self.sentences.iter().filter(move |sentence| sentence.kind == kind)
     }
 
-    /// As text: what is found, and what to change, each sentence with its figures in brackets.
+    /// As text: the findings and the advice, each sentence with its figures in brackets.
     pub fn text(&self) -> String {
         let origin = if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) };
         let mut text = format!("{origin}{} under {}, seed {}\n", self.profile, self.workload, self.seed);

@@ -1,4 +1,4 @@
-//! Where the tail comes from: how far it is from the rest, what it waits for, when, and at which dies.
+//! Where the tail comes from: its distance from the rest, its waits, its times, and its dies.
 
 use crate::format::plural;
 use serde_json::Value;
@@ -20,7 +20,7 @@ const FLAT: f64 = 1.2;
 /// Fewer requests do not show where they gather.
 const ENOUGH: f64 = 20.0;
 
-/// What is found.
+/// The findings.
 pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
     let of_way = |way: &&str| {
         if is_flat(report, way) {
@@ -108,7 +108,7 @@ fn waits(report: &Value, way: &str) -> Option<Sentence> {
     }
 }
 
-/// What the dies did while the slowest reads were under way.
+/// The work of the dies while the slowest reads were under way.
 fn work(report: &Value, way: &str) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let place = tail_of(way);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::cite::{Cite, Sentence, at, number};
 use crate::format::{count, rounded};
 
-/// What has begun outside of windows, and the figure of each drive that counts it.
+/// Work begun outside of windows, and the figure of each drive that counts it.
 const WORK: [(&str, &str); 2] =
     [("steps of collections", "report.gc.forced_steps"), ("programs of buffered data", "report.gc.forced_programs")];
 

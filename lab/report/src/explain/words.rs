@@ -9,7 +9,7 @@ pub(super) struct Part {
     pub(super) us: f64,
 }
 
-/// The parts of a breakdown, the longest first: waits by cause, other stages as they are.
+/// The parts of a breakdown, the longest first: waits by cause, other stages unchanged.
 pub(super) fn parts(breakdown: &Value) -> Vec<Part> {
     let mut parts = Vec::new();
     for (key, value) in breakdown.as_object().into_iter().flatten() {

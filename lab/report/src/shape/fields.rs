@@ -14,7 +14,7 @@ pub(super) struct Field {
     pub(super) path: &'static str,
     /// Whether the object that it is in must have it.
     pub(super) must: bool,
-    /// What it takes.
+    /// Its valid kind.
     pub(super) kind: Kind,
 }
 

@@ -8,7 +8,7 @@ use super::{Wrong, joined};
 /// More than any figure of a run: nanoseconds of 30 years, bytes of an exabyte.
 const MOST: f64 = 1e18;
 
-/// What a place takes.
+/// The valid values of a place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A whole number that is not negative.
@@ -40,7 +40,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// What is valid, in words.
+    /// The valid values, in words.
     fn valid(self) -> &'static str {
         match self {
             Kind::Count => "a whole number, 0 or more",

@@ -26,7 +26,7 @@ use crate::document::WriteError;
 use crate::{csv, format};
 pub(crate) use pooled::Cell;
 
-/// The results of a sweep, with what is drawn of them.
+/// The results of a sweep, with its charts.
 pub struct SweepReport<'a> {
     outcome: &'a Outcome,
     /// The figures that are shown.

@@ -2,7 +2,7 @@
 
 use crate::format::{bytes, percent, rounded, us};
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Counts {
     Microseconds,
@@ -78,7 +78,7 @@ pub(super) fn number(name: &str, value: f64) -> String {
     }
 }
 
-/// What a percentile is exact to, as a share of it: percentiles are the ends of the bins of histograms.
+/// The precision of a percentile, as a share of it: percentiles are the ends of the bins of histograms.
 const RESOLUTION: f64 = 0.001;
 
 /// A mean with half of its interval. Percentiles of several runs may be of one bin: their interval is no shorter than the bin.

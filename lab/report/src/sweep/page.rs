@@ -41,7 +41,7 @@ pub(super) fn render(report: &SweepReport<'_>, command: &str) -> String {
     page::render("sweep.html", SCRIPT, &json!({ "drawings": drawings }).to_string(), shown)
 }
 
-/// What the results depend on: the sweep, its drives, its seeds, and the program.
+/// The origin of the results: the sweep, its drives, its seeds, and the program.
 fn made(report: &SweepReport<'_>) -> Vec<Value> {
     let plan = &report.outcome.plan;
     let inputs = plan.points.iter().filter_map(|point| point.inputs.as_ref().ok());

@@ -78,7 +78,7 @@ fn a_guess_that_makes_a_trace_absurd_is_no_guess() {
     ] {
         assert!(said.contains(part), "{said}");
     }
-    // Named, it is what was named.
+    // A named format is used as named.
     assert_eq!(read(lines(&seconds), Some(Format::Disksim), false).unwrap().len(), 200);
     // The same in milliseconds.
     assert_eq!(of(lines(&|n| format!("{}.5 0 {} 9 1\n", 242 + n, n * 9))), Ok(Format::Disksim));

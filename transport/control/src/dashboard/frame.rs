@@ -18,7 +18,7 @@ use crate::statistics::{FaultStatistics, Latency, latency, timing};
 
 /// The version of the stream.
 const SCHEMA: u32 = 1;
-/// Frames between two looks at the wear of blocks.
+/// Frames between two samples of the wear of blocks.
 const WEAR_EVERY: u64 = 8;
 /// Frames between two captures of operations.
 const OPERATIONS_EVERY: u64 = 4;
@@ -68,7 +68,7 @@ struct DriveFrame {
     /// FUA, which are among them.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_second: Option<Vec<FlowTold>>,
-    /// As they are now.
+    /// In their present state.
     counters: BTreeMap<&'static str, f64>,
     /// Those that only grow, a second.
     rates: BTreeMap<&'static str, f64>,
@@ -119,7 +119,7 @@ pub(super) struct Seen {
     pub(super) operations: Option<inside::OperationsTold>,
 }
 
-/// Looks, and remembers what it saw before.
+/// Samples the drives, and remembers the previous sample.
 pub(super) struct Sampler {
     wall: Time,
     figures: Vec<Arc<Figures>>,
@@ -225,7 +225,7 @@ impl Sampler {
     }
 }
 
-/// Looks at all reactors.
+/// Samples all reactors.
 fn look(handles: &[Handle], wants: Wants) -> Option<(Vec<Arc<Figures>>, Vec<Look>)> {
     let looks: Option<Vec<Look>> = handles.iter().map(|handle| handle.look(wants)).collect();
     let figures: Option<Vec<Arc<Figures>>> = handles.iter().map(Handle::figures).collect();

@@ -1,5 +1,5 @@
-//! Looks at the drives four times a second while a page is open, and hands what it saw to all pages. However many pages are
-//! open, a drive is looked at once; a page that reads slowly delays its own thread alone, and misses what is older than
+//! Samples the drives four times a second while a page is open, and hands the samples to all pages. However many pages
+//! are open, a drive is sampled once. A page that reads slowly delays only its own thread, and misses events older than
 //! [`HISTORY`]. A page that takes nothing for [`BEHIND`] events makes room for another one.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +24,7 @@ const BEHIND: u64 = 8;
 /// The longest that a page hears nothing.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// An event of the stream as it is sent, and its number.
+/// An event of the stream as sent, and its number.
 type Sent = (u64, Arc<str>);
 
 #[derive(Default)]
@@ -127,7 +127,7 @@ impl Page {
         let (number, next) = (self.number, self.next);
         let mut state = self.shared.state();
         let (told, taken) = (state.next, state.pages.get_mut(&number)?);
-        // What it gets first is older than it is.
+        // The first events that it gets are older than it is.
         *taken = if next == 0 { told } else { next };
         drop(state);
         let idle = |state: &mut State| !state.ended && (state.hello.is_none() || state.next == next);

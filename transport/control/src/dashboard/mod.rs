@@ -1,4 +1,4 @@
-//! The dashboard: a page over HTTP, a stream of what the drives do, and orders from it where they are allowed.
+//! The dashboard: a page over HTTP, a stream of the drives' activity, and orders from it where they are allowed.
 //!
 //! | file | what |
 //! |---|---|
@@ -51,7 +51,7 @@ pub struct DashboardServer {
     server: Server,
 }
 
-/// What the threads of clients share.
+/// State that the threads of clients share.
 struct Site {
     handles: Vec<Handle>,
     page: String,
@@ -190,7 +190,7 @@ impl Site {
     }
 }
 
-/// Sends all of it, unless the page makes room for another one meanwhile.
+/// Sends all bytes, unless the page makes room for another one meanwhile.
 fn send(mut stream: &Stream, mut bytes: &[u8], page: &hub::Page) -> io::Result<()> {
     while !bytes.is_empty() {
         match stream.write(bytes) {

@@ -1,4 +1,4 @@
-//! A blocking client. It sends any bytes; what it reads, it takes apart and does not judge.
+//! A blocking client. It sends any bytes; it parses replies and does not judge them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -100,7 +100,7 @@ impl Client {
         let mut bytes = Vec::new();
         match self.stream.read_to_end(&mut bytes) {
             Ok(_) => {}
-            // It hung up on what it had not read.
+            // It hung up before it had read everything.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
             Err(error) => panic!("the server does not hang up: {error}"),
         }
@@ -142,7 +142,7 @@ impl Client {
         Chunk { cookie: header.cookie.get(), flags: header.flags.get(), kind: header.kind.get(), body }
     }
 
-    /// Reads with structured replies what comes in one chunk.
+    /// Reads with structured replies the data of one chunk.
     pub(crate) fn chunk_of(&mut self, offset: u64, len: u32) -> Vec<u8> {
         self.request(command::READ, 0, 9, offset, len);
         self.chunk().body.split_off(8)

@@ -64,7 +64,7 @@ fn a_client_that_does_not_read_is_held_at_its_limit() {
     }
     let figures = server.figures();
     let held = figures.exports[0].reads.bytes;
-    // What the socket itself holds comes on top, twice.
+    // The content of the sockets themselves comes on top, twice.
     assert!(figures.outstanding == 0 && held <= 12 * MIB, "{held} bytes were read for it");
     for number in 0..500 {
         assert_eq!(greedy.simple(), (number, 0));
@@ -243,7 +243,7 @@ fn a_flood_of_requests_without_data_leaves_the_drive_to_others() {
             let outstanding = server.figures().outstanding;
             assert!(outstanding <= 8, "{outstanding} commands of 4 MiB are before the next read");
         }
-        // The end does not wait for what is not in the drive.
+        // The end does not wait for requests that are not in the drive.
         server.stop();
     }
 }
@@ -320,7 +320,7 @@ fn clients_share_memory_and_each_has_a_little_in_any_case() {
     modest.request(command::READ, 0, 7, 0, 32 << 20);
     let small = 50 * 4_096;
     let read = server.figures().exports[0].reads.bytes - small;
-    // What the sockets hold comes on top, twice.
+    // The content of the sockets comes on top, twice.
     assert!(read <= (40 + 12 + 8) * MIB, "{read} bytes were read for clients that take nothing");
     for client in &mut greedy {
         for number in 0..20 {

@@ -36,10 +36,10 @@ pub(crate) struct Seen {
     pub(crate) deallocate: bool,
 }
 
-/// What the drive did, in order.
+/// The drive's commands, in order.
 pub(crate) type Log = Arc<Mutex<Vec<Seen>>>;
 
-/// What the drive does.
+/// The drive's behaviour.
 pub(crate) struct Plain {
     data: RefCell<Vec<u8>>,
     log: Log,

@@ -1,5 +1,5 @@
 //! Bytes that make no sense, or nearly do. The server hangs up in the end, and another client does not
-//! notice. Nothing but what was asked for in a sound request is done.
+//! notice. Only sound requests are carried out.
 
 use std::cell::RefCell;
 use std::io::Write;

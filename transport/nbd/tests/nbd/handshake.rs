@@ -189,7 +189,8 @@ fn who_hangs_up_at_any_byte_of_the_negotiation_does_no_harm() {
     assert_eq!(Client::ready(&server, "", false).read(0, 512), Ok(vec![0; 512]));
 }
 
-/// Silent ones, one that stops in the middle, and one that dribbles: its every byte comes in time, all together do not.
+/// Silent ones, one that stops in the middle, and one that dribbles: each of its bytes arrives in time, but all
+/// together do not.
 #[test]
 fn half_open_clients_lose_their_seats_and_block_no_other() {
     let server = Server::with(Limits { patience: Duration::from_millis(300), ..Limits::default() });

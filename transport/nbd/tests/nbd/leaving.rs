@@ -87,7 +87,7 @@ fn a_write_that_breaks_off_is_not_done() {
     assert_eq!(Client::ready(&server, "first", false).read(0, 8_192), Ok(vec![0; 8_192]));
 }
 
-/// A long write goes to the drive in parts of 256 KiB as its data comes.
+/// A long write is sent to the drive in parts of 256 KiB as its data arrives.
 #[test]
 fn a_large_write_that_breaks_off_is_done_in_whole_parts() {
     let server = Server::start();

@@ -85,7 +85,7 @@ impl Server {
         Server { handle, path, listener, reactor: Some(reactor), logs: Vec::new(), complaints, _folder: folder }
     }
 
-    /// What the first drive did since the last call.
+    /// The first drive's commands since the last call.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.logs[0].lock().unwrap())
     }

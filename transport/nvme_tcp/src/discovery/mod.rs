@@ -44,10 +44,10 @@ const COMMANDS: [AdminOpcode; 6] = [
     AdminOpcode::KEEP_ALIVE,
 ];
 const FEATURES: [u8; 2] = [feature::ASYNC_EVENT_CONFIG, feature::KEEP_ALIVE_TIMER];
-/// Statuses of commands that may succeed when they are sent again as they are.
+/// Statuses of commands that may succeed when they are sent again unchanged.
 const TRANSIENT: [Status; 2] = [Status::EVENT_REQUEST_LIMIT_EXCEEDED, Status::TRANSIENT_TRANSPORT_ERROR];
 
-/// What a host has agreed on with Connect.
+/// The agreement with a host by Connect.
 pub(crate) struct Agreed {
     /// Controller ID.
     pub(crate) controller: u16,
@@ -86,7 +86,7 @@ fn is_keep_alive(entry: &SubmissionEntry) -> bool {
     }
 }
 
-/// What a command results in: a value, and data.
+/// The result of a command: a value, and data.
 type Answer = Result<(u64, Vec<u8>), Status>;
 
 impl<'a, S: Read + Write> Discovery<'a, S> {

@@ -1,5 +1,5 @@
-//! The properties of a discovery controller, and what a write to CC causes (Base 3.1.4, 3.6.2). It has nothing to load and
-//! nothing to flush: it is ready, reset and shut down at once.
+//! The properties of a discovery controller, and the effect of a write to CC (Base 3.1.4, 3.6.2). It has nothing to
+//! load and nothing to flush: it is ready, reset and shut down at once.
 
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::fabrics::{Property, SIZE_4, SIZE_8};
@@ -23,7 +23,7 @@ impl Properties {
     /// Property Get.
     ///
     /// # Errors
-    /// Invalid Field in Command, for a property that there is not, or of another size.
+    /// Invalid Field in Command, for an unknown property, or one of another size.
     pub(super) fn get(&self, property: &Property) -> Result<u64, Status> {
         let capabilities =
             Capabilities { max_entries_z: ENTRIES - 1, timeout: TIMEOUT, command_sets: Capabilities::NVM };

@@ -1,4 +1,4 @@
-//! The discovery controller: a row a status, its log pages against what it does, its properties and features.
+//! The discovery controller: a row a status, its log pages against its behaviour, its properties and features.
 
 use nandscape_wire_nvme::discovery::DISCOVERY;
 use nandscape_wire_nvme::fabrics::{self, DISCOVERY_NQN, FABRICS, INVALID_QUEUE_TYPE, SIZE_4, SIZE_8, name_field};
@@ -81,7 +81,7 @@ fn a_limit_is_not_final() {
     assert_eq!(host.execute(request).status(), S::EVENT_REQUEST_LIMIT_EXCEEDED);
 }
 
-/// The pages of what is supported agree with what the controller does.
+/// The pages of supported functions agree with the controller's behaviour.
 #[test]
 fn its_log_pages_tell_what_there_is() {
     let server = Server::start();

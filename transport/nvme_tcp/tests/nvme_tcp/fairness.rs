@@ -111,7 +111,7 @@ fn long_commands_take_a_bounded_part_of_each_turn() {
     }
 }
 
-/// A Compare moves what it compares, and is at work on as much.
+/// A Compare transfers the data that it compares, and works on as much.
 #[test]
 fn compares_take_a_bounded_part_of_each_turn() {
     const LEN: u32 = 1 << 20;

@@ -46,7 +46,7 @@ fn compare_and_write_is_one_operation_and_replays() {
     let cids = [send(&mut queue, compare(), 1), send(&mut queue, write(), 3)];
     assert_eq!(responses(&mut queue, cids), [Status::COMPARE_FAILURE, Status::FUSED_FAILED]);
     assert_eq!(queue.read(0, 8), (Status::SUCCESS, vec![2; 4_096]));
-    // Data that was asked for, which comes in either order.
+    // Requested data, which arrives in either order.
     for (turn, byte) in [(false, 2), (true, 3)] {
         let cids = [compare(), write()].map(|entry| queue.begin_transfer(entry, 4_096));
         let mut ready = [0, 1].map(|_| match queue.receive() {
@@ -97,7 +97,7 @@ fn a_half_alone_fails_and_changes_nothing() {
     assert_eq!(queue.read(0, 8), (Status::SUCCESS, vec![0; 4_096]));
 }
 
-/// What the transport refuses is in the error log, as what the controller refuses is.
+/// Rejections of the transport are in the error log, like those of the controller.
 #[test]
 fn a_refusal_of_the_transport_is_in_the_error_log() {
     let server = Server::start();

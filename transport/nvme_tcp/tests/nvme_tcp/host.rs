@@ -1,4 +1,4 @@
-//! A host that makes PDUs by hand, blocks, and checks what comes.
+//! A host that makes PDUs by hand, blocks, and checks the replies.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -24,7 +24,7 @@ pub(crate) struct Host {
     cid: u16,
 }
 
-/// A PDU that came.
+/// A received PDU.
 #[derive(Debug)]
 pub(crate) enum Pdu {
     Response(CompletionEntry),
@@ -322,7 +322,7 @@ impl Host {
         }
     }
 
-    /// Sends what was asked for.
+    /// Sends the requested data.
     pub(crate) fn answer(&mut self, ready: &Data, data: &[u8], at_a_time: usize) {
         let (start, len) = (ready.offset.get() as usize, ready.len.get() as usize);
         let mut done = 0;

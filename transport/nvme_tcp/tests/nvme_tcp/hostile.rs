@@ -196,13 +196,13 @@ fn a_host_reads_no_memory_of_others() {
     }
     drop(other);
     let (mut admin, mut queue) = Host::with_queue(&server);
-    // Longer than what the command returns.
+    // Longer than the command's result.
     let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 100_000, 1);
     let (status, data) = queue.read_command(read, 8_192);
     assert_eq!((status.meaning(), data), (Status::DATA_SGL_LENGTH_INVALID, Vec::new()));
     let (status, data) = admin.read_command(SubmissionEntry::identify(1, 0), 8_192);
     assert_eq!((status.meaning(), data), (Status::DATA_SGL_LENGTH_INVALID, Vec::new()));
-    // What was never written reads as zeros, also from a buffer that another host has used.
+    // Unwritten blocks read as zeros, also from a buffer that another host has used.
     let (status, data) = queue.read(100_000, 16);
     assert!(status == Status::SUCCESS && data.iter().all(|byte| *byte == 0));
 }

@@ -1,4 +1,4 @@
-//! Data in every way that it can move, and what is recorded of it.
+//! Data in every way of transfer, and the recording of it.
 
 use nandscape_transport_reactor::replay::Ending;
 use nandscape_wire_nvme::sgl::SglDescriptor;

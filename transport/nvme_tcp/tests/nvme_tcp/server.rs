@@ -175,7 +175,7 @@ impl Drop for Server {
     }
 }
 
-/// What a recorded run released when it is run again: opcode, tag-independent result and time of each command.
+/// The completions of a recorded run that is run again: opcode, tag-independent result and time of each command.
 pub(crate) fn replayed(path: &Path) -> (Vec<(u8, u64, Status)>, Ending) {
     let mut executor = Executor::new();
     let mut port = Port::new(&executor.sim(), vec![export(&executor.sim())]);

@@ -32,7 +32,7 @@ fn shut_down(host: &mut Host) {
 }
 
 /// Three silent hosts of the same timeout: one whose controller is not enabled, one whose controller is shut down, and one
-/// whose controller is enabled. The last one came last, and leaves first.
+/// whose controller is enabled. The last one connected last, and leaves first.
 #[test]
 fn the_keep_alive_timer_runs_for_enabled_controllers_alone() {
     let server = Server::start();

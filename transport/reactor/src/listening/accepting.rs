@@ -1,6 +1,6 @@
 //! Accepting clients on a separate thread, until stopped.
 //!
-//! Left out: what becomes of a client. The server's `take` decides, and mostly gives it a thread.
+//! Left out: the fate of a client. The server's `take` decides, and mostly gives it a thread.
 
 use std::io;
 use std::sync::Arc;
@@ -84,7 +84,8 @@ fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }
 
-/// Accepting a client fails mostly for want of descriptors, and the next attempt would fail too until a client leaves.
+/// Accepting a client fails mostly because descriptors are exhausted, and the next attempt would fail too until a
+/// client leaves.
 #[expect(clippy::disallowed_methods, reason = "there is no event for free descriptors")]
 fn rest() {
     thread::sleep(Duration::from_millis(100));

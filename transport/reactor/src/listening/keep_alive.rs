@@ -12,7 +12,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Questions without an answer after which it is gone.
 const QUESTIONS: u32 = 6;
-/// How long a client may leave what was sent to it without acknowledgement.
+/// How long a client may leave sent data without acknowledgement.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(120);
 
 /// Has the system watch over a TCP connection. A unix socket's other end cannot vanish.

@@ -6,7 +6,7 @@
 //! | `accepting` | the thread that accepts them |
 //! | `negotiating` | places for clients that negotiate |
 //! | `time_limit` | a time limit for the handshake |
-//! | `keep_alive` | finding out that a TCP client has vanished |
+//! | `keep_alive` | detecting that a TCP client has vanished |
 //!
 //! Left out: the handshakes.
 

@@ -48,7 +48,7 @@ struct Negotiation {
 }
 
 impl Place {
-    /// Something has come from the client.
+    /// Bytes have come from the client.
     pub(super) fn heard(&self) {
         self.heard.store(true, Ordering::Relaxed);
     }
@@ -117,7 +117,8 @@ impl Negotiating {
         Some(place)
     }
 
-    /// A client's choice of a drive is about to be acknowledged. Whether it is still connected, and from now on stays so.
+    /// A client's choice of a drive is about to be acknowledged. Returns whether it is still connected, and from now on
+    /// stays so.
     pub fn admit(&self, place: &Place) -> bool {
         let mut negotiations = self.negotiations();
         let negotiation = negotiations.under_way.iter_mut().find(|one| one.place.number == place.number);

@@ -1,4 +1,4 @@
-//! A client's handshake with one time limit for all of it.
+//! A client's handshake with one time limit for the whole handshake.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ impl TimeLimit {
         TimeLimit { patience, begun: Instant::now() }
     }
 
-    /// What is left of it.
+    /// The rest of the time.
     #[expect(clippy::disallowed_methods, reason = "a client's patience is in real time")]
     pub fn left(&self) -> Duration {
         self.patience.saturating_sub(self.begun.elapsed())

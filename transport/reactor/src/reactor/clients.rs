@@ -39,7 +39,7 @@ impl Reactor {
         }
     }
 
-    /// Updates what a client's socket is watched for.
+    /// Updates the events for which a client's socket is watched.
     pub(super) fn watch(&mut self, key: Key) {
         let Some(connected) = self.clients.get_mut(key) else { return };
         if connected.client.has_more() {
@@ -97,7 +97,7 @@ impl Reactor {
         let socket = connected.client.socket().map(|socket| (socket, watched));
         let others = connected.client.descriptors().into_iter().map(|fd| (fd, Interest { read: true, write: false }));
         let result = socket.into_iter().chain(others).try_for_each(|(fd, interest)| {
-            // Something may have come before it was watched.
+            // Bytes may have come before it was watched.
             self.events.ready.push(key.to_bits());
             self.waiter.add(fd, key.to_bits(), interest)
         });
@@ -106,7 +106,7 @@ impl Reactor {
         }
     }
 
-    /// After a stop, disconnects a client whose peer has hung up. Whether that was so.
+    /// After a stop, disconnects a client whose peer has hung up. Returns whether it had.
     pub(super) fn leave_if_deserted(&mut self, key: Key) -> bool {
         let is_deserted = self.clients.get_mut(key).is_some_and(|connected| connected.client.is_deserted());
         if is_deserted {

@@ -1,4 +1,4 @@
-//! What the model has completed, on its way to clients: completions, interrupts, and questions to hosts.
+//! The model's completions on their way to clients: completions, interrupts, and questions to hosts.
 //!
 //! Left out: replies, which clients make of them.
 

@@ -1,4 +1,4 @@
-//! The end of the loop: what is in the drives ends, clients take their replies, and every drive is flushed.
+//! The end of the loop: commands in the drives end, clients take their replies, and every drive is flushed.
 
 use std::io;
 
@@ -62,8 +62,8 @@ impl Reactor {
         self.run_while(|reactor| reactor.port.outstanding() > 0)
     }
 
-    /// Runs the model while `busy` and while there are events. It runs at least once: what was closed or submitted at
-    /// this turn's time has its consequences at that time, which a replay runs too.
+    /// Runs the model while `busy` and while there are events. It runs at least once: closes and submissions of this
+    /// turn's time have their consequences at that time, which a replay runs too.
     fn run_while(&mut self, busy: impl Fn(&Reactor) -> bool) -> io::Result<()> {
         loop {
             self.catch_up();
@@ -83,7 +83,7 @@ impl Reactor {
     #[cold]
     pub(super) fn completed_without_client(&mut self, one: &Released) {
         let (status, export) = (one.completion.status, usize::from(one.export));
-        // What a drive of the model does not flush, it loses by its faults.
+        // Data that a drive of the model does not flush is lost by its faults.
         if one.tag != FINAL_FLUSH || status.is_success() || self.port.exports()[export].sources().is_empty() {
             return;
         }

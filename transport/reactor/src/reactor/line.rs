@@ -22,7 +22,7 @@ pub(super) struct Request {
     /// The namespace; `None` is the drive's first.
     pub(super) nsid: Option<u32>,
     pub(super) reply: Sender<Result<Reservation, Refused>>,
-    /// Times that the sockets had been polled when it came.
+    /// How often the sockets had been polled when it came.
     pub(super) polls: u64,
     /// Whether a pair is promised to it, as soon as the commands of an earlier client have ended.
     pub(super) promised: bool,

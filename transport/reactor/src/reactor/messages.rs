@@ -40,7 +40,7 @@ impl Reactor {
                 }
                 Ok(Message::ConnectQueue { ask, reply }) => {
                     let answer = self.connect_queue(&ask);
-                    // The receiver gives back a connection that it does not need.
+                    // The receiver returns a connection that it does not need.
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Info { export, nsid, reply }) => {
@@ -85,7 +85,7 @@ impl Reactor {
         self.sources.limit_patience(DRAIN_TIME);
         let keys: Vec<Key> = self.by_connection.values().copied().collect();
         for key in keys {
-            // What it had sent before it hung up may not all have been read.
+            // Data that it had sent before it hung up may not all have been read.
             if !self.leave_if_deserted(key) {
                 self.watch(key);
             }
@@ -120,7 +120,7 @@ impl Reactor {
         }
     }
 
-    /// What has happened since the last look.
+    /// The events since the last look.
     fn look(&mut self, wants: Wants) -> Look {
         let drives = self.port.exports();
         let watch = self.watch.get_or_insert_with(|| Watch::new(drives.len()));

@@ -1,4 +1,4 @@
-//! The drives of a reactor that lie outside this process. They are served in each turn in which something has come from
+//! The drives of a reactor that lie outside this process. They are served in each turn in which bytes have come from
 //! one of them, or in which the model has given one a command.
 
 use std::io;
@@ -41,7 +41,7 @@ impl Sources {
 }
 
 impl Reactor {
-    /// Has them send and receive. Whether anything moved.
+    /// Makes them send and receive. Returns whether anything moved.
     pub(super) fn serve_sources(&mut self) -> bool {
         let (came, mut moved) = (std::mem::take(&mut self.events.of_sources), false);
         for (name, source) in &self.sources.0 {

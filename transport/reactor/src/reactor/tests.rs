@@ -349,7 +349,7 @@ fn the_end_waits_for_the_drive_as_long_as_it_takes_and_then_a_while_for_clients(
     assert_eq!(*told.borrow(), ["client 0: did not take its last replies within 5 s"]);
 }
 
-/// A turn, and a look at the sockets without waiting.
+/// A turn, and a poll of the sockets without waiting.
 fn awake(reactor: &mut Reactor) {
     reactor.turn();
     reactor.waiter.wait(Wait::None, &mut reactor.events).unwrap();

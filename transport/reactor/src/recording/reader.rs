@@ -57,7 +57,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of the file before the chunk that the last record came from.
+    /// Bytes of the file before the chunk of the last record.
     pub fn position(&self) -> u64 {
         self.chunks.offset()
     }

@@ -1,4 +1,4 @@
-//! A record, and what the bytes of its body mean.
+//! A record, and the meaning of the bytes of its body.
 
 use nandscape_drive::{HostIdentity, QueueId};
 use nandscape_sim::{Span, Time};
@@ -29,7 +29,7 @@ pub(super) const FETCHED: u8 = 13;
 pub(super) const BLOCK_BYTES: u8 = 14;
 pub(super) const TIMING: u8 = 15;
 
-/// How an access ended, or what there is of a command's data, as it stands in a record.
+/// How an access ended, or the recorded part of a command's data.
 pub(super) const FAILED: u8 = 0;
 pub(super) const DONE: u8 = 1;
 pub(super) const REMOTE: u8 = 2;
@@ -45,7 +45,7 @@ pub(super) const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 /// In place of a controller's identifier: a new one (Base 6.3).
 pub(super) const NEW_CONTROLLER: u16 = nandscape_wire_nvme::fabrics::DYNAMIC;
 
-/// What there is of a command's data.
+/// The recorded part of a command's data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Data {
     /// The drive reads none.
@@ -112,7 +112,7 @@ pub enum Record {
         /// Its contents.
         data: Data,
     },
-    /// A host's controller has fetched an I/O command. Its accesses have all of it, too.
+    /// A host's controller has fetched an I/O command. Its accesses contain the whole command, too.
     Fetched {
         /// Of which host.
         connection: ConnectionId,
@@ -154,7 +154,7 @@ pub enum Record {
     ConnectQueue {
         /// As which connection.
         connection: ConnectionId,
-        /// What it asked for.
+        /// The request.
         ask: Box<ConnectQueue>,
     },
     /// A host did something to its controller.
@@ -182,7 +182,7 @@ pub enum Record {
         /// The data is ranges to deallocate.
         is_ranges: bool,
     },
-    /// A host has answered what it was asked for.
+    /// A host has answered a request.
     Answer {
         /// Which host.
         connection: ConnectionId,

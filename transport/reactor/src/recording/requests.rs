@@ -1,4 +1,4 @@
-//! The I/O commands of a recording in the order of their arrival, whichever way they came, without the drive that had them:
+//! The I/O commands of a recording in the order of their arrival, over any transport, without the drive that had them:
 //! for other drives, and for traces.
 //!
 //! A controller fetches the commands of a host with its own queues some time after they arrived, and reads the ranges
@@ -38,7 +38,7 @@ pub struct Request {
     pub data: Option<Vec<u8>>,
 }
 
-/// What a drive meets.
+/// The requests of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A command.
@@ -52,7 +52,7 @@ pub enum Event {
     },
 }
 
-/// What a recording has and its requests have not.
+/// Parts of a recording that its requests lack.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct LeftOut {
     /// Admin commands of message queues.
@@ -146,7 +146,7 @@ impl Requests {
         self.timing
     }
 
-    /// What is left out; it is known at the end.
+    /// The parts left out; known at the end.
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }

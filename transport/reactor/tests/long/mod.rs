@@ -59,7 +59,7 @@ impl Export for Long {
     }
 }
 
-/// A long command of each kind, with what it moves. A Compare moves what it compares, and is left out.
+/// A long command of each kind, with its transfer. A Compare transfers the data that it compares, and is left out.
 pub(crate) fn commands() -> Vec<(&'static str, SubmissionEntry, Vec<u8>)> {
     let blocks = |opcode| SubmissionEntry::blocks(opcode, 1, 0, LONG);
     let mut deallocating = blocks(IoOpcode::WRITE_ZEROES);

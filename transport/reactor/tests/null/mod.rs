@@ -78,7 +78,7 @@ impl Allocations {
         figures.expect("it has run")
     }
 
-    /// What was counted.
+    /// The counts.
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }

@@ -2,9 +2,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `allocations` | what a command allocates: nothing |
+//! | `allocations` | a command allocates nothing |
 //! | `plain` | a plain drive behind a reactor |
-//! | `two_clocks` | what was recorded, replayed: the same events at the same times |
+//! | `two_clocks` | a recording, replayed: the same events at the same times |
 //! | `turns` | rings, figures, rest, and recordings that cannot be written |
 #![cfg(target_os = "linux")]
 

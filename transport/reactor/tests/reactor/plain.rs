@@ -74,11 +74,11 @@ pub(crate) fn build() -> (Executor, Port) {
     (executor, port)
 }
 
-/// What a reactor leaves behind.
+/// The remains of a reactor.
 pub(crate) struct Served {
     /// Every event of the drive.
     pub(crate) trace: String,
-    /// What it logged of its clients and its recording.
+    /// Its log lines of clients, and its recording.
     pub(crate) said: Vec<String>,
     /// What became of its recording, unless it is whole.
     pub(crate) problem: Option<String>,

@@ -1,4 +1,4 @@
-//! The reactor in real time, and what it recorded replayed in virtual time: the same events at the same times.
+//! The reactor in real time, and its recording replayed in simulated time: the same events at the same times.
 //!
 //! The whole SSD is put to the same test where it can be named.
 
@@ -17,7 +17,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::plain::{build, replayed, serve};
 
-/// Keeps `depth` reads outstanding until `count` are done, then leaves with what is outstanding.
+/// Keeps `depth` reads outstanding until `count` are done, then leaves with the rest outstanding.
 fn client(handle: &Handle, seed: u64, depth: usize, count: usize) {
     let mut host = RingHost::connect(handle, 0, depth).unwrap();
     let mut rng = nandscape_sim::Seed::new(seed).rng();

@@ -173,7 +173,7 @@ fn no_shadow_doorbell_is_missed() {
                 }
             }
             if steps == 3 {
-                // Two looks at most find something: the guest rings no doorbell meanwhile.
+                // At most two checks find something: the guest rings no doorbell meanwhile.
                 assert_eq!(seen, tail_now, "seed {seed}, {entries} entries");
             }
         }

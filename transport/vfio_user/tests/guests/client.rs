@@ -21,14 +21,14 @@ use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use crate::host::PATIENCE;
 
-/// What a command is answered with: data, or an error number.
+/// The answer to a command: data, or an error number.
 pub(crate) type Answer = Result<Vec<u8>, u32>;
 
 /// See the module.
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
     next: u16,
-    /// Descriptors that came with the last reply.
+    /// Descriptors of the last reply.
     pub(crate) received: Vec<OwnedFd>,
     /// The memory that the server asks for.
     pub(crate) served: Option<Served>,
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Serves what the server asks for, if it asks for something within a moment.
+    /// Serves a request of the server, if one arrives within a moment.
     pub(crate) fn serve_next(&mut self) {
         let mut polled = [PollFd::new(&self.stream, PollFlags::IN)];
         let moment = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };

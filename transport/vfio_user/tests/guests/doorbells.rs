@@ -88,7 +88,7 @@ fn in_buffers_until_a_shutdown() {
             |host: &mut Host| host.register(register::CSTS) & register::CSTS_SHST == register::CSTS_SHUT_DOWN;
         assert!((0..1_000_000).any(|_| is_shut_down(&mut host)), "no shutdown ended");
         let used = host.reuse_buffers();
-        // The controller still looks at doorbells.
+        // The controller still checks doorbells.
         (0..10).for_each(|_| assert_eq!(host.model(), "Nandscape default"));
         assert!(host.buffer_pages() == used, "{mode:?}: a buffer was written after the shutdown");
         server.stop();

@@ -28,7 +28,7 @@ pub(crate) const HALF: u64 = BASE + PAGES / 2 * PAGE;
 const ENTRIES: u16 = 32;
 pub(crate) const BAR0: u32 = 0;
 pub(crate) const CONFIG: u32 = 7;
-/// How often a register is looked at that is to change.
+/// How often a register is read that will change.
 const LOOKS: u32 = 1_000_000;
 /// How long a message is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -69,7 +69,7 @@ pub(crate) struct Host {
     /// Event descriptors of vectors 0, 1 and 2.
     pub(crate) events: Vec<OwnedFd>,
     pairs: Vec<Pair>,
-    /// Whether I/O doorbells go to buffers.
+    /// Whether I/O doorbells are in buffers.
     pub(crate) buffers: bool,
     /// Doorbells that went to registers.
     pub(crate) rung: u32,
@@ -183,7 +183,7 @@ impl Host {
         self.buffer_pages()
     }
 
-    /// What the pages of the doorbell buffers hold.
+    /// The content of the pages of the doorbell buffers.
     pub(crate) fn buffer_pages(&self) -> Vec<u8> {
         let mut pages = vec![0; 2 * PAGE as usize];
         self.memory.read((SHADOW * PAGE) as usize, &mut pages).unwrap();

@@ -29,7 +29,7 @@ fn in_the_middle_of_commands_and_the_next_one_is_served() {
             host.ring(2);
             let file = host.file.try_clone().unwrap();
             drop(host);
-            // The next one begins when this one's controller is given up; its memory is its own again.
+            // The next client begins when this one's controller is removed; its memory is its own again.
             let mut next = Host::start(&server.path(0));
             use std::os::unix::fs::FileExt as _;
             file.write_all_at(&[round; 4_096], 0).unwrap();

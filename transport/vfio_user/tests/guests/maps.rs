@@ -31,7 +31,7 @@ fn data_in_memory_that_was_unmapped_fails_and_works_again_afterwards() {
         host.client.unmap(0, HALF, HALF_BYTES).unwrap();
         assert_eq!(read(&mut host).meaning(), Status::DATA_TRANSFER_ERROR);
         let file = host.file.try_clone().unwrap();
-        // Memory without a descriptor takes its place, and the client refuses what it is asked for.
+        // Memory without a descriptor replaces it, and the client rejects the requests.
         host.client.served = Some(Served::refusing());
         host.client.map(READ_WRITE, HALF, HALF_BYTES, None).unwrap();
         assert_eq!(read(&mut host).meaning(), Status::DATA_TRANSFER_ERROR);
@@ -92,7 +92,7 @@ fn maps_change_under_load() {
         }
         host.ring(1);
         host.client.unmap(0, HALF, HALF_BYTES).unwrap();
-        // What the drive writes afterwards would be seen.
+        // The drive's later writes would be seen.
         let before = snapshot(&file);
         let statuses: Vec<Status> = (0..16).map(|_| host.wait(1).status().meaning()).collect();
         let fine = |status: &Status| [Status::SUCCESS, Status::DATA_TRANSFER_ERROR].contains(status);
@@ -124,7 +124,7 @@ fn a_file_that_is_cut_short_fails_commands_and_nothing_else() {
     plain.set_len(100).unwrap();
     assert_eq!(read(&mut host).meaning(), Status::DATA_TRANSFER_ERROR);
     assert_eq!(plain.metadata().unwrap().len(), 100);
-    // Sealed, and shorter than the map is to be.
+    // Sealed, and shorter than the map.
     let short = memory_file(PAGE).unwrap();
     assert_eq!(host.client.map(READ_WRITE, 0, 2 * PAGE, Some((short.as_fd(), 0))), Err(22));
     server.stop();

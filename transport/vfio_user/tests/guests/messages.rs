@@ -79,7 +79,7 @@ fn what_cannot_be_is_answered_and_the_connection_goes_on() {
     assert_eq!(client.call(Command::REGION_WRITE, &vec![0; 3 << 20]), Err(Errno::E2BIG.0));
     let silent = Header { flags: Header::NO_REPLY.into(), ..Header::command(9, Command(99), 0) };
     client.send_bytes(silent.as_bytes(), &[]);
-    // A reply to what was never asked.
+    // A reply without a request.
     client.send_bytes(Header::command(9, Command::DMA_READ, 0).reply(0).as_bytes(), &[]);
     assert_eq!(client.read32(CONFIG, 8) >> 8, 0x01_08_02);
     server.stop();

@@ -28,7 +28,7 @@ pub const MAX_HEADER: usize = 128;
 /// MAXH2CDATA is at least this (3.6.2.3).
 pub const MIN_MAX_DATA: u32 = 4_096;
 
-/// What a PDU is (3.6.1, "PDU-Type").
+/// The type of a PDU (3.6.1, "PDU-Type").
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PduType(pub u8);
 

@@ -34,7 +34,7 @@ impl FatalStatus {
     pub const INVALID_HEADER: FatalStatus = FatalStatus(0x01);
     /// PDU Sequence Error.
     pub const SEQUENCE: FatalStatus = FatalStatus(0x02);
-    /// Header Digest Error; the information is the digest that came.
+    /// Header Digest Error; the information is the received digest.
     pub const HEADER_DIGEST: FatalStatus = FatalStatus(0x03);
     /// Data Transfer Out of Range.
     pub const OUT_OF_RANGE: FatalStatus = FatalStatus(0x04);
@@ -60,7 +60,7 @@ impl FatalStatus {
 /// An error after which a connection cannot go on.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Fatal {
-    /// What is wrong.
+    /// The fault.
     pub status: FatalStatus,
     /// Where; its meaning depends on the status.
     pub information: u32,
@@ -92,7 +92,7 @@ impl Fatal {
 /// The parts of a PDU, in order.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// What it is.
+    /// Its type.
     pub kind: PduType,
     /// Bytes of the header, without its digest.
     pub header: usize,
@@ -200,7 +200,7 @@ impl Shape {
         self.header + digest_len(self.header_digest) + self.padding
     }
 
-    /// Bytes of all of it.
+    /// Bytes of the whole PDU.
     pub fn len(&self) -> usize {
         self.lead() + self.data + digest_len(self.data_digest)
     }

@@ -98,7 +98,7 @@ fn requests_wait_for_pairs_whose_clients_have_left() {
     assert_eq!(reactor.port.drives(0), PAIRS);
 }
 
-/// What it was promised goes to the next one.
+/// Its promised queue pair goes to the next request.
 #[test]
 fn a_request_that_is_given_up_keeps_no_pair() {
     let (mut reactor, handle, free) = few();
