@@ -1,7 +1,7 @@
-//! Timers that do not keep a run alive: for work that a model does for ever next to everything else, such as scrubbing
+//! Timers that do not keep a run alive: for work that a model does forever next to everything else, such as scrubbing
 //! its store.
 //!
-//! A main future that only such timers could wake waits in vain, because their work continues for ever.
+//! A main future that only such timers could wake waits in vain, because their work continues forever.
 //! [`Executor::block_on`] reports this like a run without events. Between turns of a clock from outside
 //! ([`Executor::advance`]) they are ordinary timers, because an arrival may still come.
 //!
@@ -97,7 +97,7 @@ mod tests {
     use crate::executor::{Executor, Stalled};
     use crate::time::{Span, Time};
 
-    /// Two tasks that work for ever, each after a time.
+    /// Two tasks that work forever, each after a time.
     fn working(executor: &Executor) -> Rc<Cell<u32>> {
         let count = Rc::new(Cell::new(0));
         for every in [100, 70] {
@@ -134,7 +134,7 @@ mod tests {
             });
             let Err(Stalled { at }) = result else { panic!("it did not stall") };
             assert!((500..600).contains(&at.ns()), "{at:?}");
-            // It may go on, and they with it.
+            // The run may continue, and the timers with it.
             let before = count.get();
             executor.block_on(sim.sleep(Span::from_ns(300))).unwrap();
             assert!(count.get() > before + 4, "{} and {before}", count.get());

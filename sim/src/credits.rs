@@ -27,12 +27,12 @@ struct Inner {
     blame: Blame,
 }
 
-/// Who asks for credits that are shared.
+/// Who requests credits that are shared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Holder {
     /// The number of the holder. Memory grows with the largest.
     pub number: u32,
-    /// Credits that the holder may keep for as long as it likes. They do not count as its share.
+    /// Credits that the holder may keep without limit of time. They do not count as its share.
     pub keeps: usize,
 }
 

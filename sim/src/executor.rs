@@ -230,8 +230,8 @@ impl Executor {
         Ok(output.expect("the main future has ended"))
     }
 
-    /// As [`Executor::block_on`], for at most `most` polls of tasks: for tests of models that may go on for ever, be it at one
-    /// instant.
+    /// As [`Executor::block_on`], for at most `most` polls of tasks: for tests of models that may run forever, even at
+    /// one instant.
     ///
     /// # Errors
     /// [`Unended`] when `main` still waits after that, or for good.
@@ -476,7 +476,7 @@ impl Sim {
         Sleep::new(self, self.now() + span)
     }
 
-    /// Waits for `span`, as work that never ends does between its steps: a run does not go on for such waits alone.
+    /// Waits for `span`, as endless work does between its steps: a run does not continue for such waits alone.
     pub fn sleep_in_background(&self, span: Span) -> BackgroundSleep<'_> {
         BackgroundSleep::new(self, self.sleep(span))
     }

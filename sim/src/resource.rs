@@ -97,7 +97,7 @@ impl Resource {
         self.blame.totals(self.sim.now())
     }
 
-    /// Asks for the resource, which is granted at once if it is free.
+    /// Requests the resource, which is granted at once if it is free.
     #[inline(always)]
     fn ask(&self, who: Who, cost: Option<Span>) -> Claim {
         let claim = self.last.get() + 1;

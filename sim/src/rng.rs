@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::time::Span;
 
 /// Names a stream of random numbers. Children of a seed are independent of each other and of the order in which
-/// they are asked for.
+/// they are requested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Seed(u64);
 

@@ -57,8 +57,8 @@ impl Table {
         &mut self.map[..self.len * ENTRY]
     }
 
-    /// Sets the entries from `first` on, of which `bytes` holds each in four bytes, the lowest first; what goes beyond the end
-    /// is left out.
+    /// Sets the entries from `first` on, of which `bytes` holds each in four bytes, the lowest first; entries beyond
+    /// the end are left out.
     pub fn load(&mut self, first: u32, bytes: &[u8]) {
         let at = (first as usize * ENTRY).min(self.len * ENTRY);
         let len = bytes.len().min(self.len * ENTRY - at);

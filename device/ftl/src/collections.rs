@@ -20,7 +20,7 @@ use nandscape_sim::Span;
 pub struct Watermarks {
     /// Below it the drive collects by itself; zero leaves that to the policy of the drive.
     pub low: u32,
-    /// Collections that a host asks for end at it.
+    /// Collections that a host requests end at this watermark.
     pub high: u32,
 }
 

@@ -55,7 +55,7 @@ pub trait Ftl: 'static {
     /// The size of a mapping unit.
     fn unit(&self) -> UnitSize;
 
-    /// The most sectors that one call of [`Ftl::reserve`] may ask for.
+    /// The most sectors that one call of [`Ftl::reserve`] may request.
     fn max_reserve(&self) -> u32;
 
     /// Announces a read or write of a sector, which need not exist: its map entry is fetched into the processor's cache.
@@ -114,7 +114,7 @@ pub trait Ftl: 'static {
     /// Waits for room for an extent, or until the drive is read-only; the time is added to `waited`.
     fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
 
-    /// Takes a write; `None` writes zeros. With `watch`, the result notifies when the write has come so far.
+    /// Takes a write; `None` writes zeros. With `watch`, the result notifies when the write has reached that stage.
     fn accept(
         &self,
         extent: Extent,
@@ -134,10 +134,10 @@ pub trait Ftl: 'static {
     /// Has the data of a reservation placed by a handle, which is below the number of handles.
     fn place(&self, _reservation: &mut Self::Reservation<'_>, _handle: u8) {}
 
-    /// Has a handle go on with an empty reclaim unit.
+    /// Switches a handle to an empty reclaim unit.
     fn change_reclaim_unit(&self, _handle: u8) {}
 
-    /// Whether [`Ftl::accept_with_metadata`] may be called, and destinations may ask for metadata.
+    /// Whether [`Ftl::accept_with_metadata`] may be called, and destinations may request metadata.
     fn keeps_metadata(&self) -> bool {
         false
     }
@@ -241,7 +241,7 @@ pub trait Ftl: 'static {
         async { panic!("this FTL cannot be sanitized") }
     }
 
-    /// Good blocks beyond those that are needed to go on writing: now, and when the drive was new.
+    /// Good blocks beyond those that further writes need: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
     /// Whether each plane has the good blocks that its even share of the data needs. A plane without them is given up
@@ -359,7 +359,7 @@ pub trait Destination: Clone + 'static {
     /// The memory to which the data is copied; its first byte is the extent's first.
     fn mem(&self) -> &HostMem;
 
-    /// The memory to which the metadata is copied, where it is asked for: that of the extent's first sector comes first.
+    /// The memory to which the metadata is copied, if requested: that of the extent's first sector comes first.
     #[inline(always)]
     fn metadata(&self) -> Option<&HostMem> {
         None
@@ -479,18 +479,18 @@ pub enum Refusal {
     Lost,
 }
 
-/// How far data has come on its way to flash.
+/// The stage of data on its way to flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Milestone {
     /// In the register of its die, to be programmed.
     Register,
     /// Programmed, whether or not a power cut could still take it back.
     Programmed,
-    /// Programmed, and found again after a power cut.
+    /// Programmed, and recoverable after a power cut.
     Flash,
 }
 
-/// Notifies when a number of slots have come as far on their way to flash as the caller waits for.
+/// Notifies when a number of slots have reached the stage, on their way to flash, that the caller waits for.
 pub struct Settling {
     sim: Sim,
     at: Milestone,
@@ -512,7 +512,8 @@ pub struct Settled {
 }
 
 impl Settling {
-    /// Waits until `count` slots have come so far. `begun` gives for how long each cause has held up the host's data.
+    /// Waits until `count` slots have reached the stage. `begun` gives for how long each cause has held up the host's
+    /// data.
     pub fn new(sim: &Sim, count: u32, at: Milestone, begun: Totals) -> Rc<Settling> {
         Rc::new(Settling {
             sim: sim.clone(),
@@ -525,13 +526,13 @@ impl Settling {
         })
     }
 
-    /// How far the slots have to come.
+    /// The stage that the slots have to reach.
     pub fn milestone(&self) -> Milestone {
         self.at
     }
 
-    /// One slot has come so far. Either a program operation brought it there, with its breakdown of time and, at its
-    /// issue, the time for which each cause had held up the host's data; or the slot was deallocated.
+    /// One slot has reached the stage. Either a program operation brought it there, with its breakdown of time and, at
+    /// its issue, the time for which each cause had held up the host's data; or the slot was deallocated.
     pub fn one_settled(&self, program: Option<(&Totals, &Breakdown)>) {
         if let Some((issued, breakdown)) = program {
             // A program that had been issued before was not waited for.

@@ -1,4 +1,4 @@
-//! Counters of what an FTL does to keep its tables in flash: pages by purpose, records, checkpoints, recoveries.
+//! Counters of an FTL's work to keep its tables in flash: pages by purpose, records, checkpoints, recoveries.
 //!
 //! Left out: the time that this takes on the flash, which media and breakdowns count as `metadata`.
 

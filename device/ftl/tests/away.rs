@@ -88,7 +88,7 @@ fn a_map_on_a_host_finds_its_fragments_behind_a_link() {
     assert!(map.borrow().cache_memory() <= (6 + 2) * PAGE as usize);
 }
 
-/// Has what must leave memory for a fragment written.
+/// Writes the fragments that must leave memory for a fragment.
 async fn make_room(map: &RefCell<MapPart>, flash: &impl Flash, index: u32) {
     loop {
         let eviction = map.borrow_mut().evict(index);

@@ -94,7 +94,7 @@ pub(super) struct Occupant {
     pub(super) cause: Cause,
 }
 
-/// An operation that has asked for a register.
+/// An operation that has requested a register.
 struct Waiter {
     task: TaskId,
     kind: Kind,

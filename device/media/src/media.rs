@@ -232,7 +232,7 @@ impl Media {
         }
     }
 
-    /// The seed of what decides about this flash by chance: policies and components of the FTL over it.
+    /// The seed for random decisions about this flash by the policies and components of the FTL over it.
     pub fn policy_seed(&self) -> Seed {
         self.policies
     }

@@ -139,7 +139,7 @@ impl Group {
         Poll::Ready(true)
     }
 
-    /// Makes the last member ask for its turn again, if the group is ready and has lost its leader.
+    /// Makes the last member request its turn again, if the group is ready and has lost its leader.
     fn hand_over(&mut self, sim: &Sim) {
         let goes_on = |member: &Member| matches!(member.progress, Progress::Commands | Progress::Leads(_));
         if self.members.iter().any(goes_on) {

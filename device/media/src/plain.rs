@@ -60,7 +60,7 @@ pub struct Reader<'a> {
     at: usize,
 }
 
-/// Bytes that differ from what was written.
+/// Bytes that differ from the written ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Malformed {
     /// Where, in bytes from the beginning.

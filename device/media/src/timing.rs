@@ -30,7 +30,7 @@ pub struct Timing {
     pub bus: Rate,
     /// Page registers of a plane.
     pub registers: Registers,
-    /// Whether a read moves only the units asked for over the channel, or always the whole page.
+    /// Whether a read moves only the requested units over the channel, or always the whole page.
     pub partial_transfer: bool,
     /// Options beyond the plain operations.
     pub features: Features,

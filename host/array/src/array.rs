@@ -91,9 +91,9 @@ pub(crate) struct Core {
     pub(crate) is_scrubbing: Cell<bool>,
     /// Stripes are being made consistent.
     pub(crate) is_resyncing: Cell<bool>,
-    /// More of them have come meanwhile.
+    /// More such stripes have appeared meanwhile.
     pub(crate) resyncs_again: Cell<bool>,
-    /// Drives that were left out when the array was opened, with what their records or journal could not be read for.
+    /// Drives that were left out when the array was opened, with the error of reading their records or journal.
     pub(crate) unread: RefCell<Vec<(usize, Status)>>,
     /// The generation of the last record that each drive has taken; 0 if it has none.
     pub(crate) taken: Vec<Arc<AtomicU64>>,
@@ -106,7 +106,7 @@ pub(crate) struct Core {
     pub(crate) overruns: Cell<u64>,
     /// The next stripe reads from copies in turn.
     pub(crate) turn: Cell<u64>,
-    /// Is notified of what happens to the members.
+    /// Is notified of events of the members.
     pub(crate) listener: RefCell<Option<Listener>>,
     /// The members' windows in force.
     pub(crate) schedule: Cell<Option<Schedule>>,

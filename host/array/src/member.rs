@@ -22,7 +22,7 @@ pub struct Member {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     Success,
-    /// Background work is in the way.
+    /// Background work delays the read.
     Busy,
     /// The data cannot be read; the member is well otherwise.
     Unreadable,

@@ -192,7 +192,7 @@ enum Outcome {
 }
 
 impl<'a> Attempt<'a> {
-    /// The next attempt, which knows what this one has found.
+    /// The next attempt, which knows the findings of this one.
     fn again(self) -> Attempt<'a> {
         let Attempt { core, paths, stripe, segments, mem, attributes, begun, .. } = self;
         let mut again = core.attempt(paths, stripe, segments, mem, attributes, (begun, None));

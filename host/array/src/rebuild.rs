@@ -1,5 +1,5 @@
 //! Rebuilds of members on spares, and scrubs. Both run stripe by stripe, with its lock held, and give way to commands
-//! of hosts: after each stripe they wait as long as the rate requires, and for the commands in work, but not for ever.
+//! of hosts: after each stripe they wait as long as the rate requires, and for the commands in work, but not forever.
 
 use std::rc::Rc;
 
@@ -153,7 +153,7 @@ impl Core {
         if !self.is_at(spare, end) {
             return;
         }
-        // What could not be made consistent without it can be now.
+        // Stripes that could not be made consistent without the member now can be.
         if self.locks.next_torn(0).is_some() {
             self.start_resync();
         }

@@ -9,7 +9,7 @@ pub struct Stats {
     pub busy: Vec<u64>,
     /// Sub-reads sent for the host's reads.
     pub reads: u64,
-    /// Of those, of chunks that the host had not asked for.
+    /// Of those, of chunks that the host had not requested.
     pub extra_reads: u64,
     /// Of those, sent again after a busy answer.
     pub resubmissions: u64,

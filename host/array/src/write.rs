@@ -398,7 +398,7 @@ impl Core {
         if let Some(found) = self.read_parts(paths, stripe, reads, attributes).await? {
             return Ok(Some(found));
         }
-        // Which it was is found out one by one: this is rare.
+        // The failed members are found by single reads: this is rare.
         for read in reads {
             if self.read_parts(paths, stripe, std::slice::from_ref(read), attributes).await?.is_none() {
                 *excluded |= 1 << read.0;

@@ -23,7 +23,7 @@ pub enum OpenError {
     /// The drive takes too little at once for pages of any length.
     #[error("{0}")]
     TooSmall(nandscape_host_eleos::Error),
-    /// The drive is too small for the sizes that were asked for.
+    /// The drive is too small for the requested sizes.
     #[error("{0}")]
     Size(String),
     /// Something else lies there.

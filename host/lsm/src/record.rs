@@ -56,7 +56,7 @@ pub(crate) fn close(block: &mut Vec<u8>, records: u32) {
     seal(block, 0);
 }
 
-/// The records of a block; `None` if its content differs from what was written.
+/// The records of a block; `None` if its content differs from the written one.
 pub(crate) fn open(block: &[u8]) -> Option<Vec<Record>> {
     if block.len() != BLOCK || !is_sealed(block, 0) {
         return None;

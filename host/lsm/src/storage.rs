@@ -25,7 +25,7 @@ pub struct RunInfo {
     pub blocks: u32,
 }
 
-/// A change of what runs there are.
+/// A change of the set of runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Edit {
     /// A run is present after a crash, although it is not complete.

@@ -1,4 +1,5 @@
-//! Runs on simulated drives: throughput by hand, the same figures again, blocks that were used before, and what does not fit.
+//! Runs on simulated drives: throughput by hand, the same figures again, blocks that were used before, and plans that
+//! do not fit.
 
 use std::rc::Rc;
 

@@ -86,7 +86,7 @@ impl WriteError {
         WriteError { path: path.display().to_string(), error }
     }
 
-    /// Writes a file, whole or not at all, and in place of nothing but a regular file.
+    /// Writes a file, whole or not at all. It replaces only a regular file.
     pub(crate) fn writing(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         output::replace(path, bytes).map_err(|error| WriteError::of(path, error))
     }

@@ -12,7 +12,7 @@
 //!   sectors, all requests would be in steps of 256 KiB, with sizes that neither a benchmark nor a file system uses.
 //!
 //! If more than one format fits, or the remaining one makes the requests arrive impossibly fast or slowly, an error
-//! asks for the format. A wrong guess would be worse.
+//! requests the format. A wrong guess would be worse.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! A trace written to a file in another format, compressed when the file's name requires it. The file appears only when
-//! it is complete, and replaces nothing but a regular file.
+//! it is complete, and replaces only a regular file.
 
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};

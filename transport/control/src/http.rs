@@ -57,7 +57,7 @@ pub(crate) struct Response {
     /// Header fields more, each with its end.
     pub(crate) fields: String,
     pub(crate) body: String,
-    /// Whether the body is left out, as HEAD asks for.
+    /// Whether the body is left out, as HEAD requires.
     pub(crate) head_only: bool,
 }
 

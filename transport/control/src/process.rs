@@ -1,4 +1,4 @@
-//! What this process costs the machine. The only place here that asks for processor time.
+//! What this process costs the machine. The only place here that reads processor time.
 
 use rustix::time::{ClockId, clock_gettime};
 

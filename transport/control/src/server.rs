@@ -25,7 +25,7 @@ pub(crate) struct Service {
     pub(crate) name: &'static str,
     /// Clients at a time.
     pub(crate) max_clients: usize,
-    /// The longest wait for a client to send; `None` is for ever.
+    /// The longest wait for a client to send; `None` is no limit.
     pub(crate) read_patience: Option<Duration>,
     /// The longest wait for a client to receive sent data.
     pub(crate) write_patience: Duration,

@@ -43,7 +43,7 @@ impl Client {
     }
 }
 
-/// Serves drives and a control socket. `work` is given its path, how often the end was asked for, and the handles.
+/// Serves drives and a control socket. `work` is given its path, how often the end was requested, and the handles.
 fn controlled(
     reactors: &[&[&str]],
     work: impl FnOnce(&Path, &AtomicUsize, &[nandscape_transport_reactor::Handle], ControlServer),

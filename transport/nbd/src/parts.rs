@@ -1,5 +1,5 @@
-//! Splits long requests into parts: a request of 28 bytes may ask for 32 MiB of data, or for zeroing or unmapping 4 GiB. As one
-//! piece it would hold much memory, and occupy the drive for long.
+//! Splits long requests into parts: a request of 28 bytes may request 32 MiB of data, or the zeroing or unmapping of 4
+//! GiB. As one piece it would hold much memory, and occupy the drive for long.
 
 use nandscape_transport_reactor::LARGEST;
 use nandscape_wire_nbd::{Request, command};

@@ -25,7 +25,7 @@ const READ_SIZE: usize = 64 << 10;
 const MAX_REST: usize = 16 << 20;
 /// Requests parsed in a turn. This bounds refused requests, which move no data.
 const REQUESTS_A_TURN: usize = 256;
-/// Bytes received in a turn, bytes that the drive is asked for, and bytes sent at a time: one part of a request.
+/// Bytes received in a turn, bytes requested of the drive, and bytes sent at a time: one part of a request.
 const BYTES_A_TURN: usize = 256 << 10;
 
 /// See the module.
@@ -78,7 +78,7 @@ struct Coming {
     part: Option<Filling>,
 }
 
-/// How far the data of a write has come.
+/// The progress of a write's data.
 enum Data {
     All,
     /// Nothing is left in the inbox.
@@ -121,7 +121,7 @@ impl Session {
         self.hung_up && !self.ended && !self.leaving && !self.has_room()
     }
 
-    /// Reads from the socket, as much as there is room for. Returns whether there may be more.
+    /// Reads from the socket as many bytes as fit. Returns whether there may be more.
     ///
     /// # Errors
     /// When it was closed.
@@ -318,7 +318,7 @@ impl Session {
         }
     }
 
-    /// Sends some of what can be sent.
+    /// Sends some of the data that can be sent.
     fn send(&mut self) -> Result<(), Gone> {
         self.blocked = false;
         match self.work.broken() {

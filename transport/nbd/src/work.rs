@@ -40,7 +40,7 @@ pub(crate) struct Work {
     reads: VecDeque<Key>,
     /// The same of requests that change much without data.
     changes: VecDeque<Key>,
-    /// Bytes that those of them in the drive affect.
+    /// Bytes that parts of such requests in the drive affect.
     affected: u64,
     /// Parts of reads in the drive.
     reading: u32,
@@ -265,7 +265,7 @@ impl Work {
         self.answer_if_done(key);
     }
 
-    /// All data of a part of a write has come.
+    /// All data of a part of a write has arrived.
     pub(crate) fn submit_write(&mut self, key: Key, part: Filling, intake: &mut Intake<'_>) {
         self.submit(key, (part.offset, part.len), Some(part.buffer), intake);
     }
@@ -480,7 +480,7 @@ impl Work {
         self.answer_if_done(key);
     }
 
-    /// Sends what can be sent of a read that is streamed.
+    /// Sends the available data of a read that is streamed.
     fn stream(&mut self, key: Key) {
         let Some(pending) = self.requests.get_mut(key) else { return };
         let Some(streamed) = &mut pending.streamed else { return };

@@ -16,11 +16,11 @@ pub(crate) enum Move {
     None,
     /// Data in the capsule: this many bytes from `start` of the capsule's data on.
     InCapsule { start: u32, len: u32 },
-    /// The controller asks for it.
+    /// The controller requests it.
     FromHost(u32),
     /// The controller sends it.
     ToHost(u32),
-    /// The controller asks for its first bytes, the list of a batched read, and sends all of it.
+    /// The controller requests its first bytes, the list of a batched read, and sends all of it.
     Both(u32),
 }
 

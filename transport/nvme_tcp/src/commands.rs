@@ -6,7 +6,7 @@ use nandscape_wire_nvme::tcp::{Data as DataPdu, Fatal, FatalStatus, LAST};
 
 use crate::data::Data;
 
-/// Bytes that one R2T asks for at most. It is also MAXH2CDATA: a host sends each answer in one PDU.
+/// The most bytes that one R2T requests. It is also MAXH2CDATA: a host sends each answer in one PDU.
 pub(crate) const TRANSFER: u32 = 128 << 10;
 
 /// A command.
@@ -18,7 +18,7 @@ pub(crate) struct Command {
     pub(crate) len: u32,
     /// Which way it goes.
     pub(crate) transfer: Direction,
-    /// Bytes that the host was asked for, and that have come.
+    /// Bytes requested of the host, and the count that has arrived.
     pub(crate) requested: u32,
     pub(crate) came: u32,
     /// R2Ts that are not answered.
@@ -87,7 +87,7 @@ impl Commands {
     }
 }
 
-/// An R2T that is not answered: which bytes of a command the host was asked for.
+/// An R2T that is not answered: which bytes of a command were requested of the host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Transfer {
     pub(crate) command: u16,
@@ -133,7 +133,7 @@ impl Transfers {
     /// The host sends `len` bytes of data with the given header; of which command, and whether the transfer ends with it.
     ///
     /// # Errors
-    /// When that data was not asked for.
+    /// When that data was not requested.
     pub(crate) fn take(&mut self, header: &DataPdu, len: u32) -> Result<(u16, bool), Fatal> {
         let tag = header.tag.get();
         let slot = self.slots.get_mut(usize::from(tag));

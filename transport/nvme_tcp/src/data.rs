@@ -1,8 +1,8 @@
 //! The data of a command: buffers from the client's share of memory. A client's own buffers are used again without asking
 //! for them, so that a command of the usual size allocates nothing.
 //!
-//! A buffer that others have used is cleared first, unless the host fills all of it: a host may ask for more bytes than its
-//! command returns.
+//! A buffer that others have used is cleared first, unless the host fills all of it: a host may request more bytes than
+//! its command returns.
 
 use std::rc::Rc;
 
@@ -67,7 +67,7 @@ impl Buffers {
     }
 
     /// Buffers of `len` bytes that the host fills, no more than a capsule holds, whether or not room is free: for data
-    /// ahead of other data that the host was asked for.
+    /// ahead of other data requested of the host.
     pub(crate) fn overdraw(&mut self, len: usize) -> Option<Data> {
         self.share.overdraw(len).map(Data::One)
     }

@@ -18,7 +18,7 @@ enum Half {
     Failed,
     /// The command of this number, whose data is to come.
     Coming(u16),
-    /// The command of this number, whose data has come.
+    /// The command of this number, whose data has arrived.
     Whole(u16),
 }
 
@@ -51,7 +51,7 @@ impl Fused {
         matches!(self.pairs.last(), Some([_, Half::Expected]))
     }
 
-    /// A capsule has come: a first half before it that it does not complete stands alone.
+    /// A capsule has arrived: a first half before it that it does not complete stands alone.
     pub(crate) fn capsule(&mut self, entry: &SubmissionEntry) -> Option<Outcome> {
         if !self.is_open() || entry.flags & FLAGS_FUSED == FLAGS_FUSED_SECOND {
             return None;
@@ -72,7 +72,8 @@ impl Fused {
         self.resolve(self.pairs.len() - 1)
     }
 
-    /// All data of a half has come, and its digests were right or not. One that they were not is refused elsewhere.
+    /// All data of a half has arrived, and its digests were right or wrong. A half with a wrong digest is refused
+    /// elsewhere.
     pub(crate) fn has_data(&mut self, number: u16, intact: bool) -> Option<Outcome> {
         let place = |pair: &[Half; 2]| pair.iter().position(|half| *half == Half::Coming(number));
         let (index, half) = self.pairs.iter().zip(0..).find_map(|(pair, index)| Some((index, place(pair)?)))?;

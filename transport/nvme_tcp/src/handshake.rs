@@ -17,7 +17,7 @@ use crate::capsule::{IN_CAPSULE, Move, data_of};
 use crate::commands::TRANSFER;
 use crate::data::crc;
 
-/// What both sides have agreed on, and what Connect asked for.
+/// What both sides have agreed on, and the parameters of Connect.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) digests: Digests,
@@ -148,7 +148,7 @@ impl<S: Read + Write> Peer<S> {
         Ok(Capsule { entry: capsule.entry, data, intact })
     }
 
-    /// The data of a command that brings `len` bytes: it stands in the capsule, or is asked for.
+    /// The data of a command that brings `len` bytes: it is in the capsule, or is requested.
     ///
     /// # Errors
     /// The inner one is the status with which the command fails.

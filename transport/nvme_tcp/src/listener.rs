@@ -195,7 +195,7 @@ impl Server {
         Ok((outcome, peer.over(()).0))
     }
 
-    /// Opens the queue that a host asks for.
+    /// Opens the queue that a host requests.
     fn admit<S>(
         &self,
         peer: &Peer<S>,

@@ -8,7 +8,7 @@
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::register::{CC_EN, CSTS_RDY, CSTS_SHST};
 
-/// The longest time that a host may leave data unsent that it was asked for, while it sends nothing else either.
+/// The longest time that a host may leave requested data unsent, while it sends nothing else either.
 const DATA_PATIENCE: Span = Span::from_s(30);
 /// How long an association is preserved whose controller is not enabled.
 const NOT_ENABLED: Span = Span::from_s(120);
@@ -34,8 +34,8 @@ impl Enabling {
         }
     }
 
-    /// When the connection ends, and the reason that is logged then; `None` where its host may be silent for ever. `keep_alive`
-    /// is the Keep Alive Timeout; `owes_data` means that the host was asked for data.
+    /// When the connection ends, and the reason that is logged then; `None` where its host may be silent forever.
+    /// `keep_alive` is the Keep Alive Timeout; `owes_data` means that the controller has requested data of the host.
     pub(crate) fn deadline(
         self,
         signs: Signs,

@@ -53,13 +53,13 @@ pub(crate) enum Ends {
     Nothing,
     /// All data of a command was in its capsule.
     Capsule,
-    /// A PDU of a transfer has come: its bytes of data, and whether it is the last.
+    /// A PDU of a transfer has arrived: its bytes of data, and whether it is the last.
     Transfer { len: u32, last: bool },
     /// The host terminates the connection: why.
     Termination(Fatal),
 }
 
-/// Why a session does not go on.
+/// Why a session ends.
 pub(crate) enum Stop {
     /// The host has violated the protocol. It is notified, with the header in error.
     Fatal(Fatal, Vec<u8>),
@@ -185,7 +185,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Moves data that was received to where it belongs; whether any was, or all has come.
+    /// Moves received data to its destination; returns whether any was moved, or all has arrived.
     fn take_data(&mut self, mut incoming: Incoming, intake: &mut Intake<'_>) -> Result<bool, Stop> {
         if let Some((number, _)) = incoming.to
             && incoming.body > 0

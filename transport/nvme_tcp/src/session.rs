@@ -176,7 +176,7 @@ impl Session {
         Ok(after_capsule(shape))
     }
 
-    /// The data of a PDU has come, and its digest was right or not.
+    /// The data of a PDU has arrived, and its digest was right or wrong.
     pub(crate) fn data_has_come(
         &mut self,
         incoming: &Incoming,
@@ -238,7 +238,7 @@ impl Session {
         if between && self.work.is_idle(self.terms.queue == 0) { Gone::quietly() } else { gone }
     }
 
-    /// Sends some of what can be sent.
+    /// Sends some of the data that can be sent.
     fn send(&mut self) -> Result<(), Gone> {
         self.blocked = false;
         let mut left = BYTES_A_TURN;
@@ -294,7 +294,7 @@ fn longest_command(info: &DriveInfo) -> usize {
     data + data / 8
 }
 
-/// How long a host that has asked for a timeout of `ms` may be silent; `None` when it wants none.
+/// How long a host that has set a timeout of `ms` may be silent; `None` when it wants none.
 fn keep_alive_timeout(ms: u32) -> Option<Span> {
     let ms = identify::keep_alive_timeout_ms(ms, identify::KEEP_ALIVE_GRANULARITY);
     (ms > 0).then(|| Span::from_ms(ms.into()))

@@ -1,8 +1,8 @@
-//! The commands of one queue in work. They wait for memory, for the data that the host was asked for, or for the drive.
-//! The drive's results become data and responses.
+//! The commands of one queue in work. They wait for memory, for the data requested of the host, or for the drive. The
+//! drive's results become data and responses.
 //!
-//! A host is asked for data only when memory for all of it is free, and for few bytes at a time: a host that sends none
-//! holds little.
+//! The controller requests data of a host only when memory for all of it is free, and few bytes at a time: a host that
+//! sends none holds little.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use crate::fused::{Fused, Outcome, is_half};
 use crate::handshake::Terms;
 use crate::outgoing::Outgoing;
 
-/// Bytes of data that a host is asked for at a time, unless they are those of one command.
+/// Bytes of data that are requested of a host at a time, unless they belong to one command.
 const MAX_ASKED: usize = 4 << 20;
 
 /// See the module.
@@ -36,7 +36,7 @@ pub(crate) struct Work {
     reading: usize,
     /// Commands that wait for memory or for another turn, in order.
     waiting: VecDeque<u16>,
-    /// Commands whose data has come and that wait for turns, because they change or read much, with what they cost.
+    /// Commands whose data has arrived and that wait for turns, because they change or read much, with their cost.
     costly: VecDeque<(u16, u64)>,
     /// Bytes of data with which commands may still begin in this turn.
     left: usize,
@@ -109,7 +109,7 @@ impl Work {
         self.outgoing.response(entry);
     }
 
-    /// Takes a command whose data has come, or which has none.
+    /// Takes a command whose data has arrived, or which has none.
     pub(crate) fn start(&mut self, entry: SubmissionEntry, intake: &mut Intake<'_>) {
         let number = self.insert(entry, 0, Transfer::None, intake);
         self.submit(number, intake);
@@ -201,7 +201,7 @@ impl Work {
             return true;
         }
         let len = command.len as usize;
-        // What the host was asked for comes behind this data.
+        // The data requested of the host comes behind this data.
         let taken = match self.buffers.take(len, true) {
             None if !self.transfers.is_empty() => self.buffers.overdraw(len),
             taken => taken,
@@ -292,7 +292,7 @@ impl Work {
         }
     }
 
-    /// Data of a command's transfer has come: all that it asked for, if it is the `last`.
+    /// Data of a command's transfer has arrived: all that the transfer requested, if it is the `last`.
     pub(crate) fn data_came(&mut self, number: u16, len: u32, last: bool, intact: bool, intake: &mut Intake<'_>) {
         let Some(command) = self.commands.get_mut(number) else { return };
         command.came += len;
@@ -306,7 +306,7 @@ impl Work {
         self.give(number, !damaged, intake);
     }
 
-    /// All data of a command that brings some has come.
+    /// All data of a command that brings some has arrived.
     pub(crate) fn give(&mut self, number: u16, intact: bool, intake: &mut Intake<'_>) {
         if intact {
             return self.submit(number, intake);

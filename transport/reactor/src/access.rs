@@ -1,5 +1,6 @@
 //! A controller's accesses to its host's memory. The host may write, map and unmap it at any time, so the outcome of each
-//! access is recorded. What only the host reaches is asked for, and its answer is an arrival. A replay takes the outcomes from the recording, so the model sees the same memory again.
+//! access is recorded. Memory that only the host reaches is requested, and the host's answer is an arrival. A replay
+//! takes the outcomes from the recording, so the model sees the same memory again.
 //!
 //! Left out: the memory.
 

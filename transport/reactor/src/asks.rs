@@ -1,4 +1,4 @@
-//! Transfers that a host was asked for and has not answered: see [`Dma::ask`](nandscape_drive::mem::Dma::ask).
+//! Transfers requested of a host that it has not answered: see [`Dma::ask`](nandscape_drive::mem::Dma::ask).
 //!
 //! Left out: the messages, which are the transport's.
 
@@ -16,7 +16,7 @@ pub(crate) struct Asks {
 }
 
 impl Asks {
-    /// A transfer is asked for: its number.
+    /// A transfer is requested: returns its number.
     pub(crate) fn begin(&self, ask: &Ask, then: Answered) -> u64 {
         let number = self.next.replace(self.next.get() + 1);
         let len = if let Ask::Read { len, .. } = ask { *len } else { 0 };

@@ -11,7 +11,7 @@ use nandscape_wire_nvme::{Status, register};
 
 use crate::message_queue::MessageQueue;
 
-/// A host asks for a queue.
+/// A host requests a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectQueue {
     /// Of which drive.
@@ -105,7 +105,7 @@ impl Association {
         }
     }
 
-    /// Has the controller create a queue.
+    /// Makes the controller create a queue.
     ///
     /// # Errors
     /// The status of Connect.
@@ -118,7 +118,7 @@ impl Association {
         })
     }
 
-    /// Has the controller create its admin queue again, if a reset has deleted it and the controller is enabled.
+    /// Makes the controller create its admin queue again, if a reset has deleted it and the controller is enabled.
     pub(crate) fn restore(&self, queue: &Rc<MessageQueue>) {
         if queue.id == QueueId::ADMIN && queue.is_deleted() && self.is_ready() {
             // A reset that has not ended refuses it: the next command tries again.

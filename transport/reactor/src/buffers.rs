@@ -5,7 +5,8 @@
 //! shut out the others. Beyond that, clients wait in line. A buffer counts until its last user drops it: the drive may
 //! still work on it when its client has gone.
 //!
-//! A buffer still holds its last contents, so its user must fill all of it, or ask for one of zeros ([`Grant::lend_zeros`]).
+//! A buffer still holds its last contents, so its user must fill all of it, or request one of zeros
+//! ([`Grant::lend_zeros`]).
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::collections::VecDeque;

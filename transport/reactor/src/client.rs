@@ -15,7 +15,7 @@ use crate::port::{ConnectionId, Port};
 /// The events that a client's socket is watched for.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Interest {
-    /// Data to read. A client with enough commands in work does not ask for it.
+    /// Data to read. A client with enough commands in work does not watch for it.
     pub read: bool,
     /// Room to write.
     pub write: bool,
@@ -147,19 +147,19 @@ pub trait Client {
     /// An interrupt of a host with its own queues, whose completions are in its memory.
     fn interrupt(&mut self, _vector: u16) {}
 
-    /// A host is asked for a transfer with memory that only it reaches. It answers by [`Intake::answer`], in the order in which
-    /// it was asked.
+    /// Requests a transfer of a host with memory that only the host reaches. It answers by [`Intake::answer`], in the
+    /// order of the requests.
     fn ask(&mut self, _number: u64, _ask: Ask) {
         unreachable!("all of its memory is mapped");
     }
 
-    /// Sends what can be sent without waiting.
+    /// Sends the data that can be sent without waiting.
     ///
     /// # Errors
     /// [`Gone`] when the connection must be closed.
     fn flush(&mut self) -> Result<(), Gone>;
 
-    /// The time at which the client is disconnected unless bytes have come from it. It is called once a second; a
+    /// The time at which the client is disconnected unless bytes have arrived from it. It is called once a second; a
     /// client that has a deadline has one as long as it is connected, or begins with one.
     fn deadline(&self) -> Option<Deadline> {
         None

@@ -80,7 +80,7 @@ pub trait Export {
         Err("this drive takes no orders".to_owned())
     }
 
-    /// The drives outside this process that it stands for.
+    /// The drives outside this process that it represents.
     #[cfg(target_os = "linux")]
     fn sources(&self) -> Vec<Rc<dyn crate::source::Source>> {
         Vec::new()

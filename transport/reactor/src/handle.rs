@@ -26,7 +26,7 @@ use crate::watch::{Look, Wants};
 /// Makes a client on the reactor's thread, once it is connected, from the drive's description and its share of the memory.
 pub type MakeClient = Box<dyn FnOnce(DriveInfo, Share) -> Box<dyn Client> + Send>;
 
-/// Makes a host with its own queues on the reactor's thread, from what it is connected to.
+/// Makes a host with its own queues on the reactor's thread, from its connection.
 pub type MakeHost = Box<dyn FnOnce(DriveInfo) -> NewHost + Send>;
 
 /// A host with its own queues, to be connected.
@@ -140,11 +140,11 @@ pub struct ExportFigures {
 /// Commands of one kind.
 #[derive(Clone, Default)]
 pub struct Tally {
-    /// Bytes of those that succeeded.
+    /// Bytes of the commands that succeeded.
     pub bytes: u64,
     /// Commands that failed.
     pub errors: u64,
-    /// Latencies in drive time of those that succeeded.
+    /// Latencies in drive time of the commands that succeeded.
     pub latency: Histogram,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Host {
     pub(crate) outbox: Rc<Outbox>,
     pub(crate) commands: Rc<Commands>,
     pub(crate) asks: Rc<Asks>,
-    /// Queues whose entries have come that the host was asked for, and their tails.
+    /// Queues whose requested entries have arrived from the host, and their tails.
     pub(crate) came: Rc<RefCell<Vec<(QueueId, u16)>>>,
 }
 

@@ -78,7 +78,7 @@ impl MessageQueue {
         }
     }
 
-    /// Has the controller create it.
+    /// Makes the controller create it.
     ///
     /// # Errors
     /// Those of [`Controller::create_queue_pair`].

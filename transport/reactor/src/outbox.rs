@@ -1,5 +1,5 @@
 //! The output of the model: completions of commands, interrupts for hosts that find their completions in their own
-//! memory, and transfers that those are asked for.
+//! memory, and transfers requested of those hosts.
 
 use std::cell::RefCell;
 
@@ -56,7 +56,7 @@ pub struct ToHost {
 pub enum What {
     /// An interrupt of this vector.
     Interrupt(u16),
-    /// It is asked for a transfer, under this number.
+    /// A transfer is requested of the host, under this number.
     Ask(u64, Box<Ask>),
 }
 

@@ -299,7 +299,7 @@ impl Port {
         self.connections.values().filter(is_one).count()
     }
 
-    /// Whether a connection is open, and is asked for memory.
+    /// Whether a connection is open, and may get requests for memory.
     pub fn is_asked(&self, connection: ConnectionId) -> bool {
         self.connections.get(&connection).is_some_and(|open| matches!(open.way, Way::Controller { .. }))
     }

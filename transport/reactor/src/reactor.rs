@@ -77,13 +77,13 @@ const WORK_A_TURN: u64 = 256;
 const MESSAGES_A_TURN: u32 = 16;
 /// After a turn longer than this, sockets are always polled.
 const LONG_TURN: Span = Span::from_us(50);
-/// Clients that waited for memory and go on in one turn.
+/// Clients that waited for memory and continue in one turn.
 const INVITED_A_TURN: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
 /// How long clients have to receive their last replies when the reactor ends, once the drives have finished.
 const DRAIN_TIME: Span = Span::from_s(5);
-/// Between two times that clients are asked for their deadlines.
+/// The time between two checks of the clients' deadlines.
 const DEADLINES_EVERY: Span = Span::from_s(1);
 
 /// See the module.
@@ -124,7 +124,7 @@ pub struct Reactor {
     lost: Vec<(Key, Gone)>,
     /// Connections that the model has ended.
     ended: Vec<ConnectionId>,
-    /// When clients are asked for their deadlines; `None` while none has one.
+    /// When the clients' deadlines are checked; `None` while no client has one.
     check_at: Option<Time>,
     released: Vec<Released>,
     to_hosts: Vec<ToHost>,
@@ -303,7 +303,7 @@ impl Reactor {
     }
 
     /// Runs the model up to this turn's time, and sends completions on the way. If that takes long, this turn's
-    /// time is as far as the model has come, and the rest is for the next turn.
+    /// time is the time that the model has reached, and the rest is for the next turn.
     fn run_model(&mut self) {
         let any = self.executor.next_due().is_some_and(|due| due <= self.turn);
         let before = self.executor.work();

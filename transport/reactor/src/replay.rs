@@ -112,7 +112,7 @@ pub fn replay_while(
     Ok(player.ended(Ending::BrokenOff))
 }
 
-/// How far a replay has come.
+/// The progress of a replay.
 struct Player {
     /// The outcomes of the controllers' accesses to the memory of their hosts.
     outcomes: Rc<Outcomes>,

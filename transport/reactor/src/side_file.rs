@@ -42,7 +42,7 @@ impl SideFile {
     /// Starts a thread that hands gathered bytes to `write`.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     pub(crate) fn start(write: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static) -> io::Result<SideFile> {
         let shared = Arc::<Shared>::default();
         let writer = shared.clone();
@@ -213,7 +213,7 @@ mod tests {
         // The thread may have taken some meanwhile.
         assert!((256..=520).contains(&taken.count()));
         assert!(file.failure().unwrap().contains("takes less than arrives"));
-        // Its thread waits for the pipe for ever: it is left alone.
+        // Its thread waits for the pipe forever, so it is not joined.
         std::mem::forget(file);
     }
 }

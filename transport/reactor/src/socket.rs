@@ -78,7 +78,7 @@ impl Address {
     /// Checks whether it is possible to listen here, without listening.
     ///
     /// # Errors
-    /// When another server listens there, something else is in the way, or it is not allowed.
+    /// When another server listens there, something else occupies the path, or it is not allowed.
     pub fn check(&self, allow_remote: bool) -> io::Result<()> {
         match self {
             Address::Unix(path) => check_unix(path),
@@ -90,7 +90,7 @@ impl Address {
     /// addresses other than loopback are refused unless `allow_remote`.
     ///
     /// # Errors
-    /// When the address is taken, cannot be had, or is not allowed.
+    /// When the address is taken, unavailable, or not allowed.
     pub fn listen(&self, allow_remote: bool) -> io::Result<Listening> {
         match self {
             Address::Unix(path) => listen_unix(path),
@@ -303,7 +303,7 @@ impl Stream {
         }
     }
 
-    /// The longest wait for the other side to send; `None` is for ever.
+    /// The longest wait for the other side to send; `None` is no limit.
     ///
     /// # Errors
     /// When the socket does not take it.
@@ -314,7 +314,7 @@ impl Stream {
         }
     }
 
-    /// The longest wait for the other side to receive sent data; `None` is for ever.
+    /// The longest wait for the other side to receive sent data; `None` is no limit.
     ///
     /// # Errors
     /// When the socket does not take it.
@@ -344,12 +344,12 @@ impl Stream {
         }
     }
 
-    /// Whether something has come that was not read.
+    /// Whether bytes have arrived that were not read.
     pub fn has_input(&self) -> bool {
         rustix::io::ioctl_fionread(self).is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Has the system keep about so many bytes that the other side has not received.
+    /// Makes the system keep about so many bytes that the other side has not received.
     ///
     /// # Errors
     /// When the socket does not take it.

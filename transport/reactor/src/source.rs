@@ -9,7 +9,7 @@ use nandscape_sim::Span;
 
 /// See the module.
 pub trait Source {
-    /// What can be read when there is something to do.
+    /// The descriptor that becomes readable when there is something to do.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
     /// Whether it has commands that it has not sent yet.

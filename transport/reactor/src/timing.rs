@@ -3,7 +3,7 @@
 
 use nandscape_sim::{Histogram, Span};
 
-/// Measured over a run, or since it was last asked for.
+/// Measured over a run, or since the last query.
 #[derive(Clone, Default)]
 pub struct Timing {
     /// Release lag: from the completion of a command in the model until it is sent to the client.

@@ -20,8 +20,8 @@ use crate::writer::Outgoing;
 /// controller, so that these are completions that a client does not take.
 const MOST: usize = 1 << 14;
 
-/// A client's answer: the data read, nothing for a write, or `None` for a failure. Data of another length than was asked for is
-/// found out where it is waited for.
+/// A client's answer: the data read, nothing for a write, or `None` for a failure. Data of another length than
+/// requested is detected where the answer is awaited.
 pub(crate) type Answer = Option<Vec<u8>>;
 
 /// See the file.
@@ -106,12 +106,13 @@ impl Asking {
         let id = self.next;
         self.next = id.wrapping_add(1);
         let header = Header::command(id, command, payload.len());
-        // A connection that is broken is found out by its session.
+        // The session detects a broken connection.
         let _ = self.to.send(Outgoing::Command([header.as_bytes(), payload].concat()));
         id
     }
 
-    /// A message was answered with a payload, or refused: the reactor's number and the data, unless nothing was asked for.
+    /// A message was answered with a payload, or refused: returns the reactor's number and the data, unless nothing was
+    /// requested.
     pub(crate) fn answered(&mut self, id: u16, payload: Option<Vec<u8>>) -> Option<(u64, Answer)> {
         if self.layout == Layout::Probed(id) {
             self.layout = if payload.is_some() { Layout::Short } else { Layout::Specified };

@@ -99,8 +99,8 @@ impl Watch {
         came
     }
 
-    /// Checks the buffers after a register write, in every turn until nothing new is found. Only then is the guest
-    /// asked for the next write: meanwhile no write is needed.
+    /// Checks the buffers after a register write, in every turn until nothing new is found. Only then is the next write
+    /// requested of the guest: meanwhile no write is needed.
     fn look_when_told(&self, ring: &mut impl FnMut(Arrival)) -> bool {
         if self.rung.load(Ordering::Relaxed) && self.rung.swap(false, Ordering::Acquire) {
             self.draining.set(true);

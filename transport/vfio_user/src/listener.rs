@@ -1,4 +1,4 @@
-//! Accepts clients at a unix socket, which stands for one PCI function: a thread that accepts, and one for the client.
+//! Accepts clients at a unix socket, which represents one PCI function: a thread that accepts, and one for the client.
 //! While a client is connected, others are rejected; when it has left, the next one is served.
 
 use std::io;
@@ -78,7 +78,7 @@ impl Listener {
     /// Starts to listen.
     ///
     /// # Errors
-    /// When the path is taken or cannot be had.
+    /// When the path is taken or unavailable.
     pub fn start(function: Function) -> io::Result<Listener> {
         let listening = Address::Unix(function.path.clone()).listen(false)?;
         let shared = Arc::<Shared>::default();

@@ -134,7 +134,7 @@ impl Session {
                 dwords(at, data).try_for_each(|(at, value)| self.doorbells.store(at, value)).map_err(|_| Errno::EIO)?;
                 self.rung.store(true, Ordering::Release);
                 match self.mode {
-                    // Answered once the reactor has looked: by then it has asked for the next doorbell.
+                    // Answered once the reactor has looked: it has then requested the next doorbell.
                     DoorbellMode::Trapped => self.call(|_, _| ())?,
                     DoorbellMode::Shadow | DoorbellMode::Buffered | DoorbellMode::Mapped => self.handle.wake(),
                 }

@@ -184,7 +184,7 @@ impl Session {
         }
     }
 
-    /// Sends a message, perhaps with the descriptor of the doorbells, behind everything that the client was asked for before.
+    /// Sends a message, perhaps with the descriptor of the doorbells, behind all earlier requests to the client.
     fn send(&self, message: Vec<u8>, descriptor: bool) -> io::Result<()> {
         match &self.writer {
             Some(writer) => writer.reply(message, descriptor.then(|| self.file.clone())),
@@ -272,7 +272,7 @@ impl Session {
         Ok(Reply::of(&[]))
     }
 
-    /// Memory that only the client reaches, which it is asked for.
+    /// Memory that only the client reaches, by requests to it.
     fn map_remote(&mut self, map: &DmaMap) -> Result<(), Errno> {
         self.tell_unshared(map);
         if self.longest < LONGEST_ASK as u64 {

@@ -40,17 +40,17 @@ pub mod transmission {
     pub const SEND_TRIM: u16 = 1 << 5;
     /// Write zeroes is supported.
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// The client may ask for a read's reply in one piece; only with structured replies.
+    /// The client may request a read's reply in one piece; only with structured replies.
     pub const SEND_DF: u16 = 1 << 7;
     /// A flush on one connection covers completed writes of all.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
-    /// Fast zeroes can be asked for.
+    /// Fast zeroes can be requested.
     pub const SEND_FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Options ("Option types").
 pub mod option {
-    /// Choose an export and go on to transmission. It cannot be refused by a reply.
+    /// Choose an export and proceed to transmission. It cannot be refused by a reply.
     pub const EXPORT_NAME: u32 = 1;
     /// End the session.
     pub const ABORT: u32 = 2;
@@ -60,7 +60,7 @@ pub mod option {
     pub const STARTTLS: u32 = 5;
     /// Request information about an export.
     pub const INFO: u32 = 6;
-    /// Choose an export and go on to transmission.
+    /// Choose an export and proceed to transmission.
     pub const GO: u32 = 7;
     /// Use structured replies.
     pub const STRUCTURED_REPLY: u32 = 8;

@@ -1,6 +1,6 @@
 //! NVMe over Fabrics: Connect, Disconnect, Property Get and Set, and their statuses (Base 6).
 //!
-//! Left out: authentication (Base 6.1, 6.2), which a controller here never asks for.
+//! Left out: authentication (Base 6.1, 6.2), which a controller here never requires.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};

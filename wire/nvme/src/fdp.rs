@@ -14,7 +14,7 @@ pub const CONFIGURATIONS: u8 = 0x20;
 pub const USAGE: u8 = 0x21;
 /// FDP Statistics log.
 pub const STATISTICS: u8 = 0x22;
-/// FDP Events log. Bit 0 of the Log Specific Parameter asks for host events, otherwise for those of the controller.
+/// FDP Events log. Bit 0 of the Log Specific Parameter selects host events, otherwise controller events.
 pub const EVENTS: u8 = 0x23;
 /// Feature Flexible Data Placement.
 pub const FEATURE: u8 = 0x1d;

@@ -54,7 +54,7 @@ pub enum Select {
     Default,
     /// 010b.
     Saved,
-    /// 011b: not a value, but what can be done with the feature.
+    /// 011b: the capabilities of the feature instead of a value.
     Capabilities,
 }
 

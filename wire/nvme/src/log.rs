@@ -91,7 +91,7 @@ pub const RETAIN_EVENT: u32 = 1 << 15;
 /// Offset Type, of Get Log Page's CDW14: the offset counts data structures, not bytes (bit 23).
 pub const OFFSET_TYPE: u32 = 1 << 23;
 
-/// The part of a log that Get Log Page asks for (Base 5.1.12).
+/// The part of a log that Get Log Page requests (Base 5.1.12).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LogPart {
     /// Log Page Offset (CDW13 and CDW12), in bytes.

@@ -106,7 +106,7 @@ statuses! {
     ABORTED_POWER_LOSS = 0, 0x05, "Commands Aborted due to Power Loss Notification";
     /// The controller failed.
     INTERNAL_ERROR = 0, 0x06, "Internal Error";
-    /// An Abort command asked for it.
+    /// An Abort command requested it.
     ABORT_REQUESTED = 0, 0x07, "Command Abort Requested";
     /// The queue was deleted.
     ABORTED_SQ_DELETION = 0, 0x08, "Command Aborted due to SQ Deletion";
@@ -176,7 +176,7 @@ statuses! {
     INVALID_INTERRUPT_VECTOR = 1, 0x08, "Invalid Interrupt Vector";
     /// The log page does not exist.
     INVALID_LOG_PAGE = 1, 0x09, "Invalid Log Page";
-    /// The LBA format, or the protection asked for with it, is not supported.
+    /// The LBA format, or the protection requested with it, is not supported.
     INVALID_FORMAT = 1, 0x0a, "Invalid Format";
     /// A queue cannot be deleted while another depends on it.
     INVALID_QUEUE_DELETION = 1, 0x0c, "Invalid Queue Deletion";
@@ -244,7 +244,7 @@ statuses! {
     REFERENCE_TAG_CHECK = 2, 0x84, "End-to-end Reference Tag Check Error";
     /// Compare found a difference.
     COMPARE_FAILURE = 2, 0x85, "Compare Failure";
-    /// A deallocated or unwritten block was read, and the host has asked for an error (DULBE).
+    /// A deallocated or unwritten block was read, and the host has requested an error (DULBE).
     DEALLOCATED_OR_UNWRITTEN = 2, 0x87, "Deallocated or Unwritten Logical Block";
     /// The chunk is out of use, or has become so in this reset.
     OFFLINE_CHUNK = 2, 0xc0, "Offline Chunk";

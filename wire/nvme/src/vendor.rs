@@ -74,12 +74,12 @@ impl Attributes {
 pub struct Hints(pub u32);
 
 impl Hints {
-    /// Background work is in the way, for that share of the longest time, in 256ths.
+    /// Background work delays the read, for that share of the longest time, in 256ths.
     pub const fn behind_background(bucket: u8) -> Hints {
         Hints(1 | (bucket as u32) << 8)
     }
 
-    /// Background work stood in the way (bit 0).
+    /// Background work delayed the read (bit 0).
     pub const fn busy(self) -> bool {
         self.0 & 1 != 0
     }
@@ -95,8 +95,8 @@ impl Hints {
     }
 }
 
-/// Rejected: the deadline cannot be met, or background work is in the way of a fast-fail read. Not final: another
-/// replica, or the same drive later, may serve it. DW0 carries the time to wait in microseconds, rounded up.
+/// Rejected: the deadline cannot be met, or background work delays a fast-fail read. Not final: another replica, or the
+/// same drive later, may serve it. DW0 carries the time to wait in microseconds, rounded up.
 pub const BUSY: Status = Status::new(7, 0xc0);
 
 /// Page move: copies pages inside the drive; the data is a list of (from, to) (FEMU 3.3).
@@ -180,7 +180,7 @@ pub struct GcStatus {
     pub free: U32,
     /// The low watermark: below it the drive collects by itself; 0 leaves that to its own policy (43:40).
     pub low: U32,
-    /// The high watermark, at which collections end that a host asks for (47:44).
+    /// The high watermark, at which collections requested by a host end (47:44).
     pub high: U32,
     /// Zero (63:48).
     pub reserved_48: [u8; 16],

@@ -53,7 +53,7 @@ pub struct Shingled {
 struct Waiting {
     io: Io,
     arrived: Time,
-    /// Time that cleanings had taken by then.
+    /// Time that cleanings had taken up to that point.
     cleaned: Span,
 }
 
@@ -110,7 +110,7 @@ impl Shingled {
         }
     }
 
-    /// Waits for a command, or cleans a band when none has come for long enough.
+    /// Waits for a command, or cleans a band when no command has arrived for long enough.
     async fn idle(self: &Rc<Self>) {
         let begins = self.idle_since.get() + self.spec.idle;
         if self.sim.now() >= begins {

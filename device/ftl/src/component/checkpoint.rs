@@ -63,8 +63,8 @@ pub trait Checkpointing {
     /// Takes the head of the log: a replay of this checkpoint begins with the records from now on.
     fn begin(&self) -> Process<'_>;
 
-    /// Writes the fragments of all tables that were changed: PERSIST of P2 and P4, CLEAR of P5. The host's writes go on meanwhile. Also
-    /// allowed before [`Checkpointing::begin`].
+    /// Writes the fragments of all tables that were changed: PERSIST of P2 and P4, CLEAR of P5. The host's writes
+    /// continue meanwhile. Also allowed before [`Checkpointing::begin`].
     fn write_tables(&self) -> Process<'_, Progress>;
 
     /// SET of the whole checkpoint, as of this instant.
@@ -101,7 +101,7 @@ pub struct Replayed {
     pub aborted: u64,
 }
 
-/// Why a replay does not go on.
+/// Why a replay stops.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ReplayEnded {
     /// Power was cut.

@@ -111,7 +111,7 @@ pub(super) enum Use {
     Empty,
     /// A run, or the collector, continues in it.
     Taken,
-    /// A run of its level may go on in it.
+    /// A run of its level may continue in it.
     Begun,
     /// Nothing is written to it any more.
     Closed,

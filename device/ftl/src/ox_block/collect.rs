@@ -110,7 +110,7 @@ impl State {
 }
 
 impl Core {
-    /// Gives slots to channels that need to be collected, and asks for a checkpoint where only that makes room.
+    /// Gives slots to channels that need to be collected, and requests a checkpoint where only a checkpoint makes room.
     /// `has_room` is whether the host's data has room.
     pub(super) fn look_for_garbage(&self, has_room: bool) {
         if let Layout::Lines(layout) = self.config.layout {

@@ -112,7 +112,7 @@ pub(super) struct Mark {
 #[derive(Default)]
 pub(super) struct Flags {
     pub(super) log_writing: Cell<bool>,
-    /// A checkpoint asks for the head of the log.
+    /// A checkpoint requests the head of the log.
     pub(super) mark_wanted: Cell<bool>,
     pub(super) mark: Cell<Option<Mark>>,
     pub(super) checkpointing: Cell<bool>,

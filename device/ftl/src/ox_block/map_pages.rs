@@ -71,7 +71,7 @@ impl Core {
         }
     }
 
-    /// Has the fragment of a unit in memory, and keeps it there. Returns its number, to unpin it.
+    /// Loads the fragment of a unit if needed, and keeps it in memory. Returns its number, to unpin it.
     pub(super) async fn pin_fragment(&self, lpn: Lpn) -> Result<u32, Stopped> {
         self.look_up(lpn).await?;
         let mut state = self.state.borrow_mut();
@@ -107,7 +107,7 @@ impl Core {
     }
 
     /// Writes a fragment of another table, given its bytes. `from` is its place when they were taken, for a collector:
-    /// if it is elsewhere by then, the copy is garbage.
+    /// if the fragment has moved meanwhile, the copy is garbage.
     pub(super) async fn write_other(
         &self,
         kind: Kind,

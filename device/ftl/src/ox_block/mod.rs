@@ -359,7 +359,7 @@ impl Ftl for OxBlock {
     async fn shut_down(&self) {
         self.in_service().await;
         if let Some(settling) = self.flush() {
-            // What cannot be written stays where it is.
+            // Data that cannot be written stays where it is.
             let _ = settling.settled().await;
         }
         self.checkpoint().await;

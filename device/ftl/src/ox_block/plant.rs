@@ -42,7 +42,8 @@ struct Planting<'a> {
 }
 
 impl OxBlock {
-    /// Whether [`OxBlock::plant`] may be called: where tables are found again in the data, it would have to be stamped.
+    /// Whether [`OxBlock::plant`] may be called: where tables are recovered from the data, planted data would need
+    /// stamps.
     pub fn can_be_planted(&self) -> bool {
         self.config.layout == Layout::Log
     }

@@ -24,8 +24,8 @@ pub struct OxReader<D: Destination> {
 }
 
 impl State {
-    /// Looks an extent up, all at one instant: clears and copies to memory what needs no flash, and pins the blocks of the other
-    /// pages.
+    /// Looks an extent up, all at one instant: clears and copies to memory the units that need no flash, and pins the
+    /// blocks of the other pages.
     fn look_up(
         &mut self,
         extent: Extent,

@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    /// Has the tables of bad blocks written that were changed.
+    /// Writes the changed tables of bad blocks.
     pub(super) fn write_changed_bad_tables(&self) {
         if !self.state.borrow().bad_changed.is_empty() && !self.flags.writing_bad.replace(true) {
             self.chores.start(Chore::BadTables);

@@ -1,7 +1,7 @@
 //! A drive at rest: no program and no chore is under way. No command may wait for the drive then, as nothing would wake it.
 //!
 //! This holds while the drive is in service and can be written. It is checked whenever the last job ends. A drive that
-//! has lost what it needs to write becomes read-only instead (`room`, `release`), which ends all waits.
+//! has lost the space that writes need becomes read-only instead (`room`, `release`), which ends all waits.
 //!
 //! Left out: waits for another command's data, and for the tables while a command outside of the pools reads them.
 

@@ -1,4 +1,4 @@
-//! Room that will not return: the drive is read-only then, where commands would wait for ever.
+//! Room that will not return: the drive becomes read-only, because commands would otherwise wait forever.
 //!
 //! Blocks return when a checkpoint ends, which needs pages for its tables and for the log.
 

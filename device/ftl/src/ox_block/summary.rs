@@ -41,7 +41,7 @@ pub struct OxSummary {
 }
 
 impl OxBlock {
-    /// The content of a block, or what it was opened for; `None` if it is free or bad.
+    /// The content of a block, or of an open block its intended content; `None` if the block is free or bad.
     pub fn content_of(&self, block: BlockId) -> Option<&'static str> {
         self.core().state.borrow().content_of(block)
     }

@@ -93,7 +93,7 @@ impl State {
         extents.iter().flat_map(|extent| extent.pieces(self.unit)).any(|piece| self.is_uncommitted(piece.lpn))
     }
 
-    /// How far a write to extents must have come when it completes, if the host asks for `watch`.
+    /// The stage that a write to extents must have reached when it completes, if the host requests `watch`.
     #[inline]
     pub(super) fn milestone_of(
         &self,

@@ -269,7 +269,7 @@ impl Background {
     }
 }
 
-/// Work that is under way or asked for, until it is dropped.
+/// Work that is under way or requested, until it is dropped.
 pub(super) struct Work<'a> {
     of: &'a Background,
     plane: PlaneId,
@@ -343,7 +343,7 @@ impl Drop for Work<'_> {
 }
 
 impl State {
-    /// Calls `page` with each page that a read of an extent senses, and the bytes that are asked of it.
+    /// Calls `page` with each page that a read of an extent senses, and the bytes requested of the page.
     fn pages_of(&self, extent: Extent, mut page: impl FnMut(PageId, u32)) {
         let mut last: Option<(PageId, u32)> = None;
         for piece in extent.pieces(self.unit) {
@@ -368,8 +368,8 @@ impl State {
 }
 
 impl PageFtl {
-    /// The background work in the way of a read of an extent that may fail, if the policy fails the read because of it:
-    /// the work of the page that would wait longest.
+    /// The background work that delays a read of an extent with fast-fail, if the policy fails the read because of it:
+    /// the work before the page that would wait longest.
     pub(super) fn delay_of(&self, extent: Extent) -> Option<Delay> {
         let policy = self.read_policy.as_deref()?;
         let (state, mut longest) = (self.state.borrow(), None);

@@ -13,7 +13,8 @@
 //! Data that cannot be read when its block is cleaned, or when a write covers only a part of its unit, is lost: reads of
 //! it fail until it is written again.
 //!
-//! Where data has parity ([`rain`](super::rain)), it is found from that instead, and a plane may be out of use without loss.
+//! Where data has parity ([`rain`](super::rain)), it is reconstructed from the parity instead, and a plane may be out
+//! of use without loss.
 //!
 //! Left out: reading a page again later.
 
@@ -34,7 +35,7 @@ pub(super) struct Damage {
     has_lost_blocks: Vec<bool>,
     /// Sectors whose data was lost, a bit each, of the units that have any.
     lost: BTreeMap<Lpn, u64>,
-    /// Good blocks in planes that are in use, and those that are needed to go on writing.
+    /// Good blocks in planes that are in use, and the count of blocks that further writes need.
     usable: u64,
     needed: u64,
     /// Usable blocks by range, where ranges have separate planes.
@@ -173,7 +174,7 @@ impl State {
         (self.damage.usable.saturating_sub(self.damage.needed), self.damage.spare)
     }
 
-    /// Whether each plane has its share of the blocks that are needed, and one to go on with.
+    /// Whether each plane has its share of the needed blocks, and one more to continue with.
     pub(super) fn has_room_on_all_planes(&self) -> bool {
         let planes = self.geometry.planes();
         let share = self.damage.needed.div_ceil(planes.into());

@@ -200,7 +200,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Has a slot hold metadata, zeros so far; its data, where the drive keeps data.
+    /// Makes room for metadata, zeros so far, in a slot. Returns the slot's data, where the drive keeps data.
     fn make_room(&mut self, id: SlotId) -> Option<&mut [u8]> {
         let bytes = self.unit.bytes_with_metadata() as usize;
         let data = self.slot_mut(id).data.as_mut()?;
@@ -213,8 +213,8 @@ impl WriteBuffer {
         Some(data)
     }
 
-    /// A slot holds what it held before the drive was off: a unit and the copy that it replaces; the number of its last
-    /// write, its sectors, and the sectors that were lost before.
+    /// Restores a slot to its state before the drive was off: a unit and the copy that it replaces; the number of its
+    /// last write, its sectors, and the sectors that were lost before.
     pub(super) fn restore(
         &mut self,
         id: SlotId,
@@ -392,12 +392,12 @@ impl WriteBuffer {
         self.flushes.started(arrival);
     }
 
-    /// Has a new slot begin without any of its unit: the rest of it is found elsewhere.
+    /// Marks all sectors of a new slot's unit as missing: the unit's data is elsewhere.
     pub(super) fn lack_all(&mut self, id: SlotId) {
         self.slot_mut(id).mask = 0;
     }
 
-    /// Has a slot hold zeros, metadata too.
+    /// Fills a slot with zeros, metadata too.
     pub(super) fn clear(&mut self, id: SlotId) {
         if let Some(data) = &mut self.slot_mut(id).data {
             data.fill(0);

@@ -628,8 +628,8 @@ impl PageFtl {
         Ok(())
     }
 
-    /// What cannot be read elsewhere are units, not pages: those that could not be, of pages copied within their plane and of
-    /// others.
+    /// Remote flash fails to read units, where local flash fails to read pages. Marks such units of the moves as lost:
+    /// those of pages copied within their plane, and those of other pages.
     #[cold]
     fn lose_unreadable(&self, moves: &Moves) {
         let geometry = self.media.geometry();

@@ -22,7 +22,7 @@ use crate::ftl::{LEAST_STEP_TIME, Refusal, Settling, UNMAPPED};
 /// Sectors that are dealt with in one step.
 const STEP: u32 = 1 << 15;
 
-/// How far a deallocation has come.
+/// The progress of a deallocation.
 #[derive(Default)]
 struct Deallocation {
     /// Pieces that were dealt with.
@@ -135,7 +135,7 @@ pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Br
 
 impl PageFtl {
     /// Deallocates the whole units of an extent, from where `deallocation` stopped. `Some` is a part of the map that must
-    /// be loaded before it can go on.
+    /// be loaded before the deallocation can continue.
     fn deallocate_step(&self, extent: Extent, deallocation: &mut Deallocation) -> Option<MapMiss> {
         let deallocated = self.state.borrow_mut().deallocate(extent, deallocation);
         let is_safe = deallocation.watchers.is_empty() || self.state.borrow().sync();

@@ -1,4 +1,4 @@
-//! A flush behaves as if it watched every slot in use, in random sequences of what happens to a write buffer.
+//! A flush behaves as if it watched every slot in use, in random sequences of the events of a write buffer.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

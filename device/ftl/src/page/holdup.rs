@@ -21,7 +21,7 @@ pub(super) struct Holdups {
     planes: Vec<Plane>,
     /// Planes that collectors hold up.
     count: u32,
-    /// Fills under way; those of them in planes that collectors hold up; those in planes that they keep the host out of.
+    /// Fills under way; fills in planes that collectors hold up; fills in planes that collectors keep the host out of.
     fills: u32,
     fills_held_up: u32,
     fills_shut_out: u32,

@@ -194,7 +194,7 @@ pub struct Policies {
     pub victim: Box<dyn VictimPolicy>,
     /// Which planes may collect at the same time.
     pub admission: Box<dyn AdmissionPolicy>,
-    /// When a write is let into the write buffer; `None` is as soon as there are slots for it.
+    /// When a write is admitted to the write buffer; `None` is as soon as there are slots for it.
     pub buffer: Option<Box<dyn BufferPolicy>>,
     /// Of stripes, where there are any.
     pub stripes: StripePolicies,
@@ -238,7 +238,7 @@ pub struct PageFtl {
     background: Background,
     /// A read has released its block.
     unpinned: Signal,
-    /// A plane's collector, which waited, is to go on.
+    /// A plane's collector, which waited, is to continue.
     go_on: Vec<Signal>,
     /// All waiters for writes have been notified that the drive is read-only.
     read_only: Cell<Option<ReadOnly>>,

@@ -1,4 +1,4 @@
-//! Collections that a host asks for, limits and holds off ([`Collections`](crate::collections::Collections)).
+//! Collections that a host requests, limits and holds off ([`Collections`](crate::collections::Collections)).
 //!
 //! Out of space comes first: a plane without a page for the host, or one that has lost its last spare blocks, is collected whatever the
 //! order. Then come the host's orders, then windows ([`turns`](super::turns)), and then the drive's own pace.
@@ -104,7 +104,7 @@ impl State {
         (!is_left).then(|| !self.has_room_for_host(plane))
     }
 
-    /// Whether a collector that has a block is to go on, while orders are in force.
+    /// Whether a collector that has a block is to continue, while orders are in force.
     pub(super) fn may_collect_by_order(&self, plane: PlaneId) -> bool {
         if self.pace.is_suspended {
             return true;
@@ -113,7 +113,7 @@ impl State {
         !self.orders.holds && (self.is_ordered(plane) || may())
     }
 
-    /// How long a step may take that begins now, as far as orders limit it; `Some(None)` is as long as it likes.
+    /// How long a step that begins now may take, as far as orders limit it; `Some(None)` is no limit.
     pub(super) fn time_by_order(&self, plane: PlaneId, now: Time) -> Option<Option<Span>> {
         if self.pace.is_suspended
             || !self.has_room_for_host(plane)
@@ -169,7 +169,7 @@ impl State {
         };
     }
 
-    /// Whether collections, programs and fills have come to rest, and no block is being emptied because it has gone bad.
+    /// Whether collections, programs and fills have come to rest, and no bad block is being emptied.
     fn is_quiet(&self) -> bool {
         let rests = |plane: PlaneId| {
             let collector = self.collectors.of(plane);
@@ -212,7 +212,7 @@ impl PageFtl {
         self.pump();
     }
 
-    /// Ends a hold, if there is one: a write has come, or other work that the host has asked for.
+    /// Ends a hold, if there is one: a write or other work of the host has arrived.
     #[inline]
     pub(super) fn end_hold(&self) {
         if self.state.borrow().orders.holds {
@@ -220,7 +220,7 @@ impl PageFtl {
         }
     }
 
-    /// Nothing holds the drive's internal work back: collectors, programs and fills check what they may do.
+    /// Nothing holds the drive's internal work back: collectors, programs and fills check whether they may continue.
     #[cold]
     fn end_this_hold(&self) {
         let mut state = self.state.borrow_mut();

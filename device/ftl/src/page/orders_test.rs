@@ -247,7 +247,7 @@ impl Rig {
         (0..PLANES).all(|plane| self.ftl.state.borrow().has_room_for_host(PlaneId(plane)))
     }
 
-    /// Lets time pass, in which nothing is asked of the drive.
+    /// Lets time pass without commands to the drive.
     async fn pause(&self, time: Span) {
         self.look();
         let (before, host_units, had_room) = (self.counts(), self.ftl.stats().host_units, self.has_room());

@@ -27,7 +27,7 @@ const LIMIT: u64 = 64;
 pub(super) struct Pace {
     /// Whether collectors keep in step with the host.
     is_paced: bool,
-    /// Free blocks that the configuration asks for.
+    /// Free blocks that the configuration demands.
     pub(super) free_blocks: u32,
     /// Blocks that are open at a time: one a stream.
     pub(super) open_blocks: u32,
@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    /// Whether a plane's collector, which has a victim, is to go on.
+    /// Whether a plane's collector, which has a victim, is to continue.
     pub(super) fn may_collect(&self, plane: PlaneId) -> bool {
         if self.orders.are_in_force() {
             return self.may_collect_by_order(plane);
@@ -112,7 +112,7 @@ impl State {
         ready_again
     }
 
-    /// Has a collector that waits go on, if it may.
+    /// Lets a waiting collector continue, if it may.
     pub(super) fn wake_collector(&mut self, plane: PlaneId) {
         if self.collectors.phase(plane) == Phase::Ahead && self.may_collect(plane) {
             self.collectors.wake(plane);

@@ -254,7 +254,7 @@ impl State {
         }
     }
 
-    /// Has a handle begin a reclaim unit: its open blocks take no more data.
+    /// Starts a reclaim unit of a handle: the handle's open blocks take no more data.
     pub(super) fn change_unit(&mut self, handle: u8) {
         let Some(placed) = &mut self.placed else { return };
         let unit = placed.unit_bytes;

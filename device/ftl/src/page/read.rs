@@ -16,7 +16,7 @@ use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::{Destination, ReadError, Unreadable};
 use crate::reading::{self, CopyOut, PageRead, PageReads};
 
-/// How far the lookup of an extent has come.
+/// The progress of an extent's lookup.
 #[derive(Default)]
 pub(super) struct Lookup {
     /// Pieces that were looked up.
@@ -26,8 +26,8 @@ pub(super) struct Lookup {
 }
 
 impl State {
-    /// Looks an extent up from where `lookup` stopped: clears and copies to memory what needs no flash, and pins the
-    /// blocks of the other pages.
+    /// Looks an extent up from where `lookup` stopped: clears and copies to memory the sectors that need no flash, and
+    /// pins the blocks of the other pages.
     #[inline(always)]
     fn look_up(
         &mut self,
@@ -94,7 +94,7 @@ impl State {
         None
     }
 
-    /// A unit that is in the parity of its stripe alone: the page of the parity stands for it.
+    /// A unit that is in the parity of its stripe alone: the lookup names the page of the parity in its place.
     #[cold]
     fn look_up_absent(
         &mut self,
@@ -132,7 +132,7 @@ impl State {
 
 impl PageFtl {
     /// Looks an extent up for reading, from where `lookup` stopped. `Some` is a part of the map that must be loaded before
-    /// the lookup can go on.
+    /// the lookup can continue.
     #[inline(always)]
     pub(super) fn look_up(
         &self,

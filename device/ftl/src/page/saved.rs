@@ -10,7 +10,7 @@
 //!
 //! The map is one table; blocks, free blocks, collectors, damage and whose data blocks hold are bytes.
 //!
-//! Left out: counters, which begin at zero; and tables that are found again in a file.
+//! Left out: counters, which begin at zero; and tables that are recovered from a file.
 
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, PlaneId};
@@ -29,7 +29,7 @@ impl PageFtl {
     /// used meanwhile, nor afterwards except for [`PageFtl::take_saved`].
     pub async fn come_to_rest(&self) {
         if let Some(settling) = self.flush() {
-            // What cannot be written stays in the buffer, and the drive is not at rest.
+            // Data that cannot be written stays in the buffer, and the drive is not at rest.
             let _ = settling.settled().await;
         }
         self.suspend_collectors(true);

@@ -39,7 +39,7 @@ pub(super) enum Phase {
     Running,
     /// Waits until the host has used up the gained space.
     Ahead,
-    /// Waits, with its block, until the admission policy lets it go on.
+    /// Waits, with its block, until the admission policy lets it continue.
     DueAgain,
     /// The plane is out of use; the collector must leave its block unchanged.
     Leaving,
@@ -95,7 +95,7 @@ impl Collector {
         self.victim = None;
     }
 
-    /// Units earned of a victim of `units`: in proportion to what of it was moved.
+    /// Units earned of a victim of `units`: in proportion to its share that was moved.
     pub(super) fn earned(&self, units: u32) -> u64 {
         let Some((cost, moved)) = self.victim else { return 0 };
         u64::from(units) * u64::from(moved) / u64::from(cost.max(1))
@@ -108,7 +108,7 @@ pub(super) struct Collectors {
     admission: Box<dyn AdmissionPolicy>,
     /// Planes that became due, for the first time or again, in that order. Some may have left these phases since.
     due: Vec<PlaneId>,
-    /// Planes whose collector waited and is to go on.
+    /// Planes whose collector waited and is to continue.
     woken: Vec<PlaneId>,
     running: PlaneSet,
     /// Planes in this phase.
@@ -186,8 +186,8 @@ impl Collectors {
         !self.due.is_empty()
     }
 
-    /// Admits planes that are due until one is to begin, which is returned. Those before it are to go on, and are among
-    /// [`Collectors::woken`].
+    /// Admits planes that are due until one is to begin, which is returned. The planes before it are to continue, and
+    /// are among [`Collectors::woken`].
     ///
     /// `is_short` returns for a plane whether it has no page for the host.
     pub(super) fn admit(&mut self, is_short: impl Fn(PlaneId) -> bool) -> Option<PlaneId> {
@@ -231,7 +231,7 @@ impl Collectors {
         self.change(plane, Phase::Ahead);
     }
 
-    /// A collector that is ahead is to go on.
+    /// A collector that is ahead is to continue.
     pub(super) fn wake(&mut self, plane: PlaneId) {
         if self.phase(plane) == Phase::Ahead {
             self.change(plane, Phase::DueAgain);
@@ -239,7 +239,7 @@ impl Collectors {
         }
     }
 
-    /// The planes whose collectors go on.
+    /// The planes whose collectors continue.
     pub(super) fn woken(&mut self) -> impl Iterator<Item = PlaneId> {
         self.woken.drain(..)
     }
@@ -280,8 +280,7 @@ impl Collectors {
         true
     }
 
-    /// Planting has ended: the planes that it has left off in the midst of a block are to go on, and those that are due to
-    /// begin.
+    /// Planting has ended: planes that it has left in the middle of a block continue, and planes that are due begin.
     pub(super) fn resume(&mut self) {
         self.due.clear();
         for plane in (0..self.planes.len() as u32).map(PlaneId) {
@@ -390,7 +389,8 @@ mod tests {
         assert_eq!((collectors.out_of_use(), collectors.admit(|_| false)), (2, None));
     }
 
-    /// The policy is asked of a collector that is to begin and of one that is to go on alike, the first that asked first.
+    /// The policy is consulted for collectors that are to begin and for collectors that are to continue alike, in the
+    /// order of their requests.
     #[test]
     fn a_collector_that_is_not_admitted_waits_for_its_turn() {
         let mut collectors = Collectors::new(4, Box::new(OnePerGroup::new(NonZeroU32::new(2).unwrap())));

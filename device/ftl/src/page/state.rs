@@ -268,7 +268,7 @@ impl State {
 
     // ------------------------------------------------------------ collectors
 
-    /// Has a plane's collector begin if it has to.
+    /// Starts a plane's collector if it has to begin.
     pub(super) fn check_collector(&mut self, plane: PlaneId) {
         let has_to_retire = !self.collectors.of(plane).retiring.is_empty();
         if has_to_retire

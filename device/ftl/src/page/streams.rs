@@ -1,8 +1,8 @@
 //! The streams of this FTL: data that is written to separate blocks.
 //!
-//! Without placement there are three. With it, each further reclaim unit handle has a stream for what hosts write, and
-//! under persistent isolation one for what collectors move out of its blocks. Data of two handles therefore never
-//! enters one block.
+//! Without placement there are three. With it, each further reclaim unit handle has a stream for the data that hosts
+//! write, and under persistent isolation one for the data that collectors move out of its blocks. Data of two handles
+//! therefore never enters one block.
 
 use super::WearConfig;
 use crate::component::{NextBlock, Stream, StreamRule};
@@ -39,7 +39,7 @@ pub(super) fn rules(wear: &WearConfig, placement: &PlacementConfig) -> Vec<Strea
     RULES.into_iter().chain(hosts).chain(std::iter::repeat_n(RULES[1], collected)).collect()
 }
 
-/// The stream of what hosts write by a handle.
+/// The stream of the data that hosts write by a handle.
 pub(super) fn of_handle(handle: u8) -> Stream {
     match handle {
         0 => HOST,

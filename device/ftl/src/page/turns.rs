@@ -154,7 +154,7 @@ impl State {
         !self.orders.hold() && has_turn()
     }
 
-    /// How long a step on a block may take that begins now; `None` is as long as it likes.
+    /// How long a step on a block that begins now may take; `None` is no limit.
     pub(super) fn time_for_step(&self, plane: PlaneId, block: BlockId, now: Time) -> Option<Span> {
         if self.orders.are_in_force()
             && let Some(time) = self.time_by_order(plane, now)

@@ -218,7 +218,7 @@ fn spare(ftl: &PageFtl, policy: &dyn BufferPolicy, wanted: u32) -> u32 {
     policy.spare(&BufferFill { slots, free, wanted }).min(sure.saturating_sub(wanted))
 }
 
-/// Takes a write into the buffer. In line, so that writes without metadata do not ask for it.
+/// Takes a write into the buffer. Inlined, so that writes without metadata do not test for metadata.
 #[inline(always)]
 pub(super) fn accept(
     ftl: &PageFtl,

@@ -1,4 +1,4 @@
-//! A record at a fixed place: what must be found before any table is known (OX 6.1.1, 6.1.7.1).
+//! A record at a fixed place: the data that a start needs before it knows any table (OX 6.1.1, 6.1.7.1).
 //!
 //! A fixed place is a block with copies of it on other planes. A new version is written to the next pages of a copy,
 //! and to the next copy only when it is whole in this one. A full copy is erased first. A whole version is therefore on

@@ -96,7 +96,7 @@ impl Line {
         self.members = Some(members);
     }
 
-    /// A plane does not answer any more, and has no open block: it is asked for no more pages.
+    /// A plane does not answer any more, and has no open block: it gets no more requests for pages.
     pub fn plane_died(&mut self, plane: PlaneId) {
         if let Some(members) = &mut self.members {
             members[plane.0 as usize] = Member::Dead;
@@ -127,7 +127,7 @@ impl Line {
         self.order.iter().any(|plane| usable(*plane) && self.may_write(lists, *plane))
     }
 
-    /// The place of the plane whose turn it is, to go on there after a restart.
+    /// The place of the plane whose turn it is, to continue there after a restart.
     pub fn turn(&self) -> u32 {
         self.next as u32
     }
@@ -203,7 +203,8 @@ mod tests {
         assert!(!line.has_room(&lists, |_| true));
     }
 
-    /// A plane that does not answer keeps its free blocks. The other planes of its channel go on to new lines without it.
+    /// A plane that does not answer keeps its free blocks. The other planes of its channel continue with new lines
+    /// without it.
     #[test]
     fn the_line_of_a_channel_goes_on_without_a_plane_that_has_died() {
         const PAGES: u32 = 4;

@@ -113,7 +113,7 @@ mod tests {
     use crate::component::{NextBlock, NoneBad};
     use crate::parts::BlockTable;
 
-    /// Its open block would count for the width of the line for ever.
+    /// Its open block would count for the width of the line forever.
     #[test]
     fn a_stream_with_one_open_block_goes_on_when_the_plane_of_it_dies() {
         let geometry = TestFlash { channels: 1, planes: 2, blocks: 5, pages: 4, ..TestFlash::default() }.geometry();

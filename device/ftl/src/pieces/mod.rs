@@ -80,7 +80,7 @@ pub enum PieceError {
     Full,
     /// Its tables cannot be read.
     Read(ReadError),
-    /// Its tables differ from what was written.
+    /// Its tables differ from the written ones.
     Corrupt,
     /// The FTL did not take a write.
     Refused(Refusal),

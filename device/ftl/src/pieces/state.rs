@@ -154,7 +154,7 @@ impl State {
         MOVED_FRAMES.min(self.frames.count() / 16)
     }
 
-    /// What to move to gain a frame or more; `None` if that is not to be had.
+    /// The moves that gain a frame or more; `None` if no moves gain one.
     fn clean(&self) -> Option<(Vec<Move>, Vec<u32>)> {
         let bytes = (self.moved_frames() - 1) * self.frames.size;
         let victims = self.frames.victims(VICTIMS, bytes);

@@ -1,6 +1,6 @@
-//! When a write is let into the write buffer. Without a policy, as soon as there are slots for it.
+//! When a write is admitted to the write buffer. Without a policy, as soon as there are slots for it.
 
-/// How full the write buffer is when a write asks for slots. All figures are slots, a mapping unit each.
+/// How full the write buffer is when a write requests slots. All figures are slots, a mapping unit each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BufferFill {
     /// In all.

@@ -24,9 +24,9 @@ pub(crate) struct PageRead {
     pub(crate) host_bytes: u32,
     /// What to copy; empty where the drive keeps no data.
     pub(crate) copies: SmallVec<[CopyOut; 1]>,
-    /// The page stands for a unit that is in no page, and is found from others.
+    /// The page is named in place of a unit that is in no page and is reconstructed from others.
     pub(crate) is_absent: bool,
-    /// How it is reconstructed from other pages, or for what else it is read.
+    /// How the page is reconstructed from other pages, or the other purpose of its read.
     pub(crate) round: Option<Rc<StripeRead>>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Blocks {
     all: Vec<Block>,
     /// The free blocks of each plane.
     free: Vec<Vec<BlockId>>,
-    /// Stale blocks of each plane, and those of them that will be used again.
+    /// Stale blocks of each plane, and which of these will be used again.
     stale: Vec<u32>,
     coming: Vec<u32>,
     /// Blocks of each plane that zones need.

@@ -250,7 +250,8 @@ fn workers<J: 'static>(sim: &Sim, ftl: &Weak<ZoneFtl>, work: impl AsyncFn(&ZoneF
     })
 }
 
-/// Writes come by [`ZoneFtl::begin_write`], not by `accept`: what an FTL of blocks does in any order is not to be had here.
+/// Writes come by [`ZoneFtl::begin_write`], not by `accept`: the zone FTL has no writes in any order, as FTLs of blocks
+/// have.
 impl Ftl for ZoneFtl {
     type Reservation<'a> = Reservation<'a>;
     type Reader<D: Destination> = ZoneReader<D>;

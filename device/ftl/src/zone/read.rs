@@ -19,7 +19,7 @@ pub struct ZoneReader<D: Destination> {
 }
 
 impl ZoneFtl {
-    /// Clears and copies what needs no flash, and pins the blocks of the other pages.
+    /// Clears and copies the sectors that need no flash, and pins the blocks of the other pages.
     fn look_up(&self, extent: Extent, to: &impl Destination) -> Result<PageReads, ReadError> {
         self.look_up_at(extent, to, |lpn| Some((lpn / self.config.size, lpn % self.config.size)))
     }

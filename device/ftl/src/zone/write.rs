@@ -259,7 +259,7 @@ impl<'a> Reservation<'a> {
         Reservation { units, ..*self }
     }
 
-    /// The room is for another zone than it was asked for.
+    /// Passes the room to another zone than the request named.
     fn pass_to(&mut self, zone: u32) {
         if self.zone != zone {
             self.ftl.room.pass(self.zone, zone, self.units as usize);

@@ -160,7 +160,7 @@ fn a_drive_that_has_lived_ends_sooner() {
     );
 }
 
-/// Nothing is lost, and no write waits for ever.
+/// Nothing is lost, and no write waits forever.
 #[test]
 fn a_drive_of_several_planes_ends_in_order() {
     let seed = super::rig::seed();

@@ -100,8 +100,8 @@ impl Setup {
         f64::from(self.units_per_page - 1) / 2.0
     }
 
-    /// The same with a logical space that fills the given share of what holds data or garbage, under greedy cleaning
-    /// by collectors that keep up with the host.
+    /// The same with a logical space that fills the given share of the blocks that hold data or garbage, under greedy
+    /// cleaning by collectors that keep up with the host.
     pub(crate) fn filled(mut self, fill: f64) -> Setup {
         let blocks = f64::from(self.blocks_per_plane - self.factory_bad) - erased_blocks(fill, self.gc_free_blocks);
         let units = f64::from(self.plane_count() * self.units_per_block()) * blocks;

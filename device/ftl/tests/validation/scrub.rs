@@ -104,8 +104,8 @@ fn a_drive_that_is_only_written_is_scrubbed() {
     rig.check();
 }
 
-/// Blocks differ in quality, which no estimate knows. Those with a page near what can be corrected are moved within an interval, all others
-/// stay.
+/// Blocks differ in quality, which no estimate knows. Blocks with a page near the correctable limit are moved within an
+/// interval, all others stay.
 #[test]
 fn blocks_of_bad_quality_are_found_within_an_interval() {
     let mut rig = rig(aging(2, 0.5));

@@ -18,8 +18,8 @@ pub struct Decoded {
     pub errors: u32,
     /// Errors that can be corrected.
     pub correctable: u32,
-    /// The share of the errors that retention and disturb cause, estimated from what is known of the block. Programming
-    /// the data anew removes these errors. Quality does not change the share.
+    /// The share of the errors that retention and disturb cause, estimated from the model's record of the block.
+    /// Programming the data anew removes these errors. Quality does not change the share.
     pub shifted: f64,
 }
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 
-/// A file, or what stands for one.
+/// A file, or a stand-in for one.
 pub trait Backing: Send + Sync {
     /// Reads at an offset.
     ///

@@ -1,6 +1,6 @@
 //! The durable memory of a controller and its FTL: a journal, a snapshot of tables, the slots of a write buffer, counters, and
-//! notes. It stands for what real controllers keep in memory with capacitors and in a small separate flash; in the
-//! model it takes no time.
+//! notes. It stands for the state that real controllers keep in capacitor-backed memory and in a small separate flash.
+//! In the model it takes no time.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -204,7 +204,7 @@ impl Backing for MemoryFile {
         let bytes = match &mut state.writes_left {
             Some(0) => {
                 state.is_cut_off = true;
-                // As much as a killed process may have written: none, or up to the end of some piece.
+                // The part that a killed process may have written: none, or up to the end of some piece.
                 let pieces = bytes.len() as u64 / PIECE + 1;
                 let end = (at / PIECE + at.wrapping_mul(31) % (pieces + 1)) * PIECE;
                 &bytes[..(end.saturating_sub(at) as usize).min(bytes.len())]

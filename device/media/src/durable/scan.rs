@@ -57,7 +57,8 @@ fn damaged(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// The records of all blocks. Of two copies that differ the later one counts: a kill may have come between the two.
+/// The records of all blocks. Where two copies differ, the later copy counts: a kill may have come between their
+/// writes.
 fn block_records(disk: &Disk, geometry: &Geometry, may_be_torn: bool) -> io::Result<Vec<BlockRecord>> {
     let mut copies = [(); 2].map(|()| vec![0; geometry.blocks() as usize * BLOCK]);
     for (bytes, region) in copies.iter_mut().zip(disk.layout.blocks) {

@@ -273,7 +273,7 @@ impl StoreFile {
         if backing.is_empty()? {
             return Err(StoreError::Empty);
         }
-        // Where the redo log lies follows from what never changes in superblocks.
+        // The place of the redo log follows from fields that never change in superblocks.
         let end = StoreFile::open_all(&backing, syncs)?.end();
         let (found, expected) = (backing.len()?, end + redo::BYTES);
         if found < expected {

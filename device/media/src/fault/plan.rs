@@ -154,7 +154,7 @@ impl FaultPlan {
         torn.draw(&mut self.torn.borrow_mut())
     }
 
-    /// A random number below `end`, which is not 0, for what remains.
+    /// A random number below `end`, which is not 0, for the remaining choices.
     pub(crate) fn draw_below(&self, end: u32) -> u32 {
         self.torn.borrow_mut().below(end.into()) as u32
     }

@@ -138,7 +138,7 @@ fn a_link_that_leads_nowhere_is_not_replaced_by_a_new_drive() {
     let error = StoreFile::create(&at("drive"), spec(), false).err().unwrap().to_string();
     assert!(error.contains("it is a symbolic link; name the file that it leads to, nothing"), "{error}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    // One that is in the way of the file in which a store is made.
+    // A file that occupies the path at which a store is made.
     std::os::unix::fs::symlink("drive", at("other.new")).unwrap();
     let error = StoreFile::create(&at("other"), spec(), false).err().unwrap();
     assert!(matches!(error, StoreError::NameTaken(_)), "{error}");

@@ -1,4 +1,4 @@
-//! Random operations on flash in a file, and what may be found of them afterwards.
+//! Random operations on flash in a file, and the states that may be found afterwards.
 
 use std::sync::Arc;
 

@@ -25,8 +25,8 @@ fn every_operation_has_its_command_cycles() {
     }
 }
 
-/// Two planes behind one channel: commands at 0 and 1, sensed at 41 and 42, sent 41 to 62 and 62 to 83. An erase of a third
-/// moment finds the channel busy: asked for at 50, its command goes out from 83 to 84.
+/// Two planes behind one channel: commands at 0 and 1, sensed at 41 and 42, sent 41 to 62 and 62 to 83. An erase that
+/// is requested at 63 finds the channel busy: its command is sent from 83 to 84.
 #[test]
 fn commands_wait_for_the_channel() {
     let mut executor = Executor::new();

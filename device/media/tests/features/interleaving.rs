@@ -44,8 +44,8 @@ fn a_row_takes_in_programs_until_it_ends() {
     assert_eq!(flash.run(&mut executor), [(820, "a"), (960, "read"), (1_320, "b"), (2_140, "c")]);
 }
 
-/// A program that is abandoned at 100 leaves its row; otherwise the next program of the other plane would wait for
-/// ever. That program begins when the row's other program has ended, which was loaded second, from 20 to 40.
+/// A program that is abandoned at 100 leaves its row; otherwise the next program of the other plane would wait forever.
+/// That program begins when the row's other program has ended, which was loaded second, from 20 to 40.
 #[test]
 fn a_program_that_is_given_up_leaves_its_row() {
     let mut executor = Executor::new();

@@ -12,7 +12,7 @@ fn features() -> Features {
     Features { planes: PlaneMode::MultiPlane, ..Features::default() }
 }
 
-/// Operations by when they are asked for, their names and planes: when they end, and how long the arrays are busy.
+/// Operations by the time of their request, their names and planes: when they end, and how long the arrays are busy.
 fn ends(
     registers: Registers,
     features: Features,

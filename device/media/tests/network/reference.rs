@@ -69,7 +69,7 @@ enum Step {
 }
 
 struct Customer {
-    /// Operations asked for so far.
+    /// Operations requested so far.
     asked: usize,
     phase: Phase,
     /// The rest of a collection.
@@ -249,7 +249,7 @@ impl Reference<'_> {
     fn leave(&mut self, customer: usize) {
         let plane = self.plane(customer);
         self.planes[plane].inside.retain(|&other| other != customer);
-        // A page that waits for a register has it now: only the previous one can have been in the way.
+        // A page that waits for a register gets it now: only the previous page can have held it.
         self.given.extend(self.inside(plane, &[Phase::Sensed, Phase::Loaded]));
         self.admit(plane);
     }

@@ -46,7 +46,7 @@ impl Case {
         model::run(Executor::new(), &self.drive, &self.script).0
     }
 
-    /// Whether simulator and model differ, and in what.
+    /// Whether simulator and model differ, and where.
     fn difference(&self) -> Option<String> {
         let (expected, measured) = (self.simulated(None), self.measured());
         if expected == measured {

@@ -1,4 +1,4 @@
-//! A drive of the test: how much there is of what, and a value for every key of the page "NAND timing". Times are in
+//! A drive of the test: the counts of its parts, and a value for every key of the page "NAND timing". Times are in
 //! nanoseconds. Everything here is drawn from a seed, each option off as often as on.
 
 use nandscape_device_media::{Cell, Registers};
@@ -132,7 +132,7 @@ impl Drive {
         }
     }
 
-    /// A drive with everything at random. What needs something else to be on is off without it.
+    /// A drive with every option at random. An option that requires another is off without it.
     pub(crate) fn draw(rng: &mut Rng) -> Drive {
         let cell = [Cell::Slc, Cell::Mlc, Cell::Tlc, Cell::Qlc][rng.below(4) as usize];
         // Times with a common divisor make many things end at the same instant.

@@ -126,7 +126,8 @@ impl Customer<'_> {
         page_id(self.drive, page)
     }
 
-    /// The programmed page that stands for the source of a copy: a copy needs no retries, so only the number counts.
+    /// The programmed page that stands for the source of a copy: a copy needs no retries, so only the page number
+    /// counts.
     fn source(&self, page: Page) -> PageId {
         full_page(self.drive, page.plane, page.number)
     }

@@ -31,7 +31,7 @@ pub(crate) struct Served {
 /// The outcome of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Outcome {
-    /// Of each operation of each customer. Those that wait for ever are missing.
+    /// Of each operation of each customer. Operations that wait forever are missing.
     pub(crate) served: Vec<Vec<Served>>,
     /// Busy time of the array of each LUN.
     pub(crate) arrays: Vec<u64>,

@@ -32,9 +32,9 @@ pub(crate) enum Step {
     LetOthersJoin,
     /// The same as a member of a group.
     SenseInGroup(u64),
-    /// The leader of a group has moved it: the others go on.
+    /// The leader of a group has moved it: the others continue.
     Release,
-    /// An array step that may be.
+    /// An array step that may be suspended.
     Program(u64),
     Erase(u64),
     /// All data are in the register.
@@ -88,7 +88,7 @@ impl Steps<'_> {
             Work::Erase { .. } => self.erase(&mut steps),
             Work::Collect { parts, preemptible, .. } => self.collect(&mut steps, parts, *preemptible),
         }
-        // "A command without data that takes no time does not ask for the channel at all."
+        // "A command without data that takes no time (`cmd = 0`) does not ask for the channel at all"
         steps.into_iter().filter(|step| *step != Step::Channel(0)).collect()
     }
 
@@ -112,7 +112,7 @@ impl Steps<'_> {
         Step::Channel(command + self.drive.data(bytes))
     }
 
-    /// "n is the mapping units asked for, or with `timing.partial_transfer = false` the page."
+    /// "n is the mapping units requested, or with `timing.partial_transfer = false` the page."
     fn sent(&self, bytes: u32) -> u32 {
         let partial = self.drive.partial_transfer != self.is_broken(Rule::PartialTransfer);
         if partial { bytes } else { self.drive.page_size() }
@@ -142,7 +142,7 @@ impl Steps<'_> {
             }
             steps.push(self.data(self.sent(bytes)));
             let leave_at = steps.len();
-            // "Decode the bytes asked for, also of a page that is sent as a whole."
+            // "Decode the bytes requested, also of a page that is sent as a whole."
             steps.extend(self.decode(bytes));
             let leave_at = if self.is_broken(Rule::TheLunIsLeftBeforeDecoding) { steps.len() } else { leave_at };
             steps.insert(leave_at, Step::LeaveLun);

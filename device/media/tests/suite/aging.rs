@@ -144,7 +144,7 @@ fn reads_disturb_until_the_block_is_written_again() {
     let mut read = |executor: &mut Executor| {
         executor.block_on(media.read(PageId(3), 4096, READER, &mut breakdown)).unwrap().is_ok()
     };
-    // 0.1% for each read of each of 64 pages: at 64 times 5 reads, past what can be corrected.
+    // 0.1% for each read of each of 64 pages: at 64 times 5 reads, past the correctable limit.
     assert!(read(&mut executor) && (0..64).all(|_| read(&mut executor)));
     (0..64 * 5).for_each(|_| _ = read(&mut executor));
     assert!(!read(&mut executor));

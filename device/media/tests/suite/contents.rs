@@ -287,8 +287,8 @@ proptest! {
         }
     }
 
-    /// Closed with a snapshot, closed without one, or killed: the content of the file is found again, and the erases as
-    /// well.
+    /// Closed with a snapshot, closed without one, or killed: the content of the file is recovered, and so are the
+    /// erase counts.
     #[test]
     fn a_file_that_is_opened_again_holds_what_it_held(sessions in prop::collection::vec((acts(), 0..3u8), 1..4)) {
         let backing = Arc::new(MemoryFile::new());

@@ -1,5 +1,5 @@
 //! The effect of each fault on operations and cells, by hand: times in microseconds on a flash whose every step takes a
-//! round number, outcomes, and what can be read afterwards.
+//! round number, outcomes, and the data that can be read afterwards.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -206,7 +206,7 @@ fn an_urgent_read_overlaps_the_transfer_before_it() {
     assert_eq!(flash.run(&mut executor), [(60, "read"), (101, "urgent"), (921, "program")]);
 }
 
-/// The channel is busy from 40 to 60 us. A program asks for it at 41, another read at 50.
+/// The channel is busy from 40 to 60 us. A program requests the channel at 41, another read at 50.
 #[test]
 fn channels_know_priorities_too() {
     let run = |priority| {

@@ -15,7 +15,7 @@ struct Row {
 
 const RATES: ErrorRates = ErrorRates::TLC_72_LAYERS;
 const YEAR: f64 = 8_760.0;
-/// 72 errors of 1 KiB, four codewords of a page, and eight retries that leave a half of what has shifted.
+/// 72 errors of 1 KiB, four codewords of a page, and eight retries that leave half of the shift errors.
 const CORRECTION: Correction = Correction { bits: 8 << 10, correctable: 72, codewords: 4 };
 
 fn shift(erases: u32, hours: f64) -> f64 {

@@ -109,7 +109,7 @@ impl Group {
         Group { wanted: Cell::new(0), done: Cell::new(0), is_writing: Cell::new(false), signal: Signal::new(sim) }
     }
 
-    /// Asks for a write, and waits until one that was begun afterwards has ended.
+    /// Requests a write, and waits until a write that was begun afterwards has ended.
     pub(crate) async fn ask(&self, write: impl AsyncFn()) {
         self.wanted.set(self.wanted.get() + 1);
         let target = self.wanted.get();

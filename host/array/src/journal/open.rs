@@ -66,7 +66,7 @@ impl Array {
         let array = Array::with_journal(sim, shape, config, members, Some(journal))?;
         array.core().record_state().await;
         array.core().check_recorded().await?;
-        // From the second record on it is an array: all members have the first one by then.
+        // From the second record on it is an array: all members then have the first record.
         array.core().record_state().await;
         array.core().record_spares().await;
         Ok(array)
@@ -192,7 +192,7 @@ impl Array {
 
 /// The two records of members read from a drive.
 struct Found {
-    /// The newer of those that could be read.
+    /// The newer of the readable ones.
     record: Option<Record>,
     /// Why one could not be read: it may have been the newer one.
     failure: Option<Status>,

@@ -84,7 +84,7 @@ impl Core {
         }
     }
 
-    /// Writes the end of the journal, unless an entry has come meanwhile.
+    /// Writes the end of the journal, unless an entry has arrived meanwhile.
     async fn write_end(self: &Rc<Self>, journal: &Journal) {
         let number = {
             let mut ring = journal.ring.borrow_mut();

@@ -115,7 +115,7 @@ impl Kind {
     }
 }
 
-/// Why a level cannot be had.
+/// Why a level is impossible.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "array {word:?}: {problem}; valid are raid0:N, raid1:N from two, raid5:N from three, raid6:N from four and raid10:N from four in pairs, \

@@ -1,6 +1,6 @@
-//! Tea1 (Li 3.2.1): reads fail fast where background work is in the way, and busy chunks are reconstructed. Where too
-//! much is busy for that, it is unknown which chunk will be free first: reads chosen at random are resubmitted, without
-//! the bit.
+//! Tea1 (Li 3.2.1): reads fail fast where background work delays them, and busy chunks are reconstructed. Where too
+//! many members are busy to reconstruct, it is unknown which chunk will be free first: reads chosen at random are
+//! resubmitted, without the bit.
 
 use std::cell::RefCell;
 

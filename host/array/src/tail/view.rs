@@ -75,7 +75,7 @@ impl View<'_> {
         })
     }
 
-    /// Whether the host's data can be had from the members for which `has` holds.
+    /// Whether the host's data is available from the members for which `has` holds.
     pub fn suffices(&self, has: &dyn Fn(usize) -> bool) -> bool {
         let direct = self.wanted().all(|index| self.has_data(index, has));
         direct || (self.has_parity && (0..self.subs.len()).filter(|member| has(*member)).count() >= self.data)

@@ -128,7 +128,7 @@ impl Load {
         assert_eq!(self.check_some(array, issuer, 80, what).await, 0, "{what}: blocks cannot be read");
     }
 
-    /// The same of an array that may have lost what it reports as lost: unreadable blocks are counted.
+    /// The same of an array that may have lost the data that it reports as lost: unreadable blocks are counted.
     async fn check_some(&self, array: &Rc<Array>, issuer: &Issuer, step: u64, what: &str) -> u64 {
         let mut lost = 0;
         for slba in (0..LANES * APART).step_by(step as usize) {

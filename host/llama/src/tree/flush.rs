@@ -39,7 +39,8 @@ impl<P: PageStore> Core<P> {
 
     /// The pieces of all pages with changes.
     fn take(&self) -> Vec<Piece> {
-        // Deltas take room in addition to what they replace: where room is short, pages are written as a whole.
+        // Deltas take room in addition to the data that they replace: where room is short, pages are written as a
+        // whole.
         let is_short = self.store.room() < 4 * self.capacity() as u64;
         let (pieces, page_bytes) = (if is_short { 1 } else { self.shape.pieces }, self.shape.page_bytes);
         self.cache.borrow_mut().flush(|lpid, page| encode(lpid, page, pieces, page_bytes))

@@ -51,7 +51,7 @@ fn a_full_store_says_so_and_can_be_emptied() {
         };
         assert_eq!(full, Error::Full);
         assert!(count > 2_000, "{count} records");
-        // Deletions go on, again and again, and make room.
+        // Deletions still work, again and again, and make room.
         for round in 0..2 {
             for number in (0..count).filter(|number| number % 3 > round) {
                 tree.delete(&key(number)).await.unwrap();

@@ -62,7 +62,7 @@ pub(super) fn encode(first: &[Bytes], last: &[u8], filter: &Bloom) -> Vec<u8> {
     bytes
 }
 
-/// Index, last key and filter; `None` if their content differs from what was written.
+/// Index, last key and filter; `None` if their content differs from the written one.
 pub(super) fn decode(footer: &Footer, bytes: &[u8]) -> Option<(Vec<Bytes>, Bytes, Bloom)> {
     let bytes = bytes.get(..footer.bytes as usize).filter(|bytes| checksum(bytes) == footer.crc)?;
     let mut reader = Reader(bytes);

@@ -131,7 +131,7 @@ struct Log {
     blocks: u32,
     at: u32,
     pending: Pending,
-    /// Changes so far, and those of them that are durable.
+    /// Changes so far, and how many of them are durable.
     came: u64,
     durable: u64,
     /// A chunk is being written, or the log is being changed.

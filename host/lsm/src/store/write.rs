@@ -132,7 +132,7 @@ impl<S: Storage> Shared<S> {
         }
         let (id, at, chunk, came) = {
             let mut log = self.log.borrow_mut();
-            // More may have come while a log was made.
+            // More changes may have arrived while a log was made.
             if log.pending.blocks() > log.blocks - log.at {
                 return Ok(());
             }

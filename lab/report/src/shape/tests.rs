@@ -71,7 +71,8 @@ fn reports_of_runs_pass_as_do_fields_that_a_newer_program_adds() {
     }
 }
 
-/// What may be spoilt without notice, as nothing is made of it here; the rest of a report is refused.
+/// The parts that may be spoilt without notice, because this crate does not use them; a report with any other part
+/// spoilt is refused.
 #[test]
 fn a_negative_number_is_refused_wherever_a_number_is_shown() {
     let unread = ["/inputs/profile_keys", "/host", "/details/", "/schema"];

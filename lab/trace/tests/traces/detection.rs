@@ -59,7 +59,7 @@ fn what_cannot_be_tells_the_three_apart() {
     assert_eq!(format("5 0 8191 7 1\n"), Ok(Format::Mqsim), "nor here, and DiskSim has fractions");
 }
 
-/// A unit of time that is wrong by a thousand or a million is asked for.
+/// Where the unit of time is wrong by a thousand or a million, the error requests the unit.
 #[test]
 fn a_guess_that_makes_a_trace_absurd_is_no_guess() {
     let lines = |line: &dyn Fn(u64) -> String| (0..200).map(line).collect::<String>();

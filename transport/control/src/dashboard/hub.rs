@@ -47,7 +47,7 @@ struct Shared {
     state: Mutex<State>,
     /// There are news for pages.
     news: Condvar,
-    /// A page has come or gone, or the end has.
+    /// A page has connected or left, or the end has come.
     stirred: Condvar,
 }
 
@@ -227,7 +227,7 @@ mod tests {
         for _ in 0..BEHIND {
             assert!(pages.join().is_none(), "none is behind");
             tell();
-            // The last events are taken when the next are asked for; the first page never asks.
+            // The last events count as taken when the next are requested; the first page never requests any.
             open[1..].iter_mut().for_each(|page| assert_eq!(page.news().unwrap().len(), 1));
         }
         let late = pages.join().expect("the first page takes nothing");

@@ -227,7 +227,7 @@ fn those_who_are_silent_make_room_for_those_who_come() {
     assert!(hung_up.into_iter().all(|len| len == 0 || len == 18), "some were greeted, and then hung up on");
 }
 
-/// A few kilobytes ask for 80 GiB of zeroes: the drive gets them a part at a time, and another client its turn between.
+/// A few kilobytes request 80 GiB of zeroes: the drive gets them a part at a time, and another client its turn between.
 #[test]
 fn a_flood_of_requests_without_data_leaves_the_drive_to_others() {
     for kind in [command::WRITE_ZEROES, command::TRIM] {
@@ -332,7 +332,7 @@ fn clients_share_memory_and_each_has_a_little_in_any_case() {
     assert_eq!(modest.receive_vec(32 << 20), vec![0; 32 << 20]);
 }
 
-/// Two silent clients that have asked for 32 MiB each: together they hold the memory of all clients.
+/// Two silent clients that have requested 32 MiB each: together they hold the memory of all clients.
 fn hold_all_memory(server: &Server) -> [Client; 2] {
     let silent = [(); 2].map(|()| {
         let mut client = Client::ready(server, "first", false);

@@ -131,7 +131,7 @@ fn replies_are_exact_to_the_byte() {
     assert_eq!(body[..4], error::EIO.to_be_bytes());
     assert_eq!(usize::from(u16::from_be_bytes([body[4], body[5]])), body.len() - 6, "the message's length");
     assert!(body.len() > 6 && body[6..].is_ascii(), "it has one");
-    // Nothing but reads is answered in chunks.
+    // Only reads are answered in chunks.
     assert_eq!(structured.write(0, 0, &data), 0);
     assert_eq!(structured.ask(command::FLUSH, 0, 0, 0), 0);
 }

@@ -32,7 +32,7 @@ impl Properties {
             (register::VS, SIZE_4) => Ok(VERSION_2_1.into()),
             (register::CC, SIZE_4) => Ok(self.cc.0.into()),
             (register::CSTS, SIZE_4) => Ok(self.csts.into()),
-            // Hosts ask for it where CAP.CRMS indicates that the controller is ready with its media.
+            // Hosts request it where CAP.CRMS indicates that the controller is ready with its media.
             (register::CRTO, SIZE_4) => Ok(TIMEOUT.into()),
             _ => Err(Status::INVALID_FIELD),
         }

@@ -111,7 +111,7 @@ fn connect_is_refused_with_the_parameter_that_is_wrong() {
     assert!(server.complaints().iter().any(|line| line.contains("byte 256 of the data")));
 }
 
-/// The data of Connect may be asked for, too.
+/// The data of Connect may be requested, too.
 #[test]
 fn connect_takes_its_data_by_transfer() {
     let server = Server::start();
@@ -293,8 +293,8 @@ fn keep_alive_expires() {
     lively.is_alive();
 }
 
-/// Without Traffic Based Keep Alive, which Identify does not offer, nothing but Keep Alive and Set Features of the timeout
-/// restarts the timer (Base 3.9.3.1).
+/// Without Traffic Based Keep Alive, which Identify does not offer, only Keep Alive and Set Features of the timeout
+/// restart the timer (Base 3.9.3.1).
 #[test]
 fn only_keep_alive_restarts_its_timer() {
     let server = Server::start();

@@ -155,7 +155,7 @@ impl Host {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Sends data that was asked for.
+    /// Sends data that was requested.
     pub(crate) fn send_data(&mut self, ready: &Data, offset: u32, data: &[u8], last: bool) {
         let flags = if last { nandscape_wire_nvme::tcp::LAST } else { 0 };
         let common = self.digests.common(PduType::H2C_DATA, flags, 24, data.len(), 4);
@@ -284,12 +284,12 @@ impl Host {
         response.status()
     }
 
-    /// Begins a write whose data the target is to ask for; its identifier.
+    /// Begins a write whose data the target is to request; returns its identifier.
     pub(crate) fn begin_write(&mut self, slba: u64, len: u32) -> u16 {
         self.begin_transfer(SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, len / 512), len)
     }
 
-    /// Begins a command whose data the target is to ask for; its identifier.
+    /// Begins a command whose data the target is to request; returns its identifier.
     pub(crate) fn begin_transfer(&mut self, entry: SubmissionEntry, len: u32) -> u16 {
         let mut entry = entry.with_sgl(SglDescriptor::transport(len));
         entry.cid = self.next_cid().into();
@@ -297,13 +297,13 @@ impl Host {
         entry.cid.get()
     }
 
-    /// Executes a command whose data the target asks for.
+    /// Executes a command whose data the target requests.
     pub(crate) fn transfer_command(&mut self, entry: SubmissionEntry, data: &[u8]) -> Status {
         let cid = self.begin_transfer(entry, data.len() as u32);
         self.transfer(cid, data, data.len())
     }
 
-    /// Writes with data that the target asks for, in PDUs of at most `at_a_time` bytes.
+    /// Writes with data that the target requests, in PDUs of at most `at_a_time` bytes.
     pub(crate) fn write(&mut self, slba: u64, data: &[u8], at_a_time: usize) -> Status {
         let cid = self.begin_write(slba, data.len() as u32);
         self.transfer(cid, data, at_a_time)

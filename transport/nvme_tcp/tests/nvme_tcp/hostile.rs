@@ -207,7 +207,7 @@ fn a_host_reads_no_memory_of_others() {
     assert!(status == Status::SUCCESS && data.iter().all(|byte| *byte == 0));
 }
 
-/// SGLS bit 18 is clear: an SGL has exactly the length of what its command moves (Base 4.3.2).
+/// SGLS bit 18 is clear: an SGL has exactly the length of the data that its command moves (Base 4.3.2).
 #[test]
 fn an_sgl_is_as_long_as_the_data_of_its_command() {
     let server = Server::start();

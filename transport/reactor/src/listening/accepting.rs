@@ -21,7 +21,7 @@ impl Accepting {
     /// Calls `take` with each client, and `failed` with each failure, on a thread of this name.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     pub fn start(
         name: &str,
         listening: Listening,

@@ -1,4 +1,4 @@
-//! Finding out that a TCP client has vanished without a word: it would keep its queue pair for ever.
+//! Detects TCP clients that have vanished without a word: such a client would keep its queue pair forever.
 
 use std::io;
 use std::time::Duration;
@@ -15,7 +15,7 @@ const QUESTIONS: u32 = 6;
 /// How long a client may leave sent data without acknowledgement.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(120);
 
-/// Has the system watch over a TCP connection. A unix socket's other end cannot vanish.
+/// Makes the system watch over a TCP connection. A unix socket's other end cannot vanish.
 ///
 /// # Errors
 /// When the system does not take it.

@@ -48,14 +48,14 @@ struct Negotiation {
 }
 
 impl Place {
-    /// Bytes have come from the client.
+    /// Bytes have arrived from the client.
     pub(super) fn heard(&self) {
         self.heard.store(true, Ordering::Relaxed);
     }
 }
 
 impl Negotiation {
-    /// Whether nothing has come from it.
+    /// Whether nothing has arrived from it.
     fn is_silent(&self) -> bool {
         !self.place.heard.load(Ordering::Relaxed) && !self.stream.has_input()
     }

@@ -59,7 +59,7 @@ impl Reactor {
         }
     }
 
-    /// Gives a connection its client; too late where the end has come.
+    /// Gives a connection its client; too late if the end has been reached.
     pub(super) fn start_client(&mut self, connection: ConnectionId, make: MakeClient) {
         if self.stopping.is_some() || !self.reserved.remove(&connection) {
             return;
@@ -97,7 +97,7 @@ impl Reactor {
         let socket = connected.client.socket().map(|socket| (socket, watched));
         let others = connected.client.descriptors().into_iter().map(|fd| (fd, Interest { read: true, write: false }));
         let result = socket.into_iter().chain(others).try_for_each(|(fd, interest)| {
-            // Bytes may have come before it was watched.
+            // Bytes may have arrived before it was watched.
             self.events.ready.push(key.to_bits());
             self.waiter.add(fd, key.to_bits(), interest)
         });

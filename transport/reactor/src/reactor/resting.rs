@@ -43,7 +43,7 @@ impl Reactor {
         polled.iter().filter_map(asked).min()
     }
 
-    /// Whether some client can go on without anything coming from outside.
+    /// Whether some client can continue without input from outside.
     pub(super) fn has_work(&self) -> bool {
         let can_go_on = !self.events.ready.is_empty() || self.pool.can_invite() || self.has_undecided();
         can_go_on && self.stopping.is_none()

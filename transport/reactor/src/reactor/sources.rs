@@ -1,4 +1,4 @@
-//! The drives of a reactor that lie outside this process. They are served in each turn in which bytes have come from
+//! The drives of a reactor that lie outside this process. They are served in each turn in which bytes have arrived from
 //! one of them, or in which the model has given one a command.
 
 use std::io;

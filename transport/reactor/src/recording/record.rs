@@ -52,7 +52,7 @@ pub enum Data {
     None,
     /// This.
     Kept(Vec<u8>),
-    /// It was not recorded: nothing but what later reads return depends on it.
+    /// It was not recorded: only the results of later reads depend on it.
     LeftOut,
 }
 
@@ -82,7 +82,7 @@ pub struct RunTiming {
     pub behind_max: Span,
 }
 
-/// What the records so far determine of those that follow.
+/// What the records so far determine about the records that follow.
 #[derive(Default)]
 pub(super) struct Context {
     turn: Time,

@@ -237,7 +237,7 @@ impl Recorder {
         self.finish(kind, bytes);
     }
 
-    /// Has the record with this body and these bytes after it written.
+    /// Queues the record with this body and these bytes after it for writing.
     fn finish(&mut self, kind: u8, bytes: &[u8]) {
         if !self.file.has_failed() {
             frame(&mut self.record, kind, &[&self.body, bytes]);

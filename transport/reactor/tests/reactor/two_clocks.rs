@@ -135,7 +135,7 @@ fn nothing_is_recorded_of_an_empty_run_but_its_end() {
     assert_eq!(replayed(&path).1, Ending::Whole);
 }
 
-/// Asks for three blocks each turn and takes `takes` completions; then its connection breaks.
+/// Requests three blocks each turn and takes `takes` completions; then its connection breaks.
 struct Breaks {
     asked: u64,
     takes: Rc<Cell<u64>>,

@@ -94,7 +94,7 @@ fn need(event: u16, new: u16, old: u16) -> bool {
     new.wrapping_sub(event).wrapping_sub(1) < new.wrapping_sub(old)
 }
 
-/// A guest rings at random while the watch asks for events at random. A doorbell rung after the last request is either
+/// A guest rings at random while the watch requests events at random. A doorbell rung after the last request is either
 /// seen, or its register was written.
 #[test]
 fn no_doorbell_is_missed() {

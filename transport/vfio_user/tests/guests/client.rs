@@ -30,7 +30,7 @@ pub(crate) struct Client {
     next: u16,
     /// Descriptors of the last reply.
     pub(crate) received: Vec<OwnedFd>,
-    /// The memory that the server asks for.
+    /// The memory that the server requests.
     pub(crate) served: Option<Served>,
 }
 
@@ -195,7 +195,7 @@ impl Client {
 }
 
 impl Served {
-    /// Refuses all that it is asked for.
+    /// Refuses all requests.
     pub(crate) fn refusing() -> Served {
         let memory = Mapping::new(&memory_file(4_096).unwrap(), 0, 4_096, true).unwrap();
         Served { base: u64::MAX, memory, count_bytes: 8, asked: 0 }

@@ -75,7 +75,7 @@ fn what_cannot_be_is_answered_and_the_connection_goes_on() {
     for (what, command, payload, errno) in rows {
         assert_eq!(client.call(command, &payload), Err(errno.0), "{what}");
     }
-    // Longer than agreed, and one that was not asked for.
+    // Longer than agreed, and one that was not requested.
     assert_eq!(client.call(Command::REGION_WRITE, &vec![0; 3 << 20]), Err(Errno::E2BIG.0));
     let silent = Header { flags: Header::NO_REPLY.into(), ..Header::command(9, Command(99), 0) };
     client.send_bytes(silent.as_bytes(), &[]);

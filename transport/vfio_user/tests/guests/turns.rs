@@ -12,7 +12,7 @@ use crate::server::Server;
 const DATA: u64 = HALF;
 const LIST: u64 = HALF + PAGE;
 
-/// Has the commands executed, all at once.
+/// Executes the commands, all at once.
 fn execute(host: &mut Host, name: &str, entry: SubmissionEntry) {
     (0..COMMANDS).for_each(|cid| host.put(1, cid, entry));
     host.ring(1);

@@ -57,7 +57,7 @@ impl FatalStatus {
     }
 }
 
-/// An error after which a connection cannot go on.
+/// An error after which a connection cannot continue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Fatal {
     /// The fault.
@@ -114,7 +114,7 @@ const DATA_OFFSET: u32 = 3;
 const LEN: u32 = 4;
 
 impl Shape {
-    /// The parts of a PDU of which the common header has come. `max_data` limits its data in bytes.
+    /// The parts of a PDU whose common header has arrived. `max_data` limits its data in bytes.
     ///
     /// # Errors
     /// The first field that is not valid. Reserved flags are ignored.

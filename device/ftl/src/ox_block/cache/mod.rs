@@ -263,7 +263,7 @@ impl WriteCache {
         waits
     }
 
-    /// The sectors that a slot lacks: their data, and those of them that cannot be read.
+    /// The sectors that a slot lacks: their data, and which of them cannot be read.
     pub(super) fn fill(&mut self, id: SlotId, base: Option<&[u8]>, lost: u64) {
         let full = self.unit.mask();
         let slot = self.slot_mut(id);

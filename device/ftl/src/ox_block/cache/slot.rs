@@ -28,7 +28,7 @@ pub(in crate::ox_block) struct Slot {
     pub(in crate::ox_block) state: SlotState,
     /// The sectors that it holds, a bit each.
     pub(in crate::ox_block) mask: u64,
-    /// Those of them that cannot be read.
+    /// Which of them cannot be read.
     pub(in crate::ox_block) lost: u64,
     pub(super) data: Option<Rc<[u8]>>,
     /// Where it was programmed.

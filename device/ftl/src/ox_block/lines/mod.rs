@@ -1,4 +1,4 @@
-//! Tables that are found again in the lines themselves: the layouts of the rivals of OX-Block, made of its components.
+//! Tables that are recovered from the lines themselves: the layouts of the rivals of OX-Block, made of its components.
 //!
 //! There is no log and no checkpoint. Each unit has a stamp in its out-of-band area with the number of its write; a
 //! full block ends with a list of its stamps. Recovery reads these lists, and the pages of blocks that have none, and

@@ -30,7 +30,7 @@ fn run(case: &Case) -> (Stats, u64) {
             while rig.ftl.stats().upkeep.channels_to_collect > 0 {
                 sim.sleep(Span::from_ms(1)).await;
             }
-            // Programs that were begun by then end: a program counts for the flash when it begins, for the FTL when it ends.
+            // Lets the programs under way end: a program counts for the flash when it begins, for the FTL when it ends.
             sim.sleep(Span::from_ms(100)).await;
         })
         .expect("the load ends");

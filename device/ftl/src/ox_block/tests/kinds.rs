@@ -16,7 +16,7 @@ pub(super) struct Setup {
     pub(super) config: OxBlockConfig,
     /// Whether the write cache and the log survive a power cut in memory.
     pub(super) keeps: bool,
-    /// How far a write must have come when it completes.
+    /// The stage that a write must have reached when it completes.
     pub(super) completes_at: Option<Milestone>,
 }
 

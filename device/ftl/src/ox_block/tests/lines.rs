@@ -1,5 +1,6 @@
 //! The layouts without a log: power cuts at every operation of short runs and at random ones of long runs, as for OX-Block. Without
-//! deallocations, which a power cut undoes there. With `NANDSCAPE_TEST_CUTS` the runs of each layout go on to that many cuts.
+//! deallocations, which a power cut undoes there. With `NANDSCAPE_TEST_CUTS` the runs of each layout continue to that
+//! many cuts.
 
 use nandscape_sim::{Executor, Seed};
 

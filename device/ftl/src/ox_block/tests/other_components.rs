@@ -1,5 +1,5 @@
 //! Components other than the first of each set: power cuts at every operation of a short run, and runs as seeds draw
-//! them. Components of P9 that submit what they must not.
+//! them. Components of P9 with invalid submissions.
 
 use std::ops::ControlFlow;
 

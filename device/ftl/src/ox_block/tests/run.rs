@@ -22,7 +22,7 @@ use super::standstill;
 
 /// The longest time that a run takes on the drive; sound ones end within seconds.
 const LONGEST: Span = Span::from_ms(60_000);
-/// The most polls of tasks of a run: a drive may also continue for ever at one instant.
+/// The most polls of tasks of a run: a faulty drive may also continue forever at one instant.
 const MOST_POLLS: u64 = 20_000_000;
 
 /// The result of a run.
@@ -80,7 +80,7 @@ impl Case {
 }
 
 impl Run<'_> {
-    /// The rounds, or an error where they do not end: a drive can go on for ever with a mistake.
+    /// The rounds, or an error where they do not end: a mistake can keep a drive busy forever.
     async fn bounded(&self, sim: &Sim) -> Result<Outcome, String> {
         let (mut rounds, mut limit) = (pin!(self.rounds()), pin!(sim.sleep(LONGEST)));
         poll_fn(|context| match rounds.as_mut().poll(context) {

@@ -34,7 +34,7 @@ impl Entry {
         bytes
     }
 
-    /// `None` for what this program does not know.
+    /// `None` for an entry that this program does not know.
     pub(super) fn decode(bytes: &[u8; JOURNAL_ENTRY]) -> Option<Entry> {
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));

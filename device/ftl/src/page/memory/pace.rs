@@ -2,7 +2,7 @@
 //! start after a kill would read many pages, or when the journal is long. It is written a chunk at a time as the host
 //! writes, so no write waits for all of it. Unchanged chunks of the map are left out.
 //!
-//! A kill costs as much as was written since the last snapshot that has ended began.
+//! The cost of a kill grows with the data written since the begin of the last completed snapshot.
 
 use nandscape_device_media::MediaError;
 use nandscape_device_media::durable::{DurableMemory, SNAPSHOT_CHUNK};

@@ -20,8 +20,8 @@ use super::{Memory, sequence_of};
 use crate::address::{Location, Lpn, SlotId};
 use crate::component::{BadBlocks, BlockMetadata, BlockState, Mapping, Stream};
 
-/// Fills the tables of a new FTL with what its flash holds. How many slots of the write buffer were found again; `None` where the
-/// flash is not in a file.
+/// Fills the tables of a new FTL from its flash. Returns how many slots of the write buffer were recovered; `None`
+/// where the flash is not in a file.
 ///
 /// # Errors
 /// When the file cannot be read, or is damaged.

@@ -99,7 +99,7 @@ impl State {
                 carried.extend([Entry::Lost { sequence: 0, lpn, sectors }, Entry::Found { sequence, lpn, sectors }]);
             }
         }
-        // After what slots have found again: the host may have declared it unreadable since.
+        // After the sectors that slots have recovered: the host may have declared them unreadable since.
         let lost = self.damage.lost().filter(|_| !mistakes::is_made(Mistake::LostForgotten));
         carried.extend(lost.map(|(lpn, sectors)| Entry::Lost { sequence: 0, lpn: lpn.0, sectors }));
         let mut lately = Trims::default();
@@ -205,7 +205,7 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(*bytes.first_chunk().expect("the caller gives enough"))
 }
 
-/// A slot whose data was found again.
+/// A slot whose data was recovered.
 pub(super) struct Kept {
     pub(super) slot: SlotId,
     pub(super) lpn: Lpn,

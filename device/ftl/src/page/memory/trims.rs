@@ -1,5 +1,5 @@
 //! Deallocations of a journal: for each unit the highest number of those that cover it. Neighbouring units of the same number are
-//! one range, so that many deallocations of the whole drive are as little work as one.
+//! one range, so that many deallocations of the whole drive cost no more than one.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -26,8 +26,8 @@
 //!
 //! A unit that is mapped to no page counts as zeros in the parity. The copies on flash of the members of a stripe always agree
 //! with its parity: new pages of a stripe and its parity are programmed concurrently, and the map changes for all of
-//! them at once when the last has ended. Data of the write buffer has no part in it. Any member can therefore be
-//! reconstructed from the others at any time, and after a power cut. Where a collection holds up the last member, it
+//! them at once when the last has ended. Data of the write buffer has no part in the parity. Any member can therefore
+//! be reconstructed from the others at any time, and after a power cut. Where a collection holds up the last member, it
 //! stays in the buffer, which survives power cuts, and is read from there.
 //!
 //! A plane that is out of use is not read any more. Its content is reconstructed from the others, and later writes to
@@ -191,7 +191,7 @@ struct Snapshot {
 }
 
 impl State {
-    /// The stripes, in code that has found out that there are any.
+    /// The stripes, for code that knows that the drive has stripes.
     fn rain(&mut self) -> &mut Rain {
         self.rain.as_deref_mut().expect("a drive with stripes")
     }
@@ -206,7 +206,7 @@ impl State {
         !self.is_empty_stripe(stripe)
     }
 
-    /// The page of the parity that a unit which is in no page is found from; `None` where it cannot be.
+    /// The unit of parity from which a unit without a page is reconstructed; `None` where that is impossible.
     pub(super) fn parity_of(&mut self, lpn: Lpn) -> Option<UnitId> {
         let rebuild = self.plan_rebuild(lpn)?;
         self.let_go_of(&rebuild);

@@ -15,7 +15,7 @@ use super::Snapshot;
 pub(super) struct ReadPlan {
     /// Members to read.
     pub(super) read: u32,
-    /// The member that is found from all others.
+    /// The member that is reconstructed from all others.
     pub(super) derived: u32,
     /// Members that can be neither read nor found.
     pub(super) lost: u32,
@@ -28,7 +28,7 @@ pub(super) struct ReadPlan {
 pub(super) struct Wanted {
     /// Members that are written.
     pub(super) written: u32,
-    /// Those of them whose slots lack sectors.
+    /// Written members whose slots lack sectors.
     pub(super) partial: u32,
     pub(super) parity: u32,
     /// Members that cannot be read.
@@ -113,7 +113,7 @@ mod tests {
         let seven_and_eight = Wanted { parity: 3, ..wanted(0b110) };
         assert_eq!(reads(&stripe, &seven_and_eight), (0b001, 0, 0));
         assert_eq!(reads(&stripe, &Wanted { slow: 0b001, ..seven_and_eight }), (0b1110, 0b001, 0));
-        // If 7' lacks sectors and its plane collects, the old 7 is found from all others.
+        // If 7' lacks sectors and its plane collects, the old 7 is reconstructed from all others.
         let partial = Wanted { slow: 0b010, partial: 0b010, ..seven_and_eight };
         assert_eq!(reads(&stripe, &partial), (0b1101, 0b010, 0));
         // Of two at once one has to be waited for.

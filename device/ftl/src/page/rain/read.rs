@@ -22,13 +22,13 @@ use crate::ftl::{Destination, ReadError, Unreadable};
 use crate::policy::{PendingRead, Verdict};
 use crate::reading::{PageRead, PageReads};
 
-/// A page that is found from the others of its stripe, and the pages of the same command that it needs.
+/// A page that is reconstructed from the others of its stripe, and the pages of the same command that it needs.
 pub(crate) struct StripeRead {
     lpn: Lpn,
     rebuild: Rebuild,
     /// Members that the command reads, a bit each.
     shared: u32,
-    /// Those of them that have not been read yet.
+    /// Of these, the members that have not been read yet.
     left: Cell<u32>,
     has_failed: Cell<bool>,
     waiting: Cell<Option<TaskId>>,
@@ -46,7 +46,7 @@ impl PageFtl {
         Lpn(self.state.borrow().unit.unit_of(read.sector) as u32)
     }
 
-    /// Decides which pages of a command are found from others.
+    /// Decides which pages of a command are reconstructed from others.
     #[cold]
     pub(in super::super) fn go_round(&self, pages: &mut PageReads) {
         let lpns: smallvec::SmallVec<[Lpn; 8]> = pages.iter().map(|read| self.unit_of(read)).collect();
@@ -133,7 +133,7 @@ impl PageFtl {
         }
     }
 
-    /// A page could not be read: it is found from the others, and written again.
+    /// A page could not be read: it is reconstructed from the others, and written again.
     async fn read_instead<D: Destination>(
         &self,
         read: &PageRead,
@@ -212,14 +212,14 @@ impl PageFtl {
         state.rain.as_deref().is_some_and(|rain| state.collectors.is_out_of_use(rain.layout.plane_of(lpn)))
     }
 
-    /// Whether a collection is in the way of a read, and reads may avoid it.
+    /// Whether a collection delays a read, and reads may avoid collections.
     fn is_collected(&self, state: &State, page: PageId) -> bool {
         let plane = state.geometry.plane_of(state.geometry.block_of(page));
         self.read_policy.is_some() && state.collectors.is_running(plane)
     }
 
-    /// Whether reading the others is better than waiting. One parity avoids one collection: if another collection is in
-    /// the way of the others, the read waits.
+    /// Whether reading the others is better than waiting. One parity avoids one collection: if another collection
+    /// delays the others, the read waits.
     fn is_worth_it(&self, state: &State, rebuild: &Rebuild, read: &PageRead, lpn: Lpn, shared: u32) -> bool {
         if read.is_absent || self.is_kept_away(state, lpn) {
             return true;

@@ -1,4 +1,4 @@
-//! Units that are found from the others of their stripe, all at the state of one moment.
+//! Units that are reconstructed from the others of their stripe, all at the state of one moment.
 
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ impl Rebuild {
 }
 
 impl State {
-    /// Whether a unit can be found from the others, and how. Its stripe is pinned until [`State::let_go_of`].
+    /// Whether a unit can be reconstructed from the others, and how. Its stripe is pinned until [`State::let_go_of`].
     pub(super) fn plan_rebuild(&mut self, lpn: Lpn) -> Option<Rebuild> {
         let (stripe, member) = self.rain.as_deref()?.layout.stripe_of(lpn);
         let snapshot = self.look_at_stripe(stripe);

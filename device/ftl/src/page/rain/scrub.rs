@@ -1,5 +1,5 @@
 //! Scrubbing: pages that collections have copied within their planes, where error correction does not see them, are read through it
-//! from time to time (Li 6.3.1). A page that cannot be read is found from its stripe, and written again.
+//! from time to time (Li 6.3.1). A page that cannot be read is reconstructed from its stripe, and written again.
 //!
 //! After each interval one block is scrubbed, as long as there are blocks that collections have written since they were scrubbed.
 //! Its pages are read one after the other, each when no collection is in its way.
@@ -85,7 +85,7 @@ impl State {
 }
 
 impl PageFtl {
-    /// Has a block scrubbed after the interval, if there are any and it is not to be already.
+    /// Schedules the scrub of a block after the interval, if there are blocks to scrub and no scrub is scheduled.
     pub(in super::super) fn scrub_later(&self) {
         let mut state = self.state.borrow_mut();
         let Some(scrub) = state.rain.as_deref_mut().and_then(|rain| rain.scrub.as_mut()) else { return };

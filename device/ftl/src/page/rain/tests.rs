@@ -152,7 +152,7 @@ async fn expect_all(ftl: &Rc<PageFtl>, versions: &[u32]) {
 fn lost_pages_come_back_byte_by_byte_and_are_written_again() {
     for seed in 1..4 {
         let mut executor = Executor::new();
-        // Where faults may strike, copies take what cannot be read along as such.
+        // Where faults may strike, copies mark unreadable data as unreadable.
         let faults = ["slow program by=1us nth=1"];
         let ftl = drive(&executor.sim(), With { reconstruct: false, ..ALL }, StoreKind::Ram, &faults, 20);
         let mut rng = Seed::new(seed).rng();

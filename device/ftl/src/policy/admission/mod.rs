@@ -12,8 +12,8 @@ pub use one_per_group::OnePerGroup;
 pub use plane_set::PlaneSet;
 pub use rotating::Rotating;
 
-/// Admits collections. The FTL asks for each plane that is to begin, or to continue after it was ahead of the host:
-/// when the plane becomes due, and again when a collector begins to wait or ends.
+/// Admits collections. The FTL consults it for each plane that is to begin, or to continue after it was ahead of the
+/// host: when the plane becomes due, and again when a collector begins to wait or ends.
 pub trait AdmissionPolicy {
     /// Whether `plane` may collect while the planes of `running` do. When none does, some plane must be admitted.
     fn admits(&self, plane: PlaneId, running: &PlaneSet) -> bool;

@@ -1,4 +1,4 @@
-//! In which order the blocks of a drive are read, to find those that are near what can be corrected.
+//! In which order the blocks of a drive are read, to find blocks that are near the correctable limit.
 //!
 //! Left out: the interval, which the patrol defines, and the fate of a block, which the [refresh
 //! policy](super::RefreshPolicy) decides.

@@ -1,11 +1,11 @@
-//! Refresh of blocks whose errors, estimated or counted by a decoder, come near to what can be corrected.
+//! Refresh of blocks whose errors, estimated or counted by a decoder, come near to the correctable limit.
 
 use nandscape_device_media::aging::{BlockHealth, Decoded};
 
 use super::RefreshPolicy;
 
 /// The least share of the bound that retention and disturb make up, because a refresh removes only these. Without it
-/// worn blocks would be rewritten for ever.
+/// worn blocks would be rewritten forever.
 const LEAST_SHIFT: f64 = 0.25;
 
 /// Blocks whose estimated error rate has reached a share of the rate that can be corrected.

@@ -11,8 +11,8 @@ pub use schedule::Schedule;
 
 /// Determines when it is the drive's turn. Ranges are equal ranges of its logical blocks, from the first.
 pub trait TurnPolicy {
-    /// For how long work on data of a range may go on from `now`: nothing that takes longer begins. Zero is not at all, `None`
-    /// as long as it likes.
+    /// For how long work on data of a range may continue from `now`: nothing that takes longer begins. Zero forbids the
+    /// work, `None` is no limit.
     fn left(&self, range: u16, now: Time) -> Option<Span>;
 
     /// When that may become more than it is, for any range, if it does by itself.

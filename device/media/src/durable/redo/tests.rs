@@ -169,7 +169,7 @@ fn a_full_disk_is_told_by_the_write() {
     assert_eq!((contents(&again)[0], contents(&again)[8_192]), (4, 2));
 }
 
-/// After a write that has failed, nothing is recorded, and reads go on.
+/// After a write that has failed, nothing is recorded, and reads continue.
 #[test]
 fn a_record_that_cannot_be_written_is_the_last_one() {
     let file = file();

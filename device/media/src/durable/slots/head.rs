@@ -1,4 +1,5 @@
-//! The head of a slot's copy. It records what the slot holds, and which writes to slots were known to be whole by then.
+//! The head of a slot's copy. It records what the slot holds, and which writes to slots were known to be whole when it
+//! was written.
 
 use super::SlotRecord;
 use crate::durable::superblock::{Reader, Writer};
