@@ -96,6 +96,9 @@ fn profile(line: &Line, capacity: &str) -> Result<Resolved> {
     Ok(profile.resolve()?)
 }
 
+/// The size of the drive in a run of a moment.
+const OF_A_MOMENT: &str = "1GiB";
+
 /// Runs `requests` of a workload, in a full run, on the drive of a line. Figures of its reads, and of the drive.
 pub(crate) fn measure(
     line: &Line,
@@ -119,6 +122,7 @@ pub(crate) fn measure_all(
     let requests = run.effort.of(requests);
     let warmup = if warmup == 0 { 0 } else { run.effort.of(warmup) };
     let workload = Workload { limit: Limit::Requests(requests), warmup, ..workload };
+    let capacity = if run.effort.is_a_moment() { OF_A_MOMENT } else { capacity };
     let drive = RigDrive {
         name: "drive".to_owned(),
         profile: profile(line, capacity)?,

@@ -20,7 +20,7 @@ use crate::rig::{CAPACITY, Rig, SIZE, ZONES};
 /// Commands of a seed.
 const COMMANDS: u32 = 150;
 /// Seeds of a short run.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 20;
 /// Polls after which a run is stuck.
 const MOST_EVENTS: u64 = 20_000_000;
 

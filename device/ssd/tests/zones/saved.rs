@@ -13,7 +13,7 @@ use crate::rig::{Queue, Rig, profile};
 /// Commands between two drives, and drives of a seed.
 const COMMANDS: u32 = 40;
 const DRIVES: u32 = 4;
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 12;
 const MOST_EVENTS: u64 = 20_000_000;
 
 fn drive(sim: &Sim, changes: &[&str], saved: Option<SavedDrive>) -> Rig {

@@ -20,7 +20,7 @@ use crate::table::{Chunk, Model};
 /// Commands of a seed.
 const COMMANDS: u32 = 120;
 /// Seeds of a short run.
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 16;
 /// Polls after which a run is stuck.
 const MOST_EVENTS: u64 = 20_000_000;
 

@@ -192,7 +192,8 @@ fn spec(run: &Run<'_>, setting: &Setting, line: Line, memory: usize) -> Result<S
     let load = Load {
         mix: Mix { read: 75.0, update: 25.0, insert: 0.0, scan: 0.0, read_modify_write: 0.0 },
         choice: Distribution::Zipfian,
-        records: RECORDS,
+        // A run of a moment is no longer than the loading of its data.
+        records: if run.effort.is_a_moment() { RECORDS / 20 } else { RECORDS },
         clients: CLIENTS * setting.clients,
         operations,
         warm_up: operations / 10,

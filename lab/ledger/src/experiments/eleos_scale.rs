@@ -219,7 +219,8 @@ fn spec(
     let load = Load {
         mix: Mix { read, update, insert: 0.0, scan: 0.0, read_modify_write: 0.0 },
         choice: Distribution::Zipfian,
-        records: RECORDS,
+        // A run of a moment is no longer than the loading of its data.
+        records: if run.effort.is_a_moment() { RECORDS / 20 } else { RECORDS },
         clients: threads,
         operations,
         warm_up: operations / 10,
