@@ -38,7 +38,7 @@ pub struct Costs {
     /// The end of an I/O in the block layer.
     pub complete: Span,
     /// Waking a thread.
-    pub wakeup: Span,
+    pub wake: Span,
     /// A look at the queue that finds a completion.
     pub poll: Span,
     /// Copying 4 KiB to or from the application.
@@ -78,7 +78,7 @@ impl Costs {
         driver: Span::ZERO,
         handler: Span::ZERO,
         complete: Span::ZERO,
-        wakeup: Span::ZERO,
+        wake: Span::ZERO,
         poll: Span::ZERO,
         copy: Span::ZERO,
         user: Span::ZERO,
@@ -95,7 +95,7 @@ impl Default for Config {
                 driver: Span::from_ns(113),
                 handler: Span::from_ns(100),
                 complete: Span::from_ns(200),
-                wakeup: Span::from_ns(300),
+                wake: Span::from_ns(300),
                 poll: Span::from_ns(100),
                 ..Costs::FREE
             },
@@ -132,7 +132,7 @@ pub const KEYS: [(&str, &str); 16] = [
     ("host.driver", "cost of the driver on the way to the drive, such as 113ns"),
     ("host.handler", "cost of the driver's handler for a completion, such as 100ns"),
     ("host.complete", "cost of the end of an I/O in the block layer, such as 200ns"),
-    ("host.wakeup", "cost of waking a thread, such as 300ns"),
+    ("host.wake", "cost of waking a thread, such as 300ns"),
     ("host.poll", "cost of a look at the queue that finds a completion, such as 100ns"),
     ("host.copy", "cost of copying 4 KiB to or from the application; 0 is direct I/O"),
     ("host.user", "what the application does for an I/O, such as 500ns"),
@@ -201,6 +201,24 @@ impl Config {
         Ok(())
     }
 
+    /// All settings as users give them: key and value, those of the machine last.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut copy = self.clone();
+        let value = |(key, _): (&'static str, _)| {
+            let text = match key {
+                "host.completion" => self.completion.name().to_owned(),
+                "host.path" => self.path.name().to_owned(),
+                "host.queues" => self.queues.to_string(),
+                "host.poll_sleep" => self.poll_sleep.to_string(),
+                "host.coalesce" => self.coalesce.to_string(),
+                "host.load" => self.load.to_string(),
+                _ => copy.span_mut(key).map_or_else(String::new, |span| span.to_string()),
+            };
+            (key, text)
+        };
+        KEYS.into_iter().map(value).chain(self.machine.settings()).collect()
+    }
+
     /// The setting of a key whose value is a time.
     fn span_mut(&mut self, key: &str) -> Option<&mut Span> {
         let costs = &mut self.costs;
@@ -211,7 +229,7 @@ impl Config {
             "host.driver" => &mut costs.driver,
             "host.handler" => &mut costs.handler,
             "host.complete" => &mut costs.complete,
-            "host.wakeup" => &mut costs.wakeup,
+            "host.wake" => &mut costs.wake,
             "host.poll" => &mut costs.poll,
             "host.copy" => &mut costs.copy,
             "host.user" => &mut costs.user,
@@ -308,11 +326,16 @@ mod tests {
             config.set(&format!("{key}={value}")).unwrap();
             assert!(Config::is_key(key));
         }
+        let keys: std::collections::BTreeSet<&str> = Config::keys().map(|(key, _)| key).collect();
+        assert_eq!(keys.len(), Config::keys().count(), "no key of a path is one of the machine");
         config.set("host.cores=2").unwrap();
         config.set("host.syscall=0").unwrap();
         assert_eq!((config.completion.name(), config.path.name(), config.poll_sleep), ("hybrid", "scsi", 0.25));
         assert_eq!((config.costs.user, config.costs.syscall), (Span::from_us(3), Span::ZERO));
         assert_eq!((config.machine.cores, config.check()), (2, Ok(())));
+        let mut again = Config::default();
+        config.settings().iter().for_each(|(key, value)| again.set(&format!("{key}={value}")).unwrap());
+        assert_eq!(again, config, "settings are read as they are shown");
     }
 
     #[test]

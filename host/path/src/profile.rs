@@ -35,7 +35,7 @@ macro_rules! builtin {
 builtin!("server", "i7-4770", "i7-4790", "arm-8");
 
 /// A host as given.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Profile {
     /// Its name.
     pub name: String,
@@ -161,7 +161,7 @@ mod tests {
                 assert!(profile.sources.contains_key(key), "{name}: {key} has no source");
             }
             for cost in
-                ["syscall", "submit", "driver", "interrupt", "switch", "ipi", "timer", "handler", "complete", "wakeup"]
+                ["syscall", "submit", "driver", "interrupt", "switch", "ipi", "timer", "handler", "complete", "wake"]
             {
                 assert!(profile.sources.contains_key(cost), "{name}: {cost} has no source");
             }

@@ -122,7 +122,7 @@ impl Path {
     async fn finish(&self, context: &Context, key: Key) {
         context.work(self.config.costs.complete, Mode::Kernel).await;
         self.mark(key, stage::COMPLETE);
-        context.work(self.config.costs.wakeup, Mode::Kernel).await;
+        context.work(self.config.costs.wake, Mode::Kernel).await;
         self.mark(key, stage::WAKEUP);
         self.wake(context, key);
     }

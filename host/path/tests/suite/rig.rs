@@ -36,7 +36,7 @@ pub(crate) fn machine(cores: usize) -> MachineConfig {
 
 pub(crate) fn config(cores: usize, changes: &[&str]) -> Config {
     let mut config = Config::free(machine(cores));
-    let costs = ["syscall=20us", "submit=5us", "driver=3us", "handler=7us", "complete=9us", "wakeup=11us", "poll=13us"];
+    let costs = ["syscall=20us", "submit=5us", "driver=3us", "handler=7us", "complete=9us", "wake=11us", "poll=13us"];
     costs.iter().for_each(|cost| config.set(&format!("host.{cost}")).unwrap());
     changes.iter().for_each(|change| config.set(change).unwrap());
     config
