@@ -44,7 +44,7 @@ fn the_report_has_the_hosts_stages_and_its_processor_time() {
 
     let text = succeed(&with(&["--host", "i7-4770"]));
     for part in
-        ["host i7-4770: interrupt, path nvme, 8 processors, 8 queue pairs, 2 threads; busy", "\n  wakeup", "\n  switch"]
+        ["host i7-4770: interrupt, path nvme, 8 processors, 8 queue pairs, 2 threads; busy", "   wakeup", "   switch"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -152,8 +152,9 @@ fn the_guide_on_completions_works_in_a_short_form() {
     for (drive, (poll, interrupt)) in of("poll", 1.0, mean).into_iter().zip(of("interrupt", 1.0, mean)).enumerate() {
         assert!(poll < interrupt, "one thread on drive {drive}: {poll} and {interrupt}");
     }
-    for (drive, (poll, interrupt)) in of("poll", 8.0, mean).into_iter().zip(of("interrupt", 8.0, mean)).enumerate() {
-        assert!(poll > interrupt, "eight threads on four cores, drive {drive}: {poll} and {interrupt}");
+    let tail = "/report/latency_us/read/p99_9";
+    for (drive, (poll, interrupt)) in of("poll", 8.0, tail).into_iter().zip(of("interrupt", 8.0, tail)).enumerate() {
+        assert!(poll > 5.0 * interrupt, "eight threads on four cores, drive {drive}: {poll} and {interrupt}");
     }
     let time = |completion| of(completion, 1.0, "/report/cpu/request_us");
     for (hybrid, poll) in time("hybrid").into_iter().zip(time("poll")) {
