@@ -93,7 +93,8 @@ impl Path {
         let machine = Machine::new(sim, config.machine.clone()).expect("it has just been checked");
         let thread = |_| Rc::new(machine.thread(ThreadSpec::default()).expect("a thread of any processor"));
         let load: Vec<Rc<Context>> = (0..config.load).map(thread).collect();
-        for thread in load.iter().cloned() {
+        for thread in &load {
+            let thread = thread.clone();
             sim.spawn(async move {
                 loop {
                     thread.work(LOAD_STEP, Mode::User).await;

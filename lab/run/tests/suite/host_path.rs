@@ -11,7 +11,7 @@ use nandscape_lab_workload::{JobSpec, Limit, Workload};
 
 fn run(host: Option<Profile>, jobs: &[JobSpec], changes: &[&str]) -> Report {
     let mut profile = DriveProfile::load("default").unwrap();
-    profile.set_all(&[&["capacity=256MiB"], changes].concat()).unwrap();
+    profile.set_all([&["capacity=256MiB"], changes].concat()).unwrap();
     let workload = Workload { jobs: jobs.to_vec(), limit: Limit::Requests(2_000), ..Workload::of(jobs[0].clone()) };
     let simulation = Simulation {
         profile: profile.resolve().unwrap(),
