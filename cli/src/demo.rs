@@ -131,6 +131,7 @@ fn simulation(scheme: &Scheme, args: &DemoArgs) -> Result<Simulation, Failure> {
         trace: false,
         check: false,
         block: None,
+        host: None,
     })
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser as _;
 use clap::error::{ContextKind, ErrorKind};
 
-use crate::{Cli, Command, block_words, sim};
+use crate::{Cli, Command, block_words, host_words, sim};
 
 /// The Markdown files for users, below the repository's root.
 fn pages(folder: &Path) -> Vec<PathBuf> {
@@ -62,7 +62,10 @@ fn with_unknown_values(command: &Command) -> Option<String> {
     if args.set.iter().any(|change| change.contains(".toml")) {
         return None;
     }
-    let of_drive = args.layers(&args.set).and_then(|(_, set)| Ok(block_words::split(&set)?.1));
+    let of_drive = args.layers(&args.set).and_then(|(_, set)| {
+        let (_, set) = block_words::split(&set)?;
+        Ok(host_words::split(args.host.as_deref(), &set)?.1)
+    });
     let faults = if args.array.is_some() || !args.over.is_empty() { Ok(args.fault.clone()) } else { args.faults() };
     let resolved = of_drive.and_then(|of_drive| sim::resolve_with(drive, &of_drive, &faults?));
     resolved.err().map(|failure| failure.to_string())
@@ -97,6 +100,7 @@ fn invalid_values_are_found_and_files_of_the_reader_are_not() {
         "sim --drive defualt --rw randread",
         "sim --drive default --set ftl.gc.victim=laziest",
         "sim --drive default --set block.deadline=soon",
+        "sim --drive default --host server --set host.completion=guess",
         "sim --drive default --depth 3",
     ] {
         assert!(problem(wrong).is_some(), "{wrong}");

@@ -20,6 +20,8 @@ mod fox;
 mod fsck;
 #[cfg(target_os = "linux")]
 mod guest;
+mod host_words;
+mod hosts;
 mod inspect;
 mod inspect_age;
 mod inspect_look;
@@ -115,6 +117,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// List the built-in drives, or show one
     Drives(drives::DrivesArgs),
+    /// List the built-in hosts, or explain one
+    Hosts(hosts::HostsArgs),
     /// List the built-in workloads, or show one
     Workloads(workloads::WorkloadsArgs),
     /// Measure the claims of the source papers, and judge them
@@ -156,6 +160,7 @@ fn main() -> ExitCode {
         Command::Fox(args) => fox::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
+        Command::Hosts(args) => hosts::run(&args),
         Command::Workloads(args) => workloads::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Completions(args) => shell::completions(&args),

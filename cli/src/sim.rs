@@ -22,7 +22,7 @@ use crate::numbers::whole;
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
 use crate::workload_words::{JOB_WORDS, WorkloadWords};
-use crate::{block_words, output, progress, sim_layers, table};
+use crate::{block_words, host_words, output, progress, sim_layers, table};
 
 /// Simulate a drive under a workload, in virtual time.
 ///
@@ -52,6 +52,9 @@ Examples:
   nandscape sim --drive default --over block,deadline=2ms --over raid1:2 \\
       --over cache,memory=256MiB --rw randread
         a mirror of two drives, each behind a block layer, under a page cache
+  nandscape sim --drive default --host server --set host.completion=poll \\
+      --rw randread --iodepth 1
+        the same drive below a host: its stages, and its processor time
   nandscape sim --from-state worn.state --set ftl.gc.victim=cost_benefit \\
       --rw randrw
   nandscape sim --replay run.rec --out results/
@@ -97,6 +100,10 @@ pub(crate) struct SimArgs {
     /// drives
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "save_state_after", "precondition_workload", "precondition_trace"])]
     pub(crate) replay: Option<PathBuf>,
+    /// Run the jobs in threads of this host, by name or file, see `nandscape hosts`: the report gains the host's stages and its processor
+    /// time. Its keys are set with --set, such as host.completion=poll: docs/techniques/host-path.md
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["array", "over", "replay"])]
+    pub(crate) host: Option<String>,
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated. block.deadline=500us and other keys of block put
     /// the block layer of a host over the drive: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
@@ -242,7 +249,8 @@ impl SimArgs {
         let jobs = self.jobs.as_deref().map(Path::new);
         let inputs = [("--replay", self.replay.as_deref()), ("--trace", self.trace_words.path()), ("", jobs)];
         let inputs = inputs.into_iter().chain(self.state.reads());
-        for (option, path) in inputs.chain([("--workload", self.words.file())]) {
+        let host = self.host.as_deref().filter(|host| host.contains('/') || host.ends_with(".toml")).map(Path::new);
+        for (option, path) in inputs.chain([("--workload", self.words.file()), ("--host", host)]) {
             files = path.into_iter().fold(files, |files, path| files.reads(option, path));
         }
         if let Some(requests) = &self.requests {
@@ -293,7 +301,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
     let changes = set.clone();
     let (layers, set) = args.layers(&set)?;
-    let (block, of_drive) = block_words::split(&set)?;
+    let (block, others) = block_words::split(&set)?;
+    let (host, of_drive) = host_words::split(args.host.as_deref(), &others)?;
     if let (true, Some(drive)) = (args.has_layers(), &args.drive) {
         let count = drives_below(&layers);
         let profiles = sim_layers::profiles(args, count, |faults| resolve_with(drive, &of_drive, faults))?;
@@ -332,6 +341,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         trace: args.chrome_trace.is_some(),
         check: args.check,
         block: block.map(|block| block.config),
+        host,
         profile,
     };
     if args.fairness {

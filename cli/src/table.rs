@@ -10,7 +10,7 @@ use nandscape_lab_report::format::{bytes, count, percent, plural, rounded, row_n
 use nandscape_lab_run::{
     AgingReport, Arrivals, Damage, Fault, FaultCost, Host, Latency, Outages, PlacementFigures, Report, Upkeep,
 };
-use serde_json::Value;
+use serde_json::{Value, to_value};
 
 /// The report as text.
 pub(crate) fn render(report: &Report) -> String {
@@ -145,6 +145,10 @@ fn breakdowns(report: &Report) -> String {
         ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| row_name(way))).collect();
     let mut rows = table(&header);
     let figure = |value: &Value| us(value.as_f64().unwrap_or(0.0));
+    let values: Vec<Value> = ways.iter().map(|(_, stages)| to_value(stages).expect("plain data")).collect();
+    for (name, cells) in crate::host_words::stages(&values.iter().collect::<Vec<_>>()) {
+        rows.add_row([name].into_iter().chain(cells.into_iter().map(us)));
+    }
     for stage in Stage::ALL {
         let cells: Vec<String> = ways.iter().map(|(_, stages)| figure(&stages[stage.name()])).collect();
         rows.add_row([stage.name().to_owned()].into_iter().chain(cells));
@@ -192,6 +196,7 @@ fn drive(report: &Report) -> String {
     text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&memory(report));
     text.push_str(&crate::block_words::render(report.block.as_ref()));
+    text.push_str(&crate::host_words::render(report.cpu.as_ref()));
     text.push_str(&aging(report.aging.as_ref()));
     text.push_str(&damage(report));
     for (status, failed) in report.failed() {

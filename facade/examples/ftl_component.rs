@@ -62,6 +62,7 @@ fn run(gc: &str) -> Result<Report, Box<dyn Error>> {
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     Ok(simulation.run(Rc::new(()))?.report)
 }

@@ -50,6 +50,7 @@ fn write_amplification(chance: Option<f64>) -> Result<f64, Box<dyn Error>> {
         trace: false,
         check: false,
         block: None,
+        host: None,
     };
     let report = simulation.run(Rc::new(()))?.report;
     report.waf.ok_or_else(|| "nothing was written".into())

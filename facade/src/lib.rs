@@ -41,7 +41,7 @@
 //!     workload: Workload { limit: Limit::Requests(20_000), ..Workload::of(job) },
 //!     seed: 1,
 //!     trace: false,
-//!     check: false, block: None,
+//!     check: false, block: None, host: None,
 //! };
 //! let report = simulation.run(Rc::new(()))?.report;
 //!

@@ -32,6 +32,7 @@ use crate::sweep::words::{Seeds, Setting, Varied};
 #[derive(Args)]
 #[command(after_help = "\
 A key is drive, array (raid5:4) or a setting of one (array.technique), over (block,depth=8 raid1:2 cache) or a setting of a layer (cache.memory),
+host (server) or a setting of it (host.completion),
 precondition, from_state, no_delay, workload, percentiles, trace or an option of a trace, trace.time_scale; an option of
 `nandscape sim` that describes the workload (rw, bs, iodepth, rate_iops, ...), which applies to all jobs; such an option of one job,
 job.NAME.iodepth; fault, a fault rule; or any key of the profile, see `nandscape drives keys`. A FILE says the same and more, see docs/sweeps.md.
@@ -69,6 +70,9 @@ pub(crate) struct SweepArgs {
     /// Put a layer over the drives, as --over of `nandscape sim`; may be repeated, from the bottom up
     #[arg(long, value_name = "LAYER", conflicts_with = "array")]
     over: Vec<String>,
+    /// Run the jobs in threads of this host, as --set host=NAME; see `nandscape hosts`
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["array", "over"])]
+    host: Option<String>,
     /// Vary a key over values; may be repeated, for all combinations
     #[arg(long, value_name = "KEY=A,B,C")]
     vary: Vec<Varied>,
@@ -156,7 +160,7 @@ fn sweep(args: &SweepArgs) -> Result<Sweep, SweepError> {
     };
     args.vary.iter().for_each(|Varied(axis)| sweep.vary(axis.clone()));
     let over = Some(args.over.join(" ")).filter(|over| !over.is_empty());
-    for (key, given) in [("drive", &args.drive), ("array", &args.array), ("over", &over)] {
+    for (key, given) in [("drive", &args.drive), ("array", &args.array), ("over", &over), ("host", &args.host)] {
         given.iter().for_each(|text| sweep.set(key, Value(text.clone().into())));
     }
     for Setting(key, value) in &args.set {

@@ -21,7 +21,7 @@ pub(crate) struct SelectWords {
     disk: Vec<String>,
     /// Only requests of this host, where the format has hosts; may be repeated
     #[arg(long, value_name = "HOST")]
-    host: Vec<String>,
+    trace_host: Vec<String>,
     /// Only requests that arrive from one time to another, counted from the first: 60s..120s, 60s.. or ..120s
     #[arg(long, value_name = "FROM..TO")]
     window: Option<Window>,
@@ -67,7 +67,7 @@ impl SelectWords {
                 Some(ActionArg::Issued) => Action::Issued,
                 _ => Action::Queued,
             },
-            selection: Selection { disks: self.disk.clone(), hosts: self.host.clone() },
+            selection: Selection { disks: self.disk.clone(), hosts: self.trace_host.clone() },
             from: window.from,
             until: window.until,
             limit: self.limit,
@@ -81,7 +81,7 @@ impl SelectWords {
             ("--format", self.format.is_some()),
             ("--action", self.action.is_some()),
             ("--disk", !self.disk.is_empty()),
-            ("--host", !self.host.is_empty()),
+            ("--trace-host", !self.trace_host.is_empty()),
             ("--window", self.window.is_some()),
             ("--limit", self.limit.is_some()),
             ("--skip-bad", self.skip_bad),

@@ -49,7 +49,7 @@ fn what_is_there_and_what_is_asked_for_must_agree() {
     trace(&["--format", "csv"], &["--format", "\"csv\" is not a format; there are msr, replay,", "and auto"]);
     trace(&["--format", "msr"], &["malformed in the format msr"]);
     trace(&["--disk", "5"], &["t.trace: has no disk 5; there are 0"]);
-    trace(&["--host", "web"], &["the format replay does not name them"]);
+    trace(&["--trace-host", "web"], &["the format replay does not name them"]);
     trace(&["--window", "5s..6s"], &["has no request in the selection"]);
     trace(&["--window", "6s..5s"], &["--window", "must end after it begins"]);
     trace(&["--window", "6s"], &["--window", "such as 60s..120s"]);

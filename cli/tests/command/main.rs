@@ -45,6 +45,7 @@ mod explain;
 mod faults;
 mod fox;
 mod help;
+mod hosts;
 mod interrupt;
 mod lab;
 mod layers;

@@ -179,6 +179,27 @@ impl Config {
         Ok(())
     }
 
+    /// All settings as users give them: key and value.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut copy = self.clone();
+        let value = |(key, _): (&'static str, _)| {
+            let text = match key {
+                "host.cores" => self.cores.to_string(),
+                "host.threads" => self.threads.to_string(),
+                "host.speed" => self.speed.to_string(),
+                "host.share" => self.share.to_string(),
+                "host.sched" => {
+                    let name = SchedulerKind::ALL.iter().find(|(_, kind)| *kind == self.sched);
+                    name.map_or_else(String::new, |(name, _)| (*name).to_owned())
+                }
+                "host.balance" => self.balance.to_string(),
+                _ => copy.span_mut(key).map_or_else(String::new, |span| span.to_string()),
+            };
+            (key, text)
+        };
+        Config::KEYS.into_iter().map(value).collect()
+    }
+
     /// The setting of a key whose value is a time.
     fn span_mut(&mut self, key: &str) -> Option<&mut Span> {
         Some(match key {
@@ -294,6 +315,9 @@ mod tests {
             (SchedulerKind::Cfs, Span::from_us(10), [15_000, 10_500])
         );
         assert_eq!((config.check(), Config::default().check()), (Ok(()), Ok(())));
+        let mut again = Config::free(1);
+        config.settings().iter().for_each(|(key, value)| again.set(&format!("{key}={value}")).unwrap());
+        assert_eq!(again, config, "settings are read as they are shown");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use minijinja::{Value, context};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
+use nandscape_host_path::{LAYER as HOST, stage as host_stage};
 
 use crate::format::us;
 
@@ -48,6 +49,12 @@ fn stage_color(stage: Stage) -> &'static str {
     }
 }
 
+/// The host's stages that took time, in the order of a command's path; those of the drive lie between.
+fn of_host(stages: &Stages) -> Vec<(&'static str, f64)> {
+    let by = &stages[format!("{HOST}_by")];
+    host_stage::ALL.iter().map(|name| (*name, number(&by[name]))).filter(|(_, us)| *us > 0.0).collect()
+}
+
 fn cause_color(name: &str) -> &'static str {
     match name {
         "host_read" => "--read",
@@ -85,7 +92,10 @@ fn waited(stages: &Stages, stage: Stage, cause: &str) -> f64 {
 
 /// The parts of a mean in the order of a command's path, without parts that took no time.
 fn parts(stages: &Stages) -> Vec<Part> {
-    let mut parts = Vec::new();
+    let mut parts: Vec<Part> = of_host(stages)
+        .into_iter()
+        .map(|(name, us)| Part { name: format!("host, {}", name.replace('_', " ")), color: "--run4", wait: false, us })
+        .collect();
     for stage in Stage::ALL {
         let name = stage.name().replace('_', " ");
         if Stage::WAITS.contains(&stage) {
@@ -134,6 +144,9 @@ pub(crate) fn key(bars: &[Bar<'_>]) -> Value {
             entries.push(context! { name, color => cause_color(cause), wait => true });
         }
     }
+    if all.iter().any(|part| part.color == "--run4") {
+        entries.push(context! { name => HOST, color => "--run4", wait => false });
+    }
     for stage in Stage::ALL.iter().filter(|stage| !Stage::WAITS.contains(stage)) {
         let name = stage.name();
         if all.iter().any(|part| !part.wait && part.name == name) {
@@ -146,6 +159,19 @@ pub(crate) fn key(bars: &[Bar<'_>]) -> Value {
 /// Rows for the template: stages down, bars across, with waits by cause.
 pub(crate) fn rows(bars: &[Bar<'_>]) -> Value {
     let mut rows = Vec::new();
+    if bars.iter().any(|bar| !bar.stages[HOST].is_null()) {
+        let cells: Vec<String> = bars.iter().map(|bar| us(number(&bar.stages[HOST]))).collect();
+        rows.push(
+            context! { name => HOST, cells, meaning => "system call, block layer, interrupt, switches", part => false },
+        );
+        for stage in host_stage::ALL {
+            let times: Vec<f64> = bars.iter().map(|bar| number(&bar.stages[format!("{HOST}_by")][stage])).collect();
+            if times.iter().any(|time| *time > 0.0) {
+                let cells: Vec<String> = times.into_iter().map(us).collect();
+                rows.push(context! { name => stage.replace('_', " "), cells, meaning => "", part => true });
+            }
+        }
+    }
     for stage in Stage::ALL {
         let cells: Vec<String> = bars.iter().map(|bar| us(number(&bar.stages[stage.name()]))).collect();
         rows.push(context! { name => stage.name(), cells, meaning => meaning(stage), part => false });

@@ -4,7 +4,7 @@ use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::{Marks, RuleMarks};
 use nandscape_lab_run::{
-    AgingReport, Damage, Details, Fault, FaultCost, FlowReport, Host, Latency, Outages, PartReport, Report,
+    AgingReport, CpuReport, Damage, Details, Fault, FaultCost, FlowReport, Host, Latency, Outages, PartReport, Report,
 };
 use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
@@ -202,6 +202,7 @@ fn drive(report: &Report) -> Vec<Value> {
     rows.extend(report.power.iter().map(out_of_service));
     rows.extend(report.damage.iter().flat_map(|damage| went_wrong(&report.faults, damage)));
     rows.extend(report.aging.iter().flat_map(aged));
+    rows.extend(report.cpu.iter().flat_map(processors));
     for (kind, busy) in &report.busy {
         let by: Vec<String> = cause::ALL
             .iter()
@@ -213,6 +214,19 @@ fn drive(report: &Report) -> Vec<Value> {
         rows.push(row(&name, percent(busy.mean), &format!("the busiest {}; {}", percent(busy.max), by.join(", "))));
     }
     rows
+}
+
+/// The processors of the host.
+fn processors(cpu: &CpuReport) -> [Value; 2] {
+    let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
+    let kinds = cpu.request_us_by.iter().flatten().filter(|(_, spent)| **spent > 0.0);
+    let kinds: Vec<String> = kinds.map(|(kind, spent)| format!("{kind} {}", us(*spent))).collect();
+    let CpuReport { host, completion, path, .. } = cpu;
+    let what = format!("of {} of host {host}; completions by {completion}, path {path}", count(cpu.processors));
+    [
+        row("processor time a request", format!("{} µs", us_or_dash(cpu.request_us)), &kinds.join(", ")),
+        row("busy: host processors", percent(cpu.busy), &what),
+    ]
 }
 
 /// The FTLs of a drive that has several.

@@ -1,7 +1,10 @@
 //! What a run was made from, as far as its figures depend on it. Two runs with the same inputs, precondition and version
 //! differ in their seed only, which is how runs are pooled.
 
+use std::collections::BTreeMap;
+
 use nandscape_device_ssd::Resolved;
+use nandscape_host_path::Profile;
 use nandscape_lab_workload::{JobSpec, Workload};
 use serde::Serialize;
 
@@ -18,6 +21,25 @@ pub struct Inputs {
     pub workload_lines: Vec<String>,
     /// All keys of the profile, with their values.
     pub profile_keys: serde_json::Value,
+    /// The host; left out where hosts take no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostInputs>,
+}
+
+/// The host of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostInputs {
+    /// The name of its profile.
+    pub name: String,
+    /// All its keys, with their values.
+    pub keys: BTreeMap<&'static str, String>,
+}
+
+impl HostInputs {
+    /// Of a profile with its changes.
+    pub(crate) fn of(profile: &Profile) -> HostInputs {
+        HostInputs { name: profile.name.clone(), keys: profile.config.settings().into_iter().collect() }
+    }
 }
 
 impl Inputs {
@@ -28,6 +50,7 @@ impl Inputs {
             iodepth: workload.and_then(iodepth),
             workload_lines: workload.map(workload_lines).unwrap_or_default(),
             profile_keys: serde_json::to_value(&profile.keys).expect("keys are plain values"),
+            host: None,
         }
     }
 }

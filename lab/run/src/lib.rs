@@ -13,6 +13,7 @@
 //! | `array_members` | whether drives can be their members |
 //! | `array_history` | failures and rebuilds of their members, with times |
 //! | `block` | the host's block layer over the drive of a run |
+//! | `cpu` | the host in whose threads a run's jobs work, and its processors |
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
@@ -54,6 +55,7 @@ mod array_members;
 mod block;
 mod build;
 pub mod chain;
+mod cpu;
 mod damage;
 mod flow;
 #[cfg(target_os = "linux")]
@@ -102,6 +104,7 @@ pub use array_members::{name_of_drive, takes_windows, written_in_order};
 pub use block::{BlockReport, counters as block_counters, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use chain::{ArrayLayer, Chain, LayerWords};
+pub use cpu::CpuReport;
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;
 pub use host::process_cpu;

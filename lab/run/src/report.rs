@@ -6,6 +6,7 @@ use nandscape_device_ftl::{RainStats, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
+use nandscape_host_path::LAYER as HOST;
 use nandscape_lab_workload::{Direction, Outcome, Tally};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::BUSY;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use crate::aging::AgingReport;
 use crate::block::BlockReport;
+use crate::cpu::CpuReport;
 use crate::damage::{Damage, Fault, is_for_faults};
 use crate::flow::{FlowReport, fairness};
 use crate::inputs::Inputs;
@@ -126,6 +128,9 @@ pub struct Report {
     /// The host's block layer; left out of a run without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockReport>,
+    /// The processors of the host; left out where hosts take no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuReport>,
     /// What aging has done to the flash since the drive was built; left out of flash that does not age.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aging: Option<AgingReport>,
@@ -364,6 +369,7 @@ impl Report {
             erases: Erases { min: ftl.erases.0, max: ftl.erases.1 },
             damage: has_damage.then_some(parts.damage),
             block: None,
+            cpu: None,
             aging: parts.aging,
             faults: parts.faults,
             power: parts.outages,
@@ -441,5 +447,19 @@ pub(crate) fn breakdown(tally: &Tally) -> BTreeMap<String, serde_json::Value> {
             .collect();
         stages.insert(format!("{}_by", stage.name()), by.into());
     }
+    stages.extend(in_host(tally));
     stages
+}
+
+/// Mean time in the host, by its stages; nothing where hosts take no time.
+fn in_host(tally: &Tally) -> Vec<(String, serde_json::Value)> {
+    let mean = |span: Span| span.ns() as f64 / tally.latency.count() as f64 / 1e3;
+    let of_host = || tally.breakdown.causes().filter(|(layer, ..)| *layer == HOST);
+    if of_host().next().is_none() {
+        return Vec::new();
+    }
+    let sum: Span = of_host().map(|(.., span)| span).sum();
+    let by: serde_json::Map<String, serde_json::Value> =
+        of_host().map(|(_, stage, span)| (stage.to_owned(), mean(span).into())).collect();
+    vec![(HOST.to_owned(), mean(sum).into()), (format!("{HOST}_by"), by.into())]
 }

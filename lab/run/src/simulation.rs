@@ -12,8 +12,10 @@ use nandscape_wire_nvme::Status;
 
 use crate::block::{self, BlockReport};
 use crate::build::{DriveError, Precondition};
+use crate::cpu::Host;
 use crate::flow::mean_us;
 use crate::host::Moment;
+use crate::inputs::HostInputs;
 use crate::percentile::Percentile;
 use crate::pressure::Arrivals;
 use crate::record::Details;
@@ -69,6 +71,8 @@ pub struct Simulation {
     pub check: bool,
     /// The host's block layer, if there is one.
     pub block: Option<nandscape_host_block::Config>,
+    /// The host in whose threads the workload runs; without one, hosts take no time.
+    pub host: Option<nandscape_host_path::Profile>,
 }
 
 /// Why a run failed.
@@ -172,6 +176,7 @@ struct Watch {
     sim: Sim,
     drives: Rc<[Placed]>,
     block: Option<Rc<BlockLayer>>,
+    host: Option<Rc<Host>>,
     progress: Rc<dyn Progress>,
     observer: Option<Rc<dyn Observer>>,
 }
@@ -180,6 +185,7 @@ impl Hooks for Watch {
     fn measuring(&self) {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.block.iter().for_each(|layer| layer.count_anew());
+        self.host.iter().for_each(|host| host.begin());
     }
 
     fn watches_requests(&self) -> bool {
@@ -253,13 +259,20 @@ impl Simulation {
         let mut rig = Rig::build_in(created, vec![(self.drive(seed), state)], wanted, &*progress)?;
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let block = self.block_layer(&rig)?;
-        let watch = Watch { sim: sim.clone(), drives, block: block.clone(), progress, observer };
-        let runner = Runner::new(&sim, &self.workload, Box::new(watch));
-        let mut drives = connect_for(&self.workload, &rig)?.into_iter();
-        let connect = |_: &str, _| {
-            let drive = drives.next().expect("a drive for each job");
-            block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>)
+        let under_block = |drive: Rc<dyn Drive>| match &block {
+            Some(layer) => layer.over(drive) as Rc<dyn Drive>,
+            None => drive,
         };
+        let host =
+            self.host.as_ref().map(|host| Host::new(host, &rig, self.trace, under_block)).transpose()?.map(Rc::new);
+        let watch = Watch { sim: sim.clone(), drives, block: block.clone(), host: host.clone(), progress, observer };
+        let runner = Runner::new(&sim, &self.workload, Box::new(watch));
+        let drives: Vec<Rc<dyn Drive>> = match &host {
+            Some(host) => host.connect_for(&self.workload, &rig)?,
+            None => connect_for(&self.workload, &rig)?.into_iter().map(under_block).collect(),
+        };
+        let mut drives = drives.into_iter();
+        let connect = |_: &str, _| drives.next().expect("a drive for each job");
         if self.workload.places_by(PlacedBy::Streams) {
             rig.enable_streams(0)?;
         }
@@ -272,6 +285,8 @@ impl Simulation {
         }
         let DriveFinished { mut report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
         report.block = block.as_deref().map(BlockReport::of);
+        report.cpu = host.as_deref().map(|host| host.report(outcome.requests()));
+        report.inputs.host = self.host.as_ref().map(HostInputs::of);
         if self.check {
             rig.check()?;
         }

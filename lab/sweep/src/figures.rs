@@ -18,13 +18,14 @@ const FIRST: [&str; 8] =
 const LATENCIES: [&str; 9] = ["count", "mean", "p50", "p90", "p99", "p99_9", "p99_99", "p99_9999", "max"];
 
 /// The first parts of all figures that a report may have.
-const FIRST_PARTS: [&str; 28] = [
+const FIRST_PARTS: [&str; 29] = [
     "array",
     "arrivals",
     "breakdown_us",
     "busy",
     "bytes",
     "bytes_per_s",
+    "cpu",
     "damage",
     "drives",
     "erases",

@@ -19,6 +19,7 @@ struct File {
     drive: Option<String>,
     array: Option<String>,
     over: Option<Over>,
+    host: Option<String>,
     precondition: Option<String>,
     precondition_workload: Option<String>,
     from_state: Option<String>,
@@ -131,6 +132,7 @@ impl Sweep {
         set.extend(file.drive.map(|drive| text_key("drive", drive)));
         set.extend(file.array.map(|array| text_key("array", array)));
         set.extend(file.over.map(|over| text_key("over", over.text())));
+        set.extend(file.host.map(|host| text_key("host", host)));
         set.extend(file.precondition.map(|state| text_key("precondition", state)));
         set.extend(file.precondition_workload.map(|name| text_key("precondition_workload", name)));
         set.extend(file.from_state.map(|path| text_key("from_state", path)));

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, ProfileKeys};
+use nandscape_host_path::Profile as HostProfile;
 use nandscape_lab_run::{Percentile, Phase, Precondition, Progress, Simulation};
 use nandscape_lab_workload::{Workload, parse_table};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,9 @@ pub struct Inputs {
     /// The layers over drives that all are that drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layers: Option<LayerInputs>,
+    /// The host in whose threads the workload runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostInputs>,
     /// The name of the workload.
     pub workload_name: String,
     /// The workload: the text of a workload file.
@@ -49,6 +53,27 @@ pub struct Inputs {
     pub policies: Option<String>,
     /// The seed of all random choices.
     pub seed: u64,
+}
+
+/// A host: a profile with its changes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HostInputs {
+    /// The name of the profile.
+    pub name: String,
+    /// All its settings, `host.KEY=VALUE` each.
+    pub settings: Vec<String>,
+}
+
+impl HostInputs {
+    /// The profile that it is of.
+    ///
+    /// # Errors
+    /// When there can be no such host.
+    fn profile(&self) -> Result<HostProfile, String> {
+        let mut profile = HostProfile { name: self.name.clone(), ..HostProfile::default() };
+        profile.set_all(&self.settings).map_err(|error| error.to_string())?;
+        Ok(profile)
+    }
 }
 
 /// A drive: a resolved profile.
@@ -86,7 +111,8 @@ impl Inputs {
     pub fn in_words(&self) -> String {
         let changes: Vec<String> = self.set.iter().map(|change| format!(", {change}")).collect();
         let Inputs { drive, workload_name, seed, .. } = self;
-        let layers = self.layers.as_ref().map_or(String::new(), |layers| format!("{} over ", layers.chain));
+        let host = self.host.as_ref().map_or(String::new(), |host| format!("host {} over ", host.name));
+        let layers = self.layers.as_ref().map_or(host, |layers| format!("{} over ", layers.chain));
         format!(
             "the point {} ({layers}{}{}, workload {workload_name}, seed {seed})",
             self.digest(),
@@ -170,6 +196,7 @@ impl Inputs {
             trace: false,
             check: false,
             block: None,
+            host: self.host.as_ref().map(HostInputs::profile).transpose()?,
         })
     }
 

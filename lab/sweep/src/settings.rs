@@ -9,8 +9,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_media::Rule;
-use nandscape_device_ssd::Profile;
+use nandscape_device_ssd::Profile as DriveProfile;
 use nandscape_host_array::{Config, Shape};
+use nandscape_host_path::{Config as HostConfig, Profile};
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::{Percentile, Precondition, StateFile};
 use nandscape_lab_workload::parse_table;
@@ -18,7 +19,7 @@ use toml::Table;
 
 use crate::error::SweepError;
 use crate::layers::{self, LayerInputs};
-use crate::point::{Drive, Inputs};
+use crate::point::{Drive, HostInputs, Inputs};
 use crate::spec::WorkloadFrom;
 use crate::start::{FromState, Load};
 use crate::trace_keys::{self, TraceKeys};
@@ -37,6 +38,9 @@ pub(crate) struct Settings {
     layer_changes: Vec<String>,
     /// Faults of one of several drives: its name, and the rule.
     drive_faults: Vec<(String, String)>,
+    /// The host, and changes of its settings, `host.KEY=VALUE` each.
+    host: Option<String>,
+    host_changes: Vec<String>,
     precondition: Option<Precondition>,
     /// The load of `precondition = "load"`.
     precondition_workload: Option<Load>,
@@ -57,7 +61,7 @@ pub(crate) struct Settings {
 }
 
 /// Profiles that were read, by name or path.
-pub(crate) type Profiles = BTreeMap<String, Profile>;
+pub(crate) type Profiles = BTreeMap<String, DriveProfile>;
 
 impl Settings {
     /// The default drive, full, under a workload.
@@ -73,6 +77,8 @@ impl Settings {
             chain: Chain::default(),
             layer_changes: Vec::new(),
             drive_faults: Vec::new(),
+            host: None,
+            host_changes: Vec::new(),
             precondition: None,
             precondition_workload: None,
             from_state: None,
@@ -97,6 +103,12 @@ impl Settings {
             "drive" => self.drive = Some(value.text()),
             "array" => self.chain = shape(&value.text()).map_err(wrong)?,
             "over" => self.chain = value.text().parse().map_err(wrong)?,
+            "host" => self.host = Some(value.text()),
+            key if HostConfig::is_key(key) => {
+                let change = format!("{key}={}", value.text());
+                HostConfig::default().set(&change).map_err(|error| SweepError::new(key, after_key(&error)))?;
+                self.host_changes.push(change);
+            }
             key if self.chain.is_key(key) => {
                 let change = format!("{key}={}", value.text());
                 if Config::is_key(key) {
@@ -196,6 +208,7 @@ impl Settings {
                 ("from_state", self.from_state.is_some()),
                 ("precondition = load", self.precondition == Some(Precondition::Load)),
                 ("policies", self.policies.is_some()),
+                ("host", self.host.is_some()),
             ];
             let given = of_one.iter().find(|(_, is_given)| *is_given);
             return given.map_or(Ok(()), |(key, _)| Err(SweepError::new(*key, problem)));
@@ -233,15 +246,28 @@ impl Settings {
         layers.drives(drive).map(|_| Some(layers))
     }
 
+    /// The host of a point, if there is one.
+    fn host(&self) -> Result<Option<HostInputs>, SweepError> {
+        let Some(name) = &self.host else {
+            let problem = "there is no host; give host = \"server\", or another of `nandscape hosts`";
+            let change = self.host_changes.first().and_then(|change| change.split('=').next());
+            return change.map_or(Ok(None), |key| Err(SweepError::new(key, problem)));
+        };
+        let mut profile = Profile::load(name).map_err(|error| SweepError::new("host", error))?;
+        profile.set_all(&self.host_changes).map_err(|error| SweepError::new(format!("host = {name}"), error))?;
+        let settings = profile.config.settings().into_iter().map(|(key, value)| format!("{key}={value}"));
+        Ok(Some(HostInputs { name: profile.name, settings: settings.collect() }))
+    }
+
     /// The profile of the drive as it was written, with what was decided when it was saved.
-    fn profile(&self, profiles: &mut Profiles) -> Result<(Profile, Vec<String>), SweepError> {
+    fn profile(&self, profiles: &mut Profiles) -> Result<(DriveProfile, Vec<String>), SweepError> {
         if let (None, Some(file)) = (&self.drive, &self.from_state) {
             let profile = file.profile().map_err(|error| SweepError::new("from_state", error))?;
             return Ok((profile, file.notes().to_vec()));
         }
         let name = self.drive.as_deref().unwrap_or("default");
         if !profiles.contains_key(name) {
-            let loaded = Profile::load(name).map_err(|error| SweepError::new(error.origin, error.problem))?;
+            let loaded = DriveProfile::load(name).map_err(|error| SweepError::new(error.origin, error.problem))?;
             profiles.insert(name.to_owned(), loaded);
         }
         Ok((profiles[name].clone(), Vec::new()))
@@ -284,8 +310,9 @@ impl Settings {
         };
         Ok(Ok(Inputs {
             drive,
-            set: self.changes.iter().chain(&self.layer_changes).cloned().collect(),
+            set: self.changes.iter().chain(&self.layer_changes).chain(&self.host_changes).cloned().collect(),
             layers,
+            host: self.host()?,
             workload_name,
             workload: match self.trace {
                 Some(_) => String::new(),
@@ -309,6 +336,12 @@ impl Settings {
         let pattern = || self.workload.get("job")?.get(0)?.get("rw")?.as_str();
         if self.workload_name.is_empty() { pattern().unwrap_or("workload") } else { &self.workload_name }
     }
+}
+
+/// What is wrong with a setting, without its key.
+fn after_key(error: &nandscape_host_path::ConfigError) -> String {
+    let text = error.to_string();
+    text.split_once(": ").map_or_else(|| text.clone(), |(_, problem)| problem.to_owned())
 }
 
 /// An array of this level with so many members.

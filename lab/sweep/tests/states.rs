@@ -106,6 +106,7 @@ fn save(plan: &Plan, path: &Path) {
         trace: false,
         check: false,
         block: None,
+        host: None,
     };
     let begin = Begin { save: Some(path.to_owned()), ..Begin::default() };
     begin.state(&simulation, &(std::rc::Rc::new(()) as _)).map(drop).unwrap();

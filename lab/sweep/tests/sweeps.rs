@@ -151,6 +151,7 @@ fn a_point_is_a_simulation() {
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     let mut report = serde_json::to_value(simulation.run(Rc::new(())).unwrap().report).unwrap();
     report.as_object_mut().unwrap().remove("host");

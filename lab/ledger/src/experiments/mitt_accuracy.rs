@@ -137,6 +137,7 @@ fn measure(row: &Row, run: &Run<'_>) -> Result<Figures> {
             trace: false,
             check: false,
             block,
+            host: None,
         };
         anyhow::Ok(simulation.run(std::rc::Rc::new(()))?)
     };

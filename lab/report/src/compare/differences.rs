@@ -40,6 +40,10 @@ fn inputs(column: &Column) -> BTreeMap<String, String> {
     let lines: Vec<String> = report["inputs"]["workload_lines"].as_array().into_iter().flatten().map(text).collect();
     workload(&lines, &mut inputs);
     flatten("", &report["inputs"]["profile_keys"], &mut inputs);
+    if let Some(name) = report["inputs"]["host"]["name"].as_str() {
+        inputs.insert("host".to_owned(), name.to_owned());
+        flatten("", &report["inputs"]["host"]["keys"], &mut inputs);
+    }
     inputs
 }
 

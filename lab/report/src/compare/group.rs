@@ -32,6 +32,7 @@ fn inputs(run: &Run) -> Value {
         report["precondition"],
         inputs["profile_keys"],
         inputs["workload_lines"],
+        inputs["host"],
         report["host"]["version"]
     ])
 }

@@ -254,6 +254,7 @@ fn suspension(keys: &[&str]) -> Value {
         trace: false,
         check: false,
         block: None,
+        host: None,
     };
     let finished = simulation.run_recorded(Rc::new(())).unwrap();
     let mut report = serde_json::to_value(&finished.report).unwrap();

@@ -16,7 +16,10 @@ pub(super) fn parts(breakdown: &Value) -> Vec<Part> {
         match (key.strip_suffix("_by"), value) {
             (Some(stage), Value::Object(causes)) => {
                 let of_cause = |(cause, us): (&String, &Value)| {
-                    let words = format!("{} behind {}", wait(stage), behind(cause));
+                    let words = match stage {
+                        "host" => format!("the host: {}", in_host(cause)),
+                        _ => format!("{} behind {}", wait(stage), behind(cause)),
+                    };
                     Some(Part { path: format!("{key}.{cause}"), words, us: us.as_f64()? })
                 };
                 parts.extend(causes.iter().filter_map(of_cause));
@@ -53,6 +56,28 @@ fn behind(cause: &str) -> String {
         "retry" => "retries: pages that are read again, dies that do not answer".to_owned(),
         other => other.replace('_', " "),
     }
+}
+
+fn in_host(stage: &str) -> String {
+    match stage {
+        "thread" => "waiting for a thread that is free",
+        "syscall" => "system calls",
+        "submit" => "the block layer on the way to the drive",
+        "driver" => "the driver on the way to the drive",
+        "coalescing" => "completions that the drive holds back to save interrupts",
+        "interrupt" => "the interrupt and its handler",
+        "ipi" => "interrupts between processors",
+        "softirq" => "waiting for the softirq",
+        "complete" => "the block layer on the way back",
+        "wakeup" => "waking the thread",
+        "run_delay" => "waiting for a processor",
+        "switch" => "switches between threads",
+        "oversleep" => "sleeping longer than the drive takes",
+        "poll" => "finding the completion",
+        "copy" => "copying data",
+        other => return other.replace('_', " "),
+    }
+    .to_owned()
 }
 
 fn stage(stage: &str) -> String {

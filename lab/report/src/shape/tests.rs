@@ -23,6 +23,7 @@ fn of_a_drive() -> Value {
         trace: false,
         check: false,
         block: None,
+        host: None,
     };
     let finished = simulation.run_recorded(std::rc::Rc::new(())).unwrap();
     let mut report = serde_json::to_value(&finished.report).unwrap();

@@ -21,6 +21,8 @@ pub(super) fn counts(name: &str) -> Counts {
         _ if name == "array.busy_share" => Counts::Share,
         _ if is_count => Counts::Number,
         _ if first.ends_with("_us") => Counts::Microseconds,
+        _ if name.starts_with("cpu.request_us") => Counts::Microseconds,
+        _ if matches!(name, "cpu.busy" | "cpu.load") => Counts::Share,
         "bytes_per_s" => Counts::BytesPerSecond,
         _ if first.ends_with("_s") => Counts::Seconds,
         "busy" | "over_provisioning" | "over_provisioning_asked" => Counts::Share,
@@ -41,6 +43,9 @@ pub(super) fn words(name: &str) -> String {
         ["waf"] => "write amplification".to_owned(),
         ["drives", "waf"] => "write amplification of the drives".to_owned(),
         ["array", "busy_share"] => "stripe reads that met a busy drive".to_owned(),
+        ["cpu", "request_us"] => "processor time a request".to_owned(),
+        ["cpu", "request_us_by", kind] => format!("{kind} time a request"),
+        ["cpu", "busy"] => "processors busy".to_owned(),
         ["latency_us", way, figure] => format!("{way} {}", percentile(figure)),
         ["breakdown_us", way, ref stages @ ..] => format!("{way} time in {}", stages.join(" ").replace('_', " ")),
         _ => {
@@ -105,6 +110,8 @@ mod tests {
     fn names_are_words_and_numbers_have_their_units() {
         assert_eq!(with_unit("latency_us.read.p99_9"), "read p99.9, us");
         assert_eq!(with_unit("breakdown_us.read.die_wait_by.gc"), "read time in die wait by gc, us");
+        assert_eq!(with_unit("cpu.request_us"), "processor time a request, us");
+        assert_eq!(with_unit("cpu.busy"), "processors busy");
         assert_eq!(with_unit("standstill_us"), "standstill, us");
         assert_eq!((with_unit("waf"), with_unit("gc.blocks")), ("write amplification".into(), "gc blocks".into()));
         assert_eq!(number("latency_us.read.p99", 1_234.56), "1234.6");

@@ -26,8 +26,17 @@ fn reads(workload: Workload) -> Vec<u64> {
     profile.set_all(&["capacity=64MiB".to_owned()]).expect("keys");
     let profile = profile.resolve().expect("a drive");
     let (store, precondition) = (StoreKind::None, Precondition::Full);
-    let simulation =
-        Simulation { profile, store, precondition, workload, seed: 7, trace: false, check: false, block: None };
+    let simulation = Simulation {
+        profile,
+        store,
+        precondition,
+        workload,
+        seed: 7,
+        trace: false,
+        check: false,
+        block: None,
+        host: None,
+    };
     let seen = Rc::new(Reads::default());
     simulation.run_observed(Rc::new(()), false, Some(seen.clone())).expect("it runs");
     let mut reads = seen.0.take();

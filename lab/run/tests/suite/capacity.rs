@@ -29,6 +29,7 @@ fn run(capacity: &str, dies: f64, requests: u64) -> Report {
         trace: false,
         check: false,
         block: None,
+        host: None,
     };
     simulation.run(Rc::new(())).unwrap().report
 }

@@ -26,6 +26,7 @@ fn run(profile: &str, changes: &[&str], precondition: Precondition, (rw, bs): (&
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     let finished = simulation.run(Rc::new(())).unwrap_or_else(|error| panic!("{profile} {changes:?}: {error}"));
     let report = finished.report;

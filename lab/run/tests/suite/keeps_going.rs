@@ -204,6 +204,7 @@ fn a_run_says_why_a_drive_stood_still() {
             trace: false,
             check: false,
             block: None,
+            host: None,
         };
         simulation.run(Rc::new(())).unwrap().report.notes.join("; ")
     };

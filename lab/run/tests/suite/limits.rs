@@ -20,6 +20,7 @@ fn reads(drive: &str, precondition: Precondition, bs: &str, iodepth: u32, reques
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     simulation.run(Rc::new(())).unwrap().report
 }

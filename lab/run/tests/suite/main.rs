@@ -10,6 +10,7 @@ mod chains;
 mod full_drive;
 mod host;
 mod host_ftl;
+mod host_path;
 mod keeps_going;
 mod limits;
 mod md1;

@@ -62,6 +62,7 @@ impl Die {
             trace: false,
             check: false,
             block: None,
+            host: None,
         };
         simulation.run(Rc::new(())).unwrap().report
     }

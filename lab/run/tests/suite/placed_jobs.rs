@@ -27,6 +27,7 @@ fn run(profile: Resolved, jobs: Vec<JobSpec>, requests: u64) -> Result<Report, R
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     Ok(simulation.run(Rc::new(()))?.report)
 }

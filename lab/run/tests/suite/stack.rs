@@ -215,6 +215,7 @@ fn one_drive_without_a_layer_is_a_simulation() {
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     let wanted = Wanted::default();
     let stack = Stack { drives: vec![alone], layers: Vec::new(), wanted, ..stack(1, "4k") };

@@ -30,7 +30,7 @@ fn resolve(drive: &str, changes: &[String]) -> Resolved {
 
 fn simulation(profile: Resolved, precondition: Precondition, store: StoreKind, job: JobSpec, seed: u64) -> Simulation {
     let workload = Workload { limit: Limit::Requests(6_000), ..Workload::of(job) };
-    Simulation { profile, store, precondition, workload, seed, trace: true, check: true, block: None }
+    Simulation { profile, store, precondition, workload, seed, trace: true, check: true, block: None, host: None }
 }
 
 fn random_job(rng: &mut Rng) -> JobSpec {

@@ -23,6 +23,7 @@ fn run(drive: &str, changes: &[&str], job: JobSpec, warmup: u64, requests: u64) 
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     simulation.run(Rc::new(())).unwrap().report
 }

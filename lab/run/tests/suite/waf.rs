@@ -40,6 +40,7 @@ fn overwrite(fill: f64, capacity: &str, page_size: &str, pages_per_block: u32, s
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     simulation.run(Rc::new(())).unwrap().report
 }

@@ -53,6 +53,7 @@ fn run_with(faults: &[String], jobs: Vec<JobSpec>, requests: u64, seed: u64) -> 
         trace: false,
         check: true,
         block: None,
+        host: None,
     };
     Ok(simulation.run(Rc::new(()))?.report)
 }

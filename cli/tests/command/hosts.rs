@@ -1,0 +1,163 @@
+//! Hosts below workloads: what `sim`, `sweep` and `hosts` show of them, and which are refused.
+
+use serde_json::Value;
+
+use crate::program::{number, refuse, succeed};
+
+const RUN: [&str; 11] = [
+    "sim",
+    "--drive",
+    "default",
+    "--set",
+    "capacity=256MiB",
+    "--rw",
+    "randread",
+    "--iodepth",
+    "2",
+    "--io-count",
+    "2000",
+];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&RUN[..], more].concat()
+}
+
+fn report(more: &[&str]) -> Value {
+    serde_json::from_str(&succeed(&with(&[more, &["--json", "--check"]].concat()))).expect("one JSON object")
+}
+
+#[test]
+fn the_report_has_the_hosts_stages_and_its_processor_time() {
+    let report = report(&["--host", "server", "--set", "host.completion=hybrid", "--set", "host.cores=2"]);
+    let read = report["breakdown_us"]["read"].as_object().expect("stages");
+    let sum: f64 = read.iter().filter(|(name, _)| !name.ends_with("_by")).filter_map(|(_, us)| us.as_f64()).sum();
+    assert!((sum - number(&report, "/latency_us/read/mean")).abs() < 1e-6);
+    assert!(number(&report, "/breakdown_us/read/host_by/syscall") > 0.5);
+    let cpu = &report["cpu"];
+    assert_eq!((&cpu["host"], &cpu["completion"], &cpu["path"]), (&"server".into(), &"hybrid".into(), &"nvme".into()));
+    let kinds: f64 = cpu["request_us_by"].as_object().expect("kinds").values().filter_map(Value::as_f64).sum();
+    assert!((kinds - number(cpu, "/request_us")).abs() < 1e-9);
+    assert_eq!(number(cpu, "/processors"), 2.0);
+    assert_eq!(report["inputs"]["host"]["name"], "server");
+    assert_eq!(report["inputs"]["host"]["keys"]["host.completion"], "hybrid");
+    assert!(report["inputs"]["set"].as_array().unwrap().contains(&"host.cores=2".into()));
+
+    let text = succeed(&with(&["--host", "i7-4770"]));
+    for part in
+        ["host i7-4770: interrupt, path nvme, 8 processors, 8 queue pairs, 2 threads; busy", "   wakeup", "   switch"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains("processor time a request") && text.contains("interrupts a request"), "{text}");
+}
+
+#[test]
+fn without_a_host_nothing_tells_of_one() {
+    let (report, text) = (report(&[]), succeed(&RUN));
+    assert!(report.get("cpu").is_none() && report["inputs"].get("host").is_none());
+    assert!(report["breakdown_us"]["read"].get("host").is_none());
+    assert!(!text.contains("host server") && !text.contains("processor time"), "{text}");
+}
+
+#[test]
+fn pages_traces_explanations_and_comparisons_know_the_host() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path in UTF-8").to_owned();
+    let (one, other, trace) = (path("one"), path("other"), path("trace.json"));
+    succeed(&with(&["--host", "server", "--out", &one, "--chrome-trace", &trace]));
+    succeed(&with(&["--host", "server", "--set", "host.completion=poll", "--out", &other]));
+    let page = std::fs::read_to_string(folder.path().join("one/report.html")).expect("a page");
+    assert!(page.contains("host, wakeup") && page.contains("system call, block layer, interrupt, switches"));
+    let trace = std::fs::read_to_string(trace).expect("a trace");
+    assert!(trace.contains("processor 0") && trace.contains("interrupt"));
+    assert!(succeed(&["explain", &one]).contains("host"));
+    let differences = succeed(&["compare", &one, &other]);
+    assert!(differences.contains("host.completion"), "{differences}");
+}
+
+#[test]
+fn a_host_in_a_file_runs_and_one_that_cannot_be_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("mine.toml");
+    let path = file.to_str().expect("a path in UTF-8");
+    std::fs::write(&file, "version = 1\n[host]\ncores = 2\ncompletion = \"poll\"\n").expect("a file");
+    assert_eq!(report(&["--host", path])["cpu"]["completion"], "poll");
+    assert!(succeed(&["hosts", "show", path]).contains("host.completion"));
+    std::fs::write(&file, "version = 1\n[host]\ncores = 0\n").expect("a file");
+    refuse(&with(&["--host", path]), &["--host", "mine.toml", "host.cores: 0 is not valid", "1 to 1024 cores"]);
+    for (words, parts) in [
+        (&["--host", "i9"][..], &["--host i9", "valid are server, i7-4770"][..]),
+        (&["--set", "host.cores=2"], &["host.cores=2", "give --host server"]),
+        (&["--host", "server", "--set", "host.cores=0"], &["host.cores", "1 to 1024 cores"]),
+        (&["--host", "server", "--set", "host.completion=guess"], &["host.completion", "interrupt or poll or hybrid"]),
+        (&["--host", "server", "--set", "host.syscall=-1us"], &["host.syscall", "a time such as 500ns"]),
+        (&["--host", "server", "--set", "host.colour=red"], &["host.colour", "valid are host.completion"]),
+        (&["--host", "server", "--over", "cache"], &["--host", "--over"]),
+    ] {
+        refuse(&with(words), parts);
+    }
+}
+
+#[test]
+fn hosts_are_listed_and_explained_with_the_source_of_each_cost() {
+    let list = succeed(&["hosts"]);
+    for name in ["server", "i7-4770", "i7-4790", "arm-8"] {
+        assert!(list.lines().any(|line| line.split_whitespace().next() == Some(name)), "{name}: {list}");
+        let shown = succeed(&["hosts", "show", name]);
+        assert!(shown.starts_with(name) && shown.matches("source: ").count() >= 10, "{shown}");
+    }
+    let shown = succeed(&["hosts", "show", "server", "--set", "host.switch=2us"]);
+    let switch =
+        shown.lines().skip_while(|line| !line.starts_with("host.switch")).take(2).collect::<Vec<_>>().join(" ");
+    assert!(switch.contains("2us") && switch.contains("source: --set"), "{switch}");
+    refuse(&["hosts", "show", "server", "--set", "host.queues=99"], &["host.queues", "0 to 16"]);
+}
+
+#[test]
+fn a_sweep_varies_the_policy_of_a_host() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let out = out.to_str().expect("a path in UTF-8");
+    let base = ["sweep", "--set", "capacity=256MiB", "--set", "rw=randread", "--set", "io_count=500", "--out", out];
+    let vary = ["--host", "server", "--vary", "host.completion=interrupt,poll", "--figure", "cpu.request_us", "--json"];
+    let found: Value = serde_json::from_str(&succeed(&[&base[..], &vary].concat())).expect("JSON");
+    let text = found.to_string();
+    assert!(text.contains("\"completion\":\"poll\"") && text.contains("\"completion\":\"interrupt\""), "{text}");
+    refuse(&[&base[..], &["--vary", "host.completion=poll"]].concat(), &["host.completion", "give host = \"server\""]);
+    refuse(
+        &[&base[..], &["--host", "server", "--vary", "host.completion=guess"]].concat(),
+        &["interrupt or poll or hybrid"],
+    );
+    refuse(&[&base[..], &["--host", "i9", "--vary", "iodepth=1"]].concat(), &["valid are server"]);
+}
+
+/// The question of the guide, on a small drive.
+#[test]
+fn the_guide_on_completions_works_in_a_short_form() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/completion.toml");
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let short = ["--set", "capacity=256MiB", "--set", "io_count=2000", "--set", "warmup_count=100"];
+    let json = succeed(&[&["sweep", guide, "--out", out, "--json", "--vary", "iodepth=1,8"][..], &short].concat());
+    let sweep: Value = serde_json::from_str(&json).expect("JSON");
+    let points = sweep["points"].as_array().expect("a list");
+    assert_eq!(points.len(), 12);
+    let of = |completion: &str, threads: f64, figure: &str| -> Vec<f64> {
+        let chosen = points.iter().filter(|point| {
+            point["values"]["completion"] == completion && point["values"]["threads"].as_f64() == Some(threads)
+        });
+        chosen.map(|point| number(point, figure)).collect()
+    };
+    let mean = "/report/latency_us/read/mean";
+    for (drive, (poll, interrupt)) in of("poll", 1.0, mean).into_iter().zip(of("interrupt", 1.0, mean)).enumerate() {
+        assert!(poll < interrupt, "one thread on drive {drive}: {poll} and {interrupt}");
+    }
+    let tail = "/report/latency_us/read/p99_9";
+    for (drive, (poll, interrupt)) in of("poll", 8.0, tail).into_iter().zip(of("interrupt", 8.0, tail)).enumerate() {
+        assert!(poll > 5.0 * interrupt, "eight threads on four cores, drive {drive}: {poll} and {interrupt}");
+    }
+    let time = |completion| of(completion, 1.0, "/report/cpu/request_us");
+    for (hybrid, poll) in time("hybrid").into_iter().zip(time("poll")) {
+        assert!(hybrid < 0.7 * poll, "{hybrid} of {poll}");
+    }
+}

@@ -1,0 +1,385 @@
+//! The settings of a host, the keys by which users give them, and which hosts are impossible.
+
+use nandscape_host_machine::Config as MachineConfig;
+use nandscape_sim::Span;
+
+use crate::policy::PolicyKind;
+
+/// How completions reach the thread that submitted.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PathKind {
+    /// A queue pair a processor; the interrupt of each finishes I/Os, or hands them to the processor that submitted.
+    Nvme,
+    /// One queue with one interrupt; a softirq on the processor that submitted finishes I/Os.
+    Scsi,
+}
+
+impl PathKind {
+    /// All, by the names that users give them.
+    pub const ALL: [(&str, PathKind); 2] = [("nvme", PathKind::Nvme), ("scsi", PathKind::Scsi)];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        PathKind::ALL[self as usize].0
+    }
+}
+
+/// Work of the kernel for one I/O, on a core of speed 1.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Costs {
+    /// Entering and leaving the kernel, with the call itself.
+    pub syscall: Span,
+    /// The block layer, on the way to the drive.
+    pub submit: Span,
+    /// The driver, on the way to the drive.
+    pub driver: Span,
+    /// The driver's handler, a completion.
+    pub handler: Span,
+    /// The end of an I/O in the block layer.
+    pub complete: Span,
+    /// Waking a thread.
+    pub wake: Span,
+    /// A look at the queue that finds a completion.
+    pub poll: Span,
+    /// Copying 4 KiB to or from the application.
+    pub copy: Span,
+    /// What the application does for an I/O.
+    pub user: Span,
+}
+
+/// See the file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// The machine.
+    pub machine: MachineConfig,
+    /// How a thread learns of a completion.
+    pub completion: PolicyKind,
+    /// How completions reach the thread.
+    pub path: PathKind,
+    /// Queue pairs; 0 is one a processor, or as many as the drive has.
+    pub queues: usize,
+    /// The part of the mean that `hybrid` sleeps before it polls.
+    pub poll_sleep: f64,
+    /// Completions that the drive gathers before it interrupts, or until `coalesce_time` has passed.
+    pub coalesce: u32,
+    /// The longest time for which it does.
+    pub coalesce_time: Span,
+    /// Threads that compute all the time, next to the application.
+    pub load: usize,
+    /// What an I/O costs.
+    pub costs: Costs,
+}
+
+impl Costs {
+    /// Nothing takes time.
+    pub const FREE: Costs = Costs {
+        syscall: Span::ZERO,
+        submit: Span::ZERO,
+        driver: Span::ZERO,
+        handler: Span::ZERO,
+        complete: Span::ZERO,
+        wake: Span::ZERO,
+        poll: Span::ZERO,
+        copy: Span::ZERO,
+        user: Span::ZERO,
+    };
+}
+
+impl Default for Config {
+    /// The default machine with the path of NVMe and interrupts. `profiles/server.toml` has the source of each cost.
+    fn default() -> Config {
+        Config {
+            costs: Costs {
+                syscall: Span::from_ns(550),
+                submit: Span::from_ns(379),
+                driver: Span::from_ns(113),
+                handler: Span::from_ns(100),
+                complete: Span::from_ns(200),
+                wake: Span::from_ns(300),
+                poll: Span::from_ns(100),
+                ..Costs::FREE
+            },
+            ..Config::free(MachineConfig::default())
+        }
+    }
+}
+
+/// Why a setting is not valid.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct ConfigError {
+    key: String,
+    problem: String,
+}
+
+impl ConfigError {
+    fn new(key: &str, problem: String) -> ConfigError {
+        ConfigError { key: key.to_owned(), problem }
+    }
+}
+
+/// The keys, with a line on each; those of the machine follow.
+pub const KEYS: [(&str, &str); 16] = [
+    ("host.completion", "how a thread learns of a completion: interrupt, poll or hybrid"),
+    ("host.path", "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs"),
+    ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
+    ("host.poll_sleep", "part of the mean that hybrid sleeps before it polls, such as 50%"),
+    ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
+    ("host.coalesce_time", "longest time for which it gathers them, such as 100us"),
+    ("host.load", "threads that compute all the time next to the jobs"),
+    ("host.syscall", "cost of entering and leaving the kernel for an I/O, such as 550ns"),
+    ("host.submit", "cost of the block layer on the way to the drive, such as 379ns"),
+    ("host.driver", "cost of the driver on the way to the drive, such as 113ns"),
+    ("host.handler", "cost of the driver's handler for a completion, such as 100ns"),
+    ("host.complete", "cost of the end of an I/O in the block layer, such as 200ns"),
+    ("host.wake", "cost of waking a thread, such as 300ns"),
+    ("host.poll", "cost of a look at the queue that finds a completion, such as 100ns"),
+    ("host.copy", "cost of copying 4 KiB to or from the application; 0 is direct I/O"),
+    ("host.user", "what the application does for an I/O, such as 500ns"),
+];
+
+/// The longest cost.
+const LONGEST: Span = Span::from_s(1);
+/// The most threads of the load.
+const MOST_LOAD: usize = 1_024;
+
+impl Config {
+    /// A machine on which I/Os cost nothing but what the machine itself costs.
+    pub const fn free(machine: MachineConfig) -> Config {
+        Config {
+            machine,
+            completion: PolicyKind::Interrupt,
+            path: PathKind::Nvme,
+            queues: 0,
+            poll_sleep: 0.5,
+            coalesce: 1,
+            coalesce_time: Span::from_us(100),
+            load: 0,
+            costs: Costs::FREE,
+        }
+    }
+
+    /// All keys with a line on each, those of the machine last.
+    pub fn keys() -> impl Iterator<Item = (&'static str, &'static str)> {
+        KEYS.into_iter().chain(MachineConfig::KEYS)
+    }
+
+    /// Whether a change is one of a host.
+    pub fn is_key(change: &str) -> bool {
+        MachineConfig::is_key(change)
+    }
+
+    /// Changes a setting: `host.completion=poll`.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what would be valid.
+    pub fn set(&mut self, change: &str) -> Result<(), ConfigError> {
+        let Some((key, value)) = change.split_once('=') else {
+            return Err(ConfigError::new(change, "the value is missing; KEY=VALUE is valid".to_owned()));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        let wrong = |valid: &str| ConfigError::new(key, format!("{value:?} is not valid; valid is {valid}"));
+        let whole = || value.parse().map_err(|_| wrong("a whole number such as 4"));
+        match key {
+            "host.completion" => self.completion = named(&PolicyKind::ALL, value).map_err(|valid| wrong(&valid))?,
+            "host.path" => self.path = named(&PathKind::ALL, value).map_err(|valid| wrong(&valid))?,
+            "host.queues" => self.queues = whole()?,
+            "host.load" => self.load = whole()?,
+            "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
+            "host.poll_sleep" => self.poll_sleep = part(value).ok_or_else(|| wrong("a percentage such as 50%"))?,
+            _ if let Some(span) = self.span_mut(key) => {
+                *span = time(value).ok_or_else(|| wrong("0, or a time such as 500ns"))?;
+            }
+            _ if MachineConfig::KEYS.iter().any(|(of_machine, _)| *of_machine == key) => {
+                self.machine.set(change).map_err(|error| of_machine(&error))?;
+            }
+            _ => {
+                let all: Vec<&str> = Config::keys().map(|(key, _)| key).collect();
+                return Err(ConfigError::new(key, format!("no such key exists; valid are {}", all.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
+    /// All settings as users give them: key and value, those of the machine last.
+    pub fn settings(&self) -> Vec<(&'static str, String)> {
+        let mut copy = self.clone();
+        let value = |(key, _): (&'static str, _)| {
+            let text = match key {
+                "host.completion" => self.completion.name().to_owned(),
+                "host.path" => self.path.name().to_owned(),
+                "host.queues" => self.queues.to_string(),
+                "host.poll_sleep" => self.poll_sleep.to_string(),
+                "host.coalesce" => self.coalesce.to_string(),
+                "host.load" => self.load.to_string(),
+                _ => copy.span_mut(key).map_or_else(String::new, |span| span.to_string()),
+            };
+            (key, text)
+        };
+        KEYS.into_iter().map(value).chain(self.machine.settings()).collect()
+    }
+
+    /// The setting of a key whose value is a time.
+    fn span_mut(&mut self, key: &str) -> Option<&mut Span> {
+        let costs = &mut self.costs;
+        Some(match key {
+            "host.coalesce_time" => &mut self.coalesce_time,
+            "host.syscall" => &mut costs.syscall,
+            "host.submit" => &mut costs.submit,
+            "host.driver" => &mut costs.driver,
+            "host.handler" => &mut costs.handler,
+            "host.complete" => &mut costs.complete,
+            "host.wake" => &mut costs.wake,
+            "host.poll" => &mut costs.poll,
+            "host.copy" => &mut costs.copy,
+            "host.user" => &mut costs.user,
+            _ => return None,
+        })
+    }
+
+    /// Whether such a host is possible.
+    ///
+    /// # Errors
+    /// Which setting is not, and what would be valid.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.machine.check().map_err(|error| of_machine(&error))?;
+        let bad = |key: &str, is: String, valid: String| {
+            Err(ConfigError::new(key, format!("{is} is not valid; valid is {valid}")))
+        };
+        let cpus = self.machine.cpus();
+        if self.queues > cpus {
+            let valid = format!("0 to {cpus}, which is one for each processor");
+            return bad("host.queues", self.queues.to_string(), valid);
+        }
+        if self.path == PathKind::Scsi && self.queues > 1 {
+            return bad("host.queues", self.queues.to_string(), "0 or 1 with host.path=scsi".to_owned());
+        }
+        if !(0.0..=1.0).contains(&self.poll_sleep) {
+            return bad("host.poll_sleep", self.poll_sleep.to_string(), "a part from 0% to 100%".to_owned());
+        }
+        if !(1..=256).contains(&self.coalesce) {
+            return bad("host.coalesce", self.coalesce.to_string(), "1, which is none, to 256".to_owned());
+        }
+        if self.load > MOST_LOAD {
+            return bad("host.load", self.load.to_string(), format!("0 to {MOST_LOAD}"));
+        }
+        let mut copy = self.clone();
+        for (key, _) in KEYS {
+            if let Some(span) = copy.span_mut(key).filter(|span| **span > LONGEST) {
+                return bad(key, span.to_string(), format!("a time from 0ns to {LONGEST}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Queue pairs for a drive that has room for so many.
+    pub fn queue_pairs(&self, most: usize) -> usize {
+        let wanted = match (self.path, self.queues) {
+            (PathKind::Scsi, _) => 1,
+            (PathKind::Nvme, 0) => self.machine.cpus(),
+            (PathKind::Nvme, given) => given,
+        };
+        wanted.min(most.max(1))
+    }
+}
+
+fn of_machine(error: &nandscape_host_machine::ConfigError) -> ConfigError {
+    let text = error.to_string();
+    let (key, problem) = text.split_once(": ").unwrap_or(("host", &text));
+    ConfigError::new(key, problem.to_owned())
+}
+
+/// The value of a name; the error lists the names.
+fn named<T: Copy>(all: &[(&str, T)], value: &str) -> Result<T, String> {
+    let found = all.iter().find(|(name, _)| *name == value).map(|(_, of)| *of);
+    found.ok_or_else(|| all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" or "))
+}
+
+fn time(value: &str) -> Option<Span> {
+    if value == "0" { Some(Span::ZERO) } else { value.parse().ok() }
+}
+
+/// A percentage, or a part of one.
+fn part(value: &str) -> Option<f64> {
+    let (digits, by) = value.strip_suffix('%').map_or((value, 1.0), |digits| (digits.trim(), 100.0));
+    let is_decimal = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_decimal.then(|| digits.parse::<f64>().ok()).flatten().map(|value| value / by)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_set_and_checked() {
+        let mut config = Config::default();
+        assert_eq!(config.check(), Ok(()));
+        for (key, _) in KEYS {
+            let value = match key {
+                "host.completion" => "hybrid",
+                "host.path" => "scsi",
+                "host.queues" => "1",
+                "host.poll_sleep" => "25%",
+                "host.coalesce" | "host.load" => "8",
+                _ => "3us",
+            };
+            config.set(&format!("{key}={value}")).unwrap();
+            assert!(Config::is_key(key));
+        }
+        let keys: std::collections::BTreeSet<&str> = Config::keys().map(|(key, _)| key).collect();
+        assert_eq!(keys.len(), Config::keys().count(), "no key of a path is one of the machine");
+        config.set("host.cores=2").unwrap();
+        config.set("host.syscall=0").unwrap();
+        assert_eq!((config.completion.name(), config.path.name(), config.poll_sleep), ("hybrid", "scsi", 0.25));
+        assert_eq!((config.costs.user, config.costs.syscall), (Span::from_us(3), Span::ZERO));
+        assert_eq!((config.machine.cores, config.check()), (2, Ok(())));
+        let mut again = Config::default();
+        config.settings().iter().for_each(|(key, value)| again.set(&format!("{key}={value}")).unwrap());
+        assert_eq!(again, config, "settings are read as they are shown");
+    }
+
+    #[test]
+    fn queue_pairs_are_one_a_processor_as_far_as_the_drive_has_them() {
+        let pairs = |change: &str, most| {
+            let mut config = Config::default();
+            config.set(change).unwrap();
+            config.queue_pairs(most)
+        };
+        assert_eq!((pairs("host.cores=8", 64), pairs("host.cores=8", 3), pairs("host.queues=2", 64)), (8, 3, 2));
+        assert_eq!(pairs("host.path=scsi", 64), 1);
+    }
+
+    #[test]
+    fn impossible_hosts_are_refused_with_the_key_and_what_is_valid() {
+        for (change, problem) in [
+            ("host.completion=guess", "interrupt or poll or hybrid"),
+            ("host.path=ahci", "nvme or scsi"),
+            ("host.syscall=-1us", "a time such as 500ns"),
+            ("host.poll_sleep=half", "a percentage such as 50%"),
+            ("host.coalesce=-1", "from 1 to 256"),
+            ("host.load=-1", "a whole number"),
+            ("host.cores=none", "a number such as 4"),
+            ("host.colour=red", "valid are host.completion"),
+            ("host.syscall", "KEY=VALUE"),
+        ] {
+            let error = Config::default().set(change).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.starts_with("host."), "{error}");
+        }
+        for (change, problem) in [
+            ("host.cores=0", "1 to 1024 cores"),
+            ("host.queues=5", "0 to 4"),
+            ("host.poll_sleep=101%", "0% to 100%"),
+            ("host.coalesce=0", "1, which is none, to 256"),
+            ("host.load=1025", "0 to 1024"),
+            ("host.copy=2s", "from 0ns to 1s"),
+        ] {
+            let mut config = Config::default();
+            config.set(change).unwrap();
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.contains(problem) && error.starts_with("host."), "{error}");
+        }
+        let mut config = Config::default();
+        ["host.path=scsi", "host.queues=2"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(config.check().unwrap_err().to_string().contains("0 or 1 with host.path=scsi"));
+    }
+}

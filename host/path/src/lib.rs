@@ -1,0 +1,35 @@
+//! The way of an I/O through a host: a thread of a [`Machine`](nandscape_host_machine::Machine) enters the kernel, passes the block
+//! layer and the driver, and learns of the completion by an interrupt or by polling.
+//!
+//! | file | what |
+//! |---|---|
+//! | `config` | settings, their keys, and which hosts are impossible |
+//! | `profile` | hosts as TOML, built in or of the user, with the source of each cost |
+//! | `policy` | how a thread learns of a completion, one policy a file |
+//! | `path` | one I/O of a thread, from the system call to its return |
+//! | `vector` | the interrupt of a queue, and what it leaves to a softirq |
+//! | `stages` | the stages of an I/O, and the time in each |
+//! | `threads` | the threads of an application, as a drive |
+//!
+//! # Rules
+//! - A queue pair belongs to one processor or several; its interrupt is raised on the first of them.
+//! - The stages of an I/O and the drive's time sum to its latency, to the nanosecond.
+//! - An I/O that is dropped leaves its thread, and its completion has no effect.
+//!
+//! Left out: io_uring, page cache, separate queues for polling (a polled command raises no interrupt), masking of interrupts,
+//! timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
+#![forbid(unsafe_code)]
+
+mod config;
+mod path;
+pub mod policy;
+mod profile;
+mod stages;
+mod threads;
+mod vector;
+
+pub use config::{Config, ConfigError, Costs, KEYS, PathKind};
+pub use path::{Path, Waiting};
+pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
+pub use stages::{LAYER, stage};
+pub use threads::Threads;

@@ -1,0 +1,99 @@
+//! The stages of an I/O in the host, and the time that a thread spends in each.
+
+use nandscape_drive::Breakdown;
+use nandscape_host_machine::{Context, Kind, Times};
+use nandscape_sim::{Sim, Span, Time};
+
+/// The host's name as a layer of breakdowns.
+pub const LAYER: &str = "host";
+
+/// The stages, as causes of the layer's time.
+pub mod stage {
+    /// Waiting for a free thread of the application, and waking it.
+    pub const THREAD: &str = "thread";
+    /// Entering and leaving the kernel.
+    pub const SYSCALL: &str = "syscall";
+    /// The block layer, on the way to the drive.
+    pub const SUBMIT: &str = "submit";
+    /// The driver, up to the doorbell.
+    pub const DRIVER: &str = "driver";
+    /// A completion that the drive holds back to join others in one interrupt.
+    pub const COALESCING: &str = "coalescing";
+    /// From the interrupt to the end of the driver's handler.
+    pub const INTERRUPT: &str = "interrupt";
+    /// From the handler to the processor that submitted.
+    pub const IPI: &str = "ipi";
+    /// Until the softirq has the processor.
+    pub const SOFTIRQ: &str = "softirq";
+    /// The end of the I/O in the block layer, and in a polled driver.
+    pub const COMPLETE: &str = "complete";
+    /// Waking the thread.
+    pub const WAKEUP: &str = "wakeup";
+    /// Waiting for a processor: for other threads, and for interrupts of other I/Os.
+    pub const RUN_DELAY: &str = "run_delay";
+    /// Switching to the thread, with the end of a power state and cold caches.
+    pub const SWITCH: &str = "switch";
+    /// A completion that finds its thread asleep before it polls.
+    pub const OVERSLEEP: &str = "oversleep";
+    /// Finding the completion in the queue.
+    pub const POLL: &str = "poll";
+    /// Copying the data to the application.
+    pub const COPY: &str = "copy";
+
+    /// All, in the order in which an I/O passes them.
+    pub const ALL: [&str; 15] = [
+        THREAD, SYSCALL, SUBMIT, DRIVER, COALESCING, INTERRUPT, IPI, SOFTIRQ, COMPLETE, WAKEUP, OVERSLEEP, RUN_DELAY,
+        SWITCH, POLL, COPY,
+    ];
+}
+
+/// The stages of one I/O that have ended.
+pub(crate) struct Stages<'a> {
+    sim: &'a Sim,
+    thread: &'a Context,
+    /// When the last one ended, and the thread's time then.
+    at: Time,
+    times: Times,
+    spent: Vec<(&'static str, Span)>,
+}
+
+impl<'a> Stages<'a> {
+    /// An I/O that was asked for at `arrived` and gets its thread now.
+    pub(crate) fn begin(sim: &'a Sim, thread: &'a Context, arrived: Time) -> Stages<'a> {
+        let (at, times) = (sim.now(), thread.times());
+        Stages { sim, thread, at, times, spent: vec![(stage::THREAD, at - arrived)] }
+    }
+
+    /// A stage has ended in which the thread worked. Its switches and its waits for the processor are stages themselves.
+    pub(crate) fn end(&mut self, stage: &'static str) {
+        let (now, times) = (self.sim.now(), self.thread.times());
+        let spent = times.since(&self.times);
+        let switched = spent.by(Kind::Switch) + spent.by(Kind::Cold);
+        let elapsed = now - self.at;
+        self.spent.push((stage, spent.busy() - switched));
+        self.spent.push((stage::SWITCH, switched));
+        self.spent.push((stage::RUN_DELAY, elapsed - spent.busy()));
+        (self.at, self.times) = (now, times);
+    }
+
+    /// A stage has ended at `at` in which the thread did nothing.
+    pub(crate) fn pass(&mut self, stage: &'static str, at: Time) {
+        self.spent.push((stage, at - self.at));
+        self.at = at;
+    }
+
+    /// The drive has had the command from the end of the last stage to `at`.
+    pub(crate) fn in_drive(&mut self, at: Time) {
+        self.at = at;
+    }
+
+    /// The thread's time counts anew.
+    pub(crate) fn mark_thread(&mut self) {
+        self.times = self.thread.times();
+    }
+
+    /// Charges all of it to the host.
+    pub(crate) fn charge(&self, breakdown: &mut Breakdown) {
+        self.spent.iter().for_each(|(stage, span)| breakdown.charge(LAYER, stage, *span));
+    }
+}

@@ -1,0 +1,84 @@
+//! The threads of an application, as a drive: each thread has one I/O at a time, and what comes beyond waits for a thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
+use nandscape_host_machine::{ConfigError, Context, Event, ThreadSpec};
+use nandscape_sim::Time;
+use nandscape_wire_nvme::Status;
+
+use crate::path::Path;
+
+/// See the file. The threads end with the simulation.
+pub struct Threads {
+    path: Rc<Path>,
+    info: DriveInfo,
+    inbox: RefCell<VecDeque<(Io, Time)>>,
+    /// A thread hands over a completion, and will take the I/O that follows.
+    is_taking: Cell<bool>,
+    idle: Event,
+}
+
+impl Threads {
+    /// So many threads that use a namespace, which `info` describes.
+    ///
+    /// # Errors
+    /// That a thread may not run on any processor.
+    pub fn new(path: &Rc<Path>, info: DriveInfo, count: u32, spec: ThreadSpec) -> Result<Rc<Threads>, ConfigError> {
+        let idle = Event::new(path.machine());
+        let (inbox, is_taking) = (RefCell::default(), Cell::new(false));
+        let threads = Rc::new(Threads { path: path.clone(), info, inbox, is_taking, idle });
+        for _ in 0..count {
+            let thread = path.machine().thread(spec)?;
+            path.sim.spawn(threads.clone().serve(thread));
+        }
+        Ok(threads)
+    }
+
+    /// I/Os that wait for a thread.
+    pub fn waiting(&self) -> usize {
+        self.inbox.borrow().len()
+    }
+
+    async fn serve(self: Rc<Threads>, thread: Context) {
+        loop {
+            let next = self.inbox.borrow_mut().pop_front();
+            match next {
+                Some((Io { command, mem, token }, arrived)) => {
+                    let completion = self.path.io(&thread, arrived, command, mem).await;
+                    self.is_taking.set(true);
+                    token.complete(completion);
+                    self.is_taking.set(false);
+                    // This thread takes the first.
+                    let more = self.waiting().saturating_sub(1).min(self.idle.waiting());
+                    (0..more).for_each(|_| _ = self.idle.notify_from(&thread));
+                }
+                None => self.idle.wait(&thread).await,
+            }
+        }
+    }
+}
+
+impl Drive for Threads {
+    fn info(&self) -> DriveInfo {
+        self.info
+    }
+
+    fn submit(&self, io: Io) {
+        self.inbox.borrow_mut().push_back((io, self.path.sim.now()));
+        if !self.is_taking.get() {
+            self.idle.notify();
+        }
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        let mut inbox = self.inbox.borrow_mut();
+        let Some(at) = inbox.iter().position(|(io, _)| io.token.is_of(command)) else { return false };
+        let waiting = inbox.remove(at);
+        drop(inbox);
+        waiting.into_iter().for_each(|(io, _)| io.token.complete(Completion::of(Status::ABORT_REQUESTED)));
+        true
+    }
+}

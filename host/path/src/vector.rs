@@ -1,0 +1,129 @@
+//! The interrupt of a queue. Its handler takes completions as long as there are some, and finishes each, or has a softirq of the
+//! processor that submitted do so.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use nandscape_host_machine::{Context, Mode};
+use nandscape_sim::slots::Key;
+use nandscape_sim::{Span, Time};
+
+use crate::config::PathKind;
+use crate::path::Path;
+use crate::stages::stage;
+
+/// The interrupt of a queue, or the softirq of a processor.
+#[derive(Default)]
+pub(crate) struct Vector {
+    /// I/Os to be finished.
+    posted: RefCell<VecDeque<Key>>,
+    /// Its handler runs, or is about to.
+    raised: Cell<bool>,
+    raised_at: Cell<Time>,
+    /// A timer will raise it.
+    armed: Cell<bool>,
+}
+
+impl Vector {
+    /// I/Os that wait for it.
+    pub(crate) fn waiting(&self) -> usize {
+        self.posted.borrow().len()
+    }
+
+    /// Adds an I/O; whether the handler has to be started.
+    fn post(&self, key: Key) -> bool {
+        self.posted.borrow_mut().push_back(key);
+        !self.raised.replace(true)
+    }
+
+    fn next(&self) -> Option<Key> {
+        let key = self.posted.borrow_mut().pop_front();
+        self.raised.set(key.is_some());
+        key
+    }
+}
+
+impl Path {
+    /// The drive has posted the completion of an I/O to a queue.
+    pub(crate) fn posted(&self, queue: usize, key: Key) {
+        let vector = &self.vectors[queue];
+        if vector.raised.get() {
+            vector.posted.borrow_mut().push_back(key);
+            return;
+        }
+        let config = &self.config;
+        let gathered = vector.posted.borrow().len() + 1;
+        if gathered < config.coalesce as usize && !config.coalesce_time.is_zero() {
+            vector.posted.borrow_mut().push_back(key);
+            if !vector.armed.replace(true) {
+                self.arm(queue, config.coalesce_time);
+            }
+            return;
+        }
+        vector.post(key);
+        self.raise(queue);
+    }
+
+    /// Raises the interrupt after a time, if completions wait for it then.
+    fn arm(&self, queue: usize, span: Span) {
+        let path = self.me();
+        self.sim.spawn(async move {
+            path.sim.sleep(span).await;
+            let vector = &path.vectors[queue];
+            vector.armed.set(false);
+            if vector.waiting() > 0 && !vector.raised.replace(true) {
+                path.raise(queue);
+            }
+        });
+    }
+
+    fn raise(&self, queue: usize) {
+        self.vectors[queue].raised_at.set(self.sim.now());
+        self.interrupts.set(self.interrupts.get() + 1);
+        let path = self.me();
+        self.sim.spawn(async move { path.handle(queue).await });
+    }
+
+    /// The handler of a queue, on the first processor of the queue.
+    async fn handle(&self, queue: usize) {
+        let vector = &self.vectors[queue];
+        let irq = self.machine.interrupt(queue).expect("there are no more queues than processors");
+        while let Some(key) = vector.next() {
+            self.mark_until(key, stage::COALESCING, vector.raised_at.get());
+            irq.work(self.config.costs.handler, Mode::Kernel).await;
+            self.mark(key, stage::INTERRUPT);
+            let Some(cpu) = self.submitted_on(key) else { continue };
+            if self.config.path == PathKind::Nvme && cpu == queue {
+                self.finish(&irq, key).await;
+            } else if self.softirqs[cpu].post(key) {
+                let path = self.me();
+                self.sim.spawn(async move { path.handle_softirq(cpu, cpu != queue).await });
+            }
+        }
+    }
+
+    /// The softirq of a processor, which an interrupt of another processor may have to start.
+    async fn handle_softirq(&self, cpu: usize, is_remote: bool) {
+        let softirq = &self.softirqs[cpu];
+        if is_remote {
+            let ipi = self.machine.ipi(cpu).expect("a thread has submitted there");
+            ipi.work(Span::ZERO, Mode::Kernel).await;
+            softirq.posted.borrow().iter().for_each(|key| self.mark(*key, stage::IPI));
+        }
+        let context = self.machine.softirq(cpu).expect("a thread has submitted there");
+        while let Some(key) = softirq.next() {
+            context.work(Span::ZERO, Mode::Kernel).await;
+            self.mark(key, stage::SOFTIRQ);
+            self.finish(&context, key).await;
+        }
+    }
+
+    /// Finishes an I/O in the block layer and wakes its thread.
+    async fn finish(&self, context: &Context, key: Key) {
+        context.work(self.config.costs.complete, Mode::Kernel).await;
+        self.mark(key, stage::COMPLETE);
+        context.work(self.config.costs.wake, Mode::Kernel).await;
+        self.mark(key, stage::WAKEUP);
+        self.wake(context, key);
+    }
+}

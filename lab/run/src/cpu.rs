@@ -1,0 +1,170 @@
+//! The host under a run: its threads, in which jobs issue their requests, and what its processors did in the measured phase.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use nandscape_drive::{Drive, DriveInfo};
+use nandscape_host_machine::{Kind, ThreadSpec};
+use nandscape_host_path::{Path, Profile, Threads};
+use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
+use nandscape_sim::{Sim, Span, Time};
+use serde::Serialize;
+
+use crate::rig::Rig;
+use crate::simulation::RunError;
+
+/// What the processors of the host did in the measured phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct CpuReport {
+    /// The host.
+    pub host: String,
+    /// How threads learnt of completions.
+    pub completion: &'static str,
+    /// How completions reached them.
+    pub path: &'static str,
+    /// Processors: hardware threads of all cores.
+    pub processors: u64,
+    /// Queue pairs.
+    pub queue_pairs: u64,
+    /// Threads of all jobs.
+    pub threads: u64,
+    /// Processor time a request by kind, without the load of `host.load`; null without requests.
+    pub request_us_by: Option<BTreeMap<&'static str, f64>>,
+    /// The sum of these.
+    pub request_us: Option<f64>,
+    /// The share of the processors' time that is not idle, without the load.
+    pub busy: f64,
+    /// The share of the processors' time that the load of `host.load` had; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<f64>,
+    /// Interrupts of the drive a request; null without requests.
+    pub interrupts_per_request: Option<f64>,
+}
+
+/// The host of a run.
+pub(crate) struct Host {
+    sim: Sim,
+    path: Rc<Path>,
+    name: String,
+    threads: Cell<u64>,
+    begun: RefCell<Account>,
+}
+
+/// The processors' time at one instant.
+struct Account {
+    at: Time,
+    /// Of all, by kind, without the load.
+    times: [Span; Kind::ALL.len()],
+    load: Span,
+    interrupts: u64,
+}
+
+/// Threads that issue the requests of a job: as many as it has outstanding.
+fn threads_of_job(job: &JobSpec) -> u32 {
+    job.iodepth
+}
+
+/// Threads of a load.
+fn threads_of_load(load: &LoadSpec) -> u32 {
+    match &load.kind {
+        LoadKind::Filebench(spec) => spec.threads,
+        LoadKind::Ycsb(spec) => spec.threads,
+    }
+}
+
+impl Host {
+    /// A host with queue pairs of the only drive of a rig, each under what `over` puts on it.
+    ///
+    /// # Errors
+    /// When the host is impossible, or the drive has no queue pair left.
+    pub(crate) fn new(
+        profile: &Profile,
+        rig: &Rig,
+        trace: bool,
+        over: impl Fn(Rc<dyn Drive>) -> Rc<dyn Drive>,
+    ) -> Result<Host, RunError> {
+        profile.config.check().map_err(|error| RunError::Workload(error.to_string()))?;
+        let pairs = profile.config.queue_pairs(rig.profile(0).max_queue_pairs().into());
+        let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)? as Rc<dyn Drive>));
+        let queues = (0..pairs).map(connect).collect::<Result<Vec<_>, RunError>>()?;
+        let sim = rig.sim().clone();
+        let path = Path::new(&sim, profile.config.clone(), queues);
+        let path = path.map_err(|error| RunError::Workload(error.to_string()))?;
+        if trace {
+            path.machine().show("processor");
+        }
+        let begun = RefCell::new(Account::of(&sim, &path));
+        Ok(Host { sim, path, name: profile.name.clone(), threads: Cell::new(0), begun })
+    }
+
+    /// The drive of each job and of each load of a workload: threads of the host.
+    ///
+    /// # Errors
+    /// When the drive has no such namespace.
+    pub(crate) fn connect_for(&self, workload: &Workload, rig: &Rig) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+        let ssd = rig.ssds().next().expect("a run has a drive");
+        let info = |nsid: u32| ssd.controller().info_of(nsid).ok_or_else(|| no_namespace(nsid));
+        let jobs =
+            workload.jobs.iter().flat_map(|job| (0..job.numjobs).map(move |_| (job.namespace, threads_of_job(job))));
+        let loads = workload.loads.iter().map(|load| (1, threads_of_load(load)));
+        jobs.chain(loads).map(|(nsid, threads)| Ok(self.threads(info(nsid)?, threads)? as Rc<dyn Drive>)).collect()
+    }
+
+    fn threads(&self, info: DriveInfo, count: u32) -> Result<Rc<Threads>, RunError> {
+        self.threads.set(self.threads.get() + u64::from(count));
+        let threads = Threads::new(&self.path, info, count, ThreadSpec::default());
+        threads.map_err(|error| RunError::Workload(error.to_string()))
+    }
+
+    /// The measured phase begins.
+    pub(crate) fn begin(&self) {
+        self.begun.replace(Account::of(&self.sim, &self.path));
+    }
+
+    /// The measured phase has ended, in which so many requests did.
+    pub(crate) fn report(&self, requests: u64) -> CpuReport {
+        self.path.machine().end_timelines();
+        let (begun, ended) = (&*self.begun.borrow(), Account::of(&self.sim, &self.path));
+        let config = self.path.config();
+        let processors = self.path.machine().cpus() as u64;
+        let elapsed = ended.at.since(begun.at).ns() as f64 * processors as f64;
+        let share = |span: Span| if elapsed > 0.0 { span.ns() as f64 / elapsed } else { 0.0 };
+        let kinds = Kind::ALL.into_iter().filter(|(_, kind)| *kind != Kind::Idle);
+        let spent = kinds.map(|(name, kind)| (name, ended.times[kind as usize] - begun.times[kind as usize]));
+        let spent: Vec<(&'static str, Span)> = spent.collect();
+        let all: Span = spent.iter().map(|(_, span)| *span).sum();
+        let each = |span: Span| span.ns() as f64 / requests as f64 / 1e3;
+        let some = requests > 0;
+        CpuReport {
+            host: self.name.clone(),
+            completion: config.completion.name(),
+            path: config.path.name(),
+            processors,
+            queue_pairs: self.path.queues() as u64,
+            threads: self.threads.get(),
+            request_us_by: some.then(|| spent.iter().map(|(name, span)| (*name, each(*span))).collect()),
+            request_us: some.then(|| each(all)),
+            busy: share(all),
+            load: (config.load > 0).then(|| share(ended.load - begun.load)),
+            interrupts_per_request: some.then(|| (ended.interrupts - begun.interrupts) as f64 / requests as f64),
+        }
+    }
+}
+
+fn no_namespace(nsid: u32) -> RunError {
+    RunError::Workload(format!("the drive has no namespace {nsid}"))
+}
+
+impl Account {
+    fn of(sim: &Sim, path: &Path) -> Account {
+        let (total, loads) = (path.machine().total(), path.load_times());
+        let of_loads = |kind: Kind| -> Span { loads.iter().map(|times| times.by(kind)).sum() };
+        Account {
+            at: sim.now(),
+            times: Kind::ALL.map(|(_, kind)| total.by(kind) - of_loads(kind)),
+            load: loads.iter().map(|times| times.busy()).sum(),
+            interrupts: path.interrupts(),
+        }
+    }
+}
