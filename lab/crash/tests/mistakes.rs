@@ -22,9 +22,9 @@ const SMALL: [&str; 7] = [
     "controller.queue_pairs=10",
 ];
 
-/// Items of the store. Each has two copies of eight blocks, written in turn.
+/// Items of the store. Each has two copies of several flash pages, written in turn.
 const ITEMS: u64 = 12;
-const BLOCKS: u64 = 8;
+const BLOCKS: u64 = 128;
 
 /// What the store does wrong.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -238,7 +238,7 @@ fn each_mistake_is_noticed_and_named_by_its_cut() {
             "{mistake:?}: {told:?}"
         );
     }
-    for lie in [Lie::Durable, Lie::Half { nth: 3 }, Lie::Dropped { nth: 20 }] {
+    for lie in [Lie::Durable, Lie::Half { nth: 3 }, Lie::Dropped { nth: 4 }] {
         assert!(noticed(Mistake::None, Some(lie)).is_some(), "{lie:?}");
     }
 }
