@@ -70,7 +70,7 @@ impl History {
         for (index, changes) in since.iter().enumerate().rev() {
             match of_key(changes) {
                 Some(true) => return true,
-                Some(false) if first + index as u64 + 1 <= from => return false,
+                Some(false) if first + (index as u64) < from => return false,
                 _ => {}
             }
         }
