@@ -408,6 +408,15 @@ impl AddAssign<&Breakdown> for Breakdown {
 mod tests {
     use super::*;
 
+    /// A deliberate mistake of a layer: it charges a time that its command did not take.
+    #[test]
+    #[should_panic(expected = "stripe: 40us below it is more than its latency, 39us")]
+    fn a_layer_that_charges_too_much_is_noticed() {
+        let mut one = Breakdown::new();
+        one.spend(Stage::Array, Span::from_us(40));
+        one.charge_rest("stripe", Span::from_us(39));
+    }
+
     #[test]
     fn layers_take_what_is_left_and_all_sums() {
         let mut one = Breakdown::new();

@@ -12,7 +12,10 @@
 //! | [`workload`] | loads: fio-style jobs, loads from characteristics, filebench and YCSB |
 //! | [`trace`] | block traces: read, described, converted, and replayed as workloads |
 //! | [`run`] | a drive under a workload, and the report |
+//! | [`sweep`] | many runs over chosen parameters and seeds, kept point by point |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
+//! | [`array`] | arrays of drives: levels, techniques against tails, journals, rebuilds |
+//! | [`layer`] | layers of a host over drives: arrays, block layers, page caches, and chains of them |
 //! | [`host`] | what a host does over a drive: transactions, garbage collection on order, open-channel drives |
 //! | [`fox`] | uFLIP-OC on open-channel drives, and engines of one's own |
 //! | [`nvme`] | commands, completions and statuses as bytes |
@@ -162,15 +165,24 @@ pub mod drive {
 pub mod host {
     /// Pages of a log-structured store on drives that know them (OX-ELEOS).
     pub mod eleos {
-        pub use nandscape_host_eleos::*;
+        pub use nandscape_host_eleos::{
+            Buffer, Error, Limits, Misfit, Page, PieceBuffer, PieceLimits, PieceMisfit, format_for_pieces, read,
+            read_pieces,
+        };
     }
     /// A log-structured store with a Bw-tree over it (LLAMA).
     pub mod llama {
-        pub use nandscape_host_llama::*;
+        pub use nandscape_host_llama::{
+            AnyStore, BwTree, ChainConfig, ChainStore, Change, Config, Costs, EleosStore, Error, Host, Kind, LogConfig,
+            LogStore, MAX_KEY, OpenError, PageStats, PageStore, Piece, Record, Shape, StoreError, TreeStats,
+        };
     }
     /// A key-value store of sorted runs in levels (an LSM-tree).
     pub mod lsm {
-        pub use nandscape_host_lsm::*;
+        pub use nandscape_host_lsm::{
+            AnyStorage, BLOCK, BlockConfig, BlockStorage, Change, Config, Costs, Edit, Error, Host, LOG, LevelConfig,
+            Lsm, MAX_KEY, MAX_RECORD, OpenError, RunInfo, RunStorage, Stats, Storage, StorageStats, StoreError,
+        };
     }
     /// Garbage collection of a drive at its host's command (the SSD control API).
     pub mod control {
@@ -178,14 +190,26 @@ pub mod host {
     }
     /// Open-channel drives.
     pub mod open_channel {
-        pub use nandscape_host_open_channel::*;
+        pub use nandscape_host_open_channel::{
+            ChunkInfo, DieFifo, DieLoad, DieOrder, DieUse, Error, Geometry, Means, OneWrite, OpenChannel, PageAddress,
+            Place,
+        };
     }
     pub use nandscape_host_transaction::{CommitError, Limits, Misfit, Transaction};
 }
 
 /// uFLIP-OC on open-channel drives: micro-benchmarks, engines, and engines of one's own.
 pub mod fox {
-    pub use nandscape_lab_fox::*;
+    pub use nandscape_lab_fox::{
+        BadPlan, Band, Benchmark, Cell, Choice, Command, Engine, Engines, Kind, Latency, Mix, Node, Opened, Outcome,
+        Plan, Report, RunError, Sample, Unit, Wanted, WearPlan, WearPoint, WearReport, pages_of, render, render_wear,
+        run, scale, simulated, wear,
+    };
+
+    /// Tables of outcomes as CSV.
+    pub mod tables {
+        pub use nandscape_lab_fox::tables::{latencies, latencies_head, runs, units, wear};
+    }
 }
 
 /// Profiles, and drives made from them.
@@ -199,21 +223,81 @@ pub mod ssd {
 /// Components of an FTL, by name.
 pub mod ftl {
     pub use nandscape_device_ftl::address::Lpn;
-    pub use nandscape_device_ftl::component::*;
-    pub use nandscape_device_ftl::parts;
+    pub use nandscape_device_ftl::component::{
+        BadBlocks, BlockInfo, BlockMetadata, BlockState, CacheFill, CachedMapping, CachedWrites, ChainedLog, Channels,
+        Checkpoint, Checkpointing, EndedProgram, Eviction, FragmentMiss, Fragments, GarbageCollection, InLine, Key,
+        LineProvisioning, Log, LogHead, LogPosition, LogStart, Mapping, Miss, NextBlock, NoteRecord, Outgoing,
+        POINTERS, Process, Progress, Provisioning, RecycledUnit, Recycling, ReplayEnded, Replayed, Replaying, Room,
+        Stopped, StoredBlocks, Stream, StreamRule, Submission, WriteCaching,
+    };
     pub use nandscape_device_ftl::policy::Candidate;
-    pub use nandscape_device_ftl::registry::{self, Choice, Needs, Set};
+    pub use nandscape_device_ftl::registry::{Choice, Needs, Set};
     pub use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId, UnitId};
+
+    /// The built-in components.
+    pub mod parts {
+        pub use nandscape_device_ftl::parts::{
+            BadBlockList, BadBlockTable, BlockTable, BlocksPart, ByAddress, ByMerit, COLLECTOR_RESERVE, ChannelTable,
+            ChunkTable, Eager, Entry, FIXED, FixedPage, FixedRecord, FlatMap, FlushedFirst, FragmentTable, FreeOrder,
+            HalfFull, JournalEntry, KeptRecords, KeyedEntries, Line, LineOrder, LineUse, Lines, LogBuffer, LogPage,
+            LogPart, MapPart, Moved, NoLog, Oldest, PagedMap, Part, PlaneLists, ProvisioningPart, Reassembly, Record,
+            Remap, StreamLine, Superblocks, fuzzy_checkpoint, numbers_of_bytes, numbers_to_bytes, page_from_raw,
+            page_to_raw, records_per_page, replay_in_order, submit_in_order, to_entries,
+        };
+    }
+
+    /// Components by name, and how a program registers its own.
+    pub mod registry {
+        pub use nandscape_device_ftl::registry::{
+            BUILT_IN, Choice, Component, Components, MakeBadBlocks, MakeBlocks, MakeCheckpoint, MakeFragments,
+            MakeGarbageCollection, MakeLog, MakeMap, MakeProvisioning, MakeWriteCaching, Needs, Set, Taken, Unknown,
+            components, register,
+        };
+    }
 }
 
 /// Policies of the page-mapping FTL: the traits, those that profiles name, and how a program brings its own
 /// ([`Resolved::with_policies`](ssd::Resolved::with_policies)).
 pub mod policy {
     pub use nandscape_device_ftl::policy::{
-        AdmissionPolicy, AllocationPolicy, BufferPolicy, Candidate, CostBenefit, Greedy, ReadPolicy, StripeOrder,
-        Striped, VictimPolicy,
+        AdmissionPolicy, All, AllocationPolicy, BufferFill, BufferPolicy, ByRange, Candidate, CostBenefit, FailFast,
+        FlushCandidate, FlushPolicy, GcScheme, GcTolerant, Greedy, InOrder, InTurn, NearLimit, OnePerGroup,
+        OwnerSource, PatrolOrder, PendingRead, PlaneSet, ReadPolicy, Reconstruct, RefreshPolicy, Rotating,
+        ScrubCandidate, ScrubPolicy, Stripe, StripeOrder, StripeWearPolicy, Striped, Suspects, Thresholds, TurnPolicy,
+        Verdict, VictimPolicy,
     };
     pub use nandscape_device_ssd::{MakePolicy, OwnPolicies};
+}
+
+/// Arrays of drives.
+pub mod array {
+    pub use nandscape_host_array::tail::{Sends, Sub, SubState, TailPolicy, View};
+    pub use nandscape_host_array::{
+        Array, ArrayError, Config, ConfigError, Connection, JournalMode, Kind, LAYER, Member, MemberStats, News, Rails,
+        Recovered, Schedule, ScrubReport, Shape, Stats, Technique, WindowMode,
+    };
+}
+
+/// Layers of a host over drives, and chains of them.
+pub mod layer {
+    pub use nandscape_drive::node::{Node, Refused, Role, Use, view};
+    pub use nandscape_lab_run::chain::{
+        ArrayLayer, BlockOver, CacheLayer, Chain, Instance, Layer, LayerNode, LayerSettings, LayerWords, Named, Opened,
+        open,
+    };
+
+    /// A host's block layer with deadlines (MittOS).
+    pub mod block {
+        pub use nandscape_host_block::{
+            Accuracy, BlockLayer, Busy, Config, ConfigError, LAYER, PredictorKind, Request,
+        };
+    }
+    /// A page cache over a drive.
+    pub mod cache {
+        pub use nandscape_host_cache::{
+            Cache, CacheError, Config, ConfigError, Counters, LAYER, PAGE, ReplacementKind,
+        };
+    }
 }
 
 /// Loads.
@@ -241,5 +325,14 @@ pub mod run {
     pub use nandscape_lab_run::{
         Arrivals, Damage, DriveFinished, Fault, Finished, Gc, Host, HostReport, Inputs, Latency, Phase, Precondition,
         Progress, Report, Rig, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted,
+    };
+}
+
+/// Many runs over chosen parameters and seeds.
+pub mod sweep {
+    pub use nandscape_lab_sweep::{
+        Axis, Choice, Drive, Event, Figure, Folder, FromState, Inputs, Kind, LayerInputs, Load, Outcome, Plan, Planned,
+        Process, Runner, Session, State, Stopper, Stored, Sweep, SweepError, Threads, TraceKeys, Unit, Value, Watch,
+        WorkloadFrom, check_name, figure, names, open_trace, point_of_thread, this_program,
     };
 }

@@ -18,6 +18,8 @@ pub struct Credits {
 }
 
 struct Inner {
+    /// How many exist; all are free at times.
+    total: usize,
     free: usize,
     /// Requests that were not granted, in the order in which they were made.
     queue: VecDeque<Key>,
@@ -49,7 +51,8 @@ impl Credits {
     pub fn new(sim: &Sim, count: usize, scarcity: Cause) -> Credits {
         let blame = Blame::new();
         blame.switch(sim.now(), Some(scarcity));
-        let inner = Inner { free: count, queue: VecDeque::new(), claims: Slots::new(), held: Vec::new(), blame };
+        let inner =
+            Inner { total: count, free: count, queue: VecDeque::new(), claims: Slots::new(), held: Vec::new(), blame };
         Credits { sim: sim.clone(), inner: RefCell::new(inner) }
     }
 
@@ -86,23 +89,31 @@ impl Credits {
         granted
     }
 
-    /// Returns `count` credits.
+    /// Gives back `count` credits.
+    ///
+    /// # Panics
+    /// If more come back than were taken.
     pub fn give(&self, count: usize) {
         let mut inner = self.inner.borrow_mut();
         inner.free += count;
+        let Inner { free, total, .. } = *inner;
+        assert!(free <= total, "{free} credits are free, and {total} exist: {count} come back twice");
         inner.pass_on(&self.sim);
     }
 
-    /// Returns `count` credits of a holder.
+    /// Gives back `count` credits of a holder.
+    ///
+    /// # Panics
+    /// If the holder has fewer.
     pub fn give_back(&self, holder: u32, count: usize) {
-        self.inner.borrow_mut().held[holder as usize] -= count;
+        self.inner.borrow_mut().release(holder, count);
         self.give(count);
     }
 
     /// Credits of one holder are another's from now on.
     pub fn pass(&self, from: u32, to: u32, count: usize) {
         let mut inner = self.inner.borrow_mut();
-        inner.held[from as usize] -= count;
+        inner.release(from, count);
         inner.hold(to, count);
     }
 
@@ -114,6 +125,7 @@ impl Credits {
     /// Ends the scarcity: every request, waiting or later, is granted at once.
     pub fn give_up(&self) {
         let mut inner = self.inner.borrow_mut();
+        inner.total = usize::MAX;
         inner.free = inner.free.max(usize::MAX / 2);
         inner.pass_on(&self.sim);
     }
@@ -185,6 +197,12 @@ impl Inner {
             self.held.resize(index + 1, 0);
         }
         self.held[index] += count;
+    }
+
+    fn release(&mut self, holder: u32, count: usize) {
+        let held = self.held.get(holder as usize).copied().unwrap_or(0);
+        assert!(held >= count, "holder {holder} has {held} credits, and gives back {count}");
+        self.held[holder as usize] = held - count;
     }
 }
 
@@ -378,6 +396,24 @@ mod tests {
             let executor = if spurious { Executor::with_spurious_polls() } else { Executor::new() };
             prop_assert_eq!(run(executor, total, &customers), oracle(total, &customers));
         }
+    }
+
+    /// Deliberate mistakes of a user.
+    #[test]
+    #[should_panic(expected = "4 credits are free, and 3 exist: 1 come back twice")]
+    fn credits_that_come_back_twice_are_noticed() {
+        let credits = Credits::new(&Executor::new().sim(), 3, SCARCE);
+        assert!(credits.try_take(1));
+        credits.give(1);
+        credits.give(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "holder 1 has 1 credits, and gives back 2")]
+    fn credits_that_come_back_from_another_holder_are_noticed() {
+        let credits = Credits::new(&Executor::new().sim(), 3, SCARCE);
+        assert!(credits.try_take_for(0, 2) && credits.try_take_for(1, 1));
+        credits.give_back(1, 2);
     }
 
     #[test]

@@ -541,6 +541,15 @@ impl fmt::Debug for Sim {
 mod tests {
     use super::*;
 
+    /// A deliberate mistake of a loop in wall time: an arrival before the last event.
+    #[test]
+    #[should_panic(expected = "an arrival at ")]
+    fn time_that_goes_back_is_noticed() {
+        let mut executor = Executor::new();
+        executor.arrive(Time::from_ns(20));
+        executor.arrive(Time::from_ns(10));
+    }
+
     #[test]
     fn events_run_at_their_own_times_in_order() {
         let mut executor = Executor::new();

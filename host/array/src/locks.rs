@@ -171,6 +171,8 @@ impl StripeLocks {
     fn release(&self, stripe: u64, is_exclusive: bool) {
         let mut inner = self.inner.borrow_mut();
         let entry = inner.stripes.get_mut(&stripe).expect("a lock that is held has an entry");
+        let is_held = if is_exclusive { entry.is_exclusive } else { !entry.is_exclusive && entry.shared > 0 };
+        assert!(is_held, "stripe {stripe} is unlocked by another than its holder");
         match is_exclusive {
             true => (entry.is_exclusive, entry.pending) = (false, 0),
             false => entry.shared -= 1,
@@ -287,6 +289,21 @@ mod tests {
     use super::*;
     use nandscape_sim::{Executor, Span};
     use std::rc::Rc;
+
+    /// A deliberate mistake: a reader that unlocks what a writer holds.
+    #[test]
+    #[should_panic(expected = "stripe 3 is unlocked by another than its holder")]
+    fn a_lock_of_another_holder_is_not_given_back() {
+        let mut executor = Executor::new();
+        let locks = StripeLocks::new(&executor.sim());
+        executor
+            .block_on(async {
+                let guard = locks.exclusive(3).await;
+                locks.release(3, false);
+                drop(guard);
+            })
+            .unwrap();
+    }
 
     #[test]
     fn torn_stripes_are_those_of_a_plain_set() {

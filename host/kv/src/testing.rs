@@ -1,5 +1,5 @@
 //! For tests: a drive in memory that serves one command at a time, tells how long its queue is, and rejects reads whose deadline
-//! that exceeds; power cuts tear what it is writing. And a host that dies.
+//! that exceeds; power cuts tear what it is writing.
 //!
 //! Left out: everything else that a drive does. The drive of the product that rejects is in another crate of the host.
 
@@ -178,37 +178,5 @@ impl Drive for QueueingDrive {
         drop(queue);
         io.token.complete(Completion::of(Status::ABORT_REQUESTED));
         true
-    }
-}
-
-/// The way of a host to its drive: once the host is dead, its commands are neither given nor answered.
-pub struct Gate {
-    drive: Rc<dyn Drive>,
-    is_dead: Cell<bool>,
-    unanswered: RefCell<Vec<Io>>,
-}
-
-impl Gate {
-    /// Of a host that lives.
-    pub fn new(drive: Rc<dyn Drive>) -> Rc<Gate> {
-        Rc::new(Gate { drive, is_dead: Cell::new(false), unanswered: RefCell::default() })
-    }
-
-    /// The host dies.
-    pub fn kill(&self) {
-        self.is_dead.set(true);
-    }
-}
-
-impl Drive for Gate {
-    fn info(&self) -> DriveInfo {
-        self.drive.info()
-    }
-
-    fn submit(&self, io: Io) {
-        match self.is_dead.get() {
-            true => self.unanswered.borrow_mut().push(io),
-            false => self.drive.submit(io),
-        }
     }
 }

@@ -271,8 +271,10 @@ impl Grant {
 
 impl Account {
     fn give_back(&self, bytes: usize) {
-        self.held.set(self.held.get() - bytes);
-        self.pool.used.set(self.pool.used.get() - bytes);
+        let (held, used) = (self.held.get(), self.pool.used.get());
+        assert!(bytes <= held && held <= used, "{bytes} bytes come back of {held} that a client has, of {used} in use");
+        self.held.set(held - bytes);
+        self.pool.used.set(used - bytes);
     }
 }
 
@@ -342,6 +344,15 @@ mod tests {
     /// A client's buffers of 256 KiB, as many as it gets.
     fn greedy(share: &Share) -> Vec<Rc<Loan>> {
         std::iter::from_fn(|| lend(share, LARGEST)).collect()
+    }
+
+    /// A deliberate mistake: bytes of a buffer are given back twice.
+    #[test]
+    #[should_panic(expected = "bytes come back of 0 that a client has, of 0 in use")]
+    fn bytes_that_come_back_twice_are_noticed() {
+        let share = Pool::new(10 * MIB).share(ConnectionId(0));
+        drop(lend(&share, LARGEST).expect("room"));
+        share.0.give_back(1);
     }
 
     #[test]

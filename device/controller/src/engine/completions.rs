@@ -35,8 +35,12 @@ impl Completions {
     }
 
     /// Puts a completion at the tail.
+    ///
+    /// # Panics
+    /// If the queue is full: the entry would lie on one that the host has not read.
     #[inline]
     pub(super) fn put(&mut self, mut posted: Posted) {
+        assert!(!self.is_full(), "a completion is posted to a full queue of {} entries", self.entries);
         let status = posted.entry.status();
         posted.entry.set_status(status, self.phase);
         self.memory.post(self.tail, posted);
@@ -57,4 +61,29 @@ impl Completions {
 #[inline]
 pub(super) fn after(index: u16, entries: u32) -> u16 {
     if u32::from(index) + 1 == entries { 0 } else { index + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::ring::Ring;
+
+    use super::*;
+
+    /// A deliberate mistake: a completion without a look at the queue's room.
+    #[test]
+    #[should_panic(expected = "a completion is posted to a full queue of 3 entries")]
+    fn an_overrun_completion_queue_is_noticed() {
+        let memory = Rc::new(Ring::new(3, None));
+        let mut queue = Completions {
+            memory,
+            entries: 3,
+            vector: None,
+            head: 0,
+            tail: 0,
+            phase: true,
+            overflow: VecDeque::new(),
+            users: 1,
+        };
+        (0..3).for_each(|_| queue.put(Posted::default()));
+    }
 }

@@ -143,7 +143,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         if !reply.status.is_success() {
             reply = self.log_failure(queue, entry, reply);
         }
-        assert_eq!(breakdown.total(), self.sim.now() - submitted, "stages do not sum: {breakdown:?}");
+        assert_sums(&breakdown, self.sim.now() - submitted);
         self.complete(queue, entry.cid.get(), reply, breakdown);
     }
 
@@ -218,5 +218,29 @@ pub(crate) fn cause_of(opcode: u8) -> Cause {
     match Transfer::of(opcode) {
         Transfer::ToHost => cause::HOST_READ,
         _ => cause::HOST_WRITE,
+    }
+}
+
+/// The stages of a command sum to its latency: no nanosecond is lost or counted twice.
+#[inline(always)]
+fn assert_sums(breakdown: &Breakdown, latency: Span) {
+    assert_eq!(breakdown.total(), latency, "stages do not sum: {breakdown:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::Stage;
+
+    use super::*;
+
+    /// A deliberate mistake: a wait is charged twice.
+    #[test]
+    #[should_panic(expected = "stages do not sum")]
+    fn stages_that_do_not_sum_are_noticed() {
+        let mut breakdown = Breakdown::new();
+        breakdown.spend(Stage::Array, Span::from_us(40));
+        assert_sums(&breakdown, Span::from_us(40));
+        breakdown.spend(Stage::Array, Span::from_us(40));
+        assert_sums(&breakdown, Span::from_us(40));
     }
 }

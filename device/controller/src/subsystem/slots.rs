@@ -59,11 +59,15 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
     }
 
     /// Gives one back, which a command had on behalf of `cause`. Whether it was the last.
+    ///
+    /// # Panics
+    /// If no command is in work.
     #[inline]
     pub(crate) fn give_back(&self, cause: Cause) -> bool {
         self.last_ended.set(cause);
-        self.in_work.set(self.in_work.get() - 1);
-        self.in_work.get() == 0
+        let left = one_less(self.in_work.get(), "a command slot");
+        self.in_work.set(left);
+        left == 0
     }
 
     /// Background work begins to use data: a restart after a power cut waits for it as for a command.
@@ -73,7 +77,7 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
 
     /// It has ended.
     pub(super) fn end_background(&self) {
-        self.background.set(self.background.get() - 1);
+        self.background.set(one_less(self.background.get(), "background work"));
         self.report_idle();
     }
 
@@ -112,5 +116,24 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
         while self.in_work.get() > 0 || self.background.get() > 0 {
             self.idle.changed().await;
         }
+    }
+}
+
+/// One less of what is in work.
+#[inline]
+fn one_less(count: u32, what: &str) -> u32 {
+    let left = count.checked_sub(1);
+    left.unwrap_or_else(|| panic!("{what} ends, and none is in work"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A deliberate mistake.
+    #[test]
+    #[should_panic(expected = "a command slot ends, and none is in work")]
+    fn a_slot_that_comes_back_twice_is_noticed() {
+        one_less(one_less(1, "a command slot"), "a command slot");
     }
 }

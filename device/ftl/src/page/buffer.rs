@@ -441,7 +441,11 @@ impl WriteBuffer {
     }
 
     /// Frees a slot. Returns its watchers.
+    ///
+    /// # Panics
+    /// If it is free.
     pub(super) fn remove(&mut self, id: SlotId) -> Vec<Rc<Settling>> {
+        assert!(self.slot(id).state != SlotState::Free, "{id:?} of the write buffer is free already");
         if matches!(self.slot(id).state, SlotState::Ready | SlotState::Partial) {
             self.unlink(id);
         }

@@ -45,6 +45,8 @@ mod deallocate;
 mod flushes_test;
 mod gate;
 mod holdup;
+#[cfg(test)]
+mod invariants_test;
 mod load;
 mod memory;
 mod mistakes;

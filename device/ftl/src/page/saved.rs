@@ -53,6 +53,7 @@ impl PageFtl {
         if state.rain.as_deref().is_some_and(|rain| rain.layout.moved() > 0) {
             return Err("wear levelling has moved stripes, and where they are is not saved".to_owned());
         }
+        state.tables.tally()?;
         let tables = state.save();
         let map = state.tables.take_map().map_err(|error| error.to_string())?;
         Ok(SavedFtl { map: map.into_table(), tables })

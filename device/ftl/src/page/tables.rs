@@ -159,6 +159,27 @@ impl Tables {
         (most - self.blocks.get(least).erases > threshold).then_some(least)
     }
 
+    /// Compares the sums of a drive at rest: of units that are mapped to flash and units that are valid, of blocks that are free and
+    /// blocks that are listed.
+    ///
+    /// # Errors
+    /// The sums that differ.
+    pub(super) fn tally(&self) -> Result<(), String> {
+        let is_on_flash = |lpn: &u32| matches!(self.location(Lpn(*lpn)), Location::Flash(_));
+        let mapped = (0..self.map.units()).filter(is_on_flash).count() as u64;
+        let blocks = || (0..self.geometry.blocks()).map(|block| self.blocks.get(BlockId(block)));
+        let valid: u64 = blocks().map(|info| u64::from(info.valid)).sum();
+        if mapped != valid {
+            return Err(format!("the tables disagree: {mapped} units are mapped to flash, and {valid} are valid"));
+        }
+        let free = blocks().filter(|info| info.state == BlockState::Free).count() as u32;
+        let listed: u32 = (0..self.geometry.planes()).map(|plane| self.free.free_blocks(PlaneId(plane))).sum();
+        if free != listed {
+            return Err(format!("the tables disagree: {free} blocks are free, and {listed} are listed as free"));
+        }
+        Ok(())
+    }
+
     /// Erases of all blocks, those that have gone bad included: it never falls.
     pub(super) fn all_erases(&self) -> u64 {
         (0..self.geometry.blocks()).map(|block| u64::from(self.blocks.get(BlockId(block)).erases)).sum()

@@ -134,7 +134,8 @@ impl BlockMetadata for BlockTable {
     #[inline]
     fn unpin(&mut self, block: BlockId) -> u32 {
         let pins = &mut self.pins[block.0 as usize];
-        *pins -= 1;
+        let left = pins.checked_sub(1);
+        *pins = left.unwrap_or_else(|| panic!("{block:?} is released, and nothing uses it"));
         *pins
     }
 
@@ -185,6 +186,47 @@ mod tests {
     use crate::component::NoneBad;
     use nandscape_device_media::geometry::Counts;
     use proptest::prelude::*;
+
+    fn table() -> BlockTable {
+        let counts = Counts {
+            channels: 1,
+            dies_per_channel: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 2,
+            pages_per_block: 2,
+            page_size: 4_096,
+            unit_size: 4_096,
+        };
+        BlockTable::new(&Geometry::new(counts).unwrap(), &NoneBad)
+    }
+
+    // Deliberate mistakes.
+
+    #[test]
+    #[should_panic(expected = "UnitId(3) is valid already")]
+    fn two_owners_of_a_unit_are_noticed() {
+        let mut table = table();
+        table.validate(UnitId(3));
+        table.validate(UnitId(3));
+    }
+
+    #[test]
+    #[should_panic(expected = "UnitId(3) is not valid")]
+    fn a_unit_that_is_given_up_twice_is_noticed() {
+        let mut table = table();
+        table.validate(UnitId(3));
+        table.invalidate(UnitId(3));
+        table.invalidate(UnitId(3));
+    }
+
+    #[test]
+    #[should_panic(expected = "BlockId(1) is released, and nothing uses it")]
+    fn a_block_that_is_released_twice_is_noticed() {
+        let mut table = table();
+        table.pin(BlockId(1));
+        table.unpin(BlockId(1));
+        table.unpin(BlockId(1));
+    }
 
     proptest! {
         #[test]

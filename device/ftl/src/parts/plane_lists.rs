@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
+use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use smallvec::SmallVec;
 
 use crate::component::{BlockMetadata, BlockState, NextBlock, Provisioning, Stream, StreamRule};
@@ -178,7 +178,10 @@ impl PlaneLists {
                     NextBlock::MostWorn => lists.take_most_worn(blocks)?,
                     NextBlock::InOrder => lists.take_next()?,
                 };
-                blocks.get_mut(block).state = BlockState::Open(stream);
+                let info = blocks.get_mut(block);
+                let is_free = info.state == BlockState::Free && info.allocated == 0;
+                assert!(is_free, "{block:?} is listed as free, and is {:?}", info.state);
+                info.state = BlockState::Open(stream);
                 lists.left.set(None);
                 block
             }
@@ -261,6 +264,8 @@ impl Provisioning for PlaneLists {
         let block = self.geometry.block_of(page);
         let info = blocks.get_mut(block);
         info.programmed += 1;
+        let (programmed, pages) = (info.programmed, self.geometry.pages_per_block());
+        assert!(programmed <= pages, "{block:?} has {pages} pages, and {programmed} are programmed");
         if info.programmed < self.geometry.pages_per_block() || info.state == BlockState::Retiring {
             return None;
         }
@@ -273,7 +278,15 @@ impl Provisioning for PlaneLists {
     fn put(&mut self, blocks: &mut (impl BlockMetadata + ?Sized), block: BlockId) {
         self.sequence += 1;
         assert_eq!((blocks.get(block).valid, blocks.pins(block)), (0, 0), "{block:?} is in use");
+        let units = self.geometry.units_per_block();
+        let (first, end) = (UnitId(block.0 * units), UnitId((block.0 + 1) * units));
+        assert_eq!(
+            blocks.next_valid(first, end),
+            None,
+            "{block:?} is erased, and has a valid unit that is not counted"
+        );
         let info = blocks.get_mut(block);
+        assert!(info.state != BlockState::Free, "{block:?} is free already");
         (info.state, info.allocated, info.programmed) = (BlockState::Free, 0, 0);
         info.erases += 1;
         let rank = match self.order {

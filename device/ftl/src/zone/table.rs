@@ -219,7 +219,13 @@ impl ZoneTable {
     }
 
     /// Moves the write pointer of an open zone, which is full at its capacity.
+    ///
+    /// # Panics
+    /// If it leaves the zone or moves back.
     pub(super) fn advance(&mut self, zone: u32, written: u32) {
+        let (before, capacity) = (self.zones[zone as usize].written, self.capacity);
+        let is_ahead = before <= written && written <= capacity;
+        assert!(is_ahead, "the write pointer of zone {zone} goes from {before} to {written}, of {capacity}");
         self.zones[zone as usize].written = written;
         if written == self.capacity {
             self.enter(zone, ZoneState::Full);
@@ -349,5 +355,31 @@ impl ZoneTable {
         }
         zone.state = to;
         assert!(self.active <= self.max_active && self.open <= self.max_open, "zones are within their limits");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> ZoneTable {
+        ZoneTable::new(3, 10, (2, 1), Zrwa::default())
+    }
+
+    // Deliberate mistakes: of a caller that does not ask first, and of a write pointer.
+
+    #[test]
+    #[should_panic(expected = "zones are within their limits")]
+    fn more_open_zones_than_there_may_be_are_noticed() {
+        let mut table = table();
+        (0..2).for_each(|zone| table.enter(zone, ZoneState::ImplicitlyOpened));
+    }
+
+    #[test]
+    #[should_panic(expected = "the write pointer of zone 1 goes from 7 to 6, of 10")]
+    fn a_write_pointer_that_moves_back_is_noticed() {
+        let mut table = table();
+        table.enter(1, ZoneState::ImplicitlyOpened);
+        [7, 6].into_iter().for_each(|written| table.advance(1, written));
     }
 }

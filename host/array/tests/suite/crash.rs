@@ -3,63 +3,18 @@
 //! parity fits the data.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use nandscape_device_ssd::Ssd;
-use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer};
+use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_host_array::{Array, Config, Member};
+use nandscape_lab_crash::{Cut, Gate, Liar, Lie, Point, Possible, Subject, ensure, explore};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange, FUA};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use crate::rig::{config, queue, seed, shape, ssd};
-
-/// A host's way to a drive: when the host crashes, nothing passes any more, in either direction.
-pub(crate) struct Fuse {
-    below: Rc<dyn Drive>,
-    /// Another queue pair of the drive; of one that was added later, the same.
-    reads: Rc<dyn Drive>,
-    pub(crate) is_blown: Cell<bool>,
-    is_dead: Rc<Cell<bool>>,
-    held: RefCell<Vec<Io>>,
-}
-
-impl Drive for Fuse {
-    fn info(&self) -> DriveInfo {
-        self.below.info()
-    }
-
-    fn submit(&self, io: Io) {
-        self.pass(&self.below, io);
-    }
-}
-
-impl Fuse {
-    fn pass(&self, below: &Rc<dyn Drive>, io: Io) {
-        if self.is_blown.get() {
-            self.held.borrow_mut().push(io);
-        } else if self.is_dead.get() {
-            io.token.complete(Completion::of(Status::INTERNAL_ERROR));
-        } else {
-            below.submit(io);
-        }
-    }
-}
-
-/// The queue pair for reads behind the same fuse.
-struct Reads(Rc<Fuse>);
-
-impl Drive for Reads {
-    fn info(&self) -> DriveInfo {
-        self.0.info()
-    }
-
-    fn submit(&self, io: Io) {
-        self.0.pass(&self.0.reads, io);
-    }
-}
 
 const LANES: u64 = 5;
 const APART: u64 = 400;
@@ -68,7 +23,7 @@ const APART: u64 = 400;
 pub(crate) struct Load {
     /// The share of commands that deallocate.
     pub(crate) ranges: f64,
-    possible: RefCell<BTreeMap<u64, BTreeSet<u64>>>,
+    possible: Possible<u64>,
     rng: RefCell<Rng>,
     next: Cell<u64>,
     acknowledged: Cell<u64>,
@@ -93,9 +48,7 @@ impl Load {
             }
             self.next.set(self.next.get() + 1);
             let number = if is_zero { 0 } else { self.next.get() };
-            for block in slba..slba + blocks {
-                self.possible.borrow_mut().entry(block).or_insert_with(|| BTreeSet::from([0])).insert(number);
-            }
+            self.possible.begin(slba..slba + blocks, number);
             let opcode = if is_zero { IoOpcode::WRITE_ZEROES } else { IoOpcode::WRITE };
             let mut entry = SubmissionEntry::blocks(opcode, 1, slba, blocks as u32);
             if is_volatile {
@@ -106,8 +59,7 @@ impl Load {
             let ended = issuer.execute(&*array, entry, mem).await;
             if ended.status.is_success() {
                 self.acknowledged.set(self.acknowledged.get() + 1);
-                let mut possible = self.possible.borrow_mut();
-                (slba..slba + blocks).for_each(|block| drop(possible.insert(block, BTreeSet::from([number]))));
+                self.possible.acknowledge(slba..slba + blocks, number);
             }
         }
         self.lanes.set(self.lanes.get() - 1);
@@ -115,21 +67,21 @@ impl Load {
 
     /// In a range, some blocks become zeros and the others stay, or become what they were before a crash.
     async fn deallocate(&self, array: &Rc<Array>, issuer: &Issuer, slba: u64, blocks: u64) {
-        for block in slba..slba + blocks {
-            self.possible.borrow_mut().entry(block).or_default().insert(0);
-        }
+        self.possible.begin(slba..slba + blocks, 0);
         let range = DsmRange { context_attributes: 0.into(), blocks: (blocks as u32).into(), slba: slba.into() };
         let mut entry = SubmissionEntry::io(IoOpcode::DATASET_MANAGEMENT, 1);
         entry.cdw11 = DSM_DEALLOCATE.into();
         issuer.execute(&**array, entry, HostMem::from_bytes(range.as_bytes())).await;
     }
 
-    pub(crate) async fn check(&self, array: &Rc<Array>, issuer: &Issuer, what: &str) {
-        assert_eq!(self.check_some(array, issuer, 80, what).await, 0, "{what}: blocks cannot be read");
+    /// Reads all blocks, each of which has one of its possible numbers.
+    async fn check(&self, array: &Rc<Array>, issuer: &Issuer) -> Result<(), String> {
+        let lost = self.check_some(array, issuer, 80).await?;
+        ensure(lost == 0, || format!("{lost} blocks cannot be read"))
     }
 
-    /// The same of an array that may have lost the data that it reports as lost: unreadable blocks are counted.
-    async fn check_some(&self, array: &Rc<Array>, issuer: &Issuer, step: u64, what: &str) -> u64 {
+    /// The same of an array that may have lost what it says that it has lost: blocks that cannot be read are counted.
+    async fn check_some(&self, array: &Rc<Array>, issuer: &Issuer, step: u64) -> Result<u64, String> {
         let mut lost = 0;
         for slba in (0..LANES * APART).step_by(step as usize) {
             let mem = HostMem::zeroed(step as usize * 512);
@@ -139,20 +91,32 @@ impl Load {
                 lost += step;
                 continue;
             }
-            assert_eq!(ended.status, Status::SUCCESS, "{what}: block {slba}");
+            ensure(ended.status == Status::SUCCESS, || format!("block {slba}: {}", ended.status))?;
             for (block, bytes) in (slba..).zip(mem.to_vec().chunks_exact(512)) {
                 let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
-                assert!(
-                    bytes.chunks_exact(8).all(|word| word == number.to_le_bytes()),
-                    "{what}: block {block} is torn"
-                );
-                let mut possible = self.possible.borrow_mut();
-                let of = possible.entry(block).or_insert_with(|| BTreeSet::from([0]));
-                assert!(of.contains(&number), "{what}: block {block} holds {number}, not one of {of:?}");
-                *of = BTreeSet::from([number]);
+                let is_whole = bytes.chunks_exact(8).all(|word| word == number.to_le_bytes());
+                ensure(is_whole, || format!("block {block} is torn"))?;
+                self.possible.found(&block, number).map_err(|what| format!("block {what}"))?;
             }
         }
-        lost
+        Ok(lost)
+    }
+
+    /// Starts the lanes.
+    fn begin(self: &Rc<Self>, sim: &Sim, array: &Rc<Array>, is_volatile: bool) {
+        let issuer = Rc::new(Issuer::new(sim));
+        self.is_over.set(false);
+        for lane in 0..LANES {
+            sim.spawn(self.clone().run(array.clone(), issuer.clone(), lane, is_volatile));
+        }
+    }
+
+    /// Ends the lanes of a host that lives.
+    async fn end(&self, sim: &Sim) {
+        self.is_over.set(true);
+        while self.lanes.get() > 0 {
+            sim.sleep(Span::from_ms(1)).await;
+        }
     }
 }
 
@@ -177,6 +141,20 @@ pub(crate) struct Case<'a> {
     reads: Vec<Rc<dyn Drive>>,
     dead: Rc<Cell<bool>>,
     is_volatile: bool,
+    /// A mistake of each drive.
+    lie: Option<Lie>,
+}
+
+/// A host: its array, and its paths to the drives.
+pub(crate) struct Host {
+    pub(crate) array: Rc<Array>,
+    gates: Vec<(Rc<Gate>, Rc<Gate>)>,
+}
+
+impl Host {
+    fn kill(&self) {
+        self.gates.iter().for_each(|(gate, _)| gate.kill());
+    }
 }
 
 impl<'a> Case<'a> {
@@ -194,11 +172,20 @@ impl<'a> Case<'a> {
         let [below, reads] = [1, 2].map(|id| ssds.iter().map(|ssd| queue(&sim, ssd, id)).collect());
         let fixed = ["array.chunk=8KiB", "array.technique=tea2", "array.rebuild_rate=0"].map(str::to_owned);
         let settings = fixed.into_iter().chain([format!("array.journal={journal}")]).collect();
-        let case =
-            Case { sim, word, settings, ssds, below, reads, dead: Rc::default(), is_volatile: mode == "volatile" };
+        let case = Case {
+            sim,
+            word,
+            settings,
+            ssds,
+            below,
+            reads,
+            dead: Rc::default(),
+            is_volatile: mode == "volatile",
+            lie: None,
+        };
         let load = Load {
             ranges: 0.0,
-            possible: RefCell::default(),
+            possible: Possible::default(),
             rng: RefCell::new(Seed::new(seed).child(stream).rng()),
             next: Cell::new(0),
             acknowledged: Cell::new(0),
@@ -212,130 +199,227 @@ impl<'a> Case<'a> {
         config(&self.settings.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    pub(crate) fn fuses(&self, without: Option<usize>) -> Vec<Rc<Fuse>> {
+    /// Paths of a new host to the drives, without one of them.
+    fn gates(&self, without: Option<usize>) -> Vec<(Rc<Gate>, Rc<Gate>)> {
         let alive = Rc::new(Cell::new(false));
-        let fuse = |(number, below): (usize, &Rc<dyn Drive>)| {
-            let is_dead = if number == 1 { self.dead.clone() } else { alive.clone() };
-            let reads = self.reads.get(number).unwrap_or(below).clone();
-            Rc::new(Fuse { below: below.clone(), reads, is_blown: Cell::new(false), is_dead, held: RefCell::default() })
+        let honest = |drive: &Rc<dyn Drive>| match self.lie {
+            None => drive.clone(),
+            Some(lie) => Liar::new(drive.clone(), lie),
+        };
+        let gate = |(number, below): (usize, &Rc<dyn Drive>)| {
+            let gate = Gate::to(honest(below), if number == 1 { &self.dead } else { &alive });
+            // Another queue pair of the drive; of one that was added later, the same.
+            let reads = gate.beside(honest(self.reads.get(number).unwrap_or(below)));
+            (gate, reads)
         };
         let all = self.below.iter().enumerate().filter(|(number, _)| Some(*number) != without);
-        all.map(fuse).collect()
+        all.map(gate).collect()
     }
 
-    pub(crate) fn members(fuses: &[Rc<Fuse>]) -> Vec<Member> {
+    fn members(gates: &[(Rc<Gate>, Rc<Gate>)]) -> Vec<Member> {
         let member =
-            |fuse: &Rc<Fuse>| Member { io: fuse.clone(), reads: Some(Rc::new(Reads(fuse.clone()))), admin: None };
-        fuses.iter().map(member).collect()
+            |(io, reads): &(Rc<Gate>, Rc<Gate>)| Member { io: io.clone(), reads: Some(reads.clone()), admin: None };
+        gates.iter().map(member).collect()
     }
 
-    pub(crate) async fn crash(&self, load: &Rc<Load>, array: Rc<Array>, fuses: Vec<Rc<Fuse>>, fate: Fate, what: &str) {
-        let issuer = Rc::new(Issuer::new(&self.sim));
-        for lane in 0..LANES {
-            self.sim.spawn(load.clone().run(array.clone(), issuer.clone(), lane, self.is_volatile));
-        }
-        let before = load.acknowledged.get();
-        let (early, late) = {
-            let mut rng = load.rng.borrow_mut();
-            (Span::from_us(4_000 + rng.below(8_000)), Span::from_us(rng.below(15_000)))
-        };
-        self.sim.sleep(early).await;
-        if matches!(fate, Fate::DiesBefore | Fate::StaysAway) {
-            self.dead.set(true);
-            // The transition itself is a separate fault, which is over soon.
-            self.sim.sleep(Span::from_ms(60)).await;
-        }
-        self.sim.sleep(late).await;
-        // During a scrub the first write may take longer. A write that never ends is reported below.
-        for _ in 0..2_000 {
-            if load.acknowledged.get() == before {
-                self.sim.sleep(Span::from_us(500)).await;
-            }
-        }
-        fuses.iter().for_each(|fuse| fuse.is_blown.set(true));
+    async fn create(&self) -> Result<Host, String> {
+        let gates = self.gates(None);
+        let made = Array::create(&self.sim, shape(self.word), self.config(), Case::members(&gates)).await;
+        made.map(|array| Host { array, gates }).map_err(|error| error.to_string())
+    }
+
+    async fn open(&self, without: Option<usize>) -> Result<Host, String> {
+        let gates = self.gates(without);
+        let array = Array::open(&self.sim, self.config(), Case::members(&gates)).await;
+        array.map(|array| Host { array, gates }).map_err(|error| error.to_string())
+    }
+
+    fn cut_power(&self) {
         self.ssds.iter().for_each(|ssd| ssd.media().cut_power(Span::from_us(50)));
-        assert!(load.acknowledged.get() > before, "{what}: nothing was written");
-        self.sim.sleep(Span::from_ms(200)).await;
-        self.dead.set(false);
-    }
-
-    pub(crate) async fn reopened(&self, without: Option<usize>, what: &str) -> (Rc<Array>, Vec<Rc<Fuse>>) {
-        let fuses = self.fuses(without);
-        let array = Array::open(&self.sim, self.config(), Case::members(&fuses)).await;
-        (array.unwrap_or_else(|error| panic!("{what}: {error}")), fuses)
     }
 }
 
 /// Several crashes of one array, each with the same fate of member 1.
+pub(crate) struct Crashes<'a> {
+    pub(crate) case: Case<'a>,
+    pub(crate) load: Rc<Load>,
+    pub(crate) fate: Fate,
+    /// A scrub runs next to the load.
+    pub(crate) scrubs: bool,
+    /// Spares take over, so that which member is rebuilt is not known.
+    pub(crate) has_spares: bool,
+}
+
+impl Crashes<'_> {
+    pub(crate) fn points(&self, rounds: u64) -> impl Iterator<Item = Point> {
+        let (fate, load, mut left, mut second) = (self.fate, self.load.clone(), rounds, None);
+        std::iter::from_fn(move || {
+            if let Some(point) = second.take() {
+                return Some(point);
+            }
+            left = left.checked_sub(1)?;
+            let mut rng = load.rng.borrow_mut();
+            let (early, late) = (Span::from_us(4_000 + rng.below(8_000)), Span::from_us(rng.below(15_000)));
+            // Next to a scrub the first write may take longer.
+            let end = |after| Point { patience: Span::from_s(1), ..Point::new(after, Cut::All, Span::from_ms(200)) };
+            if !matches!(fate, Fate::DiesBefore | Fate::StaysAway) {
+                return Some(end(early + late));
+            }
+            second = Some(end(late));
+            // The transition itself is a fault of its own, which is over soon.
+            Some(Point::new(early, Cut::Member(1), Span::from_ms(60)))
+        })
+    }
+
+    /// Runs it.
+    pub(crate) fn run(&self, executor: &mut Executor, rounds: u64) -> Result<u64, String> {
+        let ran = executor.block_on(explore(&self.case.sim, self, self.points(rounds)));
+        let explored = ran.map_err(|stalled| stalled.to_string())?.map_err(|failure| failure.to_string())?;
+        self.case.ssds.iter().try_for_each(|ssd| ssd.check())?;
+        Ok(explored.restarts)
+    }
+}
+
+impl Subject for Crashes<'_> {
+    type Host = Host;
+
+    async fn build(&self) -> Result<Host, String> {
+        self.case.create().await
+    }
+
+    fn load(&self, host: &Host, _: u64) {
+        if self.scrubs {
+            let scrubbed = host.array.clone();
+            self.case.sim.spawn(async move {
+                scrubbed.scrub().await;
+            });
+        }
+        self.load.begin(&self.case.sim, &host.array, self.case.is_volatile);
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.load.acknowledged.get()
+    }
+
+    fn cut(&self, host: &Host, what: Cut) {
+        if what == Cut::All {
+            host.kill();
+            self.case.cut_power();
+        } else {
+            self.case.dead.set(true);
+        }
+    }
+
+    async fn restart(&self) -> Result<Host, String> {
+        let issuer = Issuer::new(&self.case.sim);
+        self.case.dead.set(false);
+        if matches!(self.fate, Fate::StaysAway | Fate::LostWithIt) {
+            let without = self.case.open(Some(1)).await?;
+            let missing = without.array.missing();
+            ensure(self.has_spares || missing == [1], || format!("members {missing:?} are missing"))?;
+            self.load.check(&without.array, &issuer).await?;
+            if self.has_spares {
+                // A rebuild on the spare ends with this host.
+                without.kill();
+                self.case.sim.sleep(Span::from_ms(50)).await;
+            }
+        }
+        self.case.open(None).await
+    }
+
+    async fn check(&self, host: &Host) -> Result<(), String> {
+        let (array, issuer) = (&host.array, Issuer::new(&self.case.sim));
+        let is_rebuilt = array.rebuilding().is_some();
+        ensure(self.has_spares || is_rebuilt == (self.fate != Fate::Well), || {
+            format!("a stale member is rebuilt: {is_rebuilt}")
+        })?;
+        self.load.check(array, &issuer).await?;
+        while array.rebuilding().is_some() {
+            self.case.sim.sleep(Span::from_ms(1)).await;
+        }
+        ensure(array.missing().is_empty(), || format!("members {:?} are missing", array.missing()))?;
+        ensure(!self.has_spares || array.unread().is_empty(), || "a member is unread".to_owned())?;
+        self.load.check(array, &issuer).await?;
+        sound(array).await
+    }
+}
+
+/// A scrub finds nothing.
+async fn sound(array: &Rc<Array>) -> Result<(), String> {
+    let scrubbed = array.scrub().await;
+    ensure((scrubbed.mismatches, scrubbed.unreadable) == (0, 0), || format!("a scrub finds {scrubbed:?}"))
+}
+
+/// The campaign of a level, a journal and a write buffer.
 fn crashes(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
     let what = format!("{word}, journal {journal}, {mode}, {fate:?}, seed {seed}");
     let (mut executor, case, load) = Case::new((word, journal, mode), seed, "crash");
-    executor
-        .block_on(async {
-            let mut fuses = case.fuses(None);
-            let made = Array::create(&case.sim, shape(case.word), case.config(), Case::members(&fuses)).await;
-            let mut array = made.unwrap();
-            let issuer = Issuer::new(&case.sim);
-            for round in 0..3 {
-                let what = format!("{what}, crash {round}");
-                case.crash(&load, array, fuses, fate, &what).await;
-                if matches!(fate, Fate::StaysAway | Fate::LostWithIt) {
-                    let (opened, _) = case.reopened(Some(1), &what).await;
-                    assert_eq!(opened.missing(), [1], "{what}");
-                    load.check(&opened, &issuer, &what).await;
-                }
-                (array, fuses) = case.reopened(None, &what).await;
-                assert_eq!(array.rebuilding().is_some(), fate != Fate::Well, "{what}: a stale member is rebuilt");
-                load.check(&array, &issuer, &what).await;
-                while array.rebuilding().is_some() {
-                    case.sim.sleep(Span::from_ms(1)).await;
-                }
-                assert!(array.missing().is_empty(), "{what}");
-                load.check(&array, &issuer, &what).await;
-                let scrubbed = array.scrub().await;
-                assert_eq!((scrubbed.mismatches, scrubbed.unreadable), (0, 0), "{what}");
-            }
-        })
-        .unwrap();
-    case.ssds.iter().for_each(|ssd| ssd.check().unwrap());
+    let subject = Crashes { case, load, fate, scrubs: false, has_spares: false };
+    let restarts = subject.run(&mut executor, 3).unwrap_or_else(|failure| panic!("{what}: {failure}"));
+    assert_eq!(restarts, 3, "{what}");
+}
+
+/// An array whose host outlives cuts of all members.
+struct Cuts<'a> {
+    case: Case<'a>,
+    load: Rc<Load>,
+    fate: Fate,
+}
+
+impl Subject for Cuts<'_> {
+    type Host = Host;
+
+    async fn build(&self) -> Result<Host, String> {
+        self.case.create().await
+    }
+
+    fn load(&self, host: &Host, _: u64) {
+        self.load.begin(&self.case.sim, &host.array, self.case.is_volatile);
+        self.case.dead.set(self.fate == Fate::DiesBefore);
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.load.acknowledged.get()
+    }
+
+    fn cut(&self, _: &Host, _: Cut) {
+        self.case.cut_power();
+    }
+
+    async fn restart(&self) -> Result<Host, String> {
+        Err("the host lives".to_owned())
+    }
+
+    async fn check(&self, host: &Host) -> Result<(), String> {
+        let (array, sim) = (&host.array, &self.case.sim);
+        self.load.end(sim).await;
+        let missing = array.missing();
+        ensure(missing.is_empty() == (self.fate == Fate::Well), || format!("members {missing:?} are missing"))?;
+        // Half-written stripes are made consistent next to the commands of hosts; until then, copies may differ.
+        sim.sleep(Span::from_s(5)).await;
+        let issuer = Issuer::new(sim);
+        self.load.check(array, &issuer).await?;
+        if self.fate == Fate::Well {
+            sound(array).await?;
+            self.load.check(array, &issuer).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Power is cut to all members some times while the host and its array live on.
 fn cuts(word: &str, journal: &str, mode: &str, fate: Fate, seed: u64) {
     let what = format!("{word}, journal {journal}, {mode}, {fate:?}, the host lives, seed {seed}");
     let (mut executor, case, load) = Case::new((word, journal, mode), seed, "cuts");
-    let (sim, is_volatile) = (case.sim.clone(), case.is_volatile);
-    executor
-        .block_on(async {
-            let members = Case::members(&case.fuses(None));
-            let array = Array::create(&sim, shape(case.word), case.config(), members).await.unwrap();
-            let issuer = Rc::new(Issuer::new(&sim));
-            for lane in 0..LANES {
-                sim.spawn(load.clone().run(array.clone(), issuer.clone(), lane, is_volatile));
-            }
-            case.dead.set(fate == Fate::DiesBefore);
-            for _ in 0..4 {
-                let pause = 2_000 + load.rng.borrow_mut().below(20_000);
-                sim.sleep(Span::from_us(pause)).await;
-                case.ssds.iter().for_each(|ssd| ssd.media().cut_power(Span::from_us(50)));
-                sim.sleep(Span::from_ms(80)).await;
-            }
-            load.is_over.set(true);
-            while load.lanes.get() > 0 {
-                sim.sleep(Span::from_ms(1)).await;
-            }
-            assert!(load.acknowledged.get() > 0, "{what}: nothing was written");
-            assert_eq!(array.missing().is_empty(), fate == Fate::Well, "{what}");
-            // Half-written stripes are made consistent during the commands of hosts; until then, copies may differ.
-            sim.sleep(Span::from_s(5)).await;
-            load.check(&array, &issuer, &what).await;
-            if fate == Fate::Well {
-                let scrubbed = array.scrub().await;
-                assert_eq!((scrubbed.mismatches, scrubbed.unreadable), (0, 0), "{what}");
-                load.check(&array, &issuer, &what).await;
-            }
-        })
-        .unwrap();
+    let (sim, drawn) = (case.sim.clone(), load.clone());
+    let points = (0..4).map(|_| {
+        let pause = Span::from_us(2_000 + drawn.rng.borrow_mut().below(20_000));
+        Point::new(pause, Cut::Drives, Span::from_ms(80))
+    });
+    let subject = Cuts { case, load, fate };
+    let ran = executor.block_on(explore(&sim, &subject, points)).unwrap();
+    let explored = ran.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+    assert!(explored.cuts == 4 && explored.acknowledged > 0, "{what}: {explored:?}");
 }
 
 #[test]
@@ -452,67 +536,97 @@ fn marks_cost_little_where_writes_come_back_and_journalled_data_doubles_writes()
     assert_eq!(cost("data"), (800, 800));
 }
 
-/// Power is cut to all members under a load, and one dies before their stripes are consistent again. Lost content is an
-/// error, and never wrong data, also when a spare replaces the member, after more writes, and after a restart.
-fn dies_after_cut(word: &str, journal: &str, mode: &str, seed: u64) -> u64 {
-    let what = format!("{word}, journal {journal}, {mode}, dies after the cut, seed {seed}");
-    let (mut executor, case, load) = Case::new((word, journal, mode), seed, "dies after cut");
-    let (sim, is_volatile) = (case.sim.clone(), case.is_volatile);
-    let spare = queue(&sim, &ssd(&sim, &[&format!("buffer.mode={mode}")], seed * 100 + 99), 1);
-    let lost = executor.block_on(async {
-        let fuses = case.fuses(None);
-        let array = Array::create(&sim, shape(case.word), case.config(), Case::members(&fuses)).await.unwrap();
-        let issuer = Rc::new(Issuer::new(&sim));
-        let begin = || {
-            load.is_over.set(false);
-            for lane in 0..LANES {
-                sim.spawn(load.clone().run(array.clone(), issuer.clone(), lane, is_volatile));
-            }
-        };
-        let end = async || {
-            load.is_over.set(true);
-            while load.lanes.get() > 0 {
-                sim.sleep(Span::from_ms(1)).await;
-            }
-        };
-        begin();
-        let below = |most: u64| load.rng.borrow_mut().below(most);
-        let early = below(12_000);
-        let pause = below(3_000);
-        sim.sleep(Span::from_us(4_000 + early)).await;
-        load.is_over.set(true);
-        case.ssds.iter().for_each(|ssd| ssd.media().cut_power(Span::from_us(50)));
-        sim.sleep(Span::from_us(pause)).await;
-        case.dead.set(true);
-        array.fail_member(1);
-        end().await;
-        assert_eq!(array.missing(), [1], "{what}");
-        let degraded = load.check_some(&array, &issuer, 1, &what).await;
+/// An array that loses a member before its stripes are consistent again after a cut. What cannot be told is an error, not something
+/// else, also when a spare has the place of the member, after more writes, and after a restart.
+struct DeathAfterCut<'a> {
+    case: Case<'a>,
+    load: Rc<Load>,
+    spare: Rc<dyn Drive>,
+    /// Blocks that were lost.
+    lost: Cell<u64>,
+}
+
+impl Subject for DeathAfterCut<'_> {
+    type Host = Host;
+
+    async fn build(&self) -> Result<Host, String> {
+        self.case.create().await
+    }
+
+    fn load(&self, host: &Host, _: u64) {
+        self.load.begin(&self.case.sim, &host.array, self.case.is_volatile);
+    }
+
+    fn acknowledged(&self) -> u64 {
+        self.load.acknowledged.get()
+    }
+
+    fn cut(&self, host: &Host, what: Cut) {
+        if what == Cut::Drives {
+            self.load.is_over.set(true);
+            self.case.cut_power();
+        } else {
+            self.case.dead.set(true);
+            host.array.fail_member(1);
+        }
+    }
+
+    async fn restart(&self) -> Result<Host, String> {
+        // A drive takes the place of the one that is gone.
+        let gates = self.case.gates(Some(1));
+        let mut members = Case::members(&gates);
+        members.push(Member { io: self.spare.clone(), reads: None, admin: None });
+        let array =
+            Array::open(&self.case.sim, self.case.config(), members).await.map_err(|error| error.to_string())?;
+        Ok(Host { array, gates })
+    }
+
+    async fn check(&self, host: &Host) -> Result<(), String> {
+        let (sim, load, issuer) = (&self.case.sim, &self.load, Issuer::new(&self.case.sim));
+        load.end(sim).await;
+        ensure(host.array.missing() == [1], || format!("members {:?} are missing", host.array.missing()))?;
+        let degraded = load.check_some(&host.array, &issuer, 1).await?;
         // More writes, also to stripes that have lost something.
-        begin();
+        load.begin(sim, &host.array, self.case.is_volatile);
         sim.sleep(Span::from_ms(20)).await;
-        end().await;
-        let more = load.check_some(&array, &issuer, 1, &what).await;
-        assert!(load.acknowledged.get() > 0 && more <= degraded + 1, "{what}: {degraded}, then {more} blocks are lost");
-        array.shut_down().await;
-        fuses.iter().for_each(|fuse| fuse.is_blown.set(true));
-        // A drive replaces the one that is gone.
-        let mut members = Case::members(&case.fuses(Some(1)));
-        members.push(Member { io: spare.clone(), reads: None, admin: None });
-        let again = Array::open(&sim, case.config(), members).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        load.end(sim).await;
+        let more = load.check_some(&host.array, &issuer, 1).await?;
+        ensure(more <= degraded + 1, || format!("{degraded}, then {more} blocks are lost"))?;
+        host.array.shut_down().await;
+        host.kill();
+        let again = self.restart().await?.array;
         for _ in 0..2_000 {
             if again.rebuilding().is_some() {
                 sim.sleep(Span::from_ms(1)).await;
             }
         }
-        assert!(again.missing().is_empty() && again.rebuilding().is_none(), "{what}");
-        let rebuilt = load.check_some(&again, &issuer, 1, &what).await;
-        assert!(rebuilt <= more, "{what}: {more}, then {rebuilt} blocks are lost");
-        assert_eq!(again.scrub().await.mismatches, 0, "{what}");
-        assert_eq!(load.check_some(&again, &issuer, 1, &what).await, rebuilt, "{what}");
-        degraded
-    });
-    lost.unwrap()
+        ensure(again.missing().is_empty() && again.rebuilding().is_none(), || "it is not rebuilt".to_owned())?;
+        let rebuilt = load.check_some(&again, &issuer, 1).await?;
+        ensure(rebuilt <= more, || format!("{more}, then {rebuilt} blocks are lost"))?;
+        let mismatches = again.scrub().await.mismatches;
+        ensure(mismatches == 0, || format!("a scrub finds {mismatches} mismatches"))?;
+        let after = load.check_some(&again, &issuer, 1).await?;
+        ensure(after == rebuilt, || format!("{rebuilt}, then {after} blocks are lost"))?;
+        self.lost.set(degraded);
+        Ok(())
+    }
+}
+
+fn dies_after_cut(word: &str, journal: &str, mode: &str, seed: u64) -> u64 {
+    let what = format!("{word}, journal {journal}, {mode}, dies after the cut, seed {seed}");
+    let (mut executor, case, load) = Case::new((word, journal, mode), seed, "dies after cut");
+    let sim = case.sim.clone();
+    let spare = queue(&sim, &ssd(&sim, &[&format!("buffer.mode={mode}")], seed * 100 + 99), 1);
+    let (early, pause) = {
+        let mut rng = load.rng.borrow_mut();
+        (Span::from_us(4_000 + rng.below(12_000)), Span::from_us(rng.below(3_000)))
+    };
+    let points = [Point::new(early, Cut::Drives, pause), Point::new(Span::ZERO, Cut::Member(1), Span::ZERO)];
+    let subject = DeathAfterCut { case, load, spare, lost: Cell::new(0) };
+    let ran = executor.block_on(explore(&sim, &subject, points)).unwrap();
+    let explored = ran.unwrap_or_else(|failure| panic!("{what}: {failure}"));
+    assert!(explored.acknowledged > 0, "{what}: nothing was written");
+    subject.lost.get()
 }
 
 #[test]
@@ -530,21 +644,37 @@ fn what_a_power_cut_and_a_death_have_lost_is_an_error() {
 
 /// After a crash the array opens, is left alone, and ends in order: then it opens without a member, as no region is marked any more.
 #[test]
-fn marks_of_a_crash_are_cleared_when_it_is_made_good() {
+fn marks_of_a_crash_are_cleared_when_it_is_repaired() {
     for word in ["raid5:4", "raid6:5"] {
         let (mut executor, case, load) = Case::new((word, "intent", "capacitor"), seed(), "marks");
+        let subject = Crashes { case, load, fate: Fate::Well, scrubs: false, has_spares: false };
+        let case = &subject.case;
         executor
             .block_on(async {
-                let fuses = case.fuses(None);
-                let array = Array::create(&case.sim, shape(word), case.config(), Case::members(&fuses)).await.unwrap();
-                case.crash(&load, array, fuses, Fate::Well, word).await;
-                let (again, fuses) = case.reopened(None, word).await;
-                again.shut_down().await;
-                fuses.iter().for_each(|fuse| fuse.is_blown.set(true));
-                let (without, _) = case.reopened(Some(1), word).await;
+                explore(&case.sim, &subject, subject.points(1)).await.unwrap();
+                let again = case.open(None).await.unwrap();
+                again.array.shut_down().await;
+                again.kill();
+                let without = case.open(Some(1)).await.unwrap().array;
                 assert_eq!(without.missing(), [1], "{word}");
-                load.check(&without, &Issuer::new(&case.sim), word).await;
+                subject.load.check(&without, &Issuer::new(&case.sim)).await.unwrap();
             })
             .unwrap();
+    }
+}
+
+/// Deliberate mistakes of every member, on the first seeds of the campaigns above.
+#[test]
+fn members_that_lie_are_noticed() {
+    for (lie, mode) in
+        [(Lie::Durable, "volatile"), (Lie::Half { nth: 60 }, "capacitor"), (Lie::Dropped { nth: 60 }, "capacitor")]
+    {
+        let noticed = (seed()..seed() + 4).find_map(|seed| {
+            let (mut executor, mut case, load) = Case::new(("raid5:4", "intent", mode), seed, "crash");
+            case.lie = Some(lie);
+            let subject = Crashes { case, load, fate: Fate::Well, scrubs: false, has_spares: false };
+            subject.run(&mut executor, 3).err()
+        });
+        assert!(noticed.is_some(), "{lie:?} is not noticed");
     }
 }

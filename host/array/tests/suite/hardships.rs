@@ -3,11 +3,9 @@
 //!
 //! `NANDSCAPE_TEST_SEEDS` gives another number of seeds; `NANDSCAPE_TEST_SEED` the first.
 
-use nandscape_drive::Issuer;
-use nandscape_host_array::Array;
-use nandscape_sim::{Rng, Seed, Span};
+use nandscape_sim::{Rng, Seed};
 
-use crate::crash::{Case, Fate};
+use crate::crash::{Case, Crashes, Fate};
 use crate::rig::{queue, seed, shape, ssd};
 
 #[derive(Debug)]
@@ -57,41 +55,9 @@ fn crashes(seed: u64) {
         case.ssds.push(spare);
     }
     std::rc::Rc::get_mut(&mut load).expect("it has not begun").ranges = draw.ranges;
-    executor
-        .block_on(async {
-            let mut fuses = case.fuses(None);
-            let made = Array::create(&case.sim, shape(draw.word), case.config(), Case::members(&fuses)).await;
-            let mut array = made.unwrap();
-            let issuer = Issuer::new(&case.sim);
-            for round in 0..3 {
-                let what = format!("seed {seed}, crash {round}, {draw:?}");
-                if draw.scrubs {
-                    let scrubbed = array.clone();
-                    case.sim.spawn(async move {
-                        scrubbed.scrub().await;
-                    });
-                }
-                case.crash(&load, array, fuses, draw.fate, &what).await;
-                if matches!(draw.fate, Fate::StaysAway | Fate::LostWithIt) {
-                    let (opened, ways) = case.reopened(Some(1), &what).await;
-                    load.check(&opened, &issuer, &what).await;
-                    // A rebuild on the spare ends with this host.
-                    ways.iter().for_each(|way| way.is_blown.set(true));
-                    case.sim.sleep(Span::from_ms(50)).await;
-                }
-                (array, fuses) = case.reopened(None, &what).await;
-                load.check(&array, &issuer, &what).await;
-                while array.rebuilding().is_some() {
-                    case.sim.sleep(Span::from_ms(1)).await;
-                }
-                assert!(array.missing().is_empty() && array.unread().is_empty(), "{what}");
-                load.check(&array, &issuer, &what).await;
-                let scrubbed = array.scrub().await;
-                assert_eq!((scrubbed.mismatches, scrubbed.unreadable), (0, 0), "{what}");
-            }
-        })
-        .unwrap();
-    case.ssds.iter().for_each(|ssd| ssd.check().unwrap());
+    let subject = Crashes { case, load, fate: draw.fate, scrubs: draw.scrubs, has_spares: true };
+    let restarts = subject.run(&mut executor, 3).unwrap_or_else(|failure| panic!("seed {seed}, {draw:?}: {failure}"));
+    assert_eq!(restarts, 3);
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use nandscape_host_kv::Client;
 use nandscape_host_kv::client::ClientConfig;
 use nandscape_host_kv::policy::NAMES;
+use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Rng, Span};
 
 use crate::cluster::{Cluster, key, policy, value};
-use crate::seeds::each;
 
 /// By key: the number of the last acknowledged put, and of the last that was begun.
 type Model = RefCell<BTreeMap<u64, (u64, u64)>>;

@@ -8,11 +8,11 @@ use nandscape_host_kv::network::simulated::{Fault, Joined};
 use nandscape_host_kv::network::{Inlet, Network};
 use nandscape_host_kv::policy::NAMES;
 use nandscape_host_kv::{Cpu, ServerConfig};
+use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_kv::{Frame, Refusal, Reply, Request};
 
 use crate::cluster::{Cluster, key, policy, value};
-use crate::seeds::each;
 
 /// A client without any sense.
 #[derive(Default)]

@@ -5,5 +5,4 @@ mod crash;
 mod fairness;
 mod faults;
 mod policies;
-mod seeds;
 mod store;

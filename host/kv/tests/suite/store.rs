@@ -7,9 +7,8 @@ use std::rc::Rc;
 use nandscape_host_kv::Cancel;
 use nandscape_host_kv::store::{Extent, GetError, Layout, OpenError, PutError, Store};
 use nandscape_host_kv::testing::{Disk, QueueingDrive, Times};
+use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
-
-use crate::seeds::each;
 
 const LAYOUT: Layout = Layout { extent: Extent { slba: 40, blocks: 2_048 }, segment_bytes: 64 << 10 };
 const BYTES: usize = (40 + 2_048) * 512;

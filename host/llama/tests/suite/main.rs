@@ -8,5 +8,3 @@ mod limits;
 mod over_tcp;
 mod reference;
 mod rig;
-#[path = "../../../kv/tests/suite/seeds.rs"]
-mod seeds;

@@ -8,11 +8,11 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_host_driver::nvme_tcp::AdminQueue;
 use nandscape_host_llama::{AnyStore, BwTree, ChainConfig, ChainStore, Config, Host, PageStore};
+use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_wire_nvme::vendor::LSS_FLUSH;
 
 use crate::rig::Tree;
-use crate::seeds::each;
 
 #[path = "../../../driver/tests/shared/cutter.rs"]
 mod cutter;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use nandscape_host_llama::{Change, Error, TreeStats};
+use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Rng, Seed};
 
 use crate::rig::{Form, Rig, Tree, VALUE, key, value};
-use crate::seeds::each;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_host_kv::testing::Gate;
 use nandscape_host_llama::{
     AnyStore, BwTree, ChainConfig, ChainStore, Config, EleosStore, Host, LogConfig, LogStore, OpenError,
 };
+use nandscape_lab_crash::{Gate, Liar, Lie};
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
 pub(crate) type Tree = BwTree<AnyStore>;
@@ -107,6 +107,8 @@ pub(crate) struct Rig {
     form: Form,
     gate: RefCell<Option<Rc<Gate>>>,
     queues: Cell<u16>,
+    /// A mistake of the drive.
+    lie: Option<Lie>,
 }
 
 impl Rig {
@@ -115,7 +117,7 @@ impl Rig {
         SMALL.iter().chain(form.changes).for_each(|change| profile.set(change).expect("a valid change"));
         let resolved = profile.resolve().expect("valid");
         let ssd = Rc::new(Ssd::new(sim, &resolved, StoreKind::Ram, Seed::new(9)).expect("memory"));
-        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0) }
+        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0), lie: None }
     }
 
     fn queue(&self, id: QueueId) -> Rc<QueueDrive> {
@@ -126,6 +128,10 @@ impl Rig {
     pub(crate) async fn open(&self) -> Result<Tree, OpenError> {
         self.queues.set(self.queues.get() % 8 + 1);
         let drive = self.queue(QueueId(self.queues.get()));
+        let drive: Rc<dyn Drive> = match self.lie {
+            None => drive,
+            Some(lie) => Liar::new(drive, lie),
+        };
         let gate = Gate::new(drive);
         self.gate.replace(Some(gate.clone()));
         let host = Host::free(&self.sim);
@@ -152,11 +158,21 @@ impl Rig {
         Ok(AnyStore::Chains(store))
     }
 
-    /// The power of host and drive is cut; the drive's returns soon.
-    pub(crate) async fn crash(&self) {
+    /// The drive makes a mistake.
+    pub(crate) fn lying(self, lie: Option<Lie>) -> Rig {
+        Rig { lie, ..self }
+    }
+
+    /// The host dies.
+    pub(crate) fn kill(&self) {
         if let Some(gate) = self.gate.take() {
             gate.kill();
         }
+    }
+
+    /// The power of host and drive is cut; the drive's is back soon.
+    pub(crate) async fn crash(&self) {
+        self.kill();
         self.ssd.media().cut_power(Span::from_us(50));
         // The next host comes when the drive has started and nothing of the last one's is under way.
         self.sim.sleep(Span::from_ms(500)).await;
@@ -187,6 +203,13 @@ pub(crate) const VALUE: u64 = 330;
 impl Rig {
     /// The same drive for another form.
     pub(crate) fn as_form(&self, form: Form) -> Rig {
-        Rig { sim: self.sim.clone(), ssd: self.ssd.clone(), form, gate: RefCell::new(None), queues: Cell::new(2) }
+        Rig {
+            sim: self.sim.clone(),
+            ssd: self.ssd.clone(),
+            form,
+            gate: RefCell::new(None),
+            queues: Cell::new(2),
+            lie: self.lie,
+        }
     }
 }

@@ -15,5 +15,3 @@ mod polled;
 mod reference;
 mod rig;
 mod saved;
-#[path = "../../../kv/tests/suite/seeds.rs"]
-mod seeds;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use nandscape_host_lsm::{Change, Stats};
+use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Rng, Seed};
 
 use crate::rig::{Form, Rig, Store, key, value};
-use crate::seeds::each;
 
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_host_kv::testing::Gate;
 use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, LevelConfig, Lsm, OpenError, RunStorage};
 use nandscape_host_store::Host;
+use nandscape_lab_crash::{Gate, Liar, Lie};
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
 pub(crate) type Store = Lsm<AnyStorage>;
@@ -94,6 +94,8 @@ pub(crate) struct Rig {
     form: Form,
     gate: RefCell<Option<Rc<Gate>>>,
     queues: Cell<u16>,
+    /// A mistake of the drive.
+    lie: Option<Lie>,
 }
 
 impl Rig {
@@ -104,7 +106,7 @@ impl Rig {
 
     /// A host before an existing drive.
     pub(crate) fn of(sim: &Sim, form: Form, ssd: Rc<Ssd>) -> Rig {
-        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0) }
+        Rig { sim: sim.clone(), ssd, form, gate: RefCell::new(None), queues: Cell::new(0), lie: None }
     }
 
     /// The drive of a form.
@@ -122,19 +124,25 @@ impl Rig {
     pub(crate) async fn open(&self) -> Result<Store, OpenError> {
         self.queues.set(self.queues.get() % 8 + 1);
         let drive = self.queue(QueueId(self.queues.get()));
+        let drive: Rc<dyn Drive> = match self.lie {
+            None => drive,
+            Some(lie) => Liar::new(drive, lie),
+        };
         let gate = Gate::new(drive);
         self.gate.replace(Some(gate.clone()));
         open(&self.sim, gate, &self.form).await
     }
 
-    /// The power of host and drive is cut; the drive's returns soon.
-    pub(crate) async fn crash(&self) {
+    /// The drive makes a mistake.
+    pub(crate) fn lying(self, lie: Option<Lie>) -> Rig {
+        Rig { lie, ..self }
+    }
+
+    /// The host dies.
+    pub(crate) fn kill(&self) {
         if let Some(gate) = self.gate.take() {
             gate.kill();
         }
-        self.ssd.media().cut_power(Span::from_us(50));
-        // The next host comes when the drive has started and nothing of the last one's is under way.
-        self.sim.sleep(Span::from_ms(500)).await;
     }
 }
 

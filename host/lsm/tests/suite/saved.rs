@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{SavedDrive, Ssd};
+use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Seed};
 
 use crate::reference::{Map, operate};
 use crate::rig::{Form, Rig};
-use crate::seeds::each;
 
 /// Drives of a seed, and operations on each.
 const DRIVES: u64 = 3;

@@ -1,0 +1,5 @@
+//! The public interface: it changes only together with its listing, and its arrays, layers, policies and sweeps work.
+
+mod listing;
+mod source;
+mod uses;

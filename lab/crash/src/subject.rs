@@ -1,0 +1,46 @@
+//! The system under test, as the explorer sees it.
+
+use crate::point::Cut;
+
+/// A system that must keep data through power cuts: drives, the software of a host over them, a load, and what the load may expect.
+pub trait Subject {
+    /// The software of a host that lives, such as an open store. It ends at [`Cut::All`].
+    type Host;
+
+    /// Makes the system and its first host.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    fn build(&self) -> impl Future<Output = Result<Self::Host, String>>;
+
+    /// Starts a load on the host, in tasks. The tasks note each change before they make it, and each acknowledgement after it. Lives
+    /// are counted from 0.
+    fn load(&self, host: &Self::Host, life: u64);
+
+    /// How many changes were acknowledged since the system was made.
+    fn acknowledged(&self) -> u64;
+
+    /// Cuts power. After [`Cut::All`] nothing of this host may reach a drive ([`Gate`](crate::Gate)).
+    fn cut(&self, host: &Self::Host, what: Cut);
+
+    /// Opens what the cut has left, as the next host.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    fn restart(&self) -> impl Future<Output = Result<Self::Host, String>>;
+
+    /// Compares what is present with what was acknowledged, and continues from there. If the load still runs, it ends first: the host
+    /// outlived the cuts.
+    ///
+    /// # Errors
+    /// What was lost, torn or stale.
+    fn check(&self, host: &Self::Host) -> impl Future<Output = Result<(), String>>;
+}
+
+/// An error with this text unless the condition holds.
+///
+/// # Errors
+/// The text.
+pub fn ensure(condition: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(what()) }
+}
