@@ -28,7 +28,7 @@ use crate::output;
 #[command(after_help = "\
 Examples:
   nandscape memcached --listen 127.0.0.1:11211
-        four drives of 1 GiB in memory, garbage collection at the engine's command
+        four drives of 1 GiB in memory
   nandscape memcached --listen 127.0.0.1:11211 --store cache \\
       --set capacity=8GiB --memory 512MiB
         drives in files of the folder cache, which a restart continues with

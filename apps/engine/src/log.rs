@@ -66,6 +66,7 @@ pub(crate) struct Segment {
 /// A slot whose items are being written elsewhere.
 #[derive(Debug)]
 struct Retiring {
+    number: u64,
     slot: u32,
     /// Moves that must be on all replicas before.
     moves: u64,
@@ -111,6 +112,12 @@ impl Log {
     /// The oldest segment that counts.
     pub(crate) fn tail(&self) -> u64 {
         self.segments.first_key_value().map_or(self.next, |(number, _)| *number)
+    }
+
+    /// The oldest segment with items of which no chunk so far has a copy: what is older does not count once the last chunk is on a drive.
+    pub(crate) fn tail_packed(&self) -> u64 {
+        let unpacked = self.retiring.iter().find(|retiring| retiring.moves > self.moves_packed);
+        unpacked.map_or(self.tail(), |retiring| retiring.number)
     }
 
     /// Has a change packed; its number.
@@ -174,8 +181,8 @@ impl Log {
     }
 
     /// The items of a segment that was taken out have been queued.
-    pub(crate) fn retire(&mut self, slot: u32) {
-        self.retiring.push_back(Retiring { slot, moves: self.moves_queued });
+    pub(crate) fn retire(&mut self, number: u64, slot: u32) {
+        self.retiring.push_back(Retiring { number, slot, moves: self.moves_queued });
         self.free_slots();
     }
 

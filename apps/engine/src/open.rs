@@ -31,6 +31,8 @@ const SUPER_CRC: usize = 8;
 const LEAST_SLOTS: u64 = 16;
 /// Slots whose first blocks are read at once.
 const AT_ONCE: usize = 64;
+/// More versions than changes can wait for their drives.
+const VERSIONS_UNSEEN: u64 = 1 << 32;
 /// Chunks are aligned to at least so many bytes.
 const LEAST_BLOCK: usize = 4_096;
 
@@ -115,6 +117,12 @@ impl Engine {
         });
         for pair in 0..count / REPLICAS {
             engine.recover(pair).await?;
+        }
+        {
+            let mut state = engine.state.borrow_mut();
+            // Versions that clients have seen and no drive has are not given again.
+            let is_new = state.logs.iter().all(|log| log.segments.is_empty());
+            state.version += if is_new { 0 } else { VERSIONS_UNSEEN };
         }
         host.sim().spawn(engine.clone().run());
         Ok(engine)

@@ -182,7 +182,7 @@ impl State {
             return;
         };
         let (version, log) = (self.version, &mut self.logs[pair]);
-        let tail = log.tail();
+        let tail = log.tail_packed();
         let Some(open) = log.segments.get_mut(&segment) else { return };
         let (number, len) = (open.chunks, bytes.len() as u32);
         Header { id: form.id, segment, tail, version, number, len, offset: offset as u32 }.seal(&mut bytes);

@@ -130,6 +130,6 @@ impl Engine {
                 }
             }
         }
-        state.logs[pair].retire(slot);
+        state.logs[pair].retire(number, slot);
     }
 }

@@ -22,6 +22,8 @@ pub struct Wire {
     needs: Cell<usize>,
     /// Something came, was sent, or ended.
     changed: Signal,
+    /// A command is in work.
+    is_busy: Cell<bool>,
     is_gone: Cell<bool>,
     is_ended: Cell<bool>,
     /// Set when whoever moves its bytes has something to do: bytes to send, room for more, or its end.
@@ -37,6 +39,7 @@ impl Wire {
             looked: Cell::new(0),
             needs: Cell::new(MOST_LINE),
             changed: Signal::new(sim),
+            is_busy: Cell::new(false),
             is_gone: Cell::new(false),
             is_ended: Cell::new(false),
             notice: notice.clone(),
@@ -67,7 +70,7 @@ impl Wire {
 
     /// Whether nothing of it is in work.
     pub fn is_idle(&self) -> bool {
-        self.held() == 0
+        self.held() == 0 && !self.is_busy.get()
     }
 
     /// Whether there is something to send.
@@ -122,10 +125,12 @@ impl Wire {
     /// The next command line without its end; `None` when there is none any more.
     pub(crate) async fn line(&self) -> Option<Vec<u8>> {
         self.need(MOST_LINE);
+        self.is_busy.set(false);
         loop {
             let found = self.input.borrow()[self.looked.get()..].iter().position(|byte| *byte == b'\n');
             if let Some(found) = found {
                 let end = self.looked.take() + found;
+                self.is_busy.set(true);
                 let mut line: Vec<u8> = self.input.borrow_mut().drain(..=end).collect();
                 line.pop();
                 if line.last() == Some(&b'\r') {

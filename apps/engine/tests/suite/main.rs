@@ -7,6 +7,7 @@ mod crash;
 mod hostile;
 mod opening;
 mod policies;
+mod pressure;
 mod protocol;
 mod reference;
 #[path = "../../../../host/kv/tests/suite/seeds.rs"]

@@ -94,19 +94,43 @@ fn no_read_begins_at_a_drive_with_a_token() {
     });
 }
 
-/// A drive in steady state, on which the engine's runs are needed.
+/// A drive that loses power forgets its watermarks, and aborts what is under way: the engine goes on.
+#[test]
+fn drives_lose_power_and_items_do_not() {
+    each(2, |seed| {
+        let mut executor = Executor::new();
+        let (sim, mut rng) = (executor.sim(), seed.child("cuts").rng());
+        let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, seed)).collect();
+        let ran = executor.block_on(async {
+            for ssd in &ssds {
+                ssd.in_service().await;
+            }
+            let drives = ssds.iter().map(|ssd| given(&sim, ssd)).collect();
+            let policy = policy("gc_control").unwrap();
+            let engine = Engine::open(&Host::free(&sim), drives, policy, CONFIG).await.unwrap();
+            for round in 0..4_000u64 {
+                let new = New { flags: 0, expiry: 0, value: vec![(round / 500) as u8; 2_000].into() };
+                engine.put(&(round % 500).to_le_bytes(), Expect::Any, new).await.unwrap();
+                if rng.chance(0.01) {
+                    ssds[rng.below(2) as usize].media().cut_power(Span::from_us(50));
+                }
+            }
+            engine.close().await.unwrap();
+            for key in 0..500u64 {
+                let found = engine.get(&key.to_le_bytes()).await.expect("all keys were put");
+                assert_eq!(found.value.first(), Some(&7), "key {key}");
+            }
+        });
+        ran.unwrap();
+    });
+}
+
+/// Drives that are written many times over, on which the engine's runs are needed.
 #[test]
 fn runs_free_as_many_blocks_as_the_writes_take() {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let ssds: Vec<Rc<Ssd>> = (0..2)
-        .map(|number| {
-            let mut profile = Profile::load("default").unwrap();
-            DRIVE.iter().for_each(|change| profile.set(change).unwrap());
-            let ssd = Ssd::new(&sim, &profile.resolve().unwrap(), StoreKind::Ram, Seed::new(number)).unwrap();
-            Rc::new(ssd)
-        })
-        .collect();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1))).collect();
     let ran = executor.block_on(async {
         for ssd in &ssds {
             ssd.in_service().await;
