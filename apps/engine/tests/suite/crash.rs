@@ -12,7 +12,7 @@ use crate::client::{NOW_S, SMALL, disks, drives, open};
 use crate::seeds::each;
 
 /// Keys that fit the drives, and that do not.
-const KEYS: [u64; 2] = [60, 900];
+const KEYS: [u64; 2] = [200, 900];
 const WRITERS: u64 = 3;
 
 /// What a key was, from what is certain on.
@@ -170,6 +170,53 @@ fn what_was_evicted_does_not_return_older_or_after_a_delete() {
         evicted += (0..6).map(|life| live(&disks, &history, ("epochs", config), seed.nth(life)).1).sum::<u64>();
     });
     assert!(evicted > 0, "nothing was evicted");
+}
+
+/// The index is too large, and segments are given up while nothing is written: no drive knows of it when a key of them is deleted.
+#[test]
+fn a_delete_of_what_was_evicted_is_kept() {
+    let disks: Vec<Rc<Disk>> = disks(2);
+    let config = Config { memory: 384 << 10, dirty: 128 << 10, flush_after_ms: 60_000, ..SMALL };
+    let run = |work: &dyn Fn(Rc<Engine>, Sim) -> std::pin::Pin<Box<dyn Future<Output = ()>>>| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drives = drives(&sim, &disks);
+        let ran = executor.block_on(async {
+            let engine = open(&sim, &drives, "epochs", config).await.unwrap();
+            work(engine, sim.clone()).await;
+        });
+        ran.unwrap();
+    };
+    let gone = Rc::new(RefCell::new(Vec::new()));
+    let found = gone.clone();
+    run(&move |engine, sim| {
+        let gone = found.clone();
+        Box::pin(async move {
+            for number in 0..2_400u64 {
+                let new = New { flags: 0, expiry: 0, value: number.to_le_bytes().to_vec().into() };
+                engine.put(&key(number), Expect::Any, new).await.unwrap();
+            }
+            engine.flush().await.unwrap();
+            let before = engine.stats().evictions;
+            sim.sleep(Span::from_ms(200)).await;
+            assert!(engine.stats().evictions > before, "nothing is given up while nothing is written");
+            for number in 0..2_400 {
+                if engine.look(&key(number)).is_none() {
+                    gone.borrow_mut().push(number);
+                    assert!(engine.delete(&key(number), Expect::Any).await.is_err());
+                }
+            }
+            engine.flush().await.unwrap();
+        })
+    });
+    assert!(!gone.borrow().is_empty());
+    run(&move |engine, _| {
+        let gone = gone.clone();
+        Box::pin(async move {
+            let back: Vec<u64> = gone.borrow().iter().copied().filter(|n| engine.look(&key(*n)).is_some()).collect();
+            assert!(back.is_empty(), "{} of {} are back", back.len(), gone.borrow().len());
+        })
+    });
 }
 
 /// A test that notices nothing proves nothing: a replica that lies is not believed, and both lying is a miss.
