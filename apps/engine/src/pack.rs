@@ -213,3 +213,41 @@ impl State {
         chunk.missing.get() == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nandscape_sim::Time;
+
+    use super::*;
+    use crate::log::Log;
+
+    /// Two items that fill a segment each are moved: the chunk of the first is not to say that the second's segment was given up.
+    #[test]
+    fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
+        let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
+        let mut state = State::new(vec![Log::new(16)], 1 << 20);
+        let value: Rc<[u8]> = vec![7; 40 << 10].into();
+        for key in [&b"one"[..], b"two"] {
+            state.put(key.into(), (0, 0), value.clone(), (Time::ZERO, 0));
+        }
+        let write = |state: &mut State| {
+            state.pack(0, form, 0);
+            let tails: Vec<u64> = state.logs[0].queues[0].iter().map(|chunk| chunk.tail).collect();
+            for _ in &tails {
+                let all: Vec<bool> = (0..REPLICAS).map(|replica| state.written(0, replica)).collect();
+                assert_eq!(all, [false, true]);
+            }
+            tails
+        };
+        assert_eq!(write(&mut state), [0, 0]);
+        state.logs[0].is_open = false;
+        for key in [&b"one"[..], b"two"] {
+            let (number, segment) = state.logs[0].take_tail().expect("a segment that all replicas have");
+            state.move_item(key.into(), &value);
+            state.logs[0].retire(number, segment.slot);
+        }
+        assert_eq!(state.logs[0].free.len(), 14);
+        assert_eq!(write(&mut state), [1, 2]);
+        assert_eq!(state.logs[0].free.len(), 14, "two slots are free, and two are taken");
+    }
+}
