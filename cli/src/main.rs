@@ -11,6 +11,7 @@ mod demo;
 #[cfg(test)]
 mod documented;
 mod drives;
+mod engine;
 mod explain;
 mod failure;
 mod fairness;
@@ -30,6 +31,8 @@ mod inspect_state;
 mod kv;
 mod lab;
 mod lsm;
+#[cfg(target_os = "linux")]
+mod memcached;
 mod mitt;
 mod numbers;
 mod output;
@@ -107,6 +110,11 @@ enum Command {
     Ycsb(Box<ycsb::YcsbArgs>),
     /// Loads of db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs
     Lsm(Box<lsm::LsmArgs>),
+    /// Readers and writers on a storage engine over several drives: the tail of reads under each policy
+    Engine(Box<engine::EngineArgs>),
+    /// Serve memcached's protocols over that engine, in real time
+    #[cfg(target_os = "linux")]
+    Memcached(Box<memcached::MemcachedArgs>),
     /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units
     Fox(Box<fox::FoxArgs>),
     /// Describe traces of block devices, and convert them
@@ -157,6 +165,9 @@ fn main() -> ExitCode {
         Command::Mitt(args) => mitt::run(&args),
         Command::Ycsb(args) => ycsb::run(&args),
         Command::Lsm(args) => lsm::run(&args),
+        Command::Engine(args) => engine::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Memcached(args) => memcached::run(&args),
         Command::Fox(args) => fox::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),

@@ -25,7 +25,7 @@ const fn layer(path: &'static str, may: &'static [&'static str], tests: &'static
 /// The crates that all sides may depend on.
 const GROUND: &[&str] = &["drive", "files", "sim", "wire"];
 /// All crates below the user's programs.
-const ALL: &[&str] = &["device", "drive", "files", "host", "lab", "sim", "transport", "wire"];
+const ALL: &[&str] = &["apps", "device", "drive", "files", "host", "lab", "sim", "transport", "wire"];
 
 /// From the bottom up. The first match applies.
 const LAYERS: &[Layer] = &[
@@ -41,8 +41,9 @@ const LAYERS: &[Layer] = &[
     layer("device/ssd", &["device", "drive", "files", "sim", "wire"], &["lab/workload"]),
     layer("transport", &["drive", "files", "sim", "transport/reactor", "wire"], &["device", "transport"]),
     layer("host", &["drive", "host", "sim", "wire"], &["device", "lab/crash", "transport"]),
+    layer("apps", &["drive", "files", "host", "sim", "wire"], &["device"]),
     layer("lab/crash", &["drive", "sim", "wire"], &["device"]),
-    layer("lab", &["device", "drive", "files", "host", "lab", "sim", "transport", "wire"], &[]),
+    layer("lab", &["apps", "device", "drive", "files", "host", "lab", "sim", "transport", "wire"], &[]),
     layer("facade", ALL, &[]),
     layer("python", ALL, &[]),
     layer("cli", ALL, &[]),

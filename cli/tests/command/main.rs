@@ -15,6 +15,7 @@
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
 //! | `lsm` | loads of db_bench on an LSM-tree, on a generic FTL and on that for LSM-trees |
+//! | `engine` | readers and writers on the engine over several drives, and its server |
 //! | `ycsb` | YCSB on a log-structured store, conventional and offloaded |
 //! | `mitt` | failing fast beyond drives |
 //! | `zones` | resets and finishes of drives with zones |
@@ -41,6 +42,7 @@ mod browser;
 mod catalogue;
 mod compare;
 mod demo;
+mod engine;
 mod explain;
 mod faults;
 mod fox;

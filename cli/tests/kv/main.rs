@@ -1,8 +1,10 @@
 //! Three servers of the key-value store in processes of their own. One is killed under load, and comes back. Others have hostile clients.
+//! And a server of memcached's protocols.
 #![cfg(target_os = "linux")]
 
 mod failures;
 mod hostile;
+mod memcached;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

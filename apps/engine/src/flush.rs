@@ -1,0 +1,191 @@
+//! The flush workers: epochs in which drives with tokens are written.
+//!
+//! An epoch packs what waits, gives tokens, and ends when its drives have what was packed for them. So its length is that of its work, and
+//! a change that waits for room waits for two epochs at most: the one under way, and one of at most the bytes that may wait.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_sim::Span;
+use nandscape_sim::signal::Signal;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::log::REPLICAS;
+use crate::pack::Form;
+
+/// How often it looks whether a change has waited long enough.
+const TICK: Span = Span::from_ms(5);
+/// A flush begins when one of so many bytes that may wait does.
+const BATCH_SHARE: u64 = 4;
+
+impl Engine {
+    fn form(&self) -> Form {
+        Form { segment: self.segment as usize, block: self.block, id: self.id }
+    }
+
+    /// Whether changes are to be packed.
+    fn is_flush_due(&self) -> bool {
+        let state = self.state.borrow();
+        let least = (self.config.dirty / BATCH_SHARE).min(self.segment);
+        let now = self.host.sim().now();
+        let after = Span::from_ms(self.config.flush_after_ms);
+        let is_late = |since: nandscape_sim::Time| now.since(since) >= after;
+        let waits = state.logs.iter().any(|log| !log.changes.is_empty());
+        let is_urgent = self.waiters.get() > 0 || self.is_closing.get() || state.unpacked_bytes >= least;
+        waits && (is_urgent || state.logs.iter().any(|log| log.oldest.is_some_and(is_late)))
+    }
+
+    fn has_work(&self) -> bool {
+        let state = self.state.borrow();
+        let of = |pair: usize| {
+            let log = &state.logs[pair];
+            log.has_chunks() || !log.moves.is_empty() || self.is_reclaim_due(&state, pair)
+        };
+        (0..state.logs.len()).any(of)
+    }
+
+    fn has_changes(&self) -> bool {
+        self.state.borrow().logs.iter().any(|log| !log.changes.is_empty())
+    }
+
+    /// Serves until the engine is closed or a drive fails.
+    pub(crate) async fn run(self: Rc<Self>) {
+        let (mut epoch, mut idle) = (0u64, 0);
+        while self.failure().is_none() {
+            if !(self.is_flush_due() || self.has_work()) || idle >= 2 {
+                idle = 0;
+                if self.is_closing.get() {
+                    break;
+                }
+                if self.has_changes() || self.has_work() {
+                    self.host.sim().sleep(TICK).await;
+                } else {
+                    self.changed.changed().await;
+                }
+                continue;
+            }
+            epoch += 1;
+            match self.clone().epoch(epoch).await {
+                Ok(true) => idle = 0,
+                Ok(false) => idle += 1,
+                Err(error) => drop(self.failed.borrow_mut().get_or_insert(error)),
+            }
+            self.host.tick().await;
+        }
+        self.is_closed.set(true);
+        self.changed.notify();
+    }
+
+    /// An epoch. Whether it did anything.
+    async fn epoch(self: Rc<Self>, epoch: u64) -> Result<bool, EngineError> {
+        let has_token = |drive: usize| self.policy.has_token(epoch, drive);
+        let pairs = self.members.len() / REPLICAS;
+        let packs = self.is_flush_due();
+        let is_wanted = |pair: usize| {
+            let state = self.state.borrow();
+            let log = &state.logs[pair];
+            let waits = |replica: usize| has_token(REPLICAS * pair + replica) && !log.queues[replica].is_empty();
+            let is_due = !log.moves.is_empty() || self.is_reclaim_due(&state, pair);
+            packs && !log.changes.is_empty() || is_due || (0..REPLICAS).any(waits)
+        };
+        let wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
+        let (left, worked) = (Rc::new(Cell::new(wanted.len())), Rc::new(Cell::new(false)));
+        if wanted.is_empty() {
+            return Ok(false);
+        }
+        let ended = Rc::new(Signal::new(self.host.sim()));
+        for pair in wanted {
+            let tokens = [0, 1].map(|replica| has_token(REPLICAS * pair + replica));
+            // One replica of all data is free for reads: the layout and the policy agree.
+            assert!(
+                !(self.policy.keeps_reads_apart() && tokens == [true; 2]),
+                "both drives of pair {pair} have a token"
+            );
+            let (engine, left, worked, ended) = (self.clone(), left.clone(), worked.clone(), ended.clone());
+            self.host.sim().spawn(async move {
+                match engine.clone().pair_epoch(pair, tokens, packs).await {
+                    Ok(did) => worked.set(worked.get() || did),
+                    Err(error) => drop(engine.failed.borrow_mut().get_or_insert(error)),
+                }
+                left.set(left.get() - 1);
+                ended.notify();
+            });
+        }
+        while left.get() > 0 {
+            ended.changed().await;
+        }
+        self.state.borrow_mut().stats.epochs += u64::from(worked.get());
+        self.changed.notify();
+        self.failure().map_or(Ok(worked.get()), Err)
+    }
+
+    /// An epoch of a pair: the drives with tokens give up segments, and are written.
+    async fn pair_epoch(
+        self: Rc<Self>,
+        pair: usize,
+        tokens: [bool; REPLICAS],
+        packs: bool,
+    ) -> Result<bool, EngineError> {
+        let apart = self.policy.keeps_reads_apart();
+        let drives: Vec<usize> = (0..REPLICAS).filter(|replica| tokens[*replica]).collect();
+        for replica in &drives {
+            self.members[REPLICAS * pair + replica].take_token(apart).await;
+        }
+        let worked = self.write_pair(pair, &drives, packs).await;
+        drives.iter().for_each(|replica| self.members[REPLICAS * pair + replica].leave_token());
+        worked
+    }
+
+    async fn write_pair(self: &Rc<Self>, pair: usize, drives: &[usize], packs: bool) -> Result<bool, EngineError> {
+        let Some(lead) = drives.first().map(|replica| self.members[REPLICAS * pair + replica].clone()) else {
+            return Ok(false);
+        };
+        let reclaimed = self.reclaim(pair, &lead).await?;
+        let has_moves = !self.state.borrow().logs[pair].moves.is_empty();
+        if packs || has_moves {
+            self.state.borrow_mut().pack(pair, self.form(), self.now_s());
+        }
+        let (left, worked) = (Rc::new(Cell::new(drives.len())), Rc::new(Cell::new(reclaimed)));
+        let ended = Rc::new(Signal::new(self.host.sim()));
+        for replica in drives.iter().copied() {
+            let (engine, left, worked, ended) = (self.clone(), left.clone(), worked.clone(), ended.clone());
+            self.host.sim().spawn(async move {
+                match engine.write_drive(pair, replica).await {
+                    Ok(did) => worked.set(worked.get() || did),
+                    Err(error) => drop(engine.failed.borrow_mut().get_or_insert(error)),
+                }
+                left.set(left.get() - 1);
+                ended.notify();
+            });
+        }
+        while left.get() > 0 {
+            ended.changed().await;
+        }
+        self.failure().map_or(Ok(worked.get()), Err)
+    }
+
+    /// Writes what waits for a drive now, in order, one chunk after the other: after a crash a drive has the first of them.
+    async fn write_drive(&self, pair: usize, replica: usize) -> Result<bool, EngineError> {
+        let member = &self.members[REPLICAS * pair + replica];
+        let (count, bytes) = {
+            let state = self.state.borrow();
+            let queue = &state.logs[pair].queues[replica];
+            (queue.len(), queue.iter().map(|chunk| chunk.image.len() as u64).sum())
+        };
+        if count == 0 {
+            return Ok(false);
+        }
+        self.policy.before_writes(member, bytes).await?;
+        for _ in 0..count {
+            let first = self.state.borrow().logs[pair].queues[replica].front().cloned();
+            let Some(chunk) = first else { break };
+            self.host.bytes(chunk.image.len()).await;
+            member.write(chunk.start, &chunk.image).await?;
+            self.state.borrow_mut().written(pair, replica);
+            self.changed.notify();
+        }
+        self.policy.after_writes(member).await?;
+        Ok(true)
+    }
+}

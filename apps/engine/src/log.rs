@@ -1,0 +1,207 @@
+//! The log of a pair of drives: segments in slots, in a circle, and what waits to be written.
+//!
+//! All records of a key are in the log of one pair, in the order of their changes, and segments are given up oldest first. So what says
+//! that an item is gone can be given up with its segment: nothing older of its key is left.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use nandscape_sim::Time;
+
+/// Drives of a pair.
+pub(crate) const REPLICAS: usize = 2;
+/// The least number of free slots that only items take that make room for others, and the share of all slots that they are.
+const RESERVE: usize = 2;
+const RESERVE_SHARE: usize = 32;
+
+/// Where a record is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Spot {
+    pub(crate) segment: u64,
+    pub(crate) slot: u32,
+    pub(crate) offset: u32,
+    pub(crate) len: u32,
+}
+
+/// What waits to be packed. What is packed of a key is its state then: later changes are packed in the place of the first.
+#[derive(Clone, Debug)]
+pub(crate) enum Queued {
+    /// The item of a key, or that it is gone.
+    Key(Rc<[u8]>),
+    /// The time at which the item of a key expires.
+    Touch(Rc<[u8]>),
+    /// That all items are gone, in place of so many changes that waited.
+    Clear(u64),
+}
+
+/// A chunk on its way to the drives.
+pub(crate) struct Chunk {
+    pub(crate) segment: u64,
+    /// Its place on each drive of the pair, in bytes.
+    pub(crate) start: u64,
+    pub(crate) image: Vec<u8>,
+    /// Items in it with their versions, which stay in memory until it is on all replicas.
+    pub(crate) items: Vec<(Rc<[u8]>, u64)>,
+    /// Changes and moves that were packed before it.
+    pub(crate) changes_before: u64,
+    pub(crate) moves_before: u64,
+    pub(crate) tail: u64,
+    /// Replicas that do not have it.
+    pub(crate) missing: Cell<usize>,
+}
+
+/// A segment in use.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) slot: u32,
+    pub(crate) used: u32,
+    pub(crate) chunks: u32,
+    /// Bytes of records of items that are there.
+    pub(crate) live: u64,
+    /// Chunks that not all replicas have.
+    pub(crate) pending: u32,
+}
+
+/// A slot whose items are being written elsewhere.
+#[derive(Debug)]
+struct Retiring {
+    number: u64,
+    slot: u32,
+    /// Moves that must be on all replicas before.
+    moves: u64,
+}
+
+/// See the file.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub(crate) segments: BTreeMap<u64, Segment>,
+    pub(crate) next: u64,
+    pub(crate) is_open: bool,
+    pub(crate) free: VecDeque<u32>,
+    retiring: VecDeque<Retiring>,
+    pub(crate) changes: VecDeque<Queued>,
+    pub(crate) moves: VecDeque<Rc<[u8]>>,
+    /// Changes and moves that have been queued, and that were packed.
+    pub(crate) queued: u64,
+    pub(crate) packed: u64,
+    pub(crate) moves_queued: u64,
+    pub(crate) moves_packed: u64,
+    /// What waits for each replica.
+    pub(crate) queues: [VecDeque<Rc<Chunk>>; REPLICAS],
+    /// When the oldest change that waits was made.
+    pub(crate) oldest: Option<Time>,
+    /// Bytes of items in segments.
+    pub(crate) live: u64,
+    /// The oldest segment that counts, as all replicas know.
+    pub(crate) durable_tail: u64,
+    pub(crate) slots: u32,
+}
+
+impl Log {
+    /// An empty log.
+    pub(crate) fn new(slots: u32) -> Log {
+        Log { free: (0..slots).collect(), slots, ..Log::default() }
+    }
+
+    /// Free slots that only items take that make room for others.
+    pub(crate) fn reserve(&self) -> usize {
+        (self.slots as usize / RESERVE_SHARE).max(RESERVE)
+    }
+
+    /// The oldest segment that counts.
+    pub(crate) fn tail(&self) -> u64 {
+        self.segments.first_key_value().map_or(self.next, |(number, _)| *number)
+    }
+
+    /// The oldest segment with items of which no chunk so far has a copy: what is older does not count once the last chunk is on a drive.
+    pub(crate) fn tail_packed(&self) -> u64 {
+        let unpacked = self.retiring.iter().find(|retiring| retiring.moves > self.moves_packed);
+        unpacked.map_or(self.tail(), |retiring| retiring.number)
+    }
+
+    /// Has a change packed; its number.
+    pub(crate) fn queue(&mut self, change: Queued, now: Time) -> u64 {
+        self.changes.push_back(change);
+        self.oldest.get_or_insert(now);
+        self.queued += 1;
+        self.queued
+    }
+
+    /// All items are gone: changes that wait are void.
+    pub(crate) fn clear(&mut self, now: Time) {
+        let count = |change: &Queued| if let Queued::Clear(count) = change { *count } else { 1 };
+        let void: u64 = self.changes.drain(..).map(|change| count(&change)).sum();
+        self.queued += 1;
+        self.changes.push_back(Queued::Clear(void + 1));
+        self.oldest = Some(now);
+        self.segments.values_mut().for_each(|segment| segment.live = 0);
+        self.live = 0;
+    }
+
+    /// Has an item of a segment that is given up packed.
+    pub(crate) fn move_later(&mut self, key: Rc<[u8]>) {
+        self.moves.push_back(key);
+        self.moves_queued += 1;
+    }
+
+    /// Whether replica `replica` has change `number`.
+    pub(crate) fn has(&self, replica: usize, number: u64) -> bool {
+        self.queues[replica].front().map_or(self.packed, |chunk| chunk.changes_before) >= number
+    }
+
+    /// The moves that all replicas have.
+    fn moves_done(&self) -> u64 {
+        let done = |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.moves_packed, |chunk| chunk.moves_before);
+        self.queues.iter().map(done).min().unwrap_or(0)
+    }
+
+    /// An item was put, or is gone, at a place.
+    pub(crate) fn count(&mut self, spot: Spot, is_there: bool) {
+        if let Some(segment) = self.segments.get_mut(&spot.segment) {
+            let len = u64::from(spot.len);
+            if is_there {
+                (segment.live, self.live) = (segment.live + len, self.live + len);
+            } else {
+                (segment.live, self.live) = (segment.live.saturating_sub(len), self.live.saturating_sub(len));
+            }
+        }
+    }
+
+    /// Takes the oldest segment out of the log. Its slot is free once all moves so far are on all replicas, as [`Log::free_slots`] sees.
+    pub(crate) fn take_tail(&mut self) -> Option<(u64, Segment)> {
+        let (number, segment) = self.segments.first_key_value()?;
+        let is_open = self.is_open && *number + 1 == self.next;
+        if segment.pending > 0 || is_open {
+            return None;
+        }
+        let (number, segment) = self.segments.pop_first()?;
+        self.live = self.live.saturating_sub(segment.live);
+        Some((number, segment))
+    }
+
+    /// The items of a segment that was taken out have been queued.
+    pub(crate) fn retire(&mut self, number: u64, slot: u32) {
+        self.retiring.push_back(Retiring { number, slot, moves: self.moves_queued });
+        self.free_slots();
+    }
+
+    /// Slots whose moves have ended are free.
+    pub(crate) fn free_slots(&mut self) {
+        let done = self.moves_done();
+        while let Some(retiring) = self.retiring.front().filter(|retiring| retiring.moves <= done) {
+            self.free.push_back(retiring.slot);
+            self.retiring.pop_front();
+        }
+    }
+
+    /// Slots that are free, or will be.
+    pub(crate) fn coming_free(&self) -> usize {
+        self.free.len() + self.retiring.len()
+    }
+
+    /// Whether something waits for a drive.
+    pub(crate) fn has_chunks(&self) -> bool {
+        self.queues.iter().any(|queue| !queue.is_empty())
+    }
+}

@@ -1,0 +1,47 @@
+//! A command line in words.
+
+use crate::engine::MOST_KEY;
+
+/// See the file.
+pub(crate) struct Line<'a> {
+    words: Vec<&'a [u8]>,
+}
+
+/// A number in a word.
+pub(crate) fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
+    let word = std::str::from_utf8(word).ok()?;
+    // A sign is part of negative numbers only.
+    if word.starts_with('+') {
+        return None;
+    }
+    word.parse().ok()
+}
+
+/// Whether a word can be a key in text.
+pub(crate) fn is_key(word: &[u8]) -> bool {
+    !word.is_empty() && word.len() <= MOST_KEY && word.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
+}
+
+impl<'a> Line<'a> {
+    pub(crate) fn of(line: &'a [u8]) -> Line<'a> {
+        Line { words: line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect() }
+    }
+
+    /// The first word.
+    pub(crate) fn command(&self) -> &'a [u8] {
+        self.words.first().copied().unwrap_or_default()
+    }
+
+    /// The words after it.
+    pub(crate) fn words(&self) -> &[&'a [u8]] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The words after the command, without a last "noreply"; whether it was there.
+    pub(crate) fn arguments(&self) -> (&[&'a [u8]], bool) {
+        match self.words().split_last() {
+            Some((&last, rest)) if last == b"noreply" => (rest, true),
+            _ => (self.words(), false),
+        }
+    }
+}

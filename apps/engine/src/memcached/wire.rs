@@ -1,0 +1,192 @@
+//! A client's bytes. What a client sends is read as far as its command needs, and what it does not take stops its commands: so a client
+//! holds a bounded amount of memory.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_sim::Sim;
+use nandscape_sim::signal::Signal;
+
+/// The longest command line: a get of some 250 of the longest keys.
+pub const MOST_LINE: usize = 64 << 10;
+/// Bytes that may wait for a client before its next command is served.
+const MOST_UNSENT: usize = 256 << 10;
+
+/// See the file.
+pub struct Wire {
+    input: RefCell<Vec<u8>>,
+    output: RefCell<Vec<u8>>,
+    /// Bytes at the beginning of the input that are no line's end.
+    looked: Cell<usize>,
+    /// Bytes that the present command needs at once.
+    needs: Cell<usize>,
+    /// Something came, was sent, or ended.
+    changed: Signal,
+    /// A command is in work.
+    is_busy: Cell<bool>,
+    is_gone: Cell<bool>,
+    is_ended: Cell<bool>,
+    /// Set when whoever moves its bytes has something to do: bytes to send, room for more, or its end.
+    notice: Rc<Cell<bool>>,
+}
+
+impl Wire {
+    /// A client that has sent nothing yet. `notice` is set when there is something to do for whoever moves its bytes.
+    pub fn new(sim: &Sim, notice: &Rc<Cell<bool>>) -> Rc<Wire> {
+        Rc::new(Wire {
+            input: RefCell::default(),
+            output: RefCell::default(),
+            looked: Cell::new(0),
+            needs: Cell::new(MOST_LINE),
+            changed: Signal::new(sim),
+            is_busy: Cell::new(false),
+            is_gone: Cell::new(false),
+            is_ended: Cell::new(false),
+            notice: notice.clone(),
+        })
+    }
+
+    /// Bytes that may be given to it now.
+    pub fn wants(&self) -> usize {
+        self.needs.get().saturating_sub(self.input.borrow().len())
+    }
+
+    /// The client has sent bytes.
+    pub fn received(&self, bytes: &[u8]) {
+        self.input.borrow_mut().extend_from_slice(bytes);
+        self.changed.notify();
+    }
+
+    /// The client has left.
+    pub fn hang_up(&self) {
+        self.is_gone.set(true);
+        self.changed.notify();
+    }
+
+    /// Bytes of memory that it holds.
+    pub fn held(&self) -> usize {
+        self.input.borrow().len() + self.output.borrow().len()
+    }
+
+    /// Whether nothing of it is in work.
+    pub fn is_idle(&self) -> bool {
+        self.held() == 0 && !self.is_busy.get()
+    }
+
+    /// Whether there is something to send.
+    pub fn has_output(&self) -> bool {
+        !self.output.borrow().is_empty()
+    }
+
+    /// Has bytes sent: `send` takes some and returns how many.
+    pub fn send<E>(&self, send: impl FnOnce(&[u8]) -> Result<usize, E>) -> Result<usize, E> {
+        let mut output = self.output.borrow_mut();
+        let sent = send(&output)?;
+        output.drain(..sent);
+        self.changed.notify();
+        Ok(sent)
+    }
+
+    /// Whether it is to be closed once everything is sent.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended.get()
+    }
+
+    pub(crate) fn end(&self) {
+        self.is_ended.set(true);
+        self.notice.set(true);
+    }
+
+    /// Appends to what is sent.
+    pub(crate) fn put(&self, bytes: &[u8]) {
+        self.output.borrow_mut().extend_from_slice(bytes);
+        self.notice.set(true);
+    }
+
+    /// Appends a line to what is sent.
+    pub(crate) fn put_line(&self, line: &str) {
+        self.put(line.as_bytes());
+        self.put(b"\r\n");
+    }
+
+    /// The present command needs so many bytes at once.
+    fn need(&self, bytes: usize) {
+        self.needs.set(bytes);
+        self.notice.set(true);
+    }
+
+    /// Waits until little waits to be sent.
+    pub(crate) async fn room(&self) {
+        while self.output.borrow().len() > MOST_UNSENT && !self.is_gone.get() {
+            self.changed.changed().await;
+        }
+    }
+
+    /// The next command line without its end; `None` when there is none any more.
+    pub(crate) async fn line(&self) -> Option<Vec<u8>> {
+        self.need(MOST_LINE);
+        self.is_busy.set(false);
+        loop {
+            let found = self.input.borrow()[self.looked.get()..].iter().position(|byte| *byte == b'\n');
+            if let Some(found) = found {
+                let end = self.looked.take() + found;
+                self.is_busy.set(true);
+                let mut line: Vec<u8> = self.input.borrow_mut().drain(..=end).collect();
+                line.pop();
+                if line.last() == Some(&b'\r') {
+                    line.pop();
+                }
+                return Some(line);
+            }
+            self.looked.set(self.input.borrow().len());
+            if self.looked.get() >= MOST_LINE {
+                self.put_line("CLIENT_ERROR line too long");
+                return None;
+            }
+            if self.is_gone.get() {
+                return None;
+            }
+            self.changed.changed().await;
+        }
+    }
+
+    /// The data of a command, `len` bytes and a line's end: `Some(None)` if that is not where it belongs, `None` if the client has left.
+    pub(crate) async fn data(&self, len: usize) -> Option<Option<Rc<[u8]>>> {
+        let all = len + 2;
+        self.need(all);
+        while self.input.borrow().len() < all {
+            if self.is_gone.get() {
+                return None;
+            }
+            self.changed.changed().await;
+        }
+        self.need(MOST_LINE);
+        let mut input = self.input.borrow_mut();
+        let is_right = &input[len..all] == b"\r\n";
+        let value = is_right.then(|| Rc::from(&input[..len]));
+        input.drain(..all);
+        Some(value)
+    }
+
+    /// Passes over the data of a command that is not served. Whether the client is still there.
+    pub(crate) async fn skip(&self, len: u64) -> bool {
+        let mut left = len + 2;
+        self.need(MOST_LINE);
+        loop {
+            {
+                let mut input = self.input.borrow_mut();
+                let now = input.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                input.drain(..now);
+                left -= now as u64;
+                self.notice.set(true);
+            }
+            if left == 0 {
+                return true;
+            }
+            if self.is_gone.get() {
+                return false;
+            }
+            self.changed.changed().await;
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Packing: changes and moves that wait become chunks, in order.
+//!
+//! What is packed for a change is the state of its key now. So a change that a later one made void is never written, and the later one
+//! is written in its place: a drive that has one change has all before it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::log::{Chunk, Queued, REPLICAS, Segment, Spot};
+use crate::record::{CHUNK_HEADER, Header, Kind, Record, record_bytes};
+use crate::state::State;
+
+/// The form of a store.
+#[derive(Copy, Clone)]
+pub(crate) struct Form {
+    pub(crate) segment: usize,
+    pub(crate) block: usize,
+    pub(crate) id: u64,
+}
+
+/// A chunk that is being filled.
+struct Filling {
+    segment: u64,
+    slot: u32,
+    offset: usize,
+    bytes: Vec<u8>,
+    items: Vec<(Rc<[u8]>, u64)>,
+    changes_before: u64,
+    moves_before: u64,
+}
+
+/// What is packed for a change.
+enum What {
+    Nothing,
+    Item(Rc<[u8]>),
+    Delete(Rc<[u8]>),
+    Touch(Rc<[u8]>),
+    Clear(u64),
+}
+
+impl What {
+    fn key_len(&self) -> usize {
+        match self {
+            What::Item(key) | What::Delete(key) | What::Touch(key) => key.len(),
+            What::Nothing | What::Clear(_) => 0,
+        }
+    }
+}
+
+impl State {
+    /// Packs what waits for a pair, as far as there is room.
+    pub(crate) fn pack(&mut self, pair: usize, form: Form, now_s: u64) {
+        let mut filling: Option<Filling> = None;
+        loop {
+            let is_move = !self.logs[pair].moves.is_empty();
+            let Some(what) = self.next_to_pack(pair, is_move, now_s) else { break };
+            if !matches!(what, What::Nothing) {
+                let value = if let What::Item(key) = &what { self.index[key].len as usize } else { 0 };
+                let len = record_bytes(what.key_len(), value);
+                if !self.make_room(pair, form, &mut filling, len, is_move) {
+                    if !is_move {
+                        break;
+                    }
+                    self.give_up_move(&what);
+                } else if let Some(filling) = &mut filling {
+                    self.append(pair, filling, &what, len);
+                }
+            }
+            let log = &mut self.logs[pair];
+            if is_move {
+                log.moves.pop_front();
+                log.moves_packed += 1;
+            } else {
+                log.changes.pop_front();
+                log.packed += if let What::Clear(count) = what { count } else { 1 };
+            }
+        }
+        self.finish(pair, form, filling);
+        let log = &mut self.logs[pair];
+        if log.changes.is_empty() {
+            log.oldest = None;
+        }
+        log.free_slots();
+    }
+
+    /// What is to be packed for the first change or move that waits; `None` if none does.
+    fn next_to_pack(&mut self, pair: usize, is_move: bool, now_s: u64) -> Option<What> {
+        let log = &self.logs[pair];
+        let (key, is_touch) = match (is_move, log.changes.front()) {
+            (true, _) => (log.moves.front()?.clone(), false),
+            (false, Some(Queued::Key(key))) => (key.clone(), false),
+            (false, Some(Queued::Touch(key))) => (key.clone(), true),
+            (false, Some(Queued::Clear(count))) => return Some(What::Clear(*count)),
+            (false, None) => return None,
+        };
+        Some(match self.look(&key, now_s) {
+            Some(entry) if entry.is_unpacked => What::Item(key),
+            Some(_) if is_touch => What::Touch(key),
+            // An item whose time was set and has come is on drives with its former time.
+            None if !is_move => What::Delete(key),
+            _ => What::Nothing,
+        })
+    }
+
+    /// An item that is to be moved finds no room: it is evicted, unless a newer version waits in turn.
+    fn give_up_move(&mut self, what: &What) {
+        if let What::Item(key) = what
+            && self.index.get(key).is_some_and(|entry| entry.spot.is_some())
+        {
+            self.remove(key);
+            self.stats.evictions += 1;
+        }
+    }
+
+    /// Sees to it that a record fits the chunk that is being filled. Whether it does.
+    fn make_room(&mut self, pair: usize, form: Form, filling: &mut Option<Filling>, len: usize, is_move: bool) -> bool {
+        if let Some(chunk) = filling {
+            if chunk.offset + chunk.bytes.len() + len <= form.segment {
+                return true;
+            }
+            let full = filling.take();
+            self.finish(pair, form, full);
+            self.logs[pair].is_open = false;
+        }
+        let log = &mut self.logs[pair];
+        let open = log.segments.last_key_value().filter(|_| log.is_open);
+        let mut found = open.map(|(number, segment)| (*number, segment.slot, segment.used as usize));
+        found = found.filter(|(_, _, used)| used + CHUNK_HEADER + len <= form.segment);
+        if found.is_none() {
+            if log.free.len() <= if is_move { 0 } else { log.reserve() } {
+                return false;
+            }
+            let Some(slot) = log.free.pop_front() else { return false };
+            let number = log.next;
+            log.next += 1;
+            log.segments.insert(number, Segment { slot, used: 0, chunks: 0, live: 0, pending: 0 });
+            log.is_open = true;
+            found = Some((number, slot, 0));
+        }
+        let Some((segment, slot, offset)) = found else { return false };
+        let (changes_before, moves_before) = (log.packed, log.moves_packed);
+        let bytes = vec![0; CHUNK_HEADER];
+        *filling = Some(Filling { segment, slot, offset, bytes, items: Vec::new(), changes_before, moves_before });
+        true
+    }
+
+    fn append(&mut self, pair: usize, filling: &mut Filling, what: &What, len: usize) {
+        let nothing = Record { kind: Kind::Clear, flags: 0, expiry: 0, version: self.version, key: b"", value: b"" };
+        match what {
+            What::Nothing => {}
+            What::Clear(_) => nothing.put(&mut filling.bytes),
+            What::Delete(key) => Record { kind: Kind::Delete, key, ..nothing }.put(&mut filling.bytes),
+            What::Touch(key) => {
+                let entry = &self.index[key];
+                let touch = Record { kind: Kind::Touch, expiry: entry.expiry, version: entry.version, key, ..nothing };
+                touch.put(&mut filling.bytes);
+            }
+            What::Item(key) => self.append_item(pair, filling, key, len),
+        }
+    }
+
+    fn append_item(&mut self, pair: usize, filling: &mut Filling, key: &Rc<[u8]>, len: usize) {
+        let Some(entry) = self.index.get_mut(key) else { return };
+        let offset = (filling.offset + filling.bytes.len()) as u32;
+        let spot = Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32 };
+        let value = entry.value.clone().unwrap_or_default();
+        let (flags, expiry, version) = (entry.flags, entry.expiry, entry.version);
+        Record { kind: Kind::Put, flags, expiry, version, key, value: &value }.put(&mut filling.bytes);
+        filling.items.push((key.clone(), version));
+        entry.is_unpacked = false;
+        entry.pins += 1;
+        let before = entry.spot.replace(spot);
+        self.unpacked_bytes -= len as u64;
+        let log = &mut self.logs[pair];
+        before.into_iter().for_each(|spot| log.count(spot, false));
+        log.count(spot, true);
+    }
+
+    /// A chunk is complete, and waits for the drives.
+    fn finish(&mut self, pair: usize, form: Form, filling: Option<Filling>) {
+        let Some(Filling { segment, slot, offset, mut bytes, items, changes_before, moves_before }) = filling else {
+            return;
+        };
+        let (version, log) = (self.version, &mut self.logs[pair]);
+        let tail = log.tail_packed();
+        let Some(open) = log.segments.get_mut(&segment) else { return };
+        let (number, len) = (open.chunks, bytes.len() as u32);
+        Header { id: form.id, segment, tail, version, number, len, offset: offset as u32 }.seal(&mut bytes);
+        bytes.resize(bytes.len().next_multiple_of(form.block), 0);
+        open.used += bytes.len() as u32;
+        open.chunks += 1;
+        open.pending += 1;
+        self.image_bytes += bytes.len() as u64;
+        let start = form.segment as u64 * (1 + u64::from(slot)) + offset as u64;
+        let missing = Cell::new(REPLICAS);
+        let chunk = Rc::new(Chunk { segment, start, image: bytes, items, changes_before, moves_before, tail, missing });
+        log.queues.iter_mut().for_each(|queue| queue.push_back(chunk.clone()));
+    }
+
+    /// A replica has the first chunk of its queue. Whether all have it now.
+    pub(crate) fn written(&mut self, pair: usize, replica: usize) -> bool {
+        let Some(chunk) = self.logs[pair].queues[replica].pop_front() else { return false };
+        chunk.missing.set(chunk.missing.get() - 1);
+        let log = &mut self.logs[pair];
+        if chunk.missing.get() == 0 {
+            log.segments.get_mut(&chunk.segment).into_iter().for_each(|segment| segment.pending -= 1);
+            log.durable_tail = log.durable_tail.max(chunk.tail);
+            self.image_bytes -= chunk.image.len() as u64;
+            chunk.items.iter().for_each(|(key, version)| self.unpin(key, *version));
+            self.evict_values();
+        }
+        self.logs[pair].free_slots();
+        chunk.missing.get() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_sim::Time;
+
+    use super::*;
+    use crate::log::Log;
+
+    /// Two items that fill a segment each are moved: the chunk of the first is not to say that the second's segment was given up.
+    #[test]
+    fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
+        let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
+        let mut state = State::new(vec![Log::new(16)], 1 << 20);
+        let value: Rc<[u8]> = vec![7; 40 << 10].into();
+        for key in [&b"one"[..], b"two"] {
+            state.put(key.into(), (0, 0), value.clone(), (Time::ZERO, 0));
+        }
+        let write = |state: &mut State| {
+            state.pack(0, form, 0);
+            let tails: Vec<u64> = state.logs[0].queues[0].iter().map(|chunk| chunk.tail).collect();
+            for _ in &tails {
+                let all: Vec<bool> = (0..REPLICAS).map(|replica| state.written(0, replica)).collect();
+                assert_eq!(all, [false, true]);
+            }
+            tails
+        };
+        assert_eq!(write(&mut state), [0, 0]);
+        state.logs[0].is_open = false;
+        for key in [&b"one"[..], b"two"] {
+            let (number, segment) = state.logs[0].take_tail().expect("a segment that all replicas have");
+            state.move_item(key.into(), &value);
+            state.logs[0].retire(number, segment.slot);
+        }
+        assert_eq!(state.logs[0].free.len(), 14);
+        assert_eq!(write(&mut state), [1, 2]);
+        assert_eq!(state.logs[0].free.len(), 14, "two slots are free, and two are taken");
+    }
+}

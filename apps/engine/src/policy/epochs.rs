@@ -1,0 +1,35 @@
+//! Tokens for odd and for even drives in turn (EPCH of Shin 5.4.2). An epoch ends when its writes have ended; what the drives do by
+//! themselves afterwards disturbs reads.
+
+use super::{Policy, Work, nothing};
+use crate::drives::Member;
+
+/// See the file.
+pub struct Epochs;
+
+/// Whether a drive has a token: those of one parity in each epoch, in turn.
+pub(super) fn alternates(epoch: u64, drive: usize) -> bool {
+    drive as u64 % 2 == epoch % 2
+}
+
+impl Policy for Epochs {
+    fn name(&self) -> &'static str {
+        "epochs"
+    }
+
+    fn has_token(&self, epoch: u64, drive: usize) -> bool {
+        alternates(epoch, drive)
+    }
+
+    fn keeps_reads_apart(&self) -> bool {
+        true
+    }
+
+    fn before_writes<'a>(&'a self, _: &'a Member, _: u64) -> Work<'a> {
+        nothing()
+    }
+
+    fn after_writes<'a>(&'a self, _: &'a Member) -> Work<'a> {
+        nothing()
+    }
+}

@@ -1,0 +1,293 @@
+//! The index and the cache: which items exist, where they are, and which of them are in memory.
+//!
+//! The value of an item that not all replicas have stays in memory: that copy has authority. Others leave memory by second chance.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use nandscape_sim::Time;
+use nandscape_sim::rng::mix;
+
+use crate::log::{Log, Queued, Spot};
+use crate::record::record_bytes;
+
+/// An item in the index.
+pub(crate) struct Entry {
+    pub(crate) version: u64,
+    pub(crate) flags: u32,
+    /// Seconds since 1970; 0 is never.
+    pub(crate) expiry: u64,
+    pub(crate) len: u32,
+    pub(crate) value: Option<Rc<[u8]>>,
+    /// Where it is; `None` before it was packed.
+    pub(crate) spot: Option<Spot>,
+    /// Whether its present version waits to be packed.
+    pub(crate) is_unpacked: bool,
+    /// Chunks on their way that contain it.
+    pub(crate) pins: u32,
+    /// When it was last asked for, in seconds since 1970.
+    pub(crate) accessed: u64,
+    pub(crate) is_fetched: bool,
+    /// Asked for since the cache last looked at it, and since its segment was written.
+    pub(crate) is_recent: bool,
+    pub(crate) is_hot: bool,
+}
+
+/// Bytes of memory of an item in the index without its key: the entry, a pointer and counts of its key, and the room that a tree leaves
+/// between entries, a third (nodes are between half full and full).
+pub(crate) const ENTRY_BYTES: u64 = (size_of::<Entry>() + size_of::<Rc<[u8]>>()) as u64 * 4 / 3 + 16;
+/// Bytes of a place in a queue or the cache's list.
+const PLACE_BYTES: u64 = 32;
+
+/// Counters.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct Stats {
+    /// Reads that were asked for.
+    pub gets: u64,
+    /// Of those, answered from memory.
+    pub memory_hits: u64,
+    /// Of those, answered from a drive.
+    pub drive_hits: u64,
+    /// Items in the index.
+    pub items: u64,
+    /// Bytes of records of items on each replica.
+    pub live_bytes: u64,
+    /// Bytes of records that each replica has room for.
+    pub log_bytes: u64,
+    /// Bytes of memory of the index.
+    pub index_bytes: u64,
+    /// Bytes of memory of everything.
+    pub memory_bytes: u64,
+    /// Bytes of changes that wait for their drives.
+    pub waiting_bytes: u64,
+    /// Items that left for want of space or memory.
+    pub evictions: u64,
+    /// Items that had expired when they were found.
+    pub expired: u64,
+    /// Changes of items that a later one made void before they were written.
+    pub cancelled: u64,
+    /// Items that were written again because their segment was given up.
+    pub moved: u64,
+    /// Changes that waited because too many waited for their drives.
+    pub throttled: u64,
+    /// Epochs.
+    pub epochs: u64,
+    /// Items that could not be read from any replica.
+    pub unreadable: u64,
+    /// Bytes read from drives.
+    pub read_bytes: u64,
+    /// Bytes written to drives.
+    pub written_bytes: u64,
+    /// Reads that began at a drive with a token although the policy keeps reads apart. It stays 0.
+    pub reads_at_tokens: u64,
+}
+
+/// See the file.
+pub(crate) struct State {
+    pub(crate) index: BTreeMap<Rc<[u8]>, Entry>,
+    pub(crate) logs: Vec<Log>,
+    pub(crate) version: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+    /// Bytes of records that wait to be packed, and of chunks on their way.
+    pub(crate) unpacked_bytes: u64,
+    pub(crate) image_bytes: u64,
+    clock: VecDeque<(Rc<[u8]>, u64)>,
+    memory: u64,
+    pub(crate) stats: Stats,
+}
+
+impl State {
+    pub(crate) fn new(logs: Vec<Log>, memory: u64) -> State {
+        let [key_bytes, value_bytes, unpacked_bytes, image_bytes] = [0; 4];
+        State {
+            index: BTreeMap::new(),
+            logs,
+            version: 1,
+            key_bytes,
+            value_bytes,
+            unpacked_bytes,
+            image_bytes,
+            clock: VecDeque::new(),
+            memory,
+            stats: Stats::default(),
+        }
+    }
+
+    /// The pair whose log has a key.
+    pub(crate) fn pair(&self, key: &[u8]) -> usize {
+        let word = |chunk: &[u8]| chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        let hash = key.chunks(8).fold(key.len() as u64, |hash, chunk| mix(hash ^ word(chunk)));
+        (hash % self.logs.len() as u64) as usize
+    }
+
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.key_bytes + self.index.len() as u64 * ENTRY_BYTES
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let queued: usize = self.logs.iter().map(|log| log.changes.len() + log.moves.len()).sum();
+        let places = (queued + self.clock.len()) as u64 * PLACE_BYTES;
+        self.index_bytes() + self.value_bytes + self.image_bytes + places
+    }
+
+    pub(crate) fn is_over_memory(&self) -> bool {
+        self.memory_bytes() > self.memory
+    }
+
+    /// Bytes of changes that wait for their drives.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.unpacked_bytes + self.image_bytes
+    }
+
+    /// The item of a key, unless it has expired.
+    pub(crate) fn look(&mut self, key: &[u8], now_s: u64) -> Option<&mut Entry> {
+        let expiry = self.index.get(key)?.expiry;
+        if expiry != 0 && expiry <= now_s {
+            self.remove(key);
+            self.stats.expired += 1;
+            return None;
+        }
+        self.index.get_mut(key)
+    }
+
+    fn record_bytes(key: &[u8], entry: &Entry) -> u64 {
+        record_bytes(key.len(), entry.len as usize) as u64
+    }
+
+    /// Takes an item out of index and cache.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+        let pair = self.pair(key);
+        let entry = self.index.remove(key)?;
+        self.key_bytes -= key.len() as u64;
+        self.value_bytes -= entry.value.as_ref().map_or(0, |value| value.len() as u64);
+        if let Some(spot) = entry.spot {
+            self.logs[pair].count(spot, false);
+        }
+        if entry.is_unpacked {
+            self.unpacked_bytes -= State::record_bytes(key, &entry);
+            self.stats.cancelled += 1;
+        }
+        Some(entry)
+    }
+
+    /// Puts an item that waits to be packed; the number of the change.
+    pub(crate) fn put(&mut self, key: Rc<[u8]>, (flags, expiry): (u32, u64), value: Rc<[u8]>, now: (Time, u64)) -> u64 {
+        self.remove(&key);
+        let version = self.version;
+        self.version += 1;
+        let entry = Entry {
+            version,
+            flags,
+            expiry,
+            len: value.len() as u32,
+            value: Some(value),
+            spot: None,
+            is_unpacked: true,
+            pins: 0,
+            accessed: now.1,
+            is_fetched: false,
+            is_recent: false,
+            is_hot: false,
+        };
+        self.unpacked_bytes += State::record_bytes(&key, &entry);
+        self.enter(key.clone(), entry);
+        let pair = self.pair(&key);
+        let number = self.logs[pair].queue(Queued::Key(key), now.0);
+        self.evict_values();
+        number
+    }
+
+    /// Puts an item into the index.
+    pub(crate) fn enter(&mut self, key: Rc<[u8]>, entry: Entry) {
+        let pair = self.pair(&key);
+        self.key_bytes += key.len() as u64;
+        if let Some(value) = &entry.value {
+            self.value_bytes += value.len() as u64;
+            self.clock.push_back((key.clone(), entry.version));
+        }
+        if let Some(spot) = entry.spot {
+            self.logs[pair].count(spot, true);
+        }
+        self.index.insert(key, entry);
+    }
+
+    /// An item is gone at a client's wish; the number of the change.
+    pub(crate) fn delete(&mut self, key: &[u8], now: Time) -> u64 {
+        self.remove(key);
+        let pair = self.pair(key);
+        self.logs[pair].queue(Queued::Key(key.into()), now)
+    }
+
+    /// All items are gone.
+    pub(crate) fn clear(&mut self, now: Time) {
+        self.index.clear();
+        self.clock.clear();
+        (self.key_bytes, self.value_bytes, self.unpacked_bytes) = (0, 0, 0);
+        self.version += 1;
+        self.logs.iter_mut().for_each(|log| log.clear(now));
+    }
+
+    /// Keeps the value of an item in memory, if it is still this version.
+    pub(crate) fn keep(&mut self, key: &[u8], version: u64, value: &Rc<[u8]>) -> bool {
+        let Some((key, _)) = self.index.get_key_value(key) else { return false };
+        let key = key.clone();
+        let Some(entry) = self.index.get_mut(&key).filter(|entry| entry.version == version) else { return false };
+        if entry.value.is_none() {
+            entry.value = Some(value.clone());
+            self.value_bytes += value.len() as u64;
+            self.clock.push_back((key, version));
+            self.evict_values();
+        }
+        true
+    }
+
+    /// An item of a segment that is given up waits to be packed again.
+    pub(crate) fn move_item(&mut self, key: Rc<[u8]>, value: &[u8]) {
+        let pair = self.pair(&key);
+        let Some(entry) = self.index.get_mut(&key) else { return };
+        if !entry.is_unpacked {
+            entry.is_unpacked = true;
+            entry.is_hot = false;
+            self.unpacked_bytes += record_bytes(key.len(), value.len()) as u64;
+            self.stats.moved += 1;
+            if entry.value.is_none() {
+                entry.value = Some(value.into());
+                self.value_bytes += value.len() as u64;
+                self.clock.push_back((key.clone(), entry.version));
+            }
+        }
+        self.logs[pair].move_later(key);
+    }
+
+    /// A chunk that contains an item is on all replicas.
+    pub(crate) fn unpin(&mut self, key: &[u8], version: u64) {
+        if let Some(entry) = self.index.get_mut(key).filter(|entry| entry.version == version) {
+            entry.pins = entry.pins.saturating_sub(1);
+        }
+    }
+
+    /// Lets values leave memory while there is too much in it.
+    pub(crate) fn evict_values(&mut self) {
+        if self.clock.len() > 2 * self.index.len() + 64 {
+            let index = &self.index;
+            let is_there = |key: &Rc<[u8]>, version: u64| {
+                index.get(key).is_some_and(|entry| entry.version == version && entry.value.is_some())
+            };
+            self.clock.retain(|(key, version)| is_there(key, *version));
+        }
+        for _ in 0..2 * self.clock.len() {
+            if !self.is_over_memory() {
+                return;
+            }
+            let Some((key, version)) = self.clock.pop_front() else { return };
+            let found = self.index.get_mut(&key).filter(|entry| entry.version == version && entry.value.is_some());
+            let Some(entry) = found else { continue };
+            if entry.is_unpacked || entry.pins > 0 || std::mem::take(&mut entry.is_recent) {
+                self.clock.push_back((key, version));
+                continue;
+            }
+            self.value_bytes -= entry.value.take().map_or(0, |value| value.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Clients that break the protocol, send half of it, or do not take their answers.
+
+use nandscape_apps_engine::memcached::{MOST_LINE, Server};
+use nandscape_sim::{Executor, Span};
+
+use crate::client::{Client, SMALL, disks, drives, open};
+use crate::seeds::each;
+
+#[test]
+fn a_long_line_and_a_huge_length_hold_little_memory() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    executor
+        .block_on(async {
+            let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
+            let limit = engine.item_limit();
+            let server = Server::new(engine, "1");
+            let (mut long, mut huge) = (Client::new(&sim, &server), Client::new(&sim, &server));
+            let mut good = Client::new(&sim, &server);
+            long.send(&vec![b'x'; 2 * MOST_LINE]).await;
+            assert_eq!(long.answer(1).await, "CLIENT_ERROR line too long\r\n");
+            assert!(long.wire().is_ended());
+            // Nothing of an item that is too large is kept, and what was there is gone.
+            assert_eq!(huge.ask("set a 0 0 1\r\na\r\n", 1).await, "STORED\r\n");
+            assert_eq!(
+                huge.ask("set a 0 0 18446744073709551000\r\n", 1).await,
+                "SERVER_ERROR object too large for cache\r\n"
+            );
+            for _ in 0..100 {
+                huge.send(&[b'y'; 10_000]).await;
+                sim.sleep(Span::from_us(1)).await;
+                assert!(huge.wire().held() <= MOST_LINE);
+            }
+            assert_eq!(good.ask("get a\r\n", 1).await, "END\r\n");
+            // An item of the limit is one.
+            let len = limit - 1;
+            let value = "z".repeat(len);
+            assert_eq!(good.ask(&format!("set b 0 0 {len}\r\n{value}\r\n"), 1).await, "STORED\r\n");
+            assert_eq!(good.ask("get b\r\n", 3).await, format!("VALUE b 0 {len}\r\n{value}\r\nEND\r\n"));
+            // A client that takes nothing stops at a bound.
+            let slow = Client::new(&sim, &server);
+            slow.wire().received("get b b b b b b b b b b b b b b b b b b b b b b\r\n".repeat(100).as_bytes());
+            sim.sleep(Span::from_ms(10)).await;
+            assert!(slow.wire().held() < (256 << 10) + limit + MOST_LINE, "{}", slow.wire().held());
+            assert_eq!(good.ask("mn\r\n", 1).await, "MN\r\n");
+            assert_eq!(server.counters().connections, 3);
+            slow.wire().hang_up();
+            sim.sleep(Span::from_ms(1)).await;
+            assert_eq!(server.counters().connections, 2);
+        })
+        .unwrap();
+}
+
+/// Bytes of any kind, cut anywhere, end nothing but their own client.
+#[test]
+fn nonsense_costs_others_nothing() {
+    let words: [&[u8]; 20] = [
+        b"get",
+        b"set",
+        b"cas",
+        b"ms",
+        b"mg",
+        b"ma",
+        b"md",
+        b"gat",
+        b"flush_all",
+        b"stats",
+        b"noreply",
+        b"\r\n",
+        b"\n",
+        b" ",
+        b"0",
+        b"-1",
+        b"99999999999999999999",
+        b"b",
+        b"T",
+        b"\0\xff",
+    ];
+    each(40, |seed| {
+        let mut executor = Executor::new();
+        let (sim, mut rng) = (executor.sim(), seed.child("nonsense").rng());
+        let drives = drives(&sim, &disks(2));
+        executor
+            .block_on(async {
+                let engine = open(&sim, &drives, "mixed", SMALL).await.unwrap();
+                let server = Server::new(engine, "1");
+                let wild = Client::new(&sim, &server);
+                for _ in 0..400 {
+                    let word = words[rng.below(words.len() as u64) as usize];
+                    let word = &word[..rng.below(word.len() as u64 + 1) as usize];
+                    let word = &word[..word.len().min(wild.wire().wants())];
+                    wild.wire().received(word);
+                    if rng.chance(0.5) {
+                        wild.wire().received(b" ");
+                    }
+                    sim.sleep(Span::from_us(rng.below(20))).await;
+                }
+                let mut good = Client::new(&sim, &server);
+                assert_eq!(good.ask("set a 0 0 1\r\na\r\n", 1).await, "STORED\r\n");
+                assert_eq!(good.ask("get a\r\n", 3).await, "VALUE a 0 1\r\na\r\nEND\r\n");
+                wild.wire().hang_up();
+            })
+            .unwrap();
+    });
+}

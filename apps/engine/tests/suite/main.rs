@@ -1,0 +1,14 @@
+//! The engine and memcached's protocols over it: against a plain map, over crashes at any time, and on drives that collect on order.
+//!
+//! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
+
+mod client;
+mod crash;
+mod hostile;
+mod opening;
+mod policies;
+mod pressure;
+mod protocol;
+mod reference;
+#[path = "../../../../host/kv/tests/suite/seeds.rs"]
+mod seeds;

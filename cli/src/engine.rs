@@ -1,0 +1,227 @@
+//! `nandscape engine`: readers and writers on the storage engine over several drives, in simulated time.
+
+use clap::Args;
+use nandscape_apps_engine::OpenError;
+use nandscape_apps_engine::policy::POLICIES;
+use nandscape_device_ssd::{BUILTIN, Resolved};
+use nandscape_lab_engine::{Load, Outcome, RunError, Spec};
+use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_sim::units::Bytes;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::numbers::whole;
+use crate::output;
+use crate::progress::Runs;
+use crate::sim::resolve;
+use crate::store_drive::conventional;
+use crate::store_figures::{lines, ratio};
+use crate::table::table;
+
+/// Measure the tail of reads on the storage engine over several drives, under each policy.
+///
+/// Readers ask for small items that are not in memory while writers put large ones as fast as the drives take them. All policies have the
+/// same engine, layout (RAID-1+0), load and drives. mixed reads and writes at all drives at any time; epochs writes to even and odd drives
+/// in turn and reads from the others; gc_control also orders when the drives collect garbage, and waits until they are ready for reads.
+/// First the log of each drive is written once.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape engine
+        the three policies on four drives
+  nandscape engine --policy mixed,gc_control --readers 32 --reads 1000000
+  nandscape engine --policy gc_control --drives 2 --json
+
+Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
+pub(crate) struct EngineArgs {
+    /// Policies
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values_t = POLICIES.map(str::to_owned), value_parser = known)]
+    policy: Vec<String>,
+    /// Drives, in pairs of an even and an odd one
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
+    drives: u64,
+    /// Each of the drives
+    #[arg(long, value_name = "P", default_value = "default")]
+    drive: String,
+    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 128MiB, 4 channels of a die
+    /// of two planes, 64 pages a block, lba_size 4KiB, buffer.mode capacitor and buffer.size 2MiB
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Readers, each with one get at a time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=4_096))]
+    readers: u64,
+    /// Bytes of the values that are read
+    #[arg(long, value_name = "BYTES", default_value = "4KiB")]
+    read_size: Bytes,
+    /// Writers, each with one put at a time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(0..=4_096))]
+    writers: u64,
+    /// Bytes of the values that are put; half a segment at most, which is a 256th of a drive
+    #[arg(long, value_name = "BYTES", default_value = "256KiB")]
+    write_size: Bytes,
+    /// Reads that are measured
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    reads: u64,
+    /// How full the items of the readers make the log, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=70))]
+    fill: u64,
+    /// Bytes of changes that may wait for their drives
+    #[arg(long, value_name = "BYTES", default_value = "8MiB")]
+    dirty: Bytes,
+    /// Processors of the host
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
+    cores: u64,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What built-in drives have unless it is set: as much garbage collection as a run of seconds can show.
+const DEFAULTS: [(&str, &str); 8] = [
+    ("capacity", "128MiB"),
+    ("geometry.channels", "4"),
+    ("geometry.dies_per_channel", "1"),
+    ("geometry.planes_per_die", "2"),
+    ("geometry.pages_per_block", "64"),
+    ("lba_size", "4KiB"),
+    ("buffer.mode", "capacitor"),
+    ("buffer.size", "2MiB"),
+];
+
+/// A policy's name.
+pub(crate) fn known(name: &str) -> Result<String, String> {
+    match POLICIES.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("{} are valid", POLICIES.join(", "))),
+    }
+}
+
+/// The profile of the drives of an engine: defaults of built-in ones, and changes.
+pub(crate) fn drive_of(name: &str, set: &[String], defaults: &[(&str, &str)]) -> Result<Resolved, Failure> {
+    // A profile file says what it wants.
+    let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name);
+    let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
+    let defaults = defaults.iter().filter(|(key, _)| is_built_in && !is_set(key));
+    let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
+    let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
+    conventional(resolve(name, &changes)?)
+}
+
+impl EngineArgs {
+    fn spec(&self, policy: &str) -> Result<Spec, Failure> {
+        let policy = POLICIES.into_iter().find(|known| *known == policy).unwrap_or(POLICIES[0]);
+        Ok(Spec {
+            drive: drive_of(&self.drive, &self.set, &DEFAULTS)?,
+            drives: self.drives as usize,
+            policy,
+            dirty: self.dirty.0,
+            cores: self.cores as usize,
+            load: Load {
+                readers: self.readers,
+                read_bytes: self.read_size.0,
+                writers: self.writers,
+                write_bytes: self.write_size.0,
+                reads: self.reads,
+                fill: self.fill,
+            },
+            seed: self.seed,
+        })
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let wrong = |text: &str| Err(Failure::Input(anyhow::anyhow!("{text}")));
+        if !self.drives.is_multiple_of(2) {
+            return wrong("--drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid");
+        }
+        if self.read_size.0 == 0 || self.write_size.0 == 0 {
+            return wrong("--read-size, --write-size: 1 byte or more is valid");
+        }
+        if self.dirty.0 < 1 << 16 || self.dirty.0 > 1 << 32 {
+            return wrong("--dirty: 64KiB to 4GiB are valid");
+        }
+        Ok(())
+    }
+}
+
+fn failure(error: RunError, policy: &str) -> Failure {
+    match error {
+        RunError::Spec(text) => Failure::Input(anyhow::anyhow!("{text}")),
+        RunError::Open(OpenError::Engine(error)) => Failure::Input(anyhow::anyhow!("--policy {policy}: {error}")),
+        RunError::Open(_) | RunError::Queue(_) => Failure::input(error),
+        other => Failure::run(other),
+    }
+}
+
+pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
+    args.check()?;
+    let progress = Runs::of(args.policy.len() as u64);
+    let mut runs = Vec::new();
+    for (number, policy) in args.policy.iter().enumerate() {
+        progress.next(policy, number);
+        let outcome = nandscape_lab_engine::run(&args.spec(policy)?).map_err(|error| failure(error, policy))?;
+        runs.push((policy.as_str(), outcome));
+    }
+    drop(progress);
+    match args.json {
+        true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
+        false => output::result(&text(&runs)),
+    }
+}
+
+/// The percentiles that are printed.
+const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("p99.999", 0.99999)];
+
+fn text(runs: &[(&str, Outcome)]) -> String {
+    let names = QUANTILES.map(|(name, _)| name);
+    let mut reads = table(&[&["read latency, us", "reads", "mean"], &names[..], &["max"]].concat());
+    let mut figures =
+        table(&["policy", "reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);
+    for (policy, outcome) in runs {
+        let latency = &outcome.reads;
+        let mut row = vec![(*policy).to_owned(), count(latency.count()), us(latency.mean_ns() / 1e3)];
+        row.extend(QUANTILES.map(|(_, quantile)| us(latency.quantile(quantile).as_us())));
+        row.push(us(latency.max().as_us()));
+        reads.add_row(row);
+        let took = outcome.took.as_s();
+        figures.add_row([
+            (*policy).to_owned(),
+            count((latency.count() as f64 / took) as u64),
+            bytes(outcome.put_bytes as f64 / took),
+            count(outcome.after.epochs - outcome.before.epochs),
+            count(outcome.collected),
+            ratio(outcome.waf),
+            count(outcome.after.moved - outcome.before.moved),
+            count(outcome.after.reads_at_tokens),
+        ]);
+    }
+    lines([&reads, &figures])
+}
+
+fn as_json(runs: &[(&str, Outcome)]) -> Value {
+    let run = |(policy, outcome): &(&str, Outcome)| {
+        let (latency, took) = (&outcome.reads, outcome.took.as_s());
+        let at = |quantile| latency.quantile(quantile).as_us();
+        json!({
+            "policy": policy,
+            "read_latency_us": {
+                "count": latency.count(), "mean": latency.mean_ns() / 1e3, "p50": at(0.5), "p99": at(0.99),
+                "p99_9": at(0.999), "p99_99": at(0.9999), "p99_999": at(0.99999), "max": latency.max().as_us(),
+            },
+            "reads_per_s": latency.count() as f64 / took,
+            "written_bytes_per_s": outcome.put_bytes as f64 / took,
+            "items": outcome.items,
+            "epochs": outcome.after.epochs - outcome.before.epochs,
+            "collected": outcome.collected,
+            "waf": outcome.waf,
+            "moved_items": outcome.after.moved - outcome.before.moved,
+            "evictions": outcome.after.evictions,
+            "reads_at_tokens": outcome.after.reads_at_tokens,
+            "measured_s": took,
+        })
+    };
+    json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})
+}

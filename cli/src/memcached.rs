@@ -1,0 +1,223 @@
+//! `nandscape memcached`: memcached's protocols over the storage engine on several drives, in real time.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use nandscape_apps_engine::policy::POLICIES;
+use nandscape_apps_engine::{Ack, Config, OpenError};
+use nandscape_device_media::durable::{Membership, StoreFile};
+use nandscape_device_ssd::Resolved;
+use nandscape_lab_engine::live::{ServeError, ServeSpec, serve};
+use nandscape_lab_run::{DriveSpec, Precondition};
+use nandscape_sim::units::Bytes;
+use nandscape_transport_reactor::socket::{Address, remove_socket_files};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::engine::{drive_of, known};
+use crate::failure::Failure;
+use crate::numbers::whole;
+use crate::output;
+
+/// Serve memcached's protocols over a storage engine on several drives, in real time.
+///
+/// Any client of memcached can connect: the text and the meta protocol are served. Items lie on the drives, mirrored and striped
+/// (RAID-1+0); memory holds the index, a cache, and changes that wait for their drives. A line on standard output reports that clients can
+/// connect, and where.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  nandscape memcached --listen 127.0.0.1:11211
+        four drives of 1 GiB in memory
+  nandscape memcached --listen 127.0.0.1:11211 --store cache \\
+      --set capacity=8GiB --memory 512MiB
+        drives in files of the folder cache, which a restart continues with
+  nandscape memcached --listen unix:m.sock --drives 2 --policy epochs \\
+      --ack all
+
+Exit status: 0 after SIGTERM or SIGINT, once all is on the drives; 1 when the server has failed; 2 for bad usage or input.")]
+pub(crate) struct MemcachedArgs {
+    /// Drives, in pairs of an even and an odd one
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
+    drives: u64,
+    /// Each of the drives
+    #[arg(long, value_name = "P", default_value = "default")]
+    drive: String,
+    /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 1GiB, lba_size 4KiB and
+    /// buffer.mode capacitor
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// When drives are written and collect garbage, and which of them are read
+    #[arg(long, value_name = "NAME", default_value = "gc_control", value_parser = known)]
+    policy: String,
+    /// Where clients connect: unix:PATH or HOST:PORT; may be repeated
+    #[arg(long, value_name = "ADDR", required = true)]
+    listen: Vec<Address>,
+    /// Allow TCP addresses that other machines can reach. There is no authentication
+    #[arg(long)]
+    allow_remote: bool,
+    /// A folder for a file of each drive, which are made if they do not exist; left out, the drives are in memory
+    #[arg(long, value_name = "FOLDER")]
+    store: Option<PathBuf>,
+    /// Memory for index, cached values and changes that wait
+    #[arg(long, value_name = "BYTES", default_value = "64MiB")]
+    memory: Bytes,
+    /// Of that, for changes that wait for their drives; a change that finds as much waits
+    #[arg(long, value_name = "BYTES", default_value = "16MiB")]
+    dirty: Bytes,
+    /// When a change counts as done: in memory, on one replica, or on all
+    #[arg(long, value_enum, default_value = "cache")]
+    ack: AckArg,
+    /// How long a change may wait in memory before it is flushed
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    flush_after: u64,
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+}
+
+#[derive(Copy, Clone, ValueEnum)]
+enum AckArg {
+    Cache,
+    One,
+    All,
+}
+
+const DEFAULTS: [(&str, &str); 3] = [("capacity", "1GiB"), ("lba_size", "4KiB"), ("buffer.mode", "capacitor")];
+
+impl MemcachedArgs {
+    fn check(&self) -> Result<(), Failure> {
+        let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
+        if !self.drives.is_multiple_of(2) {
+            let valid = "the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid";
+            return wrong(format!("--drives: {valid}"));
+        }
+        if self.memory.0 < 1 << 20 {
+            return wrong(format!("--memory {}: 1MiB or more is valid", self.memory));
+        }
+        if self.dirty.0 < 1 << 16 || self.dirty.0 > self.memory.0 / 2 {
+            return wrong(format!("--dirty {}: 64KiB to half of --memory are valid", self.dirty));
+        }
+        for address in &self.listen {
+            check_listen(address, self.allow_remote)?;
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> Config {
+        let ack = match self.ack {
+            AckArg::Cache => Ack::Cache,
+            AckArg::One => Ack::One,
+            AckArg::All => Ack::All,
+        };
+        let now = now();
+        Config {
+            memory: self.memory.0,
+            dirty: self.dirty.0,
+            segment: None,
+            flush_after_ms: self.flush_after,
+            ack,
+            start_s: now.as_secs(),
+            id: now.as_nanos() as u64 | 1,
+        }
+    }
+
+    fn drive(&self, number: u64, profile: &Resolved) -> DriveSpec {
+        DriveSpec {
+            name: format!("d{number}"),
+            number,
+            profile_name: profile.name.clone(),
+            profile: profile.to_toml(),
+            keeps_data: true,
+            precondition: Precondition::None,
+            from_state: None,
+            is_shared: false,
+        }
+    }
+
+    /// The files of the drives, if they are in files.
+    fn files(&self, drives: &[DriveSpec], profile: &Resolved) -> Result<Vec<Option<StoreFile>>, Failure> {
+        let Some(folder) = &self.store else { return Ok(drives.iter().map(|_| None).collect()) };
+        let wrong =
+            |path: &Path, problem: &str| Failure::Input(anyhow::anyhow!("--store {}: {problem}", path.display()));
+        std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error.to_string()))?;
+        let mut files = Vec::new();
+        for drive in drives {
+            let path = folder.join(format!("{}.nand", drive.name));
+            let failed = |error: &dyn std::fmt::Display| wrong(&path, &error.to_string());
+            let file = if StoreFile::exists(&path).map_err(|error| failed(&error))? {
+                let file = StoreFile::open(&path, false).map_err(|error| failed(&error))?;
+                if file.before().membership == Membership::Member {
+                    return Err(wrong(&path, "its drive is a member of an array; name another folder"));
+                }
+                let fits = profile.check_store(file.spec());
+                fits.map_err(|problem| wrong(&path, &format!("it holds another drive: {problem}")))?;
+                file
+            } else {
+                let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
+                profile.check_store(&stores[0]).map_err(|problem| wrong(&path, &problem.to_string()))?;
+                StoreFile::create_all(&path, stores, false).map_err(|error| failed(&error))?
+            };
+            files.push(Some(file));
+        }
+        let beyond = folder.join(format!("d{}.nand", self.drives));
+        if StoreFile::exists(&beyond).unwrap_or(false) {
+            return Err(wrong(&beyond, "the folder has more drives; as many --drives are valid"));
+        }
+        Ok(files)
+    }
+}
+
+/// The time of day.
+#[allow(clippy::disallowed_methods, reason = "items expire at a time of day")]
+fn now() -> std::time::Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Whether it may listen there: what is never allowed is wrong usage, and what is taken may be free later.
+fn check_listen(address: &Address, allow_remote: bool) -> Result<(), Failure> {
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied};
+    address.check(allow_remote).map_err(|error| {
+        let reported = anyhow::anyhow!("--listen {address}: {error}");
+        if matches!(error.kind(), InvalidInput | PermissionDenied) {
+            Failure::Input(reported)
+        } else {
+            Failure::Run(reported)
+        }
+    })
+}
+
+/// Serves until a signal ends it.
+pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::run)?;
+    args.check()?;
+    let profile = drive_of(&args.drive, &args.set, &DEFAULTS)?;
+    profile.notes.iter().for_each(|note| output::note(note));
+    let drives: Vec<DriveSpec> = (0..args.drives).map(|number| args.drive(number, &profile)).collect();
+    let files = args.files(&drives, &profile)?;
+    let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
+    let spec = ServeSpec {
+        drives: drives.into_iter().zip(files).collect(),
+        policy,
+        config: args.config(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        listen: args.listen.clone(),
+        allow_remote: args.allow_remote,
+        seed: args.seed,
+        log: Box::new(output::note),
+    };
+    let serving = serve(spec).map_err(|error| match error {
+        ServeError::Open(OpenError::Engine(error)) => Failure::Run(anyhow::anyhow!("{error}")),
+        ServeError::Open(error) => Failure::Input(anyhow::anyhow!("{error}")),
+        ServeError::Other(problem) => Failure::Run(anyhow::anyhow!(problem)),
+    })?;
+    let (items, limit) = (serving.items, Bytes(serving.item_limit as u64));
+    output::result(&format!(
+        "memcached at {}, policy {policy}: {items} items found, of at most {limit} each",
+        serving.addresses().join(", ")
+    ))?;
+    signals.forever().next();
+    let ended = serving.stop();
+    remove_socket_files();
+    ended.map_err(|problem| Failure::Run(anyhow::anyhow!(problem)))
+}

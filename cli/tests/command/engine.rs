@@ -1,0 +1,59 @@
+//! `nandscape engine` and `nandscape memcached`: figures of each policy, and what is refused.
+
+use serde_json::Value;
+
+use crate::program::{number, refuse, succeed};
+
+const SMALL: [&str; 9] =
+    ["engine", "--reads", "3000", "--set", "capacity=32MiB", "--write-size", "64KiB", "--dirty", "2MiB"];
+
+#[test]
+fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
+    let json = [&SMALL[..], &["--json"]].concat();
+    let report: Value = serde_json::from_str(&succeed(&json)).expect("one JSON object");
+    for (run, policy) in ["mixed", "epochs", "gc_control"].iter().enumerate() {
+        let of = |what: &str| number(&report, &format!("/runs/{run}/{what}"));
+        assert_eq!(report["runs"][run]["policy"], *policy);
+        assert_eq!(of("read_latency_us/count"), 3_000.0);
+        assert!(of("read_latency_us/p50") <= of("read_latency_us/p99_9"));
+        assert!(of("reads_per_s") > 0.0 && of("written_bytes_per_s") > 0.0 && of("epochs") > 0.0);
+        assert_eq!((of("reads_at_tokens"), of("evictions")), (0.0, 0.0));
+    }
+    let one = [&SMALL[..], &["--policy", "gc_control"]].concat();
+    let text = succeed(&one);
+    assert_eq!(text, succeed(&one), "the same seed");
+    assert!(text.contains("p99.99") && text.contains("gc_control"), "{text}");
+}
+
+#[test]
+fn wrong_usage_is_answered_with_what_is_valid() {
+    for (words, told) in [
+        (&["--drives", "3"][..], "2, 4, 6 and so on are valid"),
+        (&["--policy", "rails"], "mixed, epochs, gc_control are valid"),
+        (&["--write-size", "1MiB"], "an item has "),
+        (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
+        (&["--read-size", "0"], "1 byte or more is valid"),
+        (&["--set", "ftl.kind=ox_block", "--policy", "gc_control"], "takes no orders for its garbage collection"),
+    ] {
+        // A flag is given once.
+        let kept = SMALL[1..].chunks(2).filter(|pair| pair[0] == "--set" || !words.contains(&pair[0]));
+        let kept: Vec<&str> = kept.flatten().copied().collect();
+        refuse(&[&["engine"], &kept[..], words].concat(), &[told]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_refuses_what_it_cannot_serve() {
+    for (words, told) in [
+        (&["--drives", "5"][..], "2, 4, 6 and so on are valid"),
+        (&["--memory", "4KiB"], "1MiB or more is valid"),
+        (&["--dirty", "1GiB"], "64KiB to half of --memory are valid"),
+        (&["--listen", "0.0.0.0:11211"], "--allow-remote"),
+        (&["--drive", "wd-zn540"], "the store writes blocks in any order"),
+    ] {
+        let all = [&["memcached", "--listen", "unix:refused.sock"][..], words].concat();
+        let all = if words[0] == "--listen" { [&["memcached"][..], words].concat() } else { all };
+        refuse(&all, &[told]);
+    }
+}

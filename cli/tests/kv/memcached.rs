@@ -1,0 +1,149 @@
+//! `nandscape memcached` as a process: killed and started again, and with hostile clients.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+struct Server(Child);
+
+impl Server {
+    /// A server, and what it prints once clients can connect.
+    fn start(folder: &Path, args: &[&str]) -> (Server, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        let listen = format!("unix:{}", folder.join("m.sock").display());
+        command.args(["memcached", "--set", "capacity=64MiB", "--listen", &listen]).args(args);
+        command.args(["--set", "geometry.channels=2", "--set", "geometry.dies_per_channel=2"]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("memcached at unix:"), "{line:?}");
+        (Server(child), line)
+    }
+
+    fn end(mut self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success(), "kill {signal}");
+        let ended = self.0.wait().unwrap();
+        assert!(signal == "-KILL" || ended.success(), "{ended}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended where a test waited for it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A client that waits for answers, for a minute at most.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    fn connect(folder: &Path) -> Client {
+        let stream = UnixStream::connect(folder.join("m.sock")).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        Client(BufReader::new(stream))
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line
+    }
+
+    /// The lines of an answer up to that which begins with one of these words.
+    fn ask(&mut self, command: &str, last: &str) -> String {
+        self.send(command.as_bytes());
+        let mut answer = String::new();
+        loop {
+            let line = self.line();
+            assert!(!line.is_empty(), "closed after {answer:?}");
+            answer += &line;
+            if line.starts_with(last) {
+                return answer;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_by_all_replicas_outlasts_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let store = ["--store", store.to_str().unwrap(), "--ack", "all", "--drives", "2"];
+    let (server, line) = Server::start(folder.path(), &store);
+    assert!(line.contains(": 0 items found"), "{line}");
+    let mut client = Client::connect(folder.path());
+    for number in 0..40 {
+        let value = format!("{number} ").repeat(number);
+        let command = format!("set key{number} {number} 0 {}\r\n{value}\r\n", value.len());
+        assert_eq!(client.ask(&command, "STORED"), "STORED\r\n");
+    }
+    assert_eq!(client.ask("delete key7\r\n", "DELETED"), "DELETED\r\n");
+    server.end("-KILL");
+    let (server, line) = Server::start(folder.path(), &store);
+    assert!(line.contains(": 39 items found"), "{line}");
+    let mut client = Client::connect(folder.path());
+    for number in 0..40 {
+        let value = format!("{number} ").repeat(number);
+        let there = format!("VALUE key{number} {number} {}\r\n{value}\r\n", value.len());
+        let expected = if number == 7 { String::new() } else { there };
+        assert_eq!(client.ask(&format!("get key{number}\r\n"), "END"), expected + "END\r\n");
+    }
+    let stats = client.ask("stats\r\n", "END");
+    for wanted in ["STAT curr_items 39", "STAT hit_ratio 0.97", "engine_drive_bytes_written", "STAT engine_policy gc_c"]
+    {
+        assert!(stats.contains(wanted), "{wanted}: {stats}");
+    }
+    // What waits in memory is on the drives after an end in order.
+    assert_eq!(client.ask("set late 0 0 1\r\nx\r\n", "STORED"), "STORED\r\n");
+    server.end("-TERM");
+    let (server, line) =
+        Server::start(folder.path(), &[&store[..4], &["--drives", "2", "--policy", "epochs"]].concat());
+    assert!(line.contains(": 40 items found"), "{line}");
+    server.end("-TERM");
+}
+
+#[test]
+fn hostile_clients_cost_others_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, _) = Server::start(folder.path(), &["--drives", "2", "--memory", "8MiB", "--dirty", "2MiB"]);
+    let mut good = Client::connect(folder.path());
+    let value = "v".repeat(100_000);
+    assert_eq!(good.ask(&format!("set big 0 0 {}\r\n{value}\r\n", value.len()), "STORED"), "STORED\r\n");
+    // Half a line, half an item, and one that takes no answers.
+    let mut others: Vec<Client> = (0..20).map(|_| Client::connect(folder.path())).collect();
+    for (number, other) in others.iter_mut().enumerate() {
+        match number % 3 {
+            0 => other.send(b"get bi"),
+            1 => other.send(b"set other 0 0 100000\r\nhalf"),
+            _ => other.send("get big big big big big big big big\r\n".repeat(60).as_bytes()),
+        }
+    }
+    let mut long = Client::connect(folder.path());
+    long.send(&vec![b'x'; 100_000][..70_000]);
+    assert_eq!(long.line(), "CLIENT_ERROR line too long\r\n");
+    let answer = good.ask("get big\r\n", "END");
+    assert_eq!(answer, format!("VALUE big 0 {}\r\n{value}\r\nEND\r\n", value.len()));
+    // The one beyond the limit finds the place of an idle one.
+    let crowd: Vec<Client> = (0..1_020).map(|_| Client::connect(folder.path())).collect();
+    let mut good = Client::connect(folder.path());
+    assert_eq!(good.ask("mn\r\n", "MN"), "MN\r\n");
+    drop(crowd);
+    // One that sends a command and hangs up has been heard.
+    let mut last = Client::connect(folder.path());
+    last.send(b"set last 0 0 1\r\nx\r\n");
+    last.0.get_mut().shutdown(std::net::Shutdown::Write).unwrap();
+    let mut rest = String::new();
+    last.0.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "STORED\r\n");
+    assert_eq!(good.ask("get last\r\n", "END"), "VALUE last 0 1\r\nx\r\nEND\r\n");
+    server.end("-TERM");
+}

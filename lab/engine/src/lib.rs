@@ -1,0 +1,14 @@
+//! The storage engine on several drives of this process.
+//!
+//! | file | what |
+//! |---|---|
+//! | `simulated` | readers and writers in simulated time: the tail of reads under each policy |
+//! | `live` | a server of memcached's protocols in wall time (Linux) |
+//!
+//! Left out: drives behind sockets; YCSB and traces as loads.
+
+#[cfg(target_os = "linux")]
+pub mod live;
+mod simulated;
+
+pub use simulated::{Load, Outcome, RunError, Spec, run};
