@@ -62,7 +62,7 @@ fn with_unknown_values(command: &Command) -> Option<String> {
     if args.set.iter().any(|change| change.contains(".toml")) {
         return None;
     }
-    let of_drive = args.layers(&args.set).and_then(|(_, set)| Ok(block_words::split(&set)?.1));
+    let of_drive = args.layers(&args.set, None).and_then(|(_, set)| Ok(block_words::split(&set)?.1));
     let faults = if args.array.is_some() || !args.over.is_empty() { Ok(args.fault.clone()) } else { args.faults() };
     let resolved = of_drive.and_then(|of_drive| sim::resolve_with(drive, &of_drive, &faults?));
     resolved.err().map(|failure| failure.to_string())

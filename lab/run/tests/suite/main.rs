@@ -11,6 +11,7 @@ mod full_drive;
 mod host;
 mod host_ftl;
 mod keeps_going;
+mod layer_states;
 mod limits;
 mod md1;
 mod placed_jobs;
