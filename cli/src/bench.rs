@@ -8,7 +8,7 @@ use nandscape_host_block::{Config, PredictorKind};
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
 use nandscape_lab_run::chain::BlockOver;
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
-use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Precondition};
 use nandscape_sim::Span;
 use nandscape_transport_reactor::PollMode;
 
@@ -200,7 +200,8 @@ fn in_process(args: &BenchArgs, set: &[String]) -> Result<Option<InProcess>, Fai
         from_state: None,
         is_shared: false,
     };
-    let drives = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: args.seed, drives: vec![drive] };
+    let (version, layers) = (env!("CARGO_PKG_VERSION").to_owned(), Chain::default());
+    let drives = LiveDrives { version, seed: args.seed, drives: vec![drive], layers };
     let started = InProcess::start(drives, args.poll.into(), args.out.is_some());
     started.map(Some).map_err(|problem| Failure::Input(anyhow::anyhow!("--to {}: {problem}", args.to)))
 }

@@ -62,7 +62,7 @@ fn with_unknown_values(command: &Command) -> Option<String> {
     if args.set.iter().any(|change| change.contains(".toml")) {
         return None;
     }
-    let of_drive = args.layers(&args.set).and_then(|(_, set)| {
+    let of_drive = args.layers(&args.set, None).and_then(|(_, set)| {
         let (_, set) = block_words::split(&set)?;
         Ok(host_words::split(args.host.as_deref(), &set)?.1)
     });

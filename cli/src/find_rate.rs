@@ -1,6 +1,7 @@
 //! `nandscape sim --find-rate`: the highest rate of arrivals at which a latency stays below a bound.
 
 use nandscape_lab_report::format::{count, rounded, us_or_dash};
+use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::search::{self, Bound, Found, Measured, Search};
 use nandscape_lab_run::{Begin, Simulation, Stack, StackFinished};
 use nandscape_lab_workload::Workload;
@@ -30,13 +31,14 @@ pub(crate) fn run(args: &SimArgs, simulation: &Simulation, begin: &Begin, bound:
 /// The same on drives with layers; `json` makes an object of a run.
 pub(crate) fn run_stack(
     args: &SimArgs,
-    stack: &Stack,
+    (stack, begin): (&Stack, (&Begin, &Chain)),
     bound: Bound,
     json: impl FnOnce(&StackFinished) -> Value,
 ) -> Result<(), Failure> {
     let bar = progress::bar();
     let found = find(&stack.workload, bound, |workload| {
-        let finished = Stack { workload, ..stack.clone() }.run(bar.clone()).map_err(crate::sim::failure)?;
+        let trial = Stack { workload, ..stack.clone() };
+        let finished = trial.run_begun(begin, bar.clone(), None).map_err(crate::sim::failure)?;
         crate::sim::judged(finished.failures().1, finished.host.interrupted)?;
         Ok(finished)
     })?;

@@ -10,7 +10,7 @@ use nandscape_lab_run::{Observer, Replay, ReplayError, Replayed, ReplayedDrive, 
 use crate::failure::Failure;
 use crate::pages::{self, Page};
 use crate::sim::{SimArgs, StoreArg, prepare_files, write};
-use crate::{output, progress, table};
+use crate::{output, progress, sim_layers, table};
 
 /// Replays it and prints the report of each drive; as JSON one object, which holds the reports where there are several
 /// drives. Requests that failed in the recorded run fail again, so that failures do not change the exit status; an interruption
@@ -27,7 +27,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
     }
-    let log = args.requests.as_deref().map(RequestLog::create).transpose().map_err(Failure::input)?.map(Rc::new);
+    let log = args
+        .requests
+        .as_deref()
+        .map(|path| RequestLog::create(path, &[]))
+        .transpose()
+        .map_err(Failure::input)?
+        .map(Rc::new);
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
     let (trace, check, details) = (args.chrome_trace.is_some(), args.check, args.out.is_some());
     let replay = Replay { recording, trace, check, details, what_if };
@@ -56,7 +62,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
             let drives: Vec<String> = reports.iter().map(|report| report.to_json()).collect();
             format!("{{\"schema\": 1, \"drives\": [{}]}}", drives.join(",\n"))
         }
-        (false, reports) => reports.iter().map(|report| table::render(report)).collect::<Vec<_>>().join("\n"),
+        (false, reports) => reports.iter().map(|report| text_of(report)).collect::<Vec<_>>().join("\n"),
     };
     output::result(&text)?;
     match reports.iter().any(|report| report.interrupted) {
@@ -89,6 +95,15 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
         precondition,
         keeps_data: args.store == StoreArg::Ram,
     }))
+}
+
+/// The report of a drive, with what was counted in layers over it.
+fn text_of(report: &Report) -> String {
+    let layers = match &report.chain[..] {
+        [] => String::new(),
+        chain => format!("\n{}{}", sim_layers::layers(chain, &report.layers_us), sim_layers::sections(chain)),
+    };
+    table::render(report) + &layers
 }
 
 fn page_of(drive: &ReplayedDrive) -> Page<'_> {

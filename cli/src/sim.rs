@@ -13,7 +13,7 @@ use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
 use nandscape_lab_run::chain::{Chain, LayerWords, Named, drives_below, names};
 use nandscape_lab_run::search::Bound;
-use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation};
+use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation, StateFile};
 use nandscape_lab_workload::{Workload, is_workload};
 
 use crate::failure::Failure;
@@ -88,12 +88,12 @@ pub(crate) struct SimArgs {
     /// Make an array of drives of the profile, each with a seed of its own: LEVEL:N with level raid0, raid1, raid5, raid6 or raid10,
     /// such as raid5:4. Its keys are set with --set: array.technique=base, proactive, tea1, tea2, teafa, speculative, preempt,
     /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
-    #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay", "from_state", "save_state", "save_state_after", "fairness", "requests"])]
+    #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay"])]
     pub(crate) array: Option<Shape>,
     /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
     /// layer with deadlines), cache (a page cache), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each,
     /// one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
-    #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay", "from_state", "save_state", "save_state_after", "fairness", "requests"])]
+    #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
     pub(crate) over: Vec<LayerWords>,
     /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
@@ -137,7 +137,7 @@ pub(crate) struct SimArgs {
     pub(crate) find_rate: Option<Bound>,
     /// Measure each of several jobs alone, too, and report slowdowns and fairness
     #[arg(long, conflicts_with_all = ["replay", "find_rate"])]
-    fairness: bool,
+    pub(crate) fairness: bool,
     /// Check the drive's tables for consistency after the run
     #[arg(long)]
     pub(crate) check: bool,
@@ -160,6 +160,15 @@ pub(crate) struct SimArgs {
     words: WorkloadWords,
     #[command(flatten)]
     trace_words: TraceWords,
+}
+
+/// Layers over the drives of a run.
+#[derive(Default)]
+pub(crate) struct Layers {
+    /// As text, which a saved state has.
+    pub(crate) chain: Chain,
+    /// Resolved.
+    pub(crate) layers: Vec<Named>,
 }
 
 /// The value of `--fault`.
@@ -188,14 +197,21 @@ impl FromStr for FaultWord {
 }
 
 impl SimArgs {
-    /// The layers over the drives, with their settings, and the other changes of keys.
-    pub(crate) fn layers(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
-        if !self.has_layers() {
-            return Ok((Vec::new(), set.to_vec()));
-        }
+    /// The layers over the drives, those that are given or else those of a saved state, with their settings, and the other changes of
+    /// keys. Without layers, all changes are others.
+    pub(crate) fn layers(&self, set: &[String], file: Option<&StateFile>) -> Result<(Layers, Vec<String>), Failure> {
         let array = self.array.map(|shape| LayerWords { name: None, kind: shape.to_string(), set: Vec::new() });
-        let option = self.array.map_or("--over".to_owned(), |shape| format!("--array {shape}"));
-        let mut chain = Chain { layers: array.into_iter().chain(self.over.iter().cloned()).collect() };
+        let given = Chain { layers: array.into_iter().chain(self.over.iter().cloned()).collect() };
+        let of_file = file.and_then(StateFile::chain).filter(|_| given.layers.is_empty());
+        let mut chain = of_file.cloned().unwrap_or(given);
+        if chain.layers.is_empty() {
+            return Ok((Layers::default(), set.to_vec()));
+        }
+        let option = match (self.array, of_file) {
+            (Some(shape), _) => format!("--array {shape}"),
+            (None, Some(_)) => "--from-state".to_owned(),
+            (None, None) => "--over".to_owned(),
+        };
         let resolved = chain.take_with_block(set).and_then(|others| Ok((chain.resolve()?, others)));
         let (layers, others) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("{option}: {problem}")))?;
         match others.iter().find(|change| is_of_layers(change)) {
@@ -203,13 +219,8 @@ impl SimArgs {
                 "--set {change}: no layer has this name; there are {}",
                 names(&layers).join(", ")
             ))),
-            None => Ok((layers, others)),
+            None => Ok((Layers { chain, layers }, others)),
         }
-    }
-
-    /// Whether there are layers that need a run on several drives.
-    fn has_layers(&self) -> bool {
-        self.array.is_some() || !self.over.is_empty()
     }
 
     /// The rules for all drives. One that names a drive is an error, unless there are several.
@@ -263,13 +274,17 @@ impl SimArgs {
             files = files.writes("--chrome-trace", trace);
         }
         match &self.out {
-            Some(folder) if self.has_layers() => {
-                // What is wrong with the layers is reported later.
-                let drives = self.layers(&self.set).map_or(1, |(layers, _)| drives_below(&layers));
-                let names = sim_layers::file_names(drives);
-                names.iter().fold(files, |files, name| files.writes("--out", &folder.join(name)))
+            Some(folder) => {
+                // What is wrong with the layers or the state is reported later.
+                let file = self.state.open().unwrap_or(None);
+                match self.layers(&self.set, file.as_ref()) {
+                    Ok((Layers { layers, .. }, _)) if !layers.is_empty() => {
+                        let names = sim_layers::file_names(drives_below(&layers));
+                        names.iter().fold(files, |files, name| files.writes("--out", &folder.join(name)))
+                    }
+                    _ => files.writes_into("--out", folder, Document::file_names()),
+                }
             }
-            Some(folder) => files.writes_into("--out", folder, Document::file_names()),
             None => files,
         }
     }
@@ -300,27 +315,23 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let set: Vec<String> =
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
     let changes = set.clone();
-    let (layers, set) = args.layers(&set)?;
+    let (layers, set) = args.layers(&set, file.as_ref())?;
     let (block, others) = block_words::split(&set)?;
     let (host, of_drive) = host_words::split(args.host.as_deref(), &others)?;
-    if let (true, Some(drive)) = (args.has_layers(), &args.drive) {
-        let count = drives_below(&layers);
-        let profiles = sim_layers::profiles(args, count, |faults| resolve_with(drive, &of_drive, faults))?;
+    if !layers.layers.is_empty() {
+        let own = file.as_ref().map_or(Ok(Vec::new()), StateFile::profiles).map_err(Failure::input)?;
+        let of = |number: usize, faults: &[FaultWord]| match (&args.drive, &file, own.get(number).or(own.first())) {
+            (Some(drive), _, _) => resolve_with(drive, &of_drive, faults),
+            (None, Some(file), Some(own)) => resolve_saved(file, own.clone(), &of_drive, faults),
+            (None, ..) => unreachable!("clap asks for one of them"),
+        };
+        let profiles = sim_layers::profiles(args, drives_below(&layers.layers), of)?;
         // What a layer holds follows from its drives.
-        return sim_layers::run(args, layers, profiles, workload(args, None)?, (args.seed, changes));
+        return sim_layers::run(args, layers, profiles, (workload(args, None)?, file), (args.seed, changes));
     }
     let profile = match (&args.drive, &file) {
         (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,
-        (None, Some(file)) => {
-            let profile = file.profile().map_err(Failure::input)?;
-            let name = profile.name.clone();
-            let mut resolved = resolve_profile((&name, profile), &of_drive, &args.faults()?)?;
-            // What was decided for the file holds for what comes from it; much of it is decided again.
-            let decided: Vec<String> =
-                file.notes().iter().filter(|note| !resolved.notes.contains(note)).cloned().collect();
-            resolved.notes.splice(..0, decided);
-            resolved
-        }
+        (None, Some(file)) => resolve_saved(file, file.profile().map_err(Failure::input)?, &of_drive, &args.faults()?)?,
         (None, None) => unreachable!("clap asks for one of them"),
     };
     let profile = if args.no_delay { profile.without_delay() } else { profile };
@@ -332,7 +343,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         )));
     }
     let workload = workload(args, profile.namespaces().first().copied())?;
-    let begin = args.state.begin(file, &workload, &profile)?;
+    let begin = args.state.begin(file, &workload, (&[], &[&profile]))?;
     let simulation = Simulation {
         store: args.store.into(),
         precondition: args.state.precondition(),
@@ -356,7 +367,8 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
     }
-    let log = args.requests.as_deref().map(RequestLog::create).transpose().map_err(Failure::input)?.map(Rc::new);
+    let block = simulation.block.as_ref().map(|block| block.layer.to_owned());
+    let log = request_log(args, block.as_slice())?;
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
     let finished = simulation.run_begun(&begin, progress::interruptible(), args.out.is_some(), observer);
     // A run that fails before its first rows are written leaves the file as it was.
@@ -364,7 +376,10 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     log.map_or(Ok(()), |log| log.finish()).map_err(Failure::run)?;
     finished.choose_percentiles(&args.percentiles);
     if args.fairness {
-        let alone = crate::fairness::alone(&simulation, &begin, &finished.report)?;
+        let alone = crate::fairness::alone(&simulation.workload, &finished.report.flows, |workload| {
+            let run = Simulation { workload, trace: false, ..simulation.clone() };
+            Ok(run.run_begun(&begin, progress::bar(), false, None).map_err(failure)?.mean_us())
+        })?;
         finished.report.compare_with_alone(&alone);
     }
     finished.report.inputs.set.clone_from(&set);
@@ -381,6 +396,27 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     written?;
     finished.saved.map_err(Failure::run)?;
     judge([&finished.report])
+}
+
+/// The profile of a drive in a saved state, with changes, resolved.
+fn resolve_saved(
+    file: &StateFile,
+    profile: Profile,
+    changes: &[String],
+    faults: &[FaultWord],
+) -> Result<Resolved, Failure> {
+    let name = profile.name.clone();
+    let mut resolved = resolve_profile((&name, profile), changes, faults)?;
+    // What was decided for the file holds for what comes from it; much of it is decided again.
+    let decided: Vec<String> = file.notes().iter().filter(|note| !resolved.notes.contains(note)).cloned().collect();
+    resolved.notes.splice(..0, decided);
+    Ok(resolved)
+}
+
+/// The log of requests, if it is wanted, with a column for each layer.
+pub(crate) fn request_log(args: &SimArgs, layers: &[String]) -> Result<Option<Rc<RequestLog>>, Failure> {
+    let log = args.requests.as_deref().map(|path| RequestLog::create(path, layers)).transpose();
+    Ok(log.map_err(Failure::input)?.map(Rc::new))
 }
 
 /// The workload meant.

@@ -1,23 +1,25 @@
 //! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in virtual time.
-//!
-//! Left out: states in files and logs of requests, which are of one drive.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
-use nandscape_lab_run::chain::{CacheReport, LayerSettings, Named, Part, Section};
-use nandscape_lab_run::{ArrayReport, Gc, HostReport, Report, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_run::chain::{CacheReport, LayerSettings, Named, Part, Section, names as layer_names};
+use nandscape_lab_run::{
+    ArrayReport, Gc, HostReport, Observer, Report, RigDrive, Stack, StackFinished, StateFile, Wanted,
+};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
-use crate::sim::{FaultWord, SimArgs};
-use crate::{block_words, find_rate, output, progress, sim, table};
+use crate::sim::{FaultWord, Layers, SimArgs};
+use crate::{block_words, fairness, find_rate, output, progress, sim, table};
 
 /// Settings of an array that may outlast the process among changes of keys, and the changes of the drives' keys.
 pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
@@ -48,7 +50,7 @@ pub(crate) fn file_names(drives: usize) -> Vec<PathBuf> {
 pub(crate) fn profiles(
     args: &SimArgs,
     count: usize,
-    resolve: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
+    resolve: impl Fn(usize, &[FaultWord]) -> Result<Resolved, Failure>,
 ) -> Result<Vec<Resolved>, Failure> {
     let names: Vec<String> = (0..count).map(name_of).collect();
     let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
@@ -58,12 +60,12 @@ pub(crate) fn profiles(
             names.join(", ")
         )));
     }
-    let of = |name: &String| {
+    let of = |(number, name): (usize, &String)| {
         let meant = args.fault.iter().filter(|word| word.drive.as_ref().is_none_or(|drive| drive == name));
-        let profile = resolve(&meant.cloned().collect::<Vec<_>>())?;
+        let profile = resolve(number, &meant.cloned().collect::<Vec<_>>())?;
         Ok(if args.no_delay { profile.without_delay() } else { profile })
     };
-    names.iter().map(of).collect()
+    names.iter().enumerate().map(of).collect()
 }
 
 /// Settings that were given and have no effect beside the others, in sentences.
@@ -137,9 +139,9 @@ fn check_array(args: &SimArgs, config: &Config, profiles: &[Resolved]) -> Result
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
-    layers: Vec<Named>,
+    Layers { chain, layers }: Layers,
     profiles: Vec<Resolved>,
-    workload: Workload,
+    (workload, file): (Workload, Option<StateFile>),
     (seed, set): (u64, Vec<String>),
 ) -> Result<(), Failure> {
     check(args, &layers, &profiles)?;
@@ -159,13 +161,19 @@ pub(crate) fn run(
         wanted: Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() },
         check: args.check,
     };
+    if args.fairness {
+        fairness::check(&stack.workload)?;
+    }
+    let of_drives: Vec<&Resolved> = profiles.iter().collect();
+    let begin = args.state.begin(file, &stack.workload, (&stack.layers, &of_drives))?;
+    let begin = (&begin, &chain);
     if let Some(bound) = args.find_rate {
         let settings = LayerSettings::of(&stack.layers);
         let json = |finished: &StackFinished| {
             let whole = finished.whole(&profile.name, &settings, &set, Some(&output::command()));
             serde_json::to_value(&whole).expect("a report is plain data")
         };
-        return find_rate::run_stack(args, &stack, bound, json);
+        return find_rate::run_stack(args, (&stack, begin), bound, json);
     }
     sim::prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
@@ -175,10 +183,23 @@ pub(crate) fn run(
             output::check_page(&of_drive.join("report.html"))?;
         }
     }
-    let mut finished = stack.run(progress::interruptible()).map_err(sim::failure)?;
+    let log = sim::request_log(args, &layer_names(&stack.layers))?;
+    let observer = log.clone().map(|log| log as Rc<dyn Observer>);
+    // A run that fails before its first rows are written leaves the file as it was.
+    let mut finished = stack.run_begun(begin, progress::interruptible(), observer).map_err(sim::failure)?;
+    log.map_or(Ok(()), |log| log.finish()).map_err(Failure::run)?;
+    if args.fairness {
+        let alone = fairness::alone(&stack.workload, &finished.host.flows, |workload| {
+            let wanted = Wanted { trace: false, details: false };
+            let run = Stack { workload, wanted, ..stack.clone() };
+            Ok(run.run_begun(begin, progress::bar(), None).map_err(sim::failure)?.mean_us())
+        })?;
+        finished.host.compare_with_alone(&alone);
+    }
     finished.choose_percentiles(&args.percentiles);
     for drive in &mut finished.drives {
         drive.report.host.command = Some(output::command());
+        drive.report.host.state_file = args.state.file_name();
     }
     finished.host.notes.iter().for_each(|note| output::note(note));
     tell_of_faults(&finished);
@@ -197,7 +218,9 @@ pub(crate) fn run(
         false => output::result(&render(&profile.name, &finished)),
     }?;
     written?;
-    sim::judged(finished.failures().1, finished.host.interrupted)
+    let (failed, interrupted) = (finished.failures().1, finished.host.interrupted);
+    finished.saved.map_err(Failure::run)?;
+    sim::judged(failed, interrupted)
 }
 
 fn write_files(args: &SimArgs, document: &ArrayDocument<'_>) -> Result<(), Failure> {
@@ -224,13 +247,22 @@ fn tell_of_faults(finished: &StackFinished) {
 
 fn render(profile: &str, finished: &StackFinished) -> String {
     let host = &finished.host;
-    let sections: String = match &host.chain[..] {
+    let sections = match &host.chain[..] {
         // The head names it.
         [only] => counted(only),
-        all => all.iter().map(|one| format!("{} over {}:\n{}", one.layer, one.over.join(", "), counted(one))).collect(),
+        all => sections(all),
     };
     let latencies = table::latencies(&host.latency_us, &host.latency_corrected_us, &Default::default());
-    [head(profile, host), latencies, layers(host), sections + &windows(finished), drives(finished)].join("\n")
+    let flows = table::flows(&host.flows, host.fairness);
+    [
+        head(profile, host),
+        latencies,
+        flows,
+        layers(&host.chain, &host.layers_us),
+        sections + &windows(finished),
+        drives(finished),
+    ]
+    .join("\n")
 }
 
 /// A layer of the chain in a few words, as one of several over its nodes.
@@ -283,13 +315,18 @@ fn head(profile: &str, host: &HostReport) -> String {
     )
 }
 
+/// What each layer has counted, under its name.
+pub(crate) fn sections(chain: &[Section]) -> String {
+    chain.iter().map(|one| format!("{} over {}:\n{}", one.layer, one.over.join(", "), counted(one))).collect()
+}
+
 /// Mean time in each layer itself, from the top down, and in the drives.
-fn layers(host: &HostReport) -> String {
-    let mut names: Vec<&str> = host.chain.iter().rev().map(|one| one.layer.split('/').next().unwrap_or("")).collect();
+pub(crate) fn layers(chain: &[Section], layers_us: &BTreeMap<&'static str, BTreeMap<&'static str, f64>>) -> String {
+    let mut names: Vec<&str> = chain.iter().rev().map(|one| one.layer.split('/').next().unwrap_or("")).collect();
     names.dedup();
     let heads: Vec<&str> = ["mean time, us"].into_iter().chain(names.iter().copied()).chain(["drives"]).collect();
     let mut rows = table::table(&heads);
-    for (way, layers) in &host.layers_us {
+    for (way, layers) in layers_us {
         let of = |layer: &str| rounded(layers.get(layer).copied().unwrap_or(0.0));
         let times = names.iter().copied().chain([nandscape_lab_run::DRIVE]).map(of);
         rows.add_row([(*way).to_owned()].into_iter().chain(times));

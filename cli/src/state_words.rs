@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use nandscape_device_ssd::Resolved;
+use nandscape_lab_run::chain::Named;
 use nandscape_lab_run::{Begin, Precondition, Start, StateFile};
 use nandscape_lab_workload::{Workload, load};
 
@@ -26,14 +27,15 @@ pub(crate) struct StateWords {
     /// With --precondition load: a trace as the load, repeated at its own pace
     #[arg(long, value_name = "FILE", conflicts_with = "from_state")]
     precondition_trace: Option<PathBuf>,
-    /// Save the state that the drive begins in to this file, before the run
+    /// Save the state that the drive begins in to this file, before the run; with layers, that of all drives and of what the layers
+    /// hold
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from_state", "find_rate", "fairness"])]
     save_state: Option<PathBuf>,
     /// Save the state that the drive is in after the run to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["find_rate", "fairness"])]
     save_state_after: Option<PathBuf>,
     /// Begin in the state of this file, which --save-state or --save-state-after has written. Policies, times, buffer and faults may differ from those that
-    /// it was made with. Without --drive, the profile is that of the file
+    /// it was made with. Without --drive, the profile is that of the file, and so are the layers without --over
     #[arg(long, value_name = "FILE", conflicts_with = "precondition")]
     from_state: Option<PathBuf>,
 }
@@ -117,16 +119,16 @@ impl StateWords {
         self.from_state.as_deref().map(StateFile::open).transpose().map_err(of_file("--from-state"))
     }
 
-    /// How a run of `workload` begins.
+    /// How a run of `workload` begins on drives of these profiles, with layers or without.
     pub(crate) fn begin(
         &self,
         file: Option<StateFile>,
         workload: &Workload,
-        profile: &Resolved,
+        (layers, profiles): (&[Named], &[&Resolved]),
     ) -> Result<Begin, Failure> {
         let start = match (file, self.load()?) {
             (Some(file), _) => {
-                file.check_fits(profile).map_err(of_file("--from-state"))?;
+                file.check_fits_layers(layers, profiles).map_err(of_file("--from-state"))?;
                 Start::File(Box::new(file))
             }
             (None, Some(load)) => Start::Load(Box::new(load)),

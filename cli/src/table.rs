@@ -8,14 +8,22 @@ use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_report::format::{bytes, count, percent, plural, rounded, row_name, seconds, us, us_or_dash};
 use nandscape_lab_run::{
-    AgingReport, Arrivals, Damage, Fault, FaultCost, Host, Latency, Outages, PlacementFigures, Report, Upkeep,
+    AgingReport, Arrivals, Damage, Fault, FaultCost, FlowReport, Host, Latency, Outages, PlacementFigures, Report,
+    Upkeep,
 };
 use serde_json::{Value, to_value};
 
 /// The report as text.
 pub(crate) fn render(report: &Report) -> String {
     let latencies = latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us);
-    let parts = [head(report), latencies, flows(report), breakdowns(report), drive(report), host(report)];
+    let parts = [
+        head(report),
+        latencies,
+        flows(&report.flows, report.fairness),
+        breakdowns(report),
+        drive(report),
+        host(report),
+    ];
     // A report without several jobs has no table of them.
     parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
 }
@@ -114,15 +122,15 @@ fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (String, &'a Latency
 }
 
 /// Each of several jobs; empty without them.
-fn flows(report: &Report) -> String {
-    if report.flows.is_empty() {
+pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> String {
+    if flows.is_empty() {
         return String::new();
     }
-    let with_alone = report.fairness.is_some();
+    let with_alone = fairness.is_some();
     let heads = ["job", "requests", "IOPS", "mean, us", "read p99, us", "write p99, us", "alone, us", "slowdown"];
     let mut table = table(&heads[..if with_alone { 8 } else { 6 }]);
     let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
-    for flow in &report.flows {
+    for flow in flows {
         let p99 = |way: &str| us_or_dash(flow.latency_us.get(way).and_then(|latency| latency.p99));
         let mut cells =
             vec![flow.name.clone(), count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
@@ -132,8 +140,7 @@ fn flows(report: &Report) -> String {
         }
         table.add_row(cells);
     }
-    let fairness = report
-        .fairness
+    let fairness = fairness
         .map_or(String::new(), |fairness| format!("fairness {fairness:.3}: the smallest slowdown over the largest\n"));
     format!("{}\n{fairness}", table.trim_fmt())
 }

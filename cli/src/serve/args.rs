@@ -318,7 +318,7 @@ impl ServeArgs {
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
         let (over_each, over_array) =
             if array.is_some() { (Chain::default(), chain) } else { (chain, Chain::default()) };
-        let drives = layers::over(drives, &over_each, self.record.is_some())?;
+        let drives = layers::over(drives, &over_each)?;
         for ((drive, store), save) in drives.iter().zip(&stores).zip(&saves) {
             save.as_ref().map_or(Ok(()), |path| states::check_save(drive, store.path(), path))?;
         }
@@ -336,7 +336,7 @@ impl ServeArgs {
             }
             _ => drives,
         };
-        let drives = layers::over(drives, &over_array, self.record.is_some())?;
+        let drives = layers::over(drives, &over_array)?;
         let shared = self.shared(drives.len())?;
         let drives: Vec<_> =
             drives.into_iter().zip(&shared).map(|(drive, is_shared)| drive.shared(*is_shared)).collect();

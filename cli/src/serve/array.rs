@@ -175,12 +175,7 @@ impl ArrayArg {
                     MemberSpec::Model(spec)
                 }
                 PlannedDrive::Remote(spec) => MemberSpec::Remote(spec),
-                PlannedDrive::Hosted(spec) => {
-                    return refused(format!(
-                        "drive {} is an FTL over {}; serve it first, and give its URL as --drive",
-                        spec.name, spec.target
-                    ));
-                }
+                PlannedDrive::Hosted(spec) => MemberSpec::Hosted(spec),
                 PlannedDrive::Array(_) | PlannedDrive::Layered(..) => unreachable!("an array is made of drives"),
             });
         }

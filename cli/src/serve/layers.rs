@@ -28,14 +28,9 @@ pub(super) fn is_key(change: &str) -> bool {
 }
 
 /// The drives with these layers over each.
-pub(super) fn over(drives: Vec<PlannedDrive>, chain: &Chain, is_recorded: bool) -> Result<Vec<PlannedDrive>, Failure> {
+pub(super) fn over(drives: Vec<PlannedDrive>, chain: &Chain) -> Result<Vec<PlannedDrive>, Failure> {
     if chain.layers.is_empty() {
         return Ok(drives);
-    }
-    if is_recorded {
-        return input(
-            "--record: a recording is of drives, not of layers over them; leave out --over and the keys of block",
-        );
     }
     let layered = |drive: PlannedDrive| {
         let name = drive.name().to_owned();

@@ -1,5 +1,6 @@
 //! The drives of `nandscape serve` and the reactors that they are spread over: models by profile, and remote drives by URL.
 
+use std::fmt::Display;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -70,10 +71,27 @@ impl PlannedDrive {
 
     /// The same; a model's recording says whether it is reached by several controllers, one of them a PCI function: a replay reports the same.
     pub(super) fn shared(mut self, is_shared: bool) -> PlannedDrive {
-        if let PlannedDrive::Model(spec) = &mut self {
+        if let Some(spec) = self.model_mut() {
             spec.is_shared = is_shared;
         }
         self
+    }
+
+    /// The model, with layers over it or without.
+    fn model(&self) -> Option<&DriveSpec> {
+        match self {
+            PlannedDrive::Model(spec) => Some(spec),
+            PlannedDrive::Layered(below, _) => below.model(),
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => None,
+        }
+    }
+
+    fn model_mut(&mut self) -> Option<&mut DriveSpec> {
+        match self {
+            PlannedDrive::Model(spec) => Some(spec),
+            PlannedDrive::Layered(below, _) => below.model_mut(),
+            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => None,
+        }
     }
 
     /// Drives that may have a file: of an array, each of its drives.
@@ -116,15 +134,18 @@ impl Part {
         self.drives.iter().map(|drive| drive.name().to_owned()).collect()
     }
 
-    /// The header of its recording, which has models only.
+    /// The header of its recording, which has models only, and the layers over each of them.
     pub(super) fn recorded(&self) -> LiveDrives {
-        let models = self.drives.iter().filter_map(|drive| match drive {
-            PlannedDrive::Model(spec) => Some(spec.clone()),
-            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) | PlannedDrive::Layered(..) => {
-                None
-            }
+        let layers = self.drives.iter().find_map(|drive| match drive {
+            PlannedDrive::Layered(_, chain) => Some(chain.clone()),
+            _ => None,
         });
-        LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed: self.seed, drives: models.collect() }
+        LiveDrives {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: self.seed,
+            drives: self.drives.iter().filter_map(PlannedDrive::model).cloned().collect(),
+            layers: layers.unwrap_or_default(),
+        }
     }
 
     /// Makes the drives, those that have a file in it.
@@ -184,10 +205,15 @@ impl PlannedDrive {
                 Ok(Served::Array(Rc::new(export), spec.shape.to_string()))
             }
             PlannedDrive::Layered(below, chain) => {
-                let name = below.name();
+                let (name, spec) = (below.name(), below.model());
                 let below = below.build(executor, seed, files, progress)?;
-                let lowest = (below.export(), below.offers());
-                let made = LayersExport::over((&sim, seed), name, lowest, below.model(), chain);
+                let made = match (spec, below.model()) {
+                    (Some(spec), Some(model)) => LayersExport::over_model((&sim, seed), (spec, &model), chain),
+                    (_, model) => {
+                        let lowest = (below.export(), below.offers());
+                        LayersExport::over((&sim, seed), name, lowest, model, chain)
+                    }
+                };
                 match made {
                     Ok(export) => Ok(Served::Layered(Box::new(below), Rc::new(export))),
                     Err(problem) => {
@@ -287,10 +313,20 @@ impl Served {
         executor: &mut Executor,
         save: Option<&Path>,
     ) -> Option<anyhow::Error> {
-        match (self, planned, save) {
+        let (served, planned, layers) = match (self, planned) {
+            (Served::Layered(served, layers), PlannedDrive::Layered(planned, _)) => {
+                (&**served, &**planned, Some(layers))
+            }
+            _ => (self, planned, None),
+        };
+        match (served, planned, save) {
             (Served::Model(export, _), PlannedDrive::Model(spec), Some(path)) => {
-                let error = spec.save(export, seed, executor, path).err()?;
-                Some(anyhow::anyhow!("--save-state {}: {error}", spec.name))
+                let failed = |error: &dyn Display| anyhow::anyhow!("--save-state {}: {error}", spec.name);
+                let held = match layers.map(|layers| layers.take_held(executor)).transpose() {
+                    Ok(held) => held,
+                    Err(problem) => return Some(failed(&problem)),
+                };
+                spec.save(export, held, seed, executor, path).err().map(|error| failed(&error))
             }
             _ => self.close(executor, planned.name()),
         }

@@ -43,9 +43,7 @@ pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path
             refused(format!("the drive's flash is {}, and a state is of flash here", spec.target))
         }
         (PlannedDrive::Array(_), _) => refused("a state is of one drive".to_owned()),
-        (PlannedDrive::Layered(..), _) => {
-            refused("layers are over it; leave out --over and the keys of block".to_owned())
-        }
+        (PlannedDrive::Layered(below, _), store) => check_save(below, store, path),
         (_, Some(store)) => refused(format!("the drive is in {}, which has its state", store.display())),
         (PlannedDrive::Model(spec), None) => spec.check_can_be_saved(path).or_else(|error| refused(error.to_string())),
     }

@@ -51,10 +51,9 @@ fn settings_of_the_array_are_checked() {
 }
 
 #[test]
-fn what_is_of_one_drive_is_refused_beside_an_array() {
-    for (flag, value) in [("--requests", "r.csv"), ("--save-state", "s")] {
-        refused(&["--array", "raid5:4", "--drive", "default", flag, value], &["--array", flag, "cannot be used with"]);
-    }
+fn a_recording_is_not_replayed_under_an_array() {
+    let words = ["--array", "raid5:4", "--drive", "default", "--replay", "r"];
+    refused(&words, &["--array", "--replay", "cannot be used with"]);
 }
 
 #[test]

@@ -74,6 +74,99 @@ fn the_highest_rate_is_found_under_layers() {
 }
 
 #[test]
+fn the_times_of_a_logged_request_in_layers_and_drives_sum_to_its_latency() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("requests.csv");
+    let words = ["--over", "block,depth=2", "--over", "low=raid1:2", "--over", "cache,memory=4MiB"];
+    let log = ["--iodepth", "8", "--requests", path.to_str().expect("a path in UTF-8")];
+    succeed(&with(&[&words[..], &log].concat()));
+    let text = std::fs::read_to_string(&path).expect("the log");
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let heads = lines.next().expect("a line of names");
+    assert_eq!(heads[heads.len() - 3..], ["layer_block_ns", "layer_low_ns", "layer_cache_ns"]);
+    let is_time = |name: &str| name.ends_with("_ns") && !name.contains("_behind_");
+    let others = ["arrival_ns", "completion_ns", "latency_ns"];
+    let (mut rows, mut in_layers) = (0, 0);
+    for row in lines {
+        let of = |name: &str| row[heads.iter().position(|head| *head == name).expect("a column")].parse::<u64>();
+        let latency = of("latency_ns").expect("a number");
+        let times = heads.iter().filter(|name| is_time(name) && !others.contains(name));
+        assert_eq!(times.map(|name| of(name).expect("a number")).sum::<u64>(), latency, "{row:?}");
+        in_layers += of("layer_cache_ns").expect("a number") + of("layer_block_ns").expect("a number");
+        rows += 1;
+    }
+    assert!(rows == 600 && in_layers > 0, "{rows} rows, {in_layers} ns in layers");
+}
+
+#[test]
+fn each_of_several_jobs_has_its_figures_and_its_slowdown_under_layers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let small = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--workload", "noisy-neighbour"];
+    let limit = ["--io-count", "2000", "--precondition", "steady", "--over", "raid0:2", "--over", "cache"];
+    let both = [&small[..], &limit].concat();
+    let found: Value =
+        serde_json::from_str(&succeed(&[&both[..], &["--fairness", "--json"]].concat())).expect("one JSON object");
+    let flows = found["flows"].as_array().expect("several jobs");
+    let slowdowns: Vec<f64> = flows.iter().map(|flow| number(flow, "/slowdown")).collect();
+    let (least, most) =
+        slowdowns.iter().fold((f64::MAX, 0.0_f64), |(least, most), one| (least.min(*one), most.max(*one)));
+    assert!(flows.len() > 1 && number(&found, "/fairness") == least / most, "{found:#}");
+    for flow in flows {
+        let Some(mean) = flow.pointer("/latency_us/read/mean").and_then(Value::as_f64) else { continue };
+        let layers = flow["layers_us"]["read"].as_object().expect("times by layer");
+        assert!((layers.values().filter_map(Value::as_f64).sum::<f64>() - mean).abs() < 1e-6, "{flow:#}");
+    }
+    let text = succeed(&[&both[..], &["--fairness", "--out", out.to_str().expect("UTF-8")]].concat());
+    assert!(text.contains("slowdown") && text.contains("fairness 0."), "{text}");
+    let page = std::fs::read_to_string(out.join("report.html")).expect("a page");
+    assert!(page.contains("Its jobs") && page.contains("smallest slowdown over the largest"));
+    refuse(&with(&["--over", "cache", "--fairness"]), &["--fairness", "no second job"]);
+}
+
+/// A report without what depends on the machine, and without the changes as they were given.
+fn figures(text: &str) -> Value {
+    let mut found: Value = serde_json::from_str(text).expect("one JSON object");
+    found.as_object_mut().expect("an object").remove("host");
+    for drive in found["drives"].as_array_mut().expect("drives") {
+        drive["report"].as_object_mut().expect("a report").remove("host");
+    }
+    found["inputs"]["set"] = Value::Null;
+    found
+}
+
+#[test]
+fn a_run_begins_in_the_state_of_drives_under_layers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [before, after] = ["before.state", "after.state"].map(|name| folder.path().join(name));
+    let [before, after] = [&before, &after].map(|path| path.to_str().expect("a path in UTF-8"));
+    let words = ["--over", "raid1:2", "--over", "cache,memory=1MiB", "--precondition", "steady", "--json"];
+    let plain = figures(&succeed(&with(&words)));
+    let saving = ["--save-state", before, "--save-state-after", after];
+    assert_eq!(plain, figures(&succeed(&with(&[&words[..], &saving].concat()))));
+    let load = ["sim", "--rw", "randrw", "--io-count", "600", "--json"];
+    let from = |more: &[&str]| succeed(&[&load[..], more].concat());
+    assert_eq!(plain, figures(&from(&["--from-state", before])), "profile and layers are in the file");
+    let over = ["--drive", "default", "--set", "capacity=64MiB", "--over", "block", "--over", "raid1:2,technique=tea2"];
+    let other = from(&[&["--from-state", before][..], &over].concat());
+    assert_eq!(figures(&other)["profile"], "raid1:2 over block of default");
+    let next: Value = serde_json::from_str(&from(&["--from-state", after, "--set", "cache.hit=2us"])).expect("JSON");
+    assert_eq!((&next["host"]["state_file"], &next["chain"][1]["layer"]), (&after.into(), &"cache".into()));
+    let state = next["initial_state"].as_str().expect("words");
+    assert!(state.ends_with(", then randrw with 600 requests measured"), "{state}");
+
+    let shown = succeed(&["inspect", before]);
+    assert!(shown.contains("state of 2 drives default, 64MiB, without data"), "{shown}");
+    assert!(shown.contains("under layers   raid1:2, then cache,memory=1MiB"), "{shown}");
+    let shown: Value = serde_json::from_str(&succeed(&["inspect", before, "--json"])).expect("JSON");
+    assert_eq!((&shown["drives"], &shown["layers"][0]), (&2.into(), &"raid1:2".into()));
+    let raid0 = ["sim", "--rw", "read", "--from-state", before, "--over", "raid0:2"];
+    refuse(&raid0, &["--from-state", "it has raid1:2 with chunk=4KiB, and the run has raid0:2 with chunk=4KiB"]);
+    let served = ["serve", "--drive", "default", "--set", "capacity=64MiB", "--from-state", before];
+    refuse(&[&served[..], &["--nbd", "unix:never.sock"]].concat(), &["it has raid1:2", "the run has no array"]);
+}
+
+#[test]
 fn what_is_no_layer_is_refused() {
     for (words, problem) in [
         (&["--over", "raid9:4"][..], "there is no level \"raid9\""),

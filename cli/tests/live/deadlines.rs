@@ -66,8 +66,7 @@ fn what_has_no_block_layer_is_told() {
     let layer = ["--set", "block.deadline=1ms", "--nbd", "unix:n.sock"];
     for (args, words) in [
         (&["--drive", none, "--set", "capacity=1GiB"][..], "no drive here is a model"),
-        (&["--drive", "default", "--record", "r"], "leave out --over and the keys of block"),
-        (&["--drive", "default", "--save-state", "s"], "layers are over it"),
+        (&["--drive", none, "--record", "r"], "what drive"),
         (&["--drive", "default", "--over", "raid1:2"], "is --array LEVEL:N"),
         (&["--drive", "default", "--over", "disk"], "there is no layer \"disk\""),
         (&["--drive", "wd-zn540"], "and layers pass on reads and writes anywhere"),

@@ -70,6 +70,26 @@ fn fio_verifies_an_ftl_whose_flash_is_an_open_channel_drive() {
     assert_eq!(first.end().code, Some(0));
 }
 
+#[test]
+fn fio_verifies_a_mirror_of_two_ftls_under_a_page_cache() {
+    let flash = [first(&[]), first(&[])];
+    let stores = flash.each_ref().map(Server::url);
+    let (a, b) = (format!("a={}", stores[0]), format!("b={}", stores[1]));
+    let drives = ["--drive", "a=default", "--store", &a, "--drive", "b=default", "--store", &b];
+    let array = ["--array", "small=raid1:2", "--over", "cache,memory=4MiB", "--set", "buffer.size=1MiB", "--no-delay"];
+    let here = ["--nbd", "unix:n.sock", "--check", "--json"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&drives[..], &array, &here].concat());
+    fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=8m", "--verify=crc32c"]);
+    let figures = figures(&server.end());
+    let counter = |name: &str| number(&figures, &format!("/drives/0/counters/{name}"));
+    assert!(
+        counter("array_writes_sent_total") >= 2.0 * 2_048.0 && counter("array_members_missing") == 0.0,
+        "{figures:#}"
+    );
+    assert!(counter("cache_hits_total") + counter("cache_loaded_pages_total") > 0.0, "{figures:#}");
+    flash.into_iter().for_each(|server| assert_eq!(server.end().code, Some(0)));
+}
+
 /// Two FTLs would write into the same chunks. One that has ended, or was killed, is not in the way.
 #[test]
 fn a_drive_has_one_ftl_at_a_time() {

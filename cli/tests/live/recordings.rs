@@ -95,6 +95,34 @@ fn a_replay_has_the_events_of_the_run_in_each_mode() {
 
 /// fio writes the same buffers again and again, as most programs write data that repeats.
 #[test]
+fn a_drive_under_layers_is_recorded_with_them_and_replays_to_the_byte() {
+    let layers = ["--over", "block,depth=8,deadline=50ms", "--over", "top=cache,memory=4MiB"];
+    let files = ["--record", "run.rec", "--chrome-trace", "live.json"];
+    let mut server = Server::small(&[&layers[..], &files].concat());
+    fio(&server, &["--rw=randrw", "--bs=4k", "--iodepth=8", "--size=16m", "--io_size=16m"]);
+    server.signal(rustix::process::Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let figures: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let folder = server.keep_folder();
+    let again = sim(folder.path(), &["--replay", "run.rec", "--chrome-trace", "again.json", "--json", "--check"]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let file = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(file("live.json") == file("again.json"), "the traces differ");
+    let report: serde_json::Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!((&report["chain"][0]["layer"], &report["chain"][1]["layer"]), (&"block".into(), &"top".into()));
+    for (live, replayed) in [
+        ("/drives/0/reads/latency_us/mean", "/latency_us/read/mean"),
+        ("/drives/0/writes/count", "/latency_us/write/count"),
+        ("/drives/0/counters/cache_hits_total", "/chain/1/cache/hits"),
+    ] {
+        assert_eq!(number(&figures, live), number(&report, replayed), "{live}");
+    }
+    let text = sim(folder.path(), &["--replay", "run.rec", "--set", "top.memory=1MiB"]);
+    assert!(text.code == Some(0) && text.out.contains("top over block:\n"), "{text:?}");
+}
+
+#[test]
 fn a_recording_takes_little_room_where_data_repeats() {
     let (folder, figures) = recorded();
     let recorded = folder.path().join("run.rec").metadata().unwrap().len() as f64;

@@ -32,6 +32,30 @@ fn a_served_drive_is_saved_at_the_end_and_served_again_with_its_data() {
 }
 
 #[test]
+fn a_drive_under_layers_is_saved_with_the_pages_of_its_cache() {
+    let layers = ["--over", "block", "--over", "cache,memory=32MiB", "--save-state", "used.state"];
+    let mut server = Server::small(&layers);
+    fio(&server, &[&WRITTEN[..], &["--do_verify=0"]].concat());
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let drive = &SMALL[..SMALL.len() - 2];
+    let again = ["--nbd", "unix:n.sock", "--check", "--json", "--from-state", "used.state"];
+    let layers = ["--over", "block", "--over", "cache,memory=32MiB"];
+    let mut server = Server::start(server.keep_folder(), &[drive, &again, &layers].concat());
+    fio(&server, &[&WRITTEN[..], &["--verify_only"]].concat());
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let figures: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let counter = |name: &str| crate::server::number(&figures, &format!("/drives/0/counters/{name}"));
+    assert_eq!((counter("cache_misses_total"), counter("cache_loaded_pages_total")), (0.0, 0.0), "{figures:#}");
+    let simulated = ["--from-state", "used.state", "--rw", "randread", "--io-count", "500"];
+    let text = sim(server.folder.path(), &simulated);
+    assert!(text.code == Some(0) && text.out.contains("cache (32MiB) over block"), "{text:?}");
+}
+
+#[test]
 fn states_that_cannot_be_saved_are_refused_before_anything_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let words = |more: &[&'static str]| [&SMALL[..], &["--nbd", "unix:n.sock"], more].concat();

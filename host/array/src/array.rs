@@ -224,6 +224,13 @@ impl Array {
         self.core.is_lost.get()
     }
 
+    /// Whether no command of a host is under way, and nothing is rebuilt, scrubbed or made consistent.
+    pub fn is_at_rest(&self) -> bool {
+        let core = &self.core;
+        let is_busy = core.is_scrubbing.get() || core.is_resyncing.get() || core.rebuilding.get().is_some();
+        core.in_work.get() == 0 && !is_busy
+    }
+
     pub(crate) fn core(&self) -> &Rc<Core> {
         &self.core
     }

@@ -95,6 +95,12 @@ impl Rails {
         self.core.swaps.get()
     }
 
+    /// Whether no write is under way, and both drives have all.
+    pub fn is_at_rest(&self) -> bool {
+        let has_all = self.core.missed.iter().all(|missed| missed.borrow().is_empty());
+        has_all && self.core.writing.borrow().is_empty()
+    }
+
     /// The most bytes of missed writes of both drives in the host's memory.
     pub fn most_missed(&self) -> u64 {
         self.core.most.get() * u64::from(self.core.info.lba_bytes)

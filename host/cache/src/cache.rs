@@ -146,6 +146,29 @@ impl Cache {
         self.pages.borrow().len()
     }
 
+    /// Whether no command is under way below.
+    pub fn is_at_rest(&self) -> bool {
+        self.flights.borrow().is_empty()
+    }
+
+    /// Takes the pages out of memory, in the order in which they would go, with their contents where drives keep data.
+    pub fn take_pages(&self) -> Vec<(u64, Option<Box<[u8]>>)> {
+        self.pages.borrow_mut().take_all()
+    }
+
+    /// A page comes into memory as if it was just read: an address in pages, and contents of a page. Pages beyond the end of the
+    /// drive, and those that are written, stay out.
+    pub fn put_page(&self, page: u64, contents: Option<Box<[u8]>>) {
+        let end = self.form.blocks * self.form.lba_bytes / PAGE;
+        if page >= end || self.writes.borrow().has(page) {
+            return;
+        }
+        // What was saved without data reads as zeros.
+        let zeros = || vec![0; PAGE as usize].into_boxed_slice();
+        let contents = self.below.info().keeps_data.then(|| contents.unwrap_or_else(zeros));
+        self.pages.borrow_mut().insert(page, contents);
+    }
+
     /// Memory is taken for others, or given back: from now on there is so much, in bytes, and a page at the least.
     pub fn set_memory(&self, bytes: u64) {
         let gone = self.pages.borrow_mut().set_limit(usize::try_from(bytes / PAGE).unwrap_or(usize::MAX));

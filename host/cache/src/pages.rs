@@ -91,6 +91,18 @@ impl Pages {
         self.free.push(frame);
     }
 
+    /// All pages go, in the order in which they would.
+    pub(crate) fn take_all(&mut self) -> Vec<(u64, Contents)> {
+        let mut all = Vec::with_capacity(self.frames.len());
+        while let Some(frame) = self.replacement.victim() {
+            all.extend(self.held[frame].take());
+            self.replacement.removed(frame);
+            self.free.push(frame);
+        }
+        self.frames.clear();
+        all
+    }
+
     /// Pages are not valid any more.
     pub(crate) fn forget(&mut self, pages: RangeInclusive<u64>) {
         let frames: Vec<usize> = self.frames.range(pages).map(|(_, frame)| *frame).collect();
@@ -119,5 +131,18 @@ mod tests {
         pages.forget(0..=8);
         assert!(!pages.has(7) && pages.has(9));
         assert_eq!(pages.use_page(7), None);
+    }
+
+    #[test]
+    fn all_pages_are_taken_in_the_order_in_which_they_would_go() {
+        for kind in [ReplacementKind::Lru, ReplacementKind::Clock] {
+            let mut pages = Pages::new(4, kind);
+            (0..4).for_each(|page| assert_eq!(pages.insert(page, None), 0));
+            pages.use_page(0);
+            let order: Vec<u64> = pages.take_all().into_iter().map(|(page, _)| page).collect();
+            assert_eq!((order, pages.len()), (vec![1, 2, 3, 0], 0), "{kind:?}");
+            pages.insert(9, None);
+            assert!(pages.has(9) && !pages.has(0));
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Pages: filled-in templates with embedded style, code and data, so that a page is one file that loads nothing.
 
 use minijinja::{Environment, Value, context};
-use nandscape_lab_run::Latency;
 use nandscape_lab_run::record::{Part, Slowest};
+use nandscape_lab_run::{FlowReport, Latency};
 
 use crate::explain::{Explanation, Kind};
-use crate::format::{count, seconds, us, us_or_dash};
+use crate::format::{count, rounded, seconds, us, us_or_dash};
 
 /// Templates, by the names that they use for each other.
 const TEMPLATES: &[(&str, &str)] = &[
@@ -48,6 +48,36 @@ pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> 
     };
     let template = environment.get_template(template).expect("one of ours");
     template.render(page).expect("a template of ours is right")
+}
+
+/// The jobs of a workload that has several.
+pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> Value {
+    let columns = [
+        "requests",
+        "a second",
+        "mean",
+        "read p50",
+        "read p99",
+        "read p99.9",
+        "write p50",
+        "write p99",
+        "write p99.9",
+        "alone",
+        "slowdown",
+    ];
+    let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
+    let row = |flow: &FlowReport| {
+        let of = |way: &str| match flow.latency_us.get(way) {
+            Some(latency) => [latency.p50, latency.p99, latency.p99_9].map(us_or_dash),
+            None => [(); 3].map(|()| "-".to_owned()),
+        };
+        let mut cells = vec![count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
+        cells.extend(of("read").into_iter().chain(of("write")));
+        cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
+        context! { name => flow.name, cells }
+    };
+    let fairness = fairness.map(|fairness| format!("{fairness:.3}"));
+    context! { columns, rows => flows.iter().map(row).collect::<Vec<_>>(), fairness }
 }
 
 /// An explanation for a template: the findings and the advice, each sentence with its figures.

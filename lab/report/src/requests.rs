@@ -28,6 +28,8 @@ pub struct RequestLog {
     path: PathBuf,
     /// The stages whose times are columns, and the causes of waits.
     times: Vec<(Stage, Option<Cause>)>,
+    /// The layers whose times are columns, too.
+    layers: Vec<String>,
     inner: RefCell<Inner>,
 }
 
@@ -63,35 +65,37 @@ pub fn request_times() -> Vec<(String, Stage, Option<Cause>)> {
     times
 }
 
-/// The table without rows.
-fn empty() -> Table {
+/// The table without rows; times in layers come last.
+fn empty(layers: &[String]) -> Table {
     let text = |name: &str| (name.to_owned(), Column::Text(Vec::new()));
     let whole = |name: String| (name, Column::Whole(Vec::new()));
     let numbers = REQUEST_NUMBERS
         .iter()
         .map(|name| (*name).to_owned())
-        .chain(request_times().into_iter().map(|(name, _, _)| name));
+        .chain(request_times().into_iter().map(|(name, _, _)| name))
+        .chain(layers.iter().map(|layer| format!("layer_{layer}_ns")));
     let columns = [text("direction"), text("status")].into_iter().chain(numbers.map(whole)).collect();
     Table { name: "requests", columns }
 }
 
 impl RequestLog {
-    /// Opens the file, or creates it. Its content stays until the first rows are written.
+    /// Opens the file, or creates it. Its content stays until the first rows are written. The time in each of these layers of
+    /// a host has a column: with the stages of the drives, they sum to the latency.
     ///
     /// # Errors
     /// When it cannot be opened, or must be Parquet and this program writes none.
-    pub fn create(path: &Path) -> Result<RequestLog, WriteError> {
+    pub fn create(path: &Path, layers: &[String]) -> Result<RequestLog, WriteError> {
         let wrong = |error: io::Error| WriteError::of(path, error);
         let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
         if is_parquet && cfg!(not(feature = "parquet")) {
             let problem = "this program writes no Parquet; build it with --features parquet, or name a .csv file";
             return Err(wrong(io::Error::other(problem)));
         }
-        let table = empty();
+        let table = empty(layers);
         let file = output::open(path).map_err(wrong)?;
         let times = request_times().into_iter().map(|(_, stage, cause)| (stage, cause)).collect();
         let inner = RefCell::new(Inner { file: Some(file), out: None, table, is_parquet, failed: None });
-        Ok(RequestLog { path: path.to_owned(), times, inner })
+        Ok(RequestLog { path: path.to_owned(), times, layers: layers.to_vec(), inner })
     }
 
     /// Writes the rest.
@@ -122,7 +126,12 @@ impl Observer for RequestLog {
             Some(cause) => breakdown.waited(*stage, *cause).ns(),
         };
         let mut texts = [direction.name().to_owned(), status].into_iter();
-        let mut numbers = [from, to, to - from, offset, bytes].into_iter().chain(self.times.iter().map(time));
+        let in_layer = |layer: &String| {
+            let mut layers = breakdown.layers().filter(|(name, _)| name == layer);
+            layers.next().map_or(0, |(_, span)| span.ns())
+        };
+        let times = self.times.iter().map(time).chain(self.layers.iter().map(in_layer));
+        let mut numbers = [from, to, to - from, offset, bytes].into_iter().chain(times);
         let mut inner = self.inner.borrow_mut();
         for (_, column) in &mut inner.table.columns {
             match column {

@@ -4,7 +4,7 @@ use minijinja::{Value, context};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::record::{Marks, RuleMarks};
 use nandscape_lab_run::{
-    AgingReport, CpuReport, Damage, Details, Fault, FaultCost, FlowReport, Host, Latency, Outages, PartReport, Report,
+    AgingReport, CpuReport, Damage, Details, Fault, FaultCost, Host, Latency, Outages, PartReport, Report,
 };
 use nandscape_lab_workload::Direction;
 use serde_json::{json, to_value};
@@ -38,7 +38,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         latency => latencies(report),
         explained => explained(document),
         marks => marks(details),
-        flows => flows(report),
+        flows => page::flows(&report.flows, report.fairness),
         ways,
         interval => seconds(details.series.interval_s),
         shares_interval => seconds(timeline.shares.interval_s),
@@ -136,36 +136,6 @@ fn breakdown(report: &Report) -> Value {
         .collect();
     let ways: Vec<&str> = stages.iter().map(|(way, _, _)| row_name(way)).collect();
     context! { ways, bars => bars::bars(&bars), key => bars::key(&bars), rows => bars::rows(&bars) }
-}
-
-/// The jobs of a workload that has several.
-fn flows(report: &Report) -> Value {
-    let columns = [
-        "requests",
-        "a second",
-        "mean",
-        "read p50",
-        "read p99",
-        "read p99.9",
-        "write p50",
-        "write p99",
-        "write p99.9",
-        "alone",
-        "slowdown",
-    ];
-    let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
-    let row = |flow: &FlowReport| {
-        let of = |way: &str| match flow.latency_us.get(way) {
-            Some(latency) => [latency.p50, latency.p99, latency.p99_9].map(us_or_dash),
-            None => [(); 3].map(|()| "-".to_owned()),
-        };
-        let mut cells = vec![count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
-        cells.extend(of("read").into_iter().chain(of("write")));
-        cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
-        context! { name => flow.name, cells }
-    };
-    let fairness = report.fairness.map(|fairness| format!("{fairness:.3}"));
-    context! { columns, rows => report.flows.iter().map(row).collect::<Vec<_>>(), fairness }
 }
 
 /// Garbage collection, space, wear, and utilisation.

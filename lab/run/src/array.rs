@@ -5,11 +5,12 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, LAYER, Member, Rails, Shape, Stats, WindowMode};
+use nandscape_host_array::{Array, Config, LAYER, Rails, Shape, Stats, WindowMode};
 use nandscape_sim::Span;
 use serde::Serialize;
 
 use crate::array_history::{MemberFailure, Rebuild, reads_for_a_stripe};
+use crate::chain::member;
 use crate::rig::Rig;
 use crate::simulation::RunError;
 
@@ -249,15 +250,8 @@ pub fn array_on_namespace(rig: &Rig, nsid: u32, shape: Shape, config: Config) ->
 
 /// The same on any namespace, with the drives' admin queues or without.
 fn array_over(rig: &Rig, nsid: u32, with_admin: bool, (shape, config): (Shape, Config)) -> Result<Rc<Array>, RunError> {
-    let member = |number: usize| -> Result<Member, RunError> {
-        let admin: Option<Rc<dyn Drive>> = if with_admin { Some(rig.admin(number)?) } else { None };
-        Ok(Member {
-            io: rig.connect_to(number, nsid, write_entries(rig.profile(number)))?,
-            reads: Some(rig.connect_to(number, nsid, ENTRIES)?),
-            admin,
-        })
-    };
-    let members = (0..rig.ssds().count()).map(member).collect::<Result<Vec<_>, RunError>>()?;
+    let members = (0..rig.ssds().count()).map(|number| member(&rig.node((number, nsid), None), with_admin));
+    let members = members.collect::<Result<Vec<_>, String>>().map_err(RunError::Workload)?;
     Array::new(rig.sim(), shape, config, members).map_err(|error| RunError::Workload(error.to_string()))
 }
 

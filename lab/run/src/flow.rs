@@ -9,6 +9,7 @@ use nandscape_lab_workload::{Direction, Flow, Outcome};
 use nandscape_sim::Histogram;
 use serde::Serialize;
 
+use crate::host_report::layers;
 use crate::latency::Latency;
 use crate::report::breakdown;
 
@@ -25,8 +26,11 @@ pub struct FlowReport {
     pub bytes_per_s: Option<f64>,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
-    /// Mean time by stage and direction; the stages sum to the mean latency.
+    /// Mean time by stage and direction; with that in layers, the stages sum to the mean latency.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
+    /// Mean time by direction and layer, the drives' under `drive`, as of a run with layers; left out of others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub layers_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
     /// Mean latency of all its requests.
     pub mean_us: Option<f64>,
     /// Mean latency of the same job alone; left out unless it was measured.
@@ -52,10 +56,21 @@ impl FlowReport {
             bytes_per_s: per_s(sum(|tally| tally.bytes)),
             latency_us: ways.iter().map(|way| (way.name(), Latency::of(&flow.tally(*way).latency))).collect(),
             breakdown_us: ways.iter().map(|way| (way.name(), breakdown(flow.tally(*way)))).collect(),
+            layers_us: BTreeMap::new(),
             mean_us: mean_us(flow.distinct().map(|tally| &tally.latency)),
             alone_mean_us: None,
             slowdown: None,
         }
+    }
+
+    /// The same of a run with layers.
+    pub(crate) fn with_layers(flow: &Flow, outcome: &Outcome) -> FlowReport {
+        let plain = FlowReport::of(flow, outcome);
+        let of = |way: &&'static str| {
+            let direction = Direction::ALL.into_iter().find(|direction| direction.name() == *way)?;
+            Some((*way, layers(flow.tally(direction))))
+        };
+        FlowReport { layers_us: plain.latency_us.keys().filter_map(of).collect(), ..plain }
     }
 
     /// With the mean latency of the same job alone.
@@ -72,8 +87,14 @@ pub(crate) fn mean_us<'a>(latencies: impl Iterator<Item = &'a Histogram>) -> Opt
     (count > 0).then(|| sum as f64 / count as f64 / 1e3)
 }
 
+/// Adds the mean latency that each job has alone, in the order of the jobs. The fairness that follows.
+pub(crate) fn compare_with_alone(flows: &mut [FlowReport], alone_mean_us: &[Option<f64>]) -> Option<f64> {
+    flows.iter_mut().zip(alone_mean_us).for_each(|(flow, alone)| flow.beside(*alone));
+    fairness(flows)
+}
+
 /// The smallest slowdown over the largest; `None` unless all are known.
-pub(crate) fn fairness(flows: &[FlowReport]) -> Option<f64> {
+fn fairness(flows: &[FlowReport]) -> Option<f64> {
     let slowdowns: Vec<f64> = flows.iter().map(|flow| flow.slowdown).collect::<Option<_>>()?;
     let least = slowdowns.iter().copied().reduce(f64::min)?;
     let most = slowdowns.iter().copied().reduce(f64::max)?;

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::array::ArrayReport;
 use crate::chain::Section;
+use crate::flow::{self, FlowReport};
 use crate::inputs::is_closed;
 use crate::latency::Latency;
 use crate::pressure::{self, Arrivals};
@@ -52,6 +53,12 @@ pub struct HostReport {
     /// Latencies of a closed load with what it did not ask while it waited; left out of others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_corrected_us: BTreeMap<&'static str, Latency>,
+    /// Each job, where there are several; left out of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowReport>,
+    /// The smallest slowdown of a job over the largest; left out unless the jobs were measured alone, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
     /// Mean time by direction and layer, the drive's under `drive`; sums to the mean latency.
     pub layers_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
     /// The same by layer and cause, of layers that give causes; left out where none does.
@@ -98,6 +105,8 @@ impl HostReport {
             bytes_per_s: (virtual_s > 0.0).then(|| outcome.bytes() as f64 / virtual_s),
             arrivals,
             standstill_us,
+            flows: outcome.flows.iter().map(|flow| FlowReport::with_layers(flow, outcome)).collect(),
+            fairness: None,
             layers_us: directions.iter().map(|way| (way.name(), layers(outcome.tally(*way)))).collect(),
             layer_causes_us: causes(outcome, &directions),
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
@@ -108,6 +117,13 @@ impl HostReport {
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             notes: outcome.notes.iter().cloned().chain(interrupted).chain(overload).chain(omission).collect(),
         }
+    }
+}
+
+impl HostReport {
+    /// Adds the mean latency that each job has alone, in the order of the jobs.
+    pub fn compare_with_alone(&mut self, alone_mean_us: &[Option<f64>]) {
+        self.fairness = flow::compare_with_alone(&mut self.flows, alone_mean_us);
     }
 }
 
@@ -129,7 +145,7 @@ fn causes(
 }
 
 /// Mean time in each layer and in the drive.
-fn layers(tally: &Tally) -> BTreeMap<&'static str, f64> {
+pub(crate) fn layers(tally: &Tally) -> BTreeMap<&'static str, f64> {
     let mean = |span: Span| span.ns() as f64 / tally.latency.count() as f64 / 1e3;
     let in_drive = Stage::ALL.iter().map(|stage| tally.breakdown.stage(*stage)).sum();
     let layers = tally.breakdown.layers().map(|(layer, span)| (layer, mean(span)));

@@ -19,10 +19,10 @@
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
-//! | `forwarded` | controllers before a drive that is no model by itself (Linux) |
+//! | `forwarded` | controllers before a drive that is no model by itself |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
-//! | `served_layers` | layers of a host over a served drive (Linux) |
+//! | `served_layers` | layers of a host over a served drive |
 //! | `snapshot` | a drive's counters at one time |
 //! | `outages` | power cuts, and what they cost |
 //! | `watched` | the figures of a served drive, as a run has them |
@@ -58,7 +58,6 @@ pub mod chain;
 mod cpu;
 mod damage;
 mod flow;
-#[cfg(target_os = "linux")]
 mod forwarded;
 mod host;
 pub mod host_ftl;
@@ -84,7 +83,6 @@ mod saved;
 pub mod search;
 #[cfg(target_os = "linux")]
 mod served_array;
-#[cfg(target_os = "linux")]
 mod served_layers;
 mod simulation;
 mod snapshot;
@@ -111,7 +109,7 @@ pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
-pub use live::{BuildError, DriveSpec, LiveDrives, SsdExport, offers_of_model};
+pub use live::{BuildError, DriveSpec, LiveDrive, LiveDrives, SsdExport, offers_of_model};
 pub use nandscape_device_controller::Offers;
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;
@@ -126,10 +124,9 @@ pub use remote::{RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
-pub use saved::{Begin, History, Settled, Start, StateError, StateFile, check_can_write};
+pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
-#[cfg(target_os = "linux")]
 pub use served_layers::LayersExport;
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Stack, StackFinished, notes_of_each};

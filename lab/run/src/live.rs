@@ -21,9 +21,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::array::write_entries;
 use crate::build::{DriveError, Precondition, build_drive, prepare, restore_drive};
+use crate::chain::Chain;
 use crate::damage::Fault;
 use crate::inside;
-use crate::saved::{self, History, StateError, StateFile};
+use crate::saved::{self, HeldLayers, History, StateError, StateFile};
+use crate::served_layers::LayersExport;
 use crate::simulation::Progress;
 
 /// What a model takes of what is forwarded. Deallocated blocks read as zeros.
@@ -132,12 +134,20 @@ impl DriveSpec {
         saved::check_can_write(path)
     }
 
-    /// Saves the state of this drive, which a run with this seed has built, to a file. No host is connected any more. If that succeeds,
+    /// Saves the state of this drive, which a run with this seed has built, with the layers over it
+    /// and what each of them holds, to a file. No host is connected any more. If that succeeds,
     /// the drive is not to be used any more.
     ///
     /// # Errors
     /// When the drive cannot come to rest, or has other namespaces than its profile, or the file cannot be written.
-    pub fn save(&self, export: &SsdExport, seed: u64, executor: &mut Executor, path: &Path) -> Result<(), StateError> {
+    pub fn save(
+        &self,
+        export: &SsdExport,
+        layers: Option<HeldLayers<'_>>,
+        seed: u64,
+        executor: &mut Executor,
+        path: &Path,
+    ) -> Result<(), StateError> {
         let SsdExport { ssd, profile, history, .. } = export;
         export.check_namespaces()?;
         let unit_bytes = u64::from(ssd.controller().info().unit_bytes);
@@ -145,7 +155,7 @@ impl DriveSpec {
         let written = Bytes(ssd.ftl_stats().host_bytes);
         let history = history.clone().unwrap_or_else(planted);
         let history = history.after(seed, &format!("served to hosts, which wrote {written}"));
-        saved::save(ssd, profile, &history, path, |ssd| executor.block_on(ssd.come_to_rest()))
+        saved::save(ssd, profile, &history, (path, layers), |ssd| executor.block_on(ssd.come_to_rest()))
     }
 
     /// What a new file for the drive of a run with this seed is made from: a store for each of its FTLs.
@@ -170,6 +180,27 @@ pub struct LiveDrives {
     pub seed: u64,
     /// The drives, in the order in which connections name them.
     pub drives: Vec<DriveSpec>,
+    /// Layers of a host over each of them.
+    #[serde(default, skip_serializing_if = "Chain::is_empty")]
+    pub layers: Chain,
+}
+
+/// A live drive, and the layers through which clients reach it.
+pub struct LiveDrive {
+    /// The drive.
+    pub model: Rc<SsdExport>,
+    /// The layers, if there are any.
+    pub layers: Option<Rc<LayersExport>>,
+}
+
+impl LiveDrive {
+    /// What clients connect to.
+    pub fn export(&self) -> Rc<dyn Export> {
+        match &self.layers {
+            Some(layers) => layers.clone(),
+            None => self.model.clone(),
+        }
+    }
 }
 
 impl LiveDrives {
@@ -177,8 +208,14 @@ impl LiveDrives {
     ///
     /// # Errors
     /// When a profile is not valid in this version, or memory for the tables cannot be allocated.
-    pub fn build(&self, sim: &Sim, progress: &dyn Progress) -> Result<Vec<Rc<SsdExport>>, BuildError> {
-        self.drives.iter().map(|spec| spec.build(sim, self.seed, progress).map(Rc::new)).collect()
+    pub fn build(&self, sim: &Sim, progress: &dyn Progress) -> Result<Vec<LiveDrive>, BuildError> {
+        let build = |spec: &DriveSpec| -> Result<LiveDrive, BuildError> {
+            let model = Rc::new(spec.build(sim, self.seed, progress)?);
+            let over = || LayersExport::over_model((sim, self.seed), (spec, &model), &self.layers);
+            let layers = (!self.layers.is_empty()).then(over).transpose().map_err(BuildError::Layers)?;
+            Ok(LiveDrive { model, layers: layers.map(Rc::new) })
+        };
+        self.drives.iter().map(build).collect()
     }
 }
 
@@ -191,6 +228,9 @@ pub enum BuildError {
     /// It does not fit this machine, or its state.
     #[error(transparent)]
     Drive(#[from] DriveError),
+    /// The layers do not fit it.
+    #[error("{0}")]
+    Layers(String),
     /// The file of its state cannot be used.
     #[error("--from-state {0}")]
     State(#[from] StateError),

@@ -14,9 +14,11 @@ use serde::Serialize;
 
 use crate::aging::AgingReport;
 use crate::block::BlockReport;
+use crate::chain::Section;
 use crate::cpu::CpuReport;
 use crate::damage::{Damage, Fault, is_for_faults};
-use crate::flow::{FlowReport, fairness};
+use crate::flow::{self, FlowReport};
+use crate::host_report::layers;
 use crate::inputs::Inputs;
 use crate::latency::Latency;
 use crate::outages::Outages;
@@ -134,6 +136,13 @@ pub struct Report {
     /// What aging has done to the flash since the drive was built; left out of flash that does not age.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aging: Option<AgingReport>,
+    /// Mean time by direction and layer of a host over the drive, that of the drive under `drive`; left out of a drive that hosts
+    /// reach without layers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub layers_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
+    /// Each of these layers, the lowest first; left out likewise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<Section>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
     /// The recording of a live run that the figures come from; left out of others.
@@ -374,6 +383,8 @@ impl Report {
             faults: parts.faults,
             power: parts.outages,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
+            layers_us: BTreeMap::new(),
+            chain: Vec::new(),
             replay: None,
             inputs: parts.inputs,
             notes: parts
@@ -388,10 +399,22 @@ impl Report {
         }
     }
 
+    /// The drive was reached through these layers, and `outcome` is what their users saw.
+    pub(crate) fn under(&mut self, chain: Vec<Section>, outcome: &Outcome) {
+        let seen = Direction::ALL.iter().filter(|way| outcome.tally(**way).latency.count() > 0);
+        self.layers_us = seen.map(|way| (way.name(), layers(outcome.tally(*way)))).collect();
+        let names: Vec<&str> = chain.iter().map(|one| &*one.layer).collect();
+        self.notes.push(format!(
+            "latencies are those of requests above the layers over the drive, which are {}; the stages of the drive and the time in \
+             each layer sum to them",
+            names.join(", ")
+        ));
+        self.chain = chain;
+    }
+
     /// Adds the mean latency that each job has alone, in the order of the jobs.
     pub fn compare_with_alone(&mut self, alone_mean_us: &[Option<f64>]) {
-        self.flows.iter_mut().zip(alone_mean_us).for_each(|(flow, alone)| flow.beside(*alone));
-        self.fairness = fairness(&self.flows);
+        self.fairness = flow::compare_with_alone(&mut self.flows, alone_mean_us);
     }
 
     /// Requests that failed because of planned faults, and for other reasons. Reads that were rejected are no failures.

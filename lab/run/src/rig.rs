@@ -95,11 +95,6 @@ fn listen(sim: &Sim, drives: &[Placed], more: Option<Rc<dyn Listener>>) {
 }
 
 impl Rig {
-    /// What a drive was made from.
-    pub(crate) fn profile(&self, number: usize) -> &Resolved {
-        &self.drives[number].given.profile
-    }
-
     /// Makes the drives and brings each into its state of use.
     ///
     /// # Errors
@@ -175,10 +170,14 @@ impl Rig {
         &self.drives
     }
 
-    /// Drive `number` as layers and jobs connect to it. `listener` hears of its commands.
-    pub(crate) fn node(&self, number: usize, listener: Option<Rc<dyn crate::tap::Listener>>) -> ModelNode {
+    /// A namespace of drive `number` as layers and jobs connect to it. `listener` hears of its commands.
+    pub(crate) fn node(
+        &self,
+        (number, nsid): (usize, u32),
+        listener: Option<Rc<dyn crate::tap::Listener>>,
+    ) -> ModelNode {
         let Placed { given, ssd, queues, .. } = &self.drives[number];
-        ModelNode::with((&self.sim, ssd, &given.profile), queues.clone(), listener)
+        ModelNode::with((&self.sim, ssd, &given.profile), nsid, queues.clone(), listener)
     }
 
     /// A queue pair of drive `number`, with `entries` entries or as many as the drive allows.
@@ -201,17 +200,6 @@ impl Rig {
         let queue = queue.map_err(|status| RunError::Queues { id, status })?;
         queues.set(id);
         Ok(queue)
-    }
-
-    /// The admin queue of drive `number`, for one host.
-    ///
-    /// # Errors
-    /// When another host has it.
-    pub fn admin(&self, number: usize) -> Result<Rc<QueueDrive>, RunError> {
-        let Placed { given, ssd, .. } = &self.drives[number];
-        let entries = given.profile.max_queue_entries().min(32);
-        let admin = QueueDrive::new(&self.sim, ssd.controller(), QueueId::ADMIN, entries);
-        admin.map_err(|status| RunError::Queues { id: QueueId::ADMIN.0, status })
     }
 
     /// Enables the Streams directive of drive `number` in all of its namespaces.

@@ -9,20 +9,22 @@
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
 use nandscape_drive::{Drive, DriveInfo, Names, Node, Refused, Role, Subsystem, Use, node};
 use nandscape_host_block::BlockLayer;
-use nandscape_sim::{Seed, Sim};
+use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::HINT_TIME;
 
-use crate::chain::{Chain, Instance, ManagedView, Named, Part, open};
+use crate::chain::{Chain, Instance, ManagedView, Named, Part, Section, hold, open};
 use crate::forwarded::Forwarded;
-use crate::live::SsdExport;
+use crate::live::{DriveSpec, SsdExport, offers_of_model};
+use crate::saved::{self, HeldLayers, StateFile};
 
 /// A served drive as the node below layers.
 struct ServedNode {
@@ -83,6 +85,47 @@ impl LayersExport {
         let drive = top.connect(wanted).map_err(|refused| failed(refused.to_string()))?;
         let front = Forwarded::new(sim, drive, passed(offers, &layers), names(seed, name)).map_err(failed)?;
         Ok(LayersExport { below, layers: opened.layers, chain: chain.clone(), front })
+    }
+
+    /// Layers over a model, which begin in the state of its file if that has what they held.
+    ///
+    /// # Errors
+    /// As [`LayersExport::over`], or when the file cannot be used.
+    pub fn over_model(
+        in_run: (&Sim, u64),
+        (spec, model): (&DriveSpec, &Rc<SsdExport>),
+        chain: &Chain,
+    ) -> Result<LayersExport, String> {
+        let lowest = (model.clone() as Rc<dyn Export>, offers_of_model(&model.info()));
+        let export = LayersExport::over(in_run, &spec.name, lowest, Some(model.clone()), chain)?;
+        spec.from_state.as_ref().map_or(Ok(()), |path| export.begin_in(path))?;
+        export.subsystem().iter().filter(|_| spec.is_shared).for_each(|subsystem| subsystem.report_several());
+        Ok(export)
+    }
+
+    /// The part of each layer in a report.
+    pub(crate) fn sections(&self) -> Vec<Section> {
+        self.layers.iter().map(Section::of).collect()
+    }
+
+    /// Goes on from what layers of the same kinds held, as the state of a file says.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    fn begin_in(&self, path: &Path) -> Result<(), String> {
+        let resolved = self.chain.resolve()?;
+        let held = StateFile::open(path).and_then(|file| file.load_held(&resolved));
+        hold(&self.layers, &held.map_err(|error| format!("--from-state {error}"))?)
+    }
+
+    /// What the layers hold at rest, for a saved state. They are not used any more.
+    ///
+    /// # Errors
+    /// The layer that does not come to rest, or that a new one could not go on from.
+    pub fn take_held(&self, executor: &mut Executor) -> Result<HeldLayers<'_>, String> {
+        let sim = executor.sim();
+        executor.block_on(saved::at_rest(&sim, &self.layers)).map_err(|stalled| stalled.to_string())??;
+        Ok((&self.chain, saved::held(&self.layers)?))
     }
 
     /// The commands that it takes.

@@ -303,7 +303,7 @@ impl Simulation {
         block::layer(rig.sim(), ssd, self.profile.priority(), config).map(Some).map_err(RunError::Workload)
     }
 
-    fn drive(&self, seed: Seed) -> RigDrive {
+    pub(crate) fn drive(&self, seed: Seed) -> RigDrive {
         let (profile, store, precondition) = (self.profile.clone(), self.store, self.precondition);
         RigDrive { name: profile.name.clone(), profile, store, precondition, seed }
     }

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, Node, Role, Use};
@@ -10,15 +11,18 @@ use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload
 use nandscape_sim::{Histogram, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
-use crate::chain::{self, Named, Opened, Section};
+use crate::chain::{self, Chain, Named, Opened, Section};
 use crate::damage::is_for_faults;
+use crate::flow::mean_us;
+use crate::host::Moment;
 use crate::host_report::HostReport;
 use crate::percentile::Percentile;
 use crate::pressure::Arrivals;
 use crate::record::{HostDetails, HostRecorder};
 use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
+use crate::saved::{Begin, History, States, save_layers};
 use crate::search::Measured;
-use crate::simulation::{Phase, Progress, RunError};
+use crate::simulation::{Observer, Phase, Progress, RunError};
 use crate::tap::Tally;
 
 /// Everything that a run on several drives depends on.
@@ -48,6 +52,8 @@ pub struct StackFinished {
     pub details: Option<HostDetails>,
     /// Every event, as a Chrome trace, if that was wanted.
     pub trace: Option<String>,
+    /// Whether the state after the run was saved, if it was to be.
+    pub saved: Result<(), RunError>,
     /// All latencies, by the number of the direction.
     latencies: Vec<Histogram>,
 }
@@ -70,6 +76,11 @@ impl StackFinished {
                 latency.choose(&self.latencies[direction as usize], chosen);
             }
         }
+    }
+
+    /// Mean latency of all requests in microseconds; `None` without any.
+    pub fn mean_us(&self) -> Option<f64> {
+        mean_us(self.latencies.iter())
     }
 
     /// Requests that failed for the sake of planned faults or of wear, and others.
@@ -95,6 +106,7 @@ struct Watch {
     tallies: Rc<[Rc<Tally>]>,
     opened: Rc<Opened>,
     recorder: Option<Rc<HostRecorder>>,
+    observer: Option<Rc<dyn Observer>>,
     progress: Rc<dyn Progress>,
     measuring: Cell<bool>,
 }
@@ -109,12 +121,13 @@ impl Hooks for Watch {
     }
 
     fn watches_requests(&self) -> bool {
-        self.recorder.is_some()
+        self.recorder.is_some() || self.observer.is_some()
     }
 
     fn served(&self, request: &Served<'_>) {
         let schedule = || self.opened.layers.iter().find_map(|layer| layer.node.schedule());
         self.recorder.iter().for_each(|recorder| recorder.served(request, schedule()));
+        self.observer.iter().for_each(|observer| observer.served(request));
     }
 
     fn progress(&self, share: f64) {
@@ -132,14 +145,39 @@ impl Stack {
     /// # Errors
     /// See [`RunError`]. Commands that fail are no error: the reports count them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<StackFinished, RunError> {
+        self.run_begun((&Begin::default(), &Chain::default()), progress, None)
+    }
+
+    /// The same, from a state that was saved, or is to be, and under the eyes of an observer. `chain` is the layers as text, which a
+    /// state has.
+    ///
+    /// # Errors
+    /// See [`Stack::run`].
+    pub fn run_begun(
+        &self,
+        (begin, chain): (&Begin, &Chain),
+        progress: Rc<dyn Progress>,
+        observer: Option<Rc<dyn Observer>>,
+    ) -> Result<StackFinished, RunError> {
+        let created = Moment::now();
         self.check_names()?;
-        let mut rig = Rig::build(self.drives.clone(), self.wanted, &*progress)?;
+        self.drives.iter().try_for_each(|drive| begin.check_save_after(&drive.profile))?;
+        let (states, held) = match begin.is_restored() {
+            true => {
+                let States { drives, held } = begin.states(self, chain, &*progress)?;
+                (drives.into_iter().map(Some).collect(), held)
+            }
+            false => (self.drives.iter().map(|_| None).collect::<Vec<_>>(), Vec::new()),
+        };
+        let drives = self.drives.iter().cloned().zip(states).collect();
+        let mut rig = Rig::build_in(created, drives, self.wanted, &*progress)?;
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
         let node = |(number, tally): (usize, &Rc<Tally>)| -> (String, Rc<dyn Node>) {
-            (self.drives[number].name.clone(), Rc::new(rig.node(number, Some(tally.clone()))))
+            (self.drives[number].name.clone(), Rc::new(rig.node((number, 1), Some(tally.clone()))))
         };
         let nodes = tallies.iter().enumerate().map(node).collect();
         let opened = Rc::new(chain::open(rig.sim(), &self.layers, nodes).map_err(RunError::Workload)?);
+        chain::hold(&opened.layers, &held).map_err(RunError::Workload)?;
         let tops = self.connect_all(&opened.tops)?;
         for top in &tops {
             let info = top.info();
@@ -158,6 +196,7 @@ impl Stack {
             tallies: tapped,
             opened: opened.clone(),
             recorder: of_host,
+            observer,
             progress,
             measuring,
         };
@@ -195,7 +234,12 @@ impl Stack {
         let details = recorder.map(|recorder| recorder.finish(&outcome));
         let trace = self.wanted.trace.then(|| rig.chrome_json());
         let latencies = Direction::ALL.iter().map(|way| outcome.tally(*way).latency.clone()).collect();
-        Ok(StackFinished { host, drives, details, trace, latencies })
+        let (name, requests) = (&self.workload.name, outcome.requests());
+        let history = || rig.drives()[0].history_after(self.seed, name, requests);
+        let saved = begin.save_after.as_deref().map(|path| (path, history()));
+        let save = |(path, history): (&Path, History)| save_layers(&mut rig, (&*opened, chain), path, &history);
+        let saved = saved.map_or(Ok(()), save);
+        Ok(StackFinished { host, drives, details, trace, saved, latencies })
     }
 
     fn check_names(&self) -> Result<(), RunError> {

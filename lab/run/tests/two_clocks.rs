@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, WhatIf};
+use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, WhatIf};
 use nandscape_sim::{Rng, Seed};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
@@ -49,7 +49,12 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         from_state: None,
         is_shared: false,
     };
-    LiveDrives { version: "test".to_owned(), seed, drives: NAMES.iter().zip(0..).map(drive).collect() }
+    LiveDrives {
+        version: "test".to_owned(),
+        seed,
+        drives: NAMES.iter().zip(0..).map(drive).collect(),
+        layers: Chain::default(),
+    }
 }
 
 /// Serves over NBD while `work` is done at the socket; the trace and the last figures.
@@ -206,10 +211,43 @@ fn the_clocks_agree(mode: &str, poll: PollMode) {
 }
 
 /// The recording gives the same figures again, and the same trace to the byte.
-fn replays(recording: PathBuf, trace: &str, figures: &Figures, what: &str) {
+fn replays(recording: PathBuf, trace: &str, figures: &Figures, what: &str) -> Vec<nandscape_lab_run::Report> {
     let reports = recorded::replay(recording.clone(), trace, what);
     is_ended_by_its_user(recording, &reports[0], what);
     figures.exports.iter().zip(&reports).for_each(|(live, again)| figures_agree(live, again, what));
+    reports
+}
+
+/// A block layer and a page cache over each drive: the header of the recording has them, and so has a what-if, which may change them.
+#[test]
+fn with_layers_of_a_host_over_the_drives() {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(7, |seed| seed.parse().expect("a number"));
+    let what = format!("layers, seed {seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.rec");
+    let layers: Chain = "block,depth=8,scheduler=ssd top=cache,memory=1MiB".parse().unwrap();
+    let live = LiveDrives { layers, ..drives("capacitor", seed) };
+    let (trace, figures) = serve(&live, PollMode::Adaptive, &record, |socket, _| {
+        thread::scope(|scope| {
+            (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number, false))))
+        });
+    });
+    assert!(figures.exports[0].counters["cache_loaded_pages_total"] > 0.0, "{what}: {:?}", figures.exports[0].counters);
+    let reports = replays(record.clone(), &trace, &figures, &what);
+    for report in &reports {
+        let names: Vec<&str> = report.chain.iter().map(|one| &*one.layer).collect();
+        assert_eq!(names, ["block", "top"], "{what}");
+        for (way, layers) in &report.layers_us {
+            let (sum, mean) = (layers.values().sum::<f64>(), report.latency_us[way].mean.unwrap());
+            assert!((sum - mean).abs() < 1e-6, "{what}: {way}: {layers:?} of {mean}");
+        }
+    }
+    let cache = |report: &nandscape_lab_run::Report| serde_json::to_value(&report.chain[1]).unwrap()["cache"].clone();
+    assert_eq!(figures.exports[0].counters["cache_hits_total"], cache(&reports[0])["hits"].as_f64().unwrap(), "{what}");
+    let set = vec!["top.memory=4MiB".to_owned(), "link.latency=1us".to_owned()];
+    let what_if = Some(WhatIf { set, ..WhatIf::default() });
+    let again = Replay { recording: record, check: true, what_if, ..Replay::default() }.run(&()).unwrap();
+    assert_eq!(cache(&again.drives[0].report)["memory_bytes"], 4 << 20, "{what}");
 }
 
 /// Wants the replay to end when it is asked for the second time, if ever.

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use anyhow::anyhow;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
 
@@ -66,16 +66,16 @@ impl Live {
 
     /// Starts a reactor with these drives on a core.
     pub(crate) fn start_on(core: usize, drives: Vec<DriveSpec>, seed: u64) -> anyhow::Result<Live> {
-        let live = LiveDrives { version: env!("CARGO_PKG_VERSION").to_owned(), seed, drives };
         Live::with(core, move |sim| {
             let (mut all, mut served) = (Vec::new(), Vec::new());
-            for (export, spec) in live.build(sim, &())?.into_iter().zip(live.drives) {
+            for spec in drives {
+                let export = spec.build(sim, seed, &())?;
                 served.push(Served {
                     name: spec.name,
                     nqn: export.ssd().subsystem().names().nqn.clone(),
                     queue_pairs: export.profile().max_queue_pairs(),
                 });
-                all.push(export as Rc<dyn Export>);
+                all.push(Rc::new(export) as Rc<dyn Export>);
             }
             Ok((all, served))
         })

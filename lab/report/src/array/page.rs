@@ -39,6 +39,7 @@ pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails, report
         errors => host.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
         latency => latencies(document),
         explained => explained(report),
+        flows => page::flows(&host.flows, host.fairness),
         ways,
         interval => seconds(details.series.interval_s),
         busy => array.map(busy),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
 use nandscape_host_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique};
+use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::Status;
 
@@ -35,6 +36,11 @@ impl Layer for ArrayLayer {
         Some(self)
     }
 
+    fn layout(&self) -> Option<String> {
+        let spares = if self.config.spares > 0 { format!(", spares={}", self.config.spares) } else { String::new() };
+        Some(format!("{} with chunk={}{spares}", self.shape, Bytes(self.config.chunk)))
+    }
+
     fn settings(&self) -> Vec<(&'static str, String)> {
         self.config.settings()
     }
@@ -45,7 +51,7 @@ impl Layer for ArrayLayer {
         if config.technique == Technique::Rails {
             return Ok(RailsNode::open(sim, config, &below)?);
         }
-        let members = below.iter().map(|node| member(&**node)).collect::<Result<Vec<_>, String>>()?;
+        let members = below.iter().map(|node| member(&**node, true)).collect::<Result<Vec<_>, String>>()?;
         let array = Array::new(sim, self.shape, config, members).map_err(|error| error.to_string())?;
         let history = Rc::<History>::default();
         let (clock, told) = (sim.clone(), history.clone());
@@ -55,10 +61,10 @@ impl Layer for ArrayLayer {
     }
 }
 
-/// The connections of an array to one of its members. A node without an admin queue cannot be told of windows.
-fn member(node: &dyn Node) -> Result<Member, String> {
+/// The connections of an array to one of its members. Without an admin queue, it is not told of windows.
+pub(crate) fn member(node: &dyn Node, with_admin: bool) -> Result<Member, String> {
     let connect = |role| node.connect(Use { role, entries: ENTRIES }).map_err(|refused| refused.to_string());
-    let admin = node.connect(Use { role: Role::Admin, entries: ENTRIES }).ok();
+    let admin = with_admin.then(|| node.connect(Use { role: Role::Admin, entries: ENTRIES }).ok()).flatten();
     Ok(Member { io: connect(Role::Writes)?, reads: Some(connect(Role::Reads)?), admin })
 }
 
@@ -100,6 +106,21 @@ impl LayerNode for ArrayNode {
         Part::Array(Box::new(ArrayReport { member_failures, rebuilds, ..ArrayReport::of(&self.array, stats) }))
     }
 
+    fn is_at_rest(&self) -> bool {
+        self.array.is_at_rest()
+    }
+
+    fn take_held(&self) -> Result<Vec<u8>, String> {
+        let is_moved = |(member, drive): (usize, usize)| member != drive;
+        if !self.array.missing().is_empty() || self.array.drives().into_iter().enumerate().any(is_moved) {
+            return Err("a member has failed, and an array begins with all of its members in their places".to_owned());
+        }
+        match self.array.stats().condemned {
+            0 => Ok(Vec::new()),
+            chunks => Err(format!("it knows {chunks} chunks that can no longer be read, which a new array would not")),
+        }
+    }
+
     fn turns(&self) -> Option<Turns> {
         let ranges = usize::from(self.array.config().ranges).max(1);
         self.array.turns().map(|places| Turns { places, ranges })
@@ -139,6 +160,11 @@ impl Node for RailsNode {
 }
 
 impl LayerNode for RailsNode {
+    /// Both drives have all writes.
+    fn is_at_rest(&self) -> bool {
+        self.rails.is_at_rest()
+    }
+
     fn part(&self) -> Part {
         let (swaps, most_missed_bytes) = (self.rails.swaps(), self.rails.most_missed());
         Part::Array(Box::new(ArrayReport {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
 use nandscape_host_block::BlockLayer;
-use nandscape_host_cache::{Cache, Config, Counters};
+use nandscape_host_cache::{Cache, Config, Counters, PAGE};
 use nandscape_sim::Sim;
 use serde::Serialize;
 
@@ -82,7 +82,37 @@ impl Node for CacheNode {
     }
 }
 
+/// What a cache holds: for each page its address and whether its contents follow, the first to go first.
+const HEAD: usize = 9;
+
 impl LayerNode for CacheNode {
+    fn is_at_rest(&self) -> bool {
+        self.cache.is_at_rest()
+    }
+
+    fn take_held(&self) -> Result<Vec<u8>, String> {
+        let mut held = Vec::new();
+        for (page, contents) in self.cache.take_pages() {
+            held.extend(page.to_le_bytes());
+            held.push(u8::from(contents.is_some()));
+            contents.iter().for_each(|contents| held.extend(&contents[..]));
+        }
+        Ok(held)
+    }
+
+    fn hold(&self, mut held: &[u8]) -> Result<(), String> {
+        let cut = || "its pages are cut short".to_owned();
+        while !held.is_empty() {
+            let (head, rest) = held.split_at_checked(HEAD).ok_or_else(cut)?;
+            let page = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
+            let len = if head[8] == 0 { 0 } else { PAGE as usize };
+            let (contents, rest) = rest.split_at_checked(len).ok_or_else(cut)?;
+            self.cache.put_page(page, (len > 0).then(|| contents.into()));
+            held = rest;
+        }
+        Ok(())
+    }
+
     fn begin(&self) {
         self.cache.count_anew();
     }

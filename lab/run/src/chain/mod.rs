@@ -34,6 +34,7 @@ use nandscape_sim::Sim;
 use crate::record::Turns;
 
 pub use array::ArrayLayer;
+pub(crate) use array::member;
 pub use block::{BlockOver, ManagedView};
 pub use cache::{CacheLayer, CacheReport};
 pub use model::ModelNode;
@@ -52,6 +53,11 @@ pub trait Layer: Debug + Send + Sync {
 
     /// The array, if it is one.
     fn array(&self) -> Option<&ArrayLayer> {
+        None
+    }
+
+    /// Where it places data on what lies below, in words; `None` of one that passes addresses on. States fit where these agree.
+    fn layout(&self) -> Option<String> {
         None
     }
 
@@ -80,6 +86,30 @@ pub trait LayerNode: Node {
     /// Its part of the report.
     fn part(&self) -> Part {
         Part::Other
+    }
+
+    /// Whether nothing is under way in it that would change what it holds, or what lies below.
+    fn is_at_rest(&self) -> bool {
+        true
+    }
+
+    /// What it holds at rest, taken out of it for a saved state; nothing of a layer that begins anew. It is not used any more.
+    ///
+    /// # Errors
+    /// Why a new one could not go on from here.
+    fn take_held(&self) -> Result<Vec<u8>, String> {
+        Ok(Vec::new())
+    }
+
+    /// Goes on from what one of its kind held.
+    ///
+    /// # Errors
+    /// When it is not what one of its kind holds.
+    fn hold(&self, held: &[u8]) -> Result<(), String> {
+        match held.len() {
+            0 => Ok(()),
+            bytes => Err(format!("{bytes} bytes are held by a layer that holds nothing")),
+        }
     }
 
     /// The turns of the drives below, if they take turns.
@@ -138,6 +168,17 @@ pub struct Opened {
     pub tops: Vec<Rc<dyn Node>>,
 }
 
+/// Layers go on from what others held, in the same order; all begin anew where nothing is given.
+///
+/// # Errors
+/// The layer that cannot hold it.
+pub(crate) fn hold(layers: &[Instance], held: &[Vec<u8>]) -> Result<(), String> {
+    let hold = |(layer, held): (&Instance, &Vec<u8>)| {
+        layer.node.hold(held).map_err(|problem| format!("layer {}: {problem}", layer.name))
+    };
+    layers.iter().zip(held).try_for_each(hold)
+}
+
 /// One layer at work.
 pub struct Instance {
     /// Its name, with a number if it is one of several over the nodes of a chain.
@@ -164,6 +205,11 @@ pub fn names(layers: &[Named]) -> Vec<String> {
         }
     };
     layers.iter().map(&mut name).collect()
+}
+
+/// Where arrays among layers place data, in words, the lowest first.
+pub fn layout(layers: &[Named]) -> Vec<String> {
+    layers.iter().filter_map(|one| one.layer.layout()).collect()
 }
 
 /// Drives that layers need below them: one at the top, where they take several.

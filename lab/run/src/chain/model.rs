@@ -20,6 +20,7 @@ pub struct ModelNode {
     sim: Sim,
     ssd: Rc<Ssd>,
     profile: Resolved,
+    nsid: u32,
     /// The number of the last queue pair that was made.
     queues: Rc<Cell<u16>>,
     /// Hears of all commands that its connections pass.
@@ -29,22 +30,27 @@ pub struct ModelNode {
 impl ModelNode {
     /// The first namespace of a drive that has no queue pairs yet, and was made from `profile`.
     pub fn new(sim: &Sim, ssd: &Rc<Ssd>, profile: &Resolved) -> ModelNode {
-        ModelNode::with((sim, ssd, profile), Rc::default(), None)
+        ModelNode::with((sim, ssd, profile), 1, Rc::default(), None)
     }
 
-    /// The same of one that may have some, whose commands are heard.
+    /// A namespace of one that may have some, whose commands are heard.
     pub(crate) fn with(
         (sim, ssd, profile): (&Sim, &Rc<Ssd>, &Resolved),
+        nsid: u32,
         queues: Rc<Cell<u16>>,
         listener: Option<Rc<dyn Listener>>,
     ) -> ModelNode {
         let (sim, ssd, profile) = (sim.clone(), ssd.clone(), profile.clone());
-        ModelNode { sim, ssd, profile, queues, listener }
+        ModelNode { sim, ssd, profile, nsid, queues, listener }
     }
 
     fn queue(&self, id: QueueId, entries: u32) -> Result<Rc<QueueDrive>, Refused> {
         let entries = entries.clamp(2, self.profile.max_queue_entries());
-        QueueDrive::new(&self.sim, self.ssd.controller(), id, entries).map_err(|status| Refused {
+        let made = match id {
+            QueueId::ADMIN => QueueDrive::new(&self.sim, self.ssd.controller(), id, entries),
+            id => QueueDrive::of_namespace(&self.sim, self.ssd.controller(), self.nsid, id, entries),
+        };
+        made.map_err(|status| Refused {
             what: format!("the drive has no room for queue pair {}", id.0),
             status,
             hint: "; raise controller.queue_pairs, or run fewer jobs",
@@ -54,7 +60,8 @@ impl ModelNode {
 
 impl Node for ModelNode {
     fn info(&self) -> DriveInfo {
-        self.ssd.controller().info()
+        let controller = self.ssd.controller();
+        controller.info_of(self.nsid).unwrap_or_else(|| controller.info())
     }
 
     fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {

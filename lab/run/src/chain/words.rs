@@ -139,6 +139,11 @@ impl FromStr for Chain {
 }
 
 impl Chain {
+    /// Whether there is no layer.
+    pub fn is_empty(&self) -> bool {
+        self.layers.is_empty()
+    }
+
     /// Whether a key is one of a layer: of one of these, or of a kind by its own name.
     pub fn is_key(&self, key: &str) -> bool {
         let Some((name, _)) = key.split_once('.') else { return false };

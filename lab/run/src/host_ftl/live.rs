@@ -157,6 +157,16 @@ impl HostedExport {
         self.model.ssd()
     }
 
+    /// The FTL.
+    pub(crate) fn model(&self) -> &SsdExport {
+        &self.model
+    }
+
+    /// The drive whose flash it has.
+    pub(crate) fn far(&self) -> &Rc<Far> {
+        &self.far
+    }
+
     /// I/O queue pairs of each controller.
     pub fn max_queue_pairs(&self) -> u16 {
         self.model.profile().max_queue_pairs()

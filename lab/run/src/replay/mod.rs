@@ -20,13 +20,13 @@ use nandscape_sim::Executor;
 use nandscape_sim::trace::Listener;
 use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
 use nandscape_transport_reactor::replay::{Ending, replay_while};
-use nandscape_transport_reactor::{Export, Port, Released};
+use nandscape_transport_reactor::{Port, Released};
 
 pub use report::{Lag, ReplayReport};
 pub use what_if::WhatIf;
 
 use crate::host::Moment;
-use crate::live::{BuildError, DriveSpec, LiveDrives, SsdExport};
+use crate::live::{BuildError, DriveSpec, LiveDrive, LiveDrives};
 use crate::percentile::Percentile;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
@@ -177,7 +177,7 @@ impl Replay {
         let sim = executor.sim();
         let drives = live.build(&sim, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
         let watched: Vec<Watched> =
-            drives.iter().map(|drive| Watched::new(drive, self.details, observer.as_ref())).collect();
+            drives.iter().map(|drive| Watched::new(&drive.model, self.details, observer.as_ref())).collect();
         if self.details {
             let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();
             recorders.iter().for_each(|recorder| recorder.begin(sim.now()));
@@ -197,7 +197,7 @@ impl Replay {
         };
         watched.iter().for_each(|drive| drive.outcome.borrow_mut().interrupted = ended.interrupted);
         if self.check {
-            drives.iter().try_for_each(|drive| drive.ssd().check()).map_err(ReplayError::Inconsistent)?;
+            drives.iter().try_for_each(|drive| drive.model.ssd().check()).map_err(ReplayError::Inconsistent)?;
         }
         let finished = drives.iter().zip(watched).zip(&live.drives).enumerate();
         let finished = finished.map(|(number, ((drive, watched), spec))| {
@@ -227,17 +227,21 @@ impl Replay {
             let (path, names) = (self.recording.display().to_string(), names.join(", "));
             return Err(ReplayError::NoDrive { path, name: name.clone(), names });
         }
+        let mut layers = live.layers.clone();
+        let set = layers.take(&what_if.set);
+        let set = set.map_err(|problem| ReplayError::Play { path: self.recording.display().to_string(), problem })?;
+        let of_drives = WhatIf { set, ..what_if.clone() };
         let apply = |spec: &DriveSpec| {
-            what_if.apply(spec).map_err(|error| ReplayError::Change { drive: spec.name.clone(), error })
+            of_drives.apply(spec).map_err(|error| ReplayError::Change { drive: spec.name.clone(), error })
         };
         let drives = live.drives.iter().map(apply).collect::<Result<_, _>>()?;
-        Ok(LiveDrives { drives, ..live })
+        Ok(LiveDrives { drives, layers, ..live })
     }
 
     fn differently(
         &self,
         executor: &mut Executor,
-        (live, drives): (&LiveDrives, &[Rc<SsdExport>]),
+        (live, drives): (&LiveDrives, &[LiveDrive]),
         reader: Reader,
         watched: &[Watched],
         on_release: impl FnMut(Released, u64),
@@ -249,7 +253,8 @@ impl Replay {
                 ReplayError::Play { path: self.recording.display().to_string(), problem }
             }
         };
-        let named: Vec<_> = live.drives.iter().map(|spec| spec.name.clone()).zip(drives.iter().cloned()).collect();
+        let named: Vec<_> =
+            live.drives.iter().map(|spec| spec.name.clone()).zip(drives.iter().map(LiveDrive::export)).collect();
         let mut requests = Requests::new(reader);
         let player = open_loop::Player::new(executor, &named).map_err(failed)?;
         let (is_whole, played) = player.play(&mut requests, on_release, goes_on).map_err(failed)?;
@@ -269,7 +274,7 @@ impl Replay {
     /// The results of one drive.
     fn finished(
         &self,
-        (spec, drive): (&DriveSpec, &SsdExport),
+        (spec, LiveDrive { model: drive, layers }): (&DriveSpec, &LiveDrive),
         watched: Watched,
         (live, created): (&LiveDrives, Moment),
         (ended, notes): (&Ended, Vec<String>),
@@ -294,6 +299,7 @@ impl Replay {
         report.notes.extend(replay.notes().into_iter().chain(notes));
         report.inputs.set = self.what_if.iter().flat_map(|what_if| what_if.set.clone()).collect();
         report.replay = Some(replay);
+        layers.iter().for_each(|layers| report.under(layers.sections(), &outcome));
         let profile_toml = drive.profile().to_toml();
         ReplayedDrive { name: spec.name.clone(), report, details, profile_toml, outcome }
     }
@@ -302,12 +308,12 @@ impl Replay {
 /// The recorded run again.
 fn exactly(
     executor: &mut Executor,
-    drives: &[Rc<SsdExport>],
+    drives: &[LiveDrive],
     mut reader: Reader,
     on_release: impl FnMut(Released, u64),
     mut goes_on: impl FnMut(u64) -> bool,
 ) -> Result<Ended, ReplayError> {
-    let exports = drives.iter().map(|drive| drive.clone() as Rc<dyn Export>).collect();
+    let exports = drives.iter().map(LiveDrive::export).collect();
     let mut port = Port::new(&executor.sim(), exports);
     let position = |reader: &Reader| goes_on(reader.position());
     let replayed = replay_while(executor, &mut port, &mut reader, on_release, position)?;

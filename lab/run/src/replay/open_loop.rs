@@ -13,7 +13,6 @@ use nandscape_transport_reactor::recording::{Event, RecordingError, Request, Req
 use nandscape_transport_reactor::{ConnectionId, Export, Port, Released};
 
 use super::fit::Fit;
-use crate::live::SsdExport;
 
 /// Requests between two questions whether the replay goes on.
 const QUESTION: u64 = 4_096;
@@ -59,10 +58,10 @@ pub(super) struct Played {
 
 impl<'a> Player<'a> {
     /// On these drives, by name.
-    pub(super) fn new(executor: &'a mut Executor, drives: &[(String, Rc<SsdExport>)]) -> Result<Player<'a>, Failure> {
+    pub(super) fn new(executor: &'a mut Executor, drives: &[(String, Rc<dyn Export>)]) -> Result<Player<'a>, Failure> {
         let sim = executor.sim();
-        let exports = drives.iter().map(|(_, drive)| drive.clone() as Rc<dyn Export>).collect();
-        let of_drive = |(name, drive): &(String, Rc<SsdExport>)| {
+        let exports = drives.iter().map(|(_, drive)| drive.clone()).collect();
+        let of_drive = |(name, drive): &(String, Rc<dyn Export>)| {
             let namespaces = drive.namespaces();
             if let Some(info) = namespaces.iter().find(|info| info.metadata_bytes > 0) {
                 return Err(Failure::Drive(format!(

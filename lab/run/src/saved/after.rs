@@ -1,15 +1,17 @@
-//! The state of a drive after a run, simulated or live: it comes to rest, which takes drive time that no report counts, and is saved.
+//! The state of a drive after a run, simulated or live, or of drives under layers: it comes to rest, which takes drive time that no report counts, and is saved.
 //!
 //! Left out: drives that take no writes or have dead planes, which cannot come to rest; namespaces that hosts have made.
 
 use std::path::Path;
 
 use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_sim::Stalled;
+use nandscape_sim::{Sim, Span, Stalled};
 
 use super::history::History;
-use super::{StateError, write};
-use crate::rig::Rig;
+use super::write::Contents;
+use super::{HeldLayers, StateError, write};
+use crate::chain::{Chain, Instance, Opened};
+use crate::rig::{Placed, Rig};
 use crate::simulation::RunError;
 
 /// Brings the only drive of a rig to rest after a run with so many `requests` of `workload`, and saves its state. The drive is not to be
@@ -22,10 +24,11 @@ pub(crate) fn save_run(rig: &mut Rig, path: &Path, seed: u64, workload: &str, re
     let placed = &drives[0];
     let history = placed.history_after(seed, workload, requests);
     let rest = |ssd: &Ssd| rig.run(ssd.come_to_rest());
-    Ok(save(&placed.ssd, &placed.given.profile, &history, path, rest)?)
+    Ok(save(&placed.ssd, &placed.given.profile, &history, (path, None), rest)?)
 }
 
-/// Saves the state of a drive that `rest` brings to rest. It is not to be used any more if that succeeds.
+/// Saves the state of a drive that `rest` brings to rest, with layers over it and what they hold, if there are any. It is not to be
+/// used any more if that succeeds.
 ///
 /// # Errors
 /// When the drive cannot come to rest, or the file cannot be written.
@@ -33,14 +36,65 @@ pub(crate) fn save(
     ssd: &Ssd,
     profile: &Resolved,
     history: &History,
-    path: &Path,
+    (path, layers): (&Path, Option<HeldLayers<'_>>),
     rest: impl FnOnce(&Ssd) -> Result<(), Stalled>,
 ) -> Result<(), StateError> {
     let cannot = |why: String| StateError::Drive(format!("the state after the run cannot be saved: {why}"));
     check_can_rest(ssd).map_err(cannot)?;
     rest(ssd).map_err(|stalled| cannot(format!("the drive does not come to rest ({stalled})")))?;
     let saved = ssd.take_saved().map_err(cannot)?;
-    write::write(path, profile, &saved, history)
+    write::write(path, &Contents { history, drives: vec![(profile, &saved)], layers })
+}
+
+/// Between two looks at layers that are to come to rest.
+const LOOK: Span = Span::from_ms(1);
+/// Looks at most: a minute of drive time.
+const LOOKS: u32 = 60_000;
+
+/// Brings the drives of a rig and the layers over them to rest after a run, and saves their state. None of them is to be used any more.
+///
+/// # Errors
+/// What cannot come to rest, or that the file cannot be written.
+pub(crate) fn save_layers(
+    rig: &mut Rig,
+    (opened, chain): (&Opened, &Chain),
+    path: &Path,
+    history: &History,
+) -> Result<(), RunError> {
+    let cannot = |why: String| StateError::Drive(format!("the state after the run cannot be saved: {why}"));
+    let drives = rig.drives().clone();
+    drives.iter().try_for_each(|drive| check_can_rest(&drive.ssd)).map_err(cannot)?;
+    let sim = rig.sim().clone();
+    rig.run(at_rest(&sim, &opened.layers))?.map_err(cannot)?;
+    // No drive time passes once the first state is taken: an array still sets windows while others come to rest.
+    for _ in 0..2 {
+        drives.iter().try_for_each(|drive| rig.run(drive.ssd.come_to_rest()))?;
+    }
+    let take = |drive: &Placed| drive.ssd.take_saved().map_err(cannot);
+    let saved = drives.iter().map(take).collect::<Result<Vec<_>, StateError>>()?;
+    let held = held(&opened.layers).map_err(cannot)?;
+    let drives = drives.iter().map(|drive| &drive.given.profile).zip(&saved).collect();
+    Ok(write::write(path, &Contents { history, drives, layers: Some((chain, held)) })?)
+}
+
+/// Waits until layers are at rest.
+pub(crate) async fn at_rest(sim: &Sim, layers: &[Instance]) -> Result<(), String> {
+    let busy = || layers.iter().find(|layer| !layer.node.is_at_rest());
+    for _ in 0..LOOKS {
+        match busy() {
+            None => return Ok(()),
+            Some(_) => sim.sleep(LOOK).await,
+        }
+    }
+    busy().map_or(Ok(()), |layer| {
+        Err(format!("layer {} does not come to rest within a minute of drive time", layer.name))
+    })
+}
+
+/// What each layer holds, taken out of it.
+pub(crate) fn held(layers: &[Instance]) -> Result<Vec<Vec<u8>>, String> {
+    let of = |layer: &Instance| layer.node.take_held().map_err(|why| format!("layer {}: {why}", layer.name));
+    layers.iter().map(of).collect()
 }
 
 fn check_can_rest(ssd: &Ssd) -> Result<(), String> {

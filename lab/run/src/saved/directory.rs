@@ -1,4 +1,5 @@
-//! What a file says of itself. It begins with a head of 64 bytes, which says where the directory is; the directory, JSON at the end
+//! What a file says of itself. It is of one drive (version 1), or of all drives under layers, and of what the layers hold
+//! (version 2). It begins with a head of 64 bytes, which says where the directory is; the directory, JSON at the end
 //! of the file, has the profile, the history, and where each section lies. Sections begin at multiples of 4 KiB and have a checksum
 //! for each MiB. All of them are little-endian but the large tables, which are as the machine has them; the head tells its byte order.
 //!
@@ -17,9 +18,12 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::History;
+use crate::chain::Chain;
 
-/// The version of the format.
-pub(super) const VERSION: u32 = 1;
+/// The version of the format, of a drive without layers.
+pub(super) const OF_DRIVE: u32 = 1;
+/// The same of drives under layers.
+pub(super) const OF_LAYERS: u32 = 2;
 /// Bytes of the head.
 pub(super) const HEAD: usize = 64;
 /// Sections begin at multiples of this.
@@ -37,6 +41,29 @@ const ORDER: u32 = 0x0102_0304;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Directory {
     pub(super) history: History,
+    /// The drive, or the first one.
+    #[serde(flatten)]
+    pub(super) drive: DriveEntry,
+    /// The other drives under layers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) others: Vec<DriveEntry>,
+    /// The layers over the drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) layers: Option<LayersEntry>,
+}
+
+/// Layers over drives.
+#[derive(Serialize, Deserialize)]
+pub(super) struct LayersEntry {
+    /// The layers as text, the lowest first.
+    pub(super) chain: Chain,
+    /// What each layer at work held, in the order in which layers are opened; nothing of layers that are opened anew.
+    pub(super) held: Vec<Section>,
+}
+
+/// A drive.
+#[derive(Serialize, Deserialize)]
+pub(super) struct DriveEntry {
     /// The name of the profile.
     pub(super) profile_name: String,
     /// The resolved profile, as TOML.
@@ -83,6 +110,7 @@ impl Section {
 /// The head of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Head {
+    pub(super) version: u32,
     /// Where the directory begins, and its bytes.
     pub(super) directory: (u64, u64),
     pub(super) checksum: u64,
@@ -92,7 +120,7 @@ impl Head {
     pub(super) fn encode(self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
         bytes[..8].copy_from_slice(MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
         bytes[12..16].copy_from_slice(&ORDER.to_ne_bytes());
         bytes[16..24].copy_from_slice(&self.directory.0.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.directory.1.to_le_bytes());
@@ -114,8 +142,11 @@ impl Head {
         if bytes.len() < HEAD {
             return Err(format!("it ends after {} bytes, in its head", bytes.len()));
         }
-        if half(8) != VERSION {
-            return Err(format!("its format has version {}, and this program knows version {VERSION}", half(8)));
+        let version = half(8);
+        if ![OF_DRIVE, OF_LAYERS].contains(&version) {
+            return Err(format!(
+                "its format has version {version}, and this program knows versions {OF_DRIVE} and {OF_LAYERS}"
+            ));
         }
         if bytes[12..16] != ORDER.to_ne_bytes() {
             return Err("it was written on a machine of another byte order, on which it can be used".to_owned());
@@ -125,7 +156,7 @@ impl Head {
         }
         let (at, size) = (long(16), long(24));
         match at.checked_add(size) {
-            Some(end) if end <= len && size <= MOST => Ok(Head { directory: (at, size), checksum: long(32) }),
+            Some(end) if end <= len && size <= MOST => Ok(Head { version, directory: (at, size), checksum: long(32) }),
             _ => {
                 Err(format!("it is cut short: it has {len} bytes, and its directory is {size} bytes from byte {at} on"))
             }
@@ -139,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_damaged_byte_of_a_head_is_noticed() {
-        let head = Head { directory: (4_096, 100), checksum: 7 };
+        let head = Head { version: OF_DRIVE, directory: (4_096, 100), checksum: 7 };
         let good = head.encode();
         assert_eq!(Head::decode(&good, 5_000), Ok(head));
         for at in 0..48 {

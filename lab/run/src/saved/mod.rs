@@ -1,4 +1,4 @@
-//! States of drives, saved to files and taken from them: where a run begins, and where it has come from.
+//! States of drives, and of drives under layers, saved to files and taken from them: where a run begins, and where it has come from.
 //!
 //! | file | what |
 //! |---|---|
@@ -23,11 +23,17 @@ mod write;
 
 use std::path::PathBuf;
 
-pub(crate) use after::{save, save_run};
+use crate::chain::Chain;
+
+pub(crate) use after::{at_rest, held, save, save_layers, save_run};
 pub use history::{History, Settled};
 pub use read::StateFile;
+pub(crate) use start::States;
 pub use start::{Begin, Start};
 pub use write::check as check_can_write;
+
+/// Layers as text, and what each layer at work holds.
+pub type HeldLayers<'a> = (&'a Chain, Vec<Vec<u8>>);
 
 /// Why a state cannot be saved, or taken from a file.
 #[derive(Debug, thiserror::Error)]

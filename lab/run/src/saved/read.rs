@@ -1,4 +1,4 @@
-//! Takes the state of a drive from a file. Sections are read by all processors, a chunk at a time, straight to where they belong.
+//! Takes the state of a drive, or of drives under layers, from a file. Sections are read by all processors, a chunk at a time, straight to where they belong.
 //!
 //! The file is read, not mapped: a file that is cut short meanwhile is an error, and not the end of the process; and tables lie on huge
 //! pages, as in other runs.
@@ -16,15 +16,16 @@ use nandscape_sim::table::Table;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::StateError;
-use super::directory::{CHUNK, Directory, HEAD, Head, MAGIC, PartEntry, Section};
+use super::directory::{CHUNK, Directory, DriveEntry, HEAD, Head, MAGIC, PartEntry, Section};
 use super::history::History;
+use crate::chain::{self, Chain, Named};
 
 /// Bytes of an entry of a table.
 const ENTRY: u64 = 4;
 /// Threads that read at the most.
 const THREADS: usize = 8;
 
-/// A file with the state of a drive.
+/// A file with the state of a drive, or of drives under layers.
 pub struct StateFile {
     path: PathBuf,
     directory: Directory,
@@ -79,7 +80,7 @@ impl StateFile {
     }
 
     fn check_sections(&self, len: u64) -> Result<(), String> {
-        for part in &self.directory.parts {
+        for part in self.drives().flat_map(|drive| &drive.parts) {
             let tables = std::iter::once(&part.tags).chain(part.page.iter().map(|(map, _)| map));
             let others = [&part.cells, &part.data].into_iter().chain(part.page.iter().map(|(_, tables)| tables));
             let are_whole = tables.clone().all(|table| table.bytes.is_multiple_of(ENTRY));
@@ -88,7 +89,24 @@ impl StateFile {
                 return Err(format!("its directory has sections that are not in its {len} bytes"));
             }
         }
-        Ok(())
+        match self.held().iter().all(|section| section.end().is_some_and(|end| end <= len)) {
+            true => Ok(()),
+            false => Err(format!("its directory has sections of layers that are not in its {len} bytes")),
+        }
+    }
+
+    fn drives(&self) -> impl Iterator<Item = &DriveEntry> {
+        std::iter::once(&self.directory.drive).chain(&self.directory.others)
+    }
+
+    /// What each layer held.
+    fn held(&self) -> &[Section] {
+        self.directory.layers.as_ref().map_or(&[], |layers| &layers.held)
+    }
+
+    /// The layers over its drives; `None` of a drive without any.
+    pub fn chain(&self) -> Option<&Chain> {
+        self.directory.layers.as_ref().map(|layers| &layers.chain)
     }
 
     /// Where it is.
@@ -108,43 +126,120 @@ impl StateFile {
 
     /// Whether the host's data is in it.
     pub fn keeps_data(&self) -> bool {
-        self.directory.keeps_data
+        self.drives().any(|drive| drive.keeps_data)
     }
 
-    /// Decisions in which the drive differs from its profile as it was written.
+    /// Decisions in which the drive, or the first one, differs from its profile as it was written.
     pub fn notes(&self) -> &[String] {
-        &self.directory.notes
+        &self.directory.drive.notes
     }
 
-    /// The resolved profile of the drive.
+    /// The resolved profile of the drive, or of the first one.
     ///
     /// # Errors
     /// When it is not valid in this version of the program.
     pub fn profile(&self) -> Result<Profile, StateError> {
-        let name = &self.directory.profile_name;
-        let parsed = Profile::parse(name, &self.directory.profile);
+        self.profile_of(&self.directory.drive)
+    }
+
+    /// The same of each drive.
+    ///
+    /// # Errors
+    /// As [`StateFile::profile`].
+    pub fn profiles(&self) -> Result<Vec<Profile>, StateError> {
+        self.drives().map(|drive| self.profile_of(drive)).collect()
+    }
+
+    fn profile_of(&self, drive: &DriveEntry) -> Result<Profile, StateError> {
+        let name = &drive.profile_name;
+        let parsed = Profile::parse(name, &drive.profile);
         let keys = parsed.map_err(|error| self.unusable(format!("its profile is not valid any more: {error}")))?.keys;
         Ok(Profile::of_keys(name, keys))
     }
 
-    /// Whether the state is one of a drive of this profile.
+    /// Whether the state is one of a drive of this profile, without layers.
     ///
     /// # Errors
-    /// The first key that differs and must not.
+    /// The first key that differs and must not, or the layers.
     pub fn check_fits(&self, profile: &Resolved) -> Result<(), StateError> {
-        let fits = profile.check_saved(&self.profile()?.keys);
-        fits.map_err(|problem| self.unusable(format!("it is of another drive: {problem}")))
+        self.check_fits_layers(&[], &[profile])
     }
 
-    /// Reads the state.
+    /// Whether the state is one of drives of these profiles under these layers. Block layers and caches may differ: data lies where
+    /// arrays place it.
+    ///
+    /// # Errors
+    /// The first key that differs and must not, or the layers of both.
+    pub fn check_fits_layers(&self, layers: &[Named], profiles: &[&Resolved]) -> Result<(), StateError> {
+        let own = self.layers()?;
+        if chain::layout(&own) != chain::layout(layers) {
+            let words = |layers: &[Named]| match chain::layout(layers) {
+                arrays if arrays.is_empty() => "no array".to_owned(),
+                arrays => arrays.join(", then "),
+            };
+            return Err(self.unusable(format!(
+                "it is of drives under other layers: it has {}, and the run has {}; a state fits layers with the same arrays",
+                words(&own),
+                words(layers)
+            )));
+        }
+        let (has, wanted) = (self.drives().count(), profiles.len());
+        if has != wanted {
+            return Err(self.unusable(format!("it is of {has} drives, and the run has {wanted}")));
+        }
+        for (drive, profile) in self.drives().zip(profiles) {
+            let fits = profile.check_saved(&self.profile_of(drive)?.keys);
+            fits.map_err(|problem| self.unusable(format!("it is of another drive: {problem}")))?;
+        }
+        Ok(())
+    }
+
+    fn layers(&self) -> Result<Vec<Named>, StateError> {
+        let resolved = self.chain().map_or(Ok(Vec::new()), Chain::resolve);
+        resolved.map_err(|problem| self.unusable(format!("its layers are not valid any more: {problem}")))
+    }
+
+    /// What the layers of a run hold, in the order in which layers are opened: nothing, unless the state has layers of the same
+    /// kinds in the same order.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged.
+    pub fn load_held(&self, layers: &[Named]) -> Result<Vec<Vec<u8>>, StateError> {
+        let own = self.layers()?;
+        let kinds = |layers: &[Named]| layers.iter().map(|one| one.layer.kind()).collect::<Vec<_>>();
+        if kinds(&own) != kinds(layers) {
+            return Ok(Vec::new());
+        }
+        let mut held: Vec<Vec<u8>> = self.held().iter().map(|section| vec![0; section.bytes as usize]).collect();
+        let mut chunks = Vec::new();
+        for (held, section) in held.iter_mut().zip(self.held()) {
+            add_chunks(&mut chunks, "what a layer holds", section, held);
+        }
+        self.fill(chunks)?;
+        Ok(held)
+    }
+
+    /// Reads the state of the drive, or of the first one.
     ///
     /// # Errors
     /// When the file cannot be read, or is damaged.
     pub fn load(&self) -> Result<SavedDrive, StateError> {
-        let blank = self.directory.parts.iter().map(|part| self.blank(part));
+        self.load_drive(&self.directory.drive)
+    }
+
+    /// Reads the states of all drives.
+    ///
+    /// # Errors
+    /// As [`StateFile::load`].
+    pub fn load_all(&self) -> Result<Vec<SavedDrive>, StateError> {
+        self.drives().map(|drive| self.load_drive(drive)).collect()
+    }
+
+    fn load_drive(&self, drive: &DriveEntry) -> Result<SavedDrive, StateError> {
+        let blank = drive.parts.iter().map(|part| self.blank(part));
         let mut parts = blank.collect::<Result<Vec<SavedPart>, StateError>>()?;
         let mut chunks = Vec::new();
-        for (part, entry) in parts.iter_mut().zip(&self.directory.parts) {
+        for (part, entry) in parts.iter_mut().zip(&drive.parts) {
             if let (Some(page), Some((map, tables))) = (&mut part.ftl, &entry.page) {
                 add_chunks(&mut chunks, "the map", map, page.map.bytes_mut());
                 add_chunks(&mut chunks, "tables", tables, &mut page.tables);
@@ -155,7 +250,7 @@ impl StateFile {
             add_chunks(&mut chunks, "data", &entry.data, data);
         }
         self.fill(chunks)?;
-        Ok(SavedDrive { parts, is_filled: self.directory.is_filled })
+        Ok(SavedDrive { parts, is_filled: drive.is_filled })
     }
 
     /// Memory for a part.

@@ -1,4 +1,4 @@
-//! The drive of a run: new and brought into its state, or put into a state that was taken out of another drive.
+//! The drive of a run, or its drives under layers: new and brought into a state, or put into a state that was taken out of others.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -9,9 +9,13 @@ use nandscape_sim::{Executor, Seed};
 
 use super::history::History;
 use super::read::StateFile;
+use super::write::Contents;
 use super::{StateError, settle, write};
 use crate::build::build_drive;
+use crate::chain::Chain;
+use crate::rig::RigDrive;
 use crate::simulation::{Progress, RunError, Simulation};
+use crate::stack::Stack;
 
 /// Where the drive of a run begins.
 pub enum Start {
@@ -56,7 +60,10 @@ impl Begin {
     ) -> Result<(SavedDrive, History), RunError> {
         simulation.profile.check_can_be_saved().map_err(StateError::Drive)?;
         let (saved, history) = match &self.start {
-            Start::Simulation => plant(simulation, &**progress)?,
+            Start::Simulation => {
+                let drive = simulation.drive(Seed::new(simulation.seed));
+                plant(&drive, simulation.seed, &**progress)?
+            }
             Start::File(file) => {
                 file.check_fits(&simulation.profile)?;
                 (file.load()?, file.history().clone())
@@ -64,9 +71,43 @@ impl Begin {
             Start::Load(load) => settle::settle(simulation, load, progress)?,
         };
         if let Some(path) = &self.save {
-            write::write(path, &simulation.profile, &saved, &history)?;
+            let drives = vec![(&simulation.profile, &saved)];
+            write::write(path, &Contents { history: &history, drives, layers: None })?;
         }
         Ok((saved, history))
+    }
+
+    /// The state that a run under layers begins in, saved if it is to be: of each drive, and what each layer holds. `chain` is the
+    /// layers as text.
+    ///
+    /// # Errors
+    /// When it cannot be reached, read, or written.
+    pub(crate) fn states(&self, stack: &Stack, chain: &Chain, progress: &dyn Progress) -> Result<States, RunError> {
+        stack.drives.iter().try_for_each(|drive| drive.profile.check_can_be_saved()).map_err(StateError::Drive)?;
+        let states = match &self.start {
+            Start::Simulation => {
+                let plant = |drive| plant(drive, stack.seed, progress);
+                let drives = stack.drives.iter().map(plant).collect::<Result<_, RunError>>()?;
+                States { drives, held: Vec::new() }
+            }
+            Start::File(file) => {
+                let profiles: Vec<&Resolved> = stack.drives.iter().map(|drive| &drive.profile).collect();
+                file.check_fits_layers(&stack.layers, &profiles)?;
+                let drives = file.load_all()?.into_iter().map(|saved| (saved, file.history().clone()));
+                States { drives: drives.collect(), held: file.load_held(&stack.layers)? }
+            }
+            Start::Load(_) => {
+                let problem = "precondition load: drives under layers have no load before the run; none, full and steady are valid, \
+                               and --save-state-after saves what a run brings about";
+                return Err(RunError::Workload(problem.to_owned()));
+            }
+        };
+        if let (Some(path), Some((_, history))) = (&self.save, states.drives.first()) {
+            let drives = stack.drives.iter().zip(&states.drives).map(|(drive, (saved, _))| (&drive.profile, saved));
+            let layers = Some((chain, states.held.clone()));
+            write::write(path, &Contents { history, drives: drives.collect(), layers })?;
+        }
+        Ok(states)
     }
 
     /// Checks before the run that the state after it can be saved.
@@ -80,11 +121,19 @@ impl Begin {
     }
 }
 
-fn plant(simulation: &Simulation, progress: &dyn Progress) -> Result<(SavedDrive, History), RunError> {
-    let Simulation { profile, store, precondition, seed, .. } = simulation;
+/// The state of drives under layers.
+pub(crate) struct States {
+    /// Of each drive, with how it came about.
+    pub(crate) drives: Vec<(SavedDrive, History)>,
+    /// What each layer holds, in the order in which layers are opened; nothing at all where all begin anew.
+    pub(crate) held: Vec<Vec<u8>>,
+}
+
+/// A drive in its state of use, for a run with this seed.
+fn plant(drive: &RigDrive, seed: u64, progress: &dyn Progress) -> Result<(SavedDrive, History), RunError> {
     let executor = Executor::new();
-    let ssd = build_drive(&executor.sim(), profile, *store, *precondition, Seed::new(*seed), progress)?;
+    let ssd = build_drive(&executor.sim(), &drive.profile, drive.store, drive.precondition, drive.seed, progress)?;
     let unit_bytes = u64::from(ssd.controller().info().unit_bytes);
     let saved = ssd.take_saved().map_err(StateError::Drive)?;
-    Ok((saved, History::planted(*precondition, unit_bytes, *seed)))
+    Ok((saved, History::planted(drive.precondition, unit_bytes, seed)))
 }

@@ -11,9 +11,11 @@ use nandscape_device_ssd::{Resolved, SavedDrive, SavedPart};
 use nandscape_files::output::{self, Unfinished};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::StateError;
-use super::directory::{ALIGNMENT, CHUNK, Directory, HEAD, Head, PartEntry, Section};
+use super::directory::{
+    ALIGNMENT, CHUNK, Directory, DriveEntry, HEAD, Head, LayersEntry, OF_DRIVE, OF_LAYERS, PartEntry, Section,
+};
 use super::history::History;
+use super::{HeldLayers, StateError};
 
 /// Checks that the file of a state can be written. One that is there stays as it is.
 ///
@@ -23,39 +25,58 @@ pub fn check(path: &Path) -> Result<(), StateError> {
     output::check_can_write(path).map_err(|error| StateError::Write { path: path.to_owned(), error })
 }
 
+/// What is to be written.
+pub(super) struct Contents<'a> {
+    pub(super) history: &'a History,
+    /// The drives, at least one.
+    pub(super) drives: Vec<(&'a Resolved, &'a SavedDrive)>,
+    /// The layers over the drives, and what each of them holds.
+    pub(super) layers: Option<HeldLayers<'a>>,
+}
+
 /// Writes a state.
-pub(super) fn write(path: &Path, profile: &Resolved, saved: &SavedDrive, history: &History) -> Result<(), StateError> {
-    let keeps_data = saved.parts.iter().any(|part| !part.media.data.is_empty());
+pub(super) fn write(path: &Path, contents: &Contents<'_>) -> Result<(), StateError> {
     let failed = |error: io::Error| StateError::Write { path: path.to_owned(), error };
     let mut file = Unfinished::create(path).map_err(failed)?;
-    let written = write_to(file.file(), profile, keeps_data, saved, history);
+    let written = write_to(file.file(), contents);
     written.and_then(|()| file.finish()).map_err(failed)
 }
 
-fn write_to(
-    file: &mut File,
-    profile: &Resolved,
-    keeps_data: bool,
-    saved: &SavedDrive,
-    history: &History,
-) -> io::Result<()> {
+fn write_to(file: &mut File, contents: &Contents<'_>) -> io::Result<()> {
     let mut at = HEAD as u64;
-    let parts = saved.parts.iter().map(|part| write_part(file, &mut at, part)).collect::<io::Result<_>>()?;
-    let directory = Directory {
-        history: history.clone(),
-        profile_name: profile.name.clone(),
-        profile: profile.to_toml(),
-        notes: profile.notes.clone(),
-        keeps_data,
-        is_filled: saved.is_filled,
-        parts,
+    let mut drives = Vec::new();
+    for (profile, saved) in &contents.drives {
+        drives.push(write_drive(file, &mut at, profile, saved)?);
+    }
+    let layers = match &contents.layers {
+        None => None,
+        Some((chain, held)) => {
+            let held = held.iter().map(|held| write_section(file, &mut at, held)).collect::<io::Result<_>>()?;
+            Some(LayersEntry { chain: (*chain).clone(), held })
+        }
     };
+    let version = if layers.is_some() { OF_LAYERS } else { OF_DRIVE };
+    let mut drives = drives.into_iter();
+    let drive = drives.next().ok_or_else(|| io::Error::other("a state has a drive"))?;
+    let directory = Directory { history: contents.history.clone(), drive, others: drives.collect(), layers };
     let directory = serde_json::to_vec(&directory).map_err(io::Error::other)?;
     file.seek(SeekFrom::Start(at))?;
     file.write_all(&directory)?;
-    let head = Head { directory: (at, directory.len() as u64), checksum: xxh3_64(&directory) };
+    let head = Head { version, directory: (at, directory.len() as u64), checksum: xxh3_64(&directory) };
     file.seek(SeekFrom::Start(0))?;
     file.write_all(&head.encode())
+}
+
+fn write_drive(file: &mut File, at: &mut u64, profile: &Resolved, saved: &SavedDrive) -> io::Result<DriveEntry> {
+    let parts = saved.parts.iter().map(|part| write_part(file, at, part)).collect::<io::Result<_>>()?;
+    Ok(DriveEntry {
+        profile_name: profile.name.clone(),
+        profile: profile.to_toml(),
+        notes: profile.notes.clone(),
+        keeps_data: saved.parts.iter().any(|part| !part.media.data.is_empty()),
+        is_filled: saved.is_filled,
+        parts,
+    })
 }
 
 fn write_part(file: &mut File, at: &mut u64, part: &SavedPart) -> io::Result<PartEntry> {

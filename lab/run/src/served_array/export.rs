@@ -319,7 +319,7 @@ impl Export for ArrayExport {
     }
 
     fn sources(&self) -> Vec<Rc<dyn Source>> {
-        self.under.iter().filter_map(|drive| Some(drive.far()?.clone() as Rc<dyn Source>)).collect()
+        self.under.iter().filter_map(|drive| Some(drive.reached()?.clone() as Rc<dyn Source>)).collect()
     }
 
     fn faults(&self) -> Vec<FaultCount> {

@@ -1,4 +1,5 @@
-//! The drives under a served array: models of this process, and drives of other servers.
+//! The drives under a served array: models of this process, drives of other servers, and FTLs of this process over the flash of
+//! such drives.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use nandscape_wire_nvme::vendor::FAST_FAIL;
 use super::absent::Absent;
 use super::alone::as_array;
 use super::plain::{HINTS, Plain};
+use crate::host_ftl::{HostedExport, HostedSpec};
 use crate::live::{DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin, RemoteSpec};
 use crate::simulation::Progress;
@@ -31,6 +33,8 @@ pub enum MemberSpec {
     Model(DriveSpec),
     /// A drive of another server.
     Remote(RemoteSpec),
+    /// An FTL over the flash of another server's open-channel drive. It is empty at each start.
+    Hosted(HostedSpec),
     /// A model in a file that cannot be opened, and why.
     Unreadable(DriveSpec, String),
 }
@@ -46,6 +50,8 @@ pub(super) struct Under {
 enum Place {
     Here(Rc<SsdExport>),
     Elsewhere(Rc<Far>),
+    /// Its FTL here, its flash elsewhere.
+    Hosted(Rc<HostedExport>),
     /// Nowhere: it could not be reached.
     Nowhere(DriveInfo),
 }
@@ -64,6 +70,7 @@ impl MemberSpec {
         match self {
             MemberSpec::Model(spec) | MemberSpec::Unreadable(spec, _) => &spec.name,
             MemberSpec::Remote(spec) => &spec.name,
+            MemberSpec::Hosted(spec) => &spec.name,
         }
     }
 
@@ -71,7 +78,7 @@ impl MemberSpec {
     pub fn model(&self) -> Option<&DriveSpec> {
         match self {
             MemberSpec::Model(spec) | MemberSpec::Unreadable(spec, _) => Some(spec),
-            MemberSpec::Remote(_) => None,
+            MemberSpec::Remote(_) | MemberSpec::Hosted(_) => None,
         }
     }
 
@@ -88,6 +95,7 @@ impl MemberSpec {
                 Place::Here(Rc::new(export))
             }
             MemberSpec::Remote(spec) => Place::Elsewhere(Rc::new(Far::connect(&as_array(&spec.target))?)),
+            MemberSpec::Hosted(spec) => Place::Hosted(Rc::new(spec.connect(sim, seed)?)),
             MemberSpec::Unreadable(_, problem) => return Err(problem.clone()),
         };
         Ok(Under { name: self.name().to_owned(), at, tail: Rc::default() })
@@ -105,6 +113,7 @@ impl Under {
         match &self.at {
             Place::Here(export) => export.info(),
             Place::Elsewhere(far) => far.info(),
+            Place::Hosted(export) => export.info(),
             Place::Nowhere(info) => *info,
         }
     }
@@ -124,6 +133,7 @@ impl Under {
     pub(super) fn fails_reads(&self) -> bool {
         match &self.at {
             Place::Here(export) => export.profile().fails_reads(),
+            Place::Hosted(export) => export.model().profile().fails_reads(),
             Place::Elsewhere(far) => far.connection().identity().attributes & FAST_FAIL != 0,
             // Its member is missing.
             Place::Nowhere(_) => true,
@@ -137,34 +147,35 @@ impl Under {
     pub(super) fn model(&self) -> Option<&Rc<SsdExport>> {
         match &self.at {
             Place::Here(export) => Some(export),
-            Place::Elsewhere(_) | Place::Nowhere(_) => None,
+            Place::Elsewhere(_) | Place::Hosted(_) | Place::Nowhere(_) => None,
         }
     }
 
+    /// The drive of another server.
     pub(super) fn far(&self) -> Option<&Rc<Far>> {
         match &self.at {
-            Place::Here(_) | Place::Nowhere(_) => None,
+            Place::Here(_) | Place::Hosted(_) | Place::Nowhere(_) => None,
             Place::Elsewhere(far) => Some(far),
         }
     }
 
+    /// The same, or that whose flash it has.
+    pub(super) fn reached(&self) -> Option<&Rc<Far>> {
+        match &self.at {
+            Place::Hosted(export) => Some(export.far()),
+            _ => self.far(),
+        }
+    }
+
     pub(super) fn connection(&self) -> Option<Rc<NvmeTcp>> {
-        self.far().map(|far| far.connection().clone())
+        self.reached().map(|far| far.connection().clone())
     }
 
     /// Its queues, as the array uses them.
     pub(super) fn member(&self, sim: &Sim) -> Result<Member, String> {
         match &self.at {
-            Place::Here(export) => {
-                let refused = |status: nandscape_wire_nvme::Status| format!("drive {}: {}", self.name, status.name());
-                let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, ADMIN_ENTRIES);
-                let tap = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
-                Ok(Member {
-                    io: tap(export.connect_for_writes().map_err(refused)?),
-                    reads: Some(tap(export.connect().map_err(refused)?)),
-                    admin: Some(admin.map_err(refused)?),
-                })
-            }
+            Place::Here(export) => self.member_here(sim, export),
+            Place::Hosted(export) => self.member_here(sim, export.model()),
             Place::Elsewhere(far) => {
                 let honours = far.connection().identity().attributes & HINTS;
                 let io: Rc<dyn Drive> = far.clone();
@@ -176,9 +187,21 @@ impl Under {
         }
     }
 
+    /// Those of an FTL of this process.
+    fn member_here(&self, sim: &Sim, export: &SsdExport) -> Result<Member, String> {
+        let refused = |status: nandscape_wire_nvme::Status| format!("drive {}: {}", self.name, status.name());
+        let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, ADMIN_ENTRIES);
+        let tap = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
+        Ok(Member {
+            io: tap(export.connect_for_writes().map_err(refused)?),
+            reads: Some(tap(export.connect().map_err(refused)?)),
+            admin: Some(admin.map_err(refused)?),
+        })
+    }
+
     /// Whether all of it reads as zeros once it is deallocated. The models' do.
     pub(super) fn can_be_zeroed(&self) -> bool {
-        let Some(identity) = self.connection().map(|drive| drive.identity().clone()) else { return true };
+        let Some(identity) = self.far().map(|far| far.connection().identity().clone()) else { return true };
         identity.optional_commands & ONCS_DSM != 0 && identity.deallocated & 0b111 == DLFEAT_ZEROS
     }
 
@@ -187,6 +210,7 @@ impl Under {
         let mut counters = match &self.at {
             Place::Here(export) => export.counters(),
             Place::Elsewhere(far) => far.counters(),
+            Place::Hosted(export) => export.counters(),
             Place::Nowhere(_) => BTreeMap::from([("remote_connected", 0.0)]),
         };
         self.tail.with(Direction::Read, |reads| {
@@ -200,6 +224,7 @@ impl Under {
     pub(super) fn order(&self, order: &Order) -> Result<(), String> {
         match &self.at {
             Place::Here(export) => export.order(order),
+            Place::Hosted(export) => export.order(order),
             Place::Elsewhere(far) => Err(format!("drive {} is {}: give orders where it is", self.name, far.url())),
             Place::Nowhere(_) => Err(format!("drive {} is out of reach", self.name)),
         }

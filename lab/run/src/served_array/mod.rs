@@ -165,7 +165,8 @@ impl ArraySpec {
     fn check_distinct(&self) -> Result<(), String> {
         let remote = self.members.iter().filter_map(|member| match member {
             MemberSpec::Remote(spec) => Some(spec),
-            MemberSpec::Model(_) | MemberSpec::Unreadable(..) => None,
+            // An FTL marks its drive, and two of one drive are refused.
+            MemberSpec::Model(_) | MemberSpec::Hosted(_) | MemberSpec::Unreadable(..) => None,
         });
         let mut seen: Vec<&RemoteSpec> = Vec::new();
         for spec in remote {
@@ -190,7 +191,7 @@ impl ArraySpec {
                 Err(_) if self.is_degraded && opening == Opening::Again => lacking.push(number),
                 Err(problem) if opening == Opening::Again => {
                     let rebuilt = match self.members[number] {
-                        MemberSpec::Remote(_) => "",
+                        MemberSpec::Remote(_) | MemberSpec::Hosted(_) => "",
                         _ => "; without its file it is new, and is rebuilt",
                     };
                     return Err(format!(

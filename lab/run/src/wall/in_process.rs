@@ -1,15 +1,14 @@
 //! A drive of this process: the model behind a live drive, on a thread of its own.
 
-use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::ring::RingHost;
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Handle, PollMode, Port, Reactor, Setup};
 
 use super::ring::RingDrive;
-use crate::live::LiveDrives;
+use crate::live::{LiveDrive, LiveDrives};
 use crate::watched::{LiveReport, LiveWatch};
 
 /// See the module. Dropping it ends the drive.
@@ -33,9 +32,14 @@ impl InProcess {
             let executor = Executor::new();
             let sim = executor.sim();
             let exports = drives.build(&sim, &()).map_err(|error| error.to_string())?;
-            let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+            let mut port = Port::new(&sim, exports.iter().map(LiveDrive::export).collect());
             let watch = with_report.then(|| {
-                let watched = exports.iter().cloned().zip(drives.drives.iter().cloned()).map(Some).collect();
+                let watched = exports
+                    .iter()
+                    .map(|drive| drive.model.clone())
+                    .zip(drives.drives.iter().cloned())
+                    .map(Some)
+                    .collect();
                 LiveWatch::start(&sim, drives.seed, watched)
             });
             if let Some(watch) = watch.clone() {

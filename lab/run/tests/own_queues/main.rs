@@ -14,7 +14,7 @@ use std::process::Command;
 use std::thread;
 
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{DriveSpec, LiveDrives, Precondition};
+use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Precondition};
 use nandscape_transport_reactor::PollMode;
 use nandscape_transport_reactor::handle::Handle;
 use nandscape_transport_reactor::ring::RingHost;
@@ -46,7 +46,7 @@ fn drives(seed: u64) -> LiveDrives {
         from_state: None,
         is_shared: false,
     };
-    LiveDrives { version: "test".to_owned(), seed, drives: vec![spec] }
+    LiveDrives { version: "test".to_owned(), seed, drives: vec![spec], layers: Chain::default() }
 }
 
 /// Records a run and replays it.

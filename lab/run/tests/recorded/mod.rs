@@ -1,16 +1,15 @@
 //! A live run that is recorded, and its replay: for tests of the two clocks through different transports.
 
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread;
 
 use nandscape_drive::DriveInfo;
-use nandscape_lab_run::{LiveDrives, Replay, Report};
+use nandscape_lab_run::{LiveDrive, LiveDrives, Replay, Report};
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::handle::{Figures, Handle};
 use nandscape_transport_reactor::recording::Recorder;
-use nandscape_transport_reactor::{Export, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{PollMode, Port, Reactor, Setup};
 
 /// Stops the reactor, even if a client has panicked.
 struct Ends(Handle);
@@ -36,14 +35,14 @@ pub(crate) fn serve(
             let sim = executor.sim();
             let exports = live.build(&sim, &()).unwrap();
             sim.trace().switch_on();
-            let mut port = Port::new(&sim, exports.iter().map(|export| export.clone() as Rc<dyn Export>).collect());
+            let mut port = Port::new(&sim, exports.iter().map(LiveDrive::export).collect());
             port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
             let names = live.drives.iter().map(|drive| drive.name.clone()).collect();
             let setup = Setup { executor, port, names, poll, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup).unwrap();
-            tell.send((handle, exports[0].info())).unwrap();
+            tell.send((handle, exports[0].export().info())).unwrap();
             let (executor, figures) = reactor.run().unwrap();
-            exports.iter().for_each(|export| export.ssd().check().unwrap());
+            exports.iter().for_each(|drive| drive.model.ssd().check().unwrap());
             (executor.sim().trace().to_chrome_json(), figures)
         });
         let (handle, info) = ready.recv().unwrap();

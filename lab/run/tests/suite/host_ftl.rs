@@ -8,8 +8,9 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Deallocation, Load, Subject};
-use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
+use nandscape_drive::{Drive, HostMem, Issuer, Node, QueueDrive, QueueId, Role, Use};
 use nandscape_host_open_channel::{ChunkInfo, DieFifo, Geometry, Means, OpenChannel};
+use nandscape_lab_run::chain::{Chain, ModelNode, drives_below, open};
 use nandscape_lab_run::host_ftl::{self, HostFlash, Moving, Traffic};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -63,6 +64,7 @@ fn told(profile: &Resolved) -> (Geometry, Vec<ChunkInfo>) {
 struct Stacked {
     below: Rc<Ssd>,
     ssd: Rc<Ssd>,
+    profile: Resolved,
     flash: Rc<HostFlash>,
     way: (Means, Moving),
 }
@@ -86,7 +88,7 @@ fn stacked_over(
     let above: Vec<&str> = ABOVE.iter().chain(above).copied().collect();
     let profile = host_ftl::profile("default", &geometry, &above).expect("a profile");
     let (ssd, flash) = host_ftl::over(sim, (host, &report), &profile, moving, Seed::new(9)).expect("an empty drive");
-    Stacked { below, ssd, flash, way }
+    Stacked { below, ssd, profile, flash, way }
 }
 
 fn make(sim: &Sim, changes: &[&str], above: &[&str], way: (Means, Moving)) -> Subject {
@@ -105,6 +107,32 @@ const WAYS: [(Means, Moving); 4] = [
     (Means::Rows, Moving::ReadWrite),
     (Means::Rows, Moving::Copy),
 ];
+
+/// Layers of a host over such FTLs: a block layer, a mirror of two, and stripes over block layers under a page cache.
+#[test]
+fn layers_over_such_ftls_pass_the_checks_of_a_drive() {
+    for text in
+        ["block,depth=8,predictor=none", "raid1:2,technique=tea2", "block,predictor=none raid0:2 cache,memory=64KiB"]
+    {
+        let layers = text.parse::<Chain>().expect("valid layers").resolve().expect("valid layers");
+        let make = |sim: &Sim| {
+            let ftl = |_| stacked(sim, &[], &["controller.queue_pairs=8"], WAYS[1]);
+            let ftls: Vec<Stacked> = (0..drives_below(&layers)).map(ftl).collect();
+            let node = |(number, ftl): (usize, &Stacked)| -> (String, Rc<dyn Node>) {
+                (format!("drive-{number}"), Rc::new(ModelNode::new(sim, &ftl.ssd, &ftl.profile)))
+            };
+            let opened = open(sim, &layers, ftls.iter().enumerate().map(node).collect()).expect("it fits");
+            let drive = opened.tops[0].connect(Use { role: Role::Any, entries: 33 }).expect("a free queue pair");
+            let check = move || ftls.iter().try_for_each(|ftl| ftl.below.check().and_then(|()| ftl.ssd.check()));
+            Subject { check: Box::new(check), ..Subject::new(drive) }
+        };
+        let load = Load { steps: 300, ..Load::default() };
+        conformance::fields(&make, seed())
+            .and_then(|()| conformance::data(&make, &load, seed()))
+            .and_then(|()| conformance::once_each(&make, seed()))
+            .unwrap_or_else(|what| panic!("{text}, seed {}: {what}", seed()));
+    }
+}
 
 #[test]
 fn every_check_of_a_drive() {

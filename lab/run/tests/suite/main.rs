@@ -12,6 +12,7 @@ mod host;
 mod host_ftl;
 mod host_path;
 mod keeps_going;
+mod layer_states;
 mod limits;
 mod md1;
 mod placed_jobs;

@@ -241,7 +241,7 @@ fn a_damaged_file_is_refused_with_the_place() {
     }
     let mut bytes = good.clone();
     bytes[8] = 9;
-    assert!(refused(&bytes).contains("version 9, and this program knows version 1"));
+    assert!(refused(&bytes).contains("version 9, and this program knows versions 1 and 2"));
     let mut bytes = good;
     bytes[4_096 + 100] ^= 4;
     assert!(refused(&bytes).contains("the map, bytes 4096 to"), "it says where");

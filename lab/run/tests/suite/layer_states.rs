@@ -1,0 +1,217 @@
+//! States of drives under layers: a run from a file is the run that wrote it, byte for byte; layers go on from what they held; and
+//! a state under other arrays is refused with both named. `NANDSCAPE_TEST_SEED` sets the seed.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
+use nandscape_drive::{HostMem, Issuer, Node, Role, Use};
+use nandscape_lab_run::chain::{Chain, ModelNode, Opened, drives_below, open};
+use nandscape_lab_run::{Begin, Precondition, RigDrive, RunError, Stack, StackFinished, Start, StateFile, Wanted};
+use nandscape_lab_workload::{JobSpec, Limit, Workload};
+use nandscape_sim::{Executor, Rng, Seed};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+#[expect(clippy::print_stderr, reason = "a failing test tells its seed")]
+fn rng() -> Rng {
+    let given = std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or(1);
+    eprintln!("NANDSCAPE_TEST_SEED={seed}");
+    Seed::new(seed).child("layer states").rng()
+}
+
+fn chain(text: &str) -> Chain {
+    text.parse().expect("valid layers")
+}
+
+fn profile(changes: &[&str]) -> Resolved {
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    let small = ["capacity=64MiB", "geometry.channels=2", "geometry.dies_per_channel=2"];
+    profile.set_all(small.iter().chain(changes)).expect("valid changes");
+    profile.resolve().expect("a possible drive")
+}
+
+fn stack(text: &str, store: StoreKind, precondition: Precondition, seed: u64) -> Stack {
+    let layers = chain(text).resolve().expect("valid layers");
+    let drive = |number: usize| RigDrive {
+        name: format!("drive-{number}"),
+        profile: profile(&[]),
+        store,
+        precondition,
+        seed: Seed::new(seed).nth(number as u64),
+    };
+    let job = JobSpec { rw: "randrw".parse().unwrap(), iodepth: 8, rwmixread: 50.0, ..JobSpec::default() };
+    Stack {
+        drives: (0..drives_below(&layers)).map(drive).collect(),
+        layers,
+        workload: Workload { limit: Limit::Requests(1_500), ..Workload::of(job) },
+        seed,
+        wanted: Wanted { trace: true, details: false },
+        check: true,
+    }
+}
+
+fn run(stack: &Stack, text: &str, begin: &Begin) -> Result<StackFinished, RunError> {
+    stack.run_begun((begin, &chain(text)), Rc::new(()), None)
+}
+
+fn from(path: &Path) -> Begin {
+    Begin { start: Start::File(Box::new(StateFile::open(path).expect("a state"))), ..Begin::default() }
+}
+
+/// Reports without what depends on the machine, and the trace.
+fn bytes_of(finished: &StackFinished) -> (String, String) {
+    let mut reports = vec![serde_json::to_value(&finished.host).unwrap()];
+    for drive in &finished.drives {
+        let mut report = serde_json::to_value(&drive.report).unwrap();
+        report.as_object_mut().unwrap().remove("host");
+        reports.push(report);
+    }
+    (serde_json::to_string_pretty(&reports).unwrap(), finished.trace.clone().expect("it was asked for"))
+}
+
+#[test]
+fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
+    let mut rng = rng();
+    let cases = [
+        ("cache,memory=1MiB", StoreKind::Ram, Precondition::Steady),
+        ("block,deadline=2ms raid1:2 cache,memory=1MiB", StoreKind::None, Precondition::Steady),
+        ("raid5:3,technique=teafa,window=20ms", StoreKind::None, Precondition::Full),
+        ("low=raid0:2 raid1:2", StoreKind::Ram, Precondition::None),
+    ];
+    for (text, store, precondition) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let stack = stack(text, store, precondition, rng.below(1 << 40));
+        let plain = bytes_of(&run(&stack, text, &Begin::default()).unwrap_or_else(|error| panic!("{text}: {error}")));
+        let save = || Begin { save: Some(path.clone()), ..Begin::default() };
+        let both: [(&dyn Fn() -> Begin, &str); 2] =
+            [(&save, "the run that saves"), (&|| from(&path), "the run from the file")];
+        for (begin, of) in both {
+            let found = run(&stack, text, &begin()).unwrap_or_else(|error| panic!("{text}, {of}: {error}"));
+            let found = bytes_of(&found);
+            let other = found.0.lines().zip(plain.0.lines()).find(|(found, expected)| found != expected);
+            assert_eq!(other, None, "{text}: the report of {of}");
+            assert!(found.1 == plain.1, "{text}: the trace of {of}");
+        }
+    }
+}
+
+#[test]
+fn layers_and_drives_go_on_from_the_state_after_a_run() {
+    let mut rng = rng();
+    for text in [
+        "cache,memory=4MiB",
+        "raid1:2,technique=tea2 cache,memory=4MiB,replacement=clock",
+        "raid1:2,technique=rails,swap=50ms",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let mut stack = stack(text, StoreKind::Ram, Precondition::Full, rng.below(1 << 40));
+        // Few pages, so that all are in memory at the end; a page of which two writes overlap would not be.
+        stack.workload.jobs[0].size = nandscape_lab_workload::Share::Bytes(1 << 18);
+        if text.contains("cache") {
+            stack.workload.jobs[0].rw = "randread".parse().unwrap();
+        }
+        let begin = Begin { save_after: Some(path.clone()), ..Begin::default() };
+        let first = run(&stack, text, &begin).unwrap_or_else(|error| panic!("{text}: {error}"));
+        first.saved.as_ref().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(
+            bytes_of(&first),
+            bytes_of(&run(&stack, text, &Begin::default()).unwrap()),
+            "{text}: saving changes nothing"
+        );
+        let words = StateFile::open(&path).unwrap().history().words.clone();
+        assert!(words.contains(", then ") && words.contains("1500 requests measured"), "{text}: {words}");
+        let next = run(&stack, text, &from(&path)).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!((next.host.requests, next.host.errors.len()), (1_500, 0), "{text}");
+        assert_eq!(bytes_of(&next), bytes_of(&run(&stack, text, &from(&path)).unwrap()), "{text}");
+        let misses = |finished: &StackFinished| {
+            let of = |json: serde_json::Value| json.pointer("/cache/misses").and_then(serde_json::Value::as_u64);
+            finished.host.chain.iter().find_map(|one| of(serde_json::to_value(one).unwrap()))
+        };
+        if let (Some(cold), Some(warm)) = (misses(&first), misses(&next)) {
+            assert!(cold > 0 && warm == 0, "{text}: {cold} misses, then {warm}");
+        }
+    }
+}
+
+/// A chain over drives that keep data.
+fn opened(executor: &Executor, text: &str, store: StoreKind) -> Opened {
+    let (sim, layers) = (executor.sim(), chain(text).resolve().unwrap());
+    let node = |number: usize| -> (String, Rc<dyn Node>) {
+        let ssd = Rc::new(Ssd::new(&sim, &profile(&[]), store, Seed::new(3)).expect("memory"));
+        (format!("drive-{number}"), Rc::new(ModelNode::new(&sim, &ssd, &profile(&[]))))
+    };
+    open(&sim, &layers, (0..drives_below(&layers)).map(node).collect()).unwrap()
+}
+
+#[test]
+fn a_cache_holds_the_bytes_that_another_held() {
+    let (mut executor, mut other) = (Executor::new(), Executor::new());
+    let (first, second) = (opened(&executor, "cache", StoreKind::Ram), opened(&other, "cache", StoreKind::Ram));
+    let entry = |opcode| SubmissionEntry::blocks(opcode, 1, 8, 8);
+    let drive = |opened: &Opened| opened.tops[0].connect(Use { role: Role::Any, entries: 9 }).unwrap();
+    let written: Vec<u8> = (0..4_096_u32).map(|at| (at * 7 % 251) as u8).collect();
+    let (drive_of_first, mem) = (drive(&first), HostMem::from_bytes(&written));
+    let issuer = Issuer::new(&executor.sim());
+    let ended = executor.block_on(issuer.execute(&*drive_of_first, entry(IoOpcode::WRITE), mem)).unwrap();
+    assert!(ended.status.is_success());
+    let held = first.layers[0].node.take_held().unwrap();
+    assert_eq!(held.len(), 9 + 4_096);
+    second.layers[0].node.hold(&held).unwrap();
+    let (drive_of_second, mem) = (drive(&second), HostMem::zeroed(4_096));
+    let issuer = Issuer::new(&other.sim());
+    let ended = other.block_on(issuer.execute(&*drive_of_second, entry(IoOpcode::READ), mem.clone())).unwrap();
+    assert!(ended.status.is_success() && mem.to_vec() == written, "they are read from memory");
+    for cut in [1, 9, 4_000] {
+        assert!(second.layers[0].node.hold(&held[..cut]).unwrap_err().contains("cut short"), "{cut}");
+    }
+    let block = opened(&other, "block", StoreKind::None);
+    assert!(block.layers[0].node.hold(&held).unwrap_err().contains("holds nothing"));
+}
+
+#[test]
+fn a_state_under_other_arrays_or_of_other_drives_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let text = "raid1:2 cache";
+    let stack = stack(text, StoreKind::None, Precondition::Full, 5);
+    run(&stack, text, &Begin { save: Some(path.clone()), ..Begin::default() }).unwrap();
+    let file = StateFile::open(&path).unwrap();
+    assert_eq!(file.chain(), Some(&chain(text)));
+    let two = [&stack.drives[0].profile, &stack.drives[1].profile];
+    let fits = |text: &str, profiles: &[&Resolved]| file.check_fits_layers(&chain(text).resolve().unwrap(), profiles);
+    for text in ["raid1:2", "block raid1:2 cache", "raid1:2,technique=tea2 cache,memory=1MiB"] {
+        fits(text, &two).unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+    for (text, parts) in [
+        ("raid0:2 cache", ["it has raid1:2 with chunk=4KiB", "the run has raid0:2 with chunk=4KiB"]),
+        ("raid1:2,chunk=8KiB cache", ["raid1:2 with chunk=4KiB", "raid1:2 with chunk=8KiB"]),
+        ("cache", ["raid1:2 with chunk=4KiB", "the run has no array"]),
+    ] {
+        let problem = fits(text, &two).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| problem.contains(part)), "{text}: {problem}");
+    }
+    let problem = file.check_fits(two[0]).unwrap_err().to_string();
+    assert!(problem.contains("the run has no array"), "{problem}");
+    let larger = profile(&["capacity=128MiB"]);
+    let problem = fits(text, &[two[0], &larger]).unwrap_err().to_string();
+    assert!(problem.contains("it is of another drive: capacity"), "{problem}");
+    assert_eq!(file.load_held(&chain("block raid1:2").resolve().unwrap()).unwrap(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn an_array_that_lacks_a_member_is_not_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let mut stack = stack("raid1:2", StoreKind::None, Precondition::Full, 5);
+    let faults = ["buffer.mode=through", "faults=[\"fail program\"]"];
+    stack.drives[1].profile = profile(&faults);
+    let begin = Begin { save_after: Some(path.clone()), ..Begin::default() };
+    let finished = run(&stack, "raid1:2", &begin).unwrap();
+    let problem = finished.saved.unwrap_err().to_string();
+    assert!(problem.contains("the state after the run cannot be saved: "), "{problem}");
+    assert!(!path.exists());
+}
