@@ -37,6 +37,7 @@ mod mitt;
 mod numbers;
 mod output;
 mod pages;
+mod precompletion_words;
 mod progress;
 mod replay;
 #[cfg(target_os = "linux")]

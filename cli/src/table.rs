@@ -121,6 +121,14 @@ fn latency_table<'a>(what: &str, rows: impl Iterator<Item = (String, &'a Latency
     table.trim_fmt() + "\n"
 }
 
+/// The name of a job, with the class and the tenant of its commands if it has any.
+fn job_name(flow: &FlowReport) -> String {
+    let class = flow.class.map(|class| format!("class {class}"));
+    let tenant = flow.tenant.map(|tenant| format!("tenant {tenant}"));
+    let words: Vec<String> = class.into_iter().chain(tenant).collect();
+    if words.is_empty() { flow.name.clone() } else { format!("{} ({})", flow.name, words.join(", ")) }
+}
+
 /// Each of several jobs; empty without them.
 pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> String {
     if flows.is_empty() {
@@ -133,7 +141,7 @@ pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> String {
     for flow in flows {
         let p99 = |way: &str| us_or_dash(flow.latency_us.get(way).and_then(|latency| latency.p99));
         let mut cells =
-            vec![flow.name.clone(), count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
+            vec![job_name(flow), count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
         cells.extend([p99("read"), p99("write")]);
         if with_alone {
             cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
@@ -204,6 +212,7 @@ fn drive(report: &Report) -> String {
     text.push_str(&memory(report));
     text.push_str(&crate::block_words::render(report.block.as_ref()));
     text.push_str(&crate::host_words::render(report.cpu.as_ref()));
+    text.push_str(&crate::precompletion_words::render(report.precompletion.as_ref()));
     text.push_str(&aging(report.aging.as_ref()));
     text.push_str(&damage(report));
     for (status, failed) in report.failed() {

@@ -15,7 +15,7 @@ use crate::output;
 use crate::trace::TraceWords;
 
 /// The options that describe a job: a workload, a job file or a trace comes in their place.
-pub(crate) const JOB_WORDS: [&str; 28] = [
+pub(crate) const JOB_WORDS: [&str; 30] = [
     "rw",
     "bs",
     "iodepth",
@@ -44,6 +44,8 @@ pub(crate) const JOB_WORDS: [&str; 28] = [
     "thinktime_blocks",
     "thinktime_blocks_type",
     "thinktime_spin",
+    "class",
+    "tenant",
 ];
 
 /// fio's options. Each has a default, unless a workload file is given.
@@ -141,6 +143,13 @@ pub(crate) struct WorkloadWords {
     /// The part of the pause in which fio keeps a processor busy; the host's processors are not modelled
     #[arg(long, value_name = "TIME")]
     thinktime_spin: Option<Pause>,
+    /// Class of the commands: 1 to 4 real time, 5 to 12 best effort, 15 idle, the lower the more urgent; 0 is none. Arbiters
+    /// (controller.arbiter) and the block layer (block.scheduler) use it [default: 0]
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
+    class: Option<u32>,
+    /// Tenant of the commands, 0 to 4095: the process that block.scheduler=cfq knows a command by [default: 0]
+    #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
+    tenant: Option<u32>,
     /// Accepted as in fio: a job waits for those before it, which only a file of jobs has
     #[arg(long)]
     stonewall: bool,
@@ -184,7 +193,10 @@ impl WorkloadWords {
             (Some(_), _) if self.rate_iops.as_ref().is_some_and(|rates| rates.writes.is_some()) => {
                 return Err(Failure::Input(anyhow::anyhow!("--rate-iops: a trace has one rate, of all its requests")));
             }
-            (Some(replay), _) => replay,
+            (Some(mut replay), _) => {
+                self.attribute(&mut replay.jobs)?;
+                replay
+            }
             (None, Some(name)) => load(name).map_err(Failure::input)?,
             (None, None) => {
                 let jobs = self.jobs()?;
@@ -214,6 +226,19 @@ impl WorkloadWords {
             workload.warmup = warmup;
         }
         workload
+    }
+
+    /// Gives jobs the class and the tenant.
+    fn attribute(&self, jobs: &mut [JobSpec]) -> Result<(), Failure> {
+        let fits = |word: &str, given: Option<u32>, most: u32| match given.unwrap_or(0) {
+            value if value > most => {
+                Err(Failure::Input(anyhow::anyhow!("--{word} = {value} is out of range; from 0 to {most} is valid")))
+            }
+            value => Ok(value),
+        };
+        let (class, tenant) = (fits("class", self.class, 15)? as u8, fits("tenant", self.tenant, 4_095)? as u16);
+        jobs.iter_mut().for_each(|job| (job.class, job.tenant) = (class, tenant));
+        Ok(())
     }
 
     /// Options that this pattern has no use for.
@@ -282,12 +307,15 @@ impl WorkloadWords {
             placing: placement.placing().map_err(refused)?,
             flushes: flushes.flushes().map_err(refused)?,
             think: think.think().map_err(refused)?,
+            class: 0,
+            tenant: 0,
             stonewall: false,
         };
-        let jobs = match &self.rate_iops {
+        let mut jobs = match &self.rate_iops {
             Some(iops) => job.at(iops.clone(), process).map_err(refused)?,
             None => vec![job],
         };
+        self.attribute(&mut jobs)?;
         jobs.iter().try_for_each(JobSpec::check).map_err(refused)?;
         Ok(jobs)
     }

@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::controller::QueueId;
 use crate::mem::{Access, Ask, DataPointers, Dma, DmaFault, HostMem};
-use crate::queue_memory::{CompletionMemory, SubmissionMemory};
+use crate::queue_memory::{CompletionMemory, Peeked, SubmissionMemory};
 use crate::ring::{Notify, Posted, Submission};
 
 /// A submission queue by address.
@@ -58,6 +58,8 @@ impl Coming {
 /// Is called with the number of a queue whose entries have come, and its tail: the controller is to fetch from it again.
 pub type Came = Rc<dyn Fn(QueueId, u16)>;
 
+/// Bytes of an entry that [`Peeked`] shows: CDW0 to CDW2.
+const PEEKED: usize = 12;
 /// Entries that are asked for at once.
 const ENTRIES_AN_ASK: u16 = 64;
 
@@ -205,13 +207,14 @@ impl SubmissionMemory for GuestSubmissions {
         self.remote.is_asked.get()
     }
 
-    /// Reads the first dword alone, which ends with the identifier.
-    fn peek(&self, index: u16) -> Option<(u8, u16)> {
-        let mut dword = [0; 4];
+    /// Reads the first three dwords alone.
+    fn peek(&self, index: u16) -> Option<Peeked> {
+        let mut entry = SubmissionEntry::default();
         let address = self.base.checked_add(u64::from(index) * size_of::<SubmissionEntry>() as u64)?;
-        match self.dma.read(address, &mut dword) {
-            Ok(()) => Some((dword[1], u16::from_le_bytes([dword[2], dword[3]]))),
-            Err(_) => self.came(index).map(|entry| (entry.flags, entry.cid.get())),
+        let submitted = self.rung.borrow()[usize::from(index)];
+        match self.dma.read(address, &mut entry.as_mut_bytes()[..PEEKED]) {
+            Ok(()) => Some(Peeked::of(&entry, submitted)),
+            Err(_) => self.came(index).map(|entry| Peeked::of(&entry, submitted)),
         }
     }
 }

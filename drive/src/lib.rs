@@ -17,6 +17,7 @@
 //! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
 //! | `mem` | host memory that a command's data lies in |
 //! | `parity` | the exclusive or of data, for drives with stripes and for arrays |
+//! | `notice_queue` | notices ahead of completions, as a host of this process takes them |
 //! | `queue_memory` | the memory of queues, as a controller sees it |
 //! | `ring` | a submission and a completion queue in the memory of this process |
 //! | `guest_queues` | queues in the memory of a guest |
@@ -42,6 +43,7 @@ pub mod issuer;
 pub mod mark;
 pub mod mem;
 pub mod node;
+mod notice_queue;
 pub mod parity;
 pub mod queue_drive;
 pub mod queue_memory;
@@ -58,6 +60,7 @@ pub use io::{CommandRef, Completion, Io, Token};
 pub use issuer::Issuer;
 pub use mem::HostMem;
 pub use node::{Node, Refused, Role, Use};
+pub use notice_queue::{Notice, NoticeQueue};
 pub use queue_drive::QueueDrive;
 pub use queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};
 pub use subsystem::{HostIdentity, Names, Subsystem, TransportModel};

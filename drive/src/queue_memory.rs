@@ -5,6 +5,9 @@
 
 use std::rc::Rc;
 
+use nandscape_sim::Time;
+use nandscape_wire_nvme::SubmissionEntry;
+
 use crate::controller::QueueId;
 use crate::ring::{Posted, Submission};
 
@@ -29,8 +32,28 @@ pub trait SubmissionMemory {
         false
     }
 
-    /// Flags and command identifier of the entry at `index`, which stays; `None` when the memory cannot be reached.
-    fn peek(&self, index: u16) -> Option<(u8, u16)>;
+    /// The entry at `index`, which stays; `None` when the memory cannot be reached.
+    fn peek(&self, index: u16) -> Option<Peeked>;
+}
+
+/// What can be seen of an entry without taking it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Peeked {
+    /// Flags: bits 15:8 of CDW0.
+    pub flags: u8,
+    /// The command identifier.
+    pub cid: u16,
+    /// CDW2.
+    pub cdw2: u32,
+    /// When the host submitted it.
+    pub submitted: Time,
+}
+
+impl Peeked {
+    /// Of an entry that was submitted at a time.
+    pub fn of(entry: &SubmissionEntry, submitted: Time) -> Peeked {
+        Peeked { flags: entry.flags, cid: entry.cid.get(), cdw2: entry.cdw2.get(), submitted }
+    }
 }
 
 /// The entries of a completion queue.

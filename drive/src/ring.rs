@@ -15,7 +15,7 @@ use nandscape_wire_nvme::{CompletionEntry, SubmissionEntry};
 
 use crate::breakdown::Breakdown;
 use crate::mem::HostMem;
-use crate::queue_memory::{CompletionMemory, MAX_ENTRIES, MIN_ENTRIES, SubmissionMemory};
+use crate::queue_memory::{CompletionMemory, MAX_ENTRIES, MIN_ENTRIES, Peeked, SubmissionMemory};
 
 /// An entry of the submission queue and what goes with it.
 #[derive(Clone, Debug, Default)]
@@ -113,9 +113,9 @@ impl SubmissionMemory for Ring {
         Some(Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted })
     }
 
-    fn peek(&self, index: u16) -> Option<(u8, u16)> {
-        let entry = &self.submissions.borrow()[usize::from(index)].entry;
-        Some((entry.flags, entry.cid.get()))
+    fn peek(&self, index: u16) -> Option<Peeked> {
+        let Submission { entry, submitted, .. } = &self.submissions.borrow()[usize::from(index)];
+        Some(Peeked::of(entry, *submitted))
     }
 }
 

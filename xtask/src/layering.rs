@@ -41,7 +41,7 @@ const LAYERS: &[Layer] = &[
     layer("device/ssd", &["device", "drive", "files", "sim", "wire"], &["lab/workload"]),
     layer("transport", &["drive", "files", "sim", "transport/reactor", "wire"], &["device", "transport"]),
     layer("host", &["drive", "host", "sim", "wire"], &["device", "lab/crash", "transport"]),
-    layer("apps", &["drive", "files", "host", "sim", "wire"], &["device"]),
+    layer("apps", &["drive", "files", "host", "sim", "wire"], &["device", "lab/crash"]),
     layer("lab/crash", &["drive", "sim", "wire"], &["device"]),
     layer("lab", &["apps", "device", "drive", "files", "host", "lab", "sim", "transport", "wire"], &[]),
     layer("facade", ALL, &[]),

@@ -5,6 +5,8 @@ use nandscape_device_media::Priority;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
 
+use crate::arbiter::ArbiterKind;
+
 /// When a write is complete, and what a flush does (the key `buffer.mode`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BufferMode {
@@ -100,6 +102,10 @@ pub struct ControllerConfig {
     pub buffer: BufferMode,
     /// The host link.
     pub link: LinkConfig,
+    /// Which queue is fetched from next, unless the host chooses.
+    pub arbiter: ArbiterKind,
+    /// Commands of a round of the high, medium and low priority class, 1 to 256 each, unless the host sets Arbitration.
+    pub weights: [u32; 3],
     /// Who is served first by planes and channels.
     pub priority: Priority,
     /// Erases that a block is rated for, which SMART's Percentage Used refers to.
@@ -108,6 +114,8 @@ pub struct ControllerConfig {
     pub windows: Option<WindowRules>,
     /// Whether there is Predictable Latency Mode, where there are windows.
     pub predictable_latency: bool,
+    /// How long before the end of a read its notice is due, unless the host says; `None` is a drive without notices.
+    pub notices: Option<Span>,
     /// Whether PCI hosts and those in this process see a subsystem with several controllers and shared namespaces. Hosts of messages always
     /// do: each that connects has a controller of its own.
     pub multipath: bool,

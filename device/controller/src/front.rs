@@ -12,9 +12,9 @@ use nandscape_drive::{Controller, Names, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Processors, Sim};
 
-use crate::arbiter::Arbiter;
 use crate::command_set::{CommandSet, DirectSet};
 use crate::config::ControllerConfig;
+use crate::notices::{Precompletion, Tracker};
 use crate::{Nvm, NvmSubsystem, NvmeController};
 
 /// What is in front of the FTLs of a drive.
@@ -27,6 +27,10 @@ pub trait Front {
     fn link_usage(&self) -> [Totals; 2];
     /// The controller's processors, if it has any.
     fn processors(&self) -> Option<&Rc<Processors>>;
+    /// How right notices were; `None` of a drive that has none.
+    fn precompletion(&self) -> Option<Precompletion>;
+    /// Counts notices from now on.
+    fn count_notices_anew(&self);
     /// The FTLs were planted.
     fn was_filled(&self);
     /// Writes the controller's notes.
@@ -39,8 +43,6 @@ pub struct FrontConfig {
     pub controller: ControllerConfig,
     /// What it is called.
     pub names: Names,
-    /// Makes the arbiter of each controller.
-    pub arbiter: fn() -> Box<dyn Arbiter>,
     /// Where its notes are kept, if they outlast it.
     pub notes: Option<Rc<DurableMemory>>,
 }
@@ -62,8 +64,8 @@ pub fn front_of(sim: &Sim, set: Rc<dyn CommandSet>, config: FrontConfig) -> io::
 }
 
 fn front<C: DirectSet + ?Sized>(sim: &Sim, set: Rc<C>, config: FrontConfig) -> io::Result<Box<dyn Front>> {
-    let FrontConfig { controller, names, arbiter, notes } = config;
-    let subsystem = NvmSubsystem::new(sim, set, controller, names, arbiter);
+    let FrontConfig { controller, names, notes } = config;
+    let subsystem = NvmSubsystem::new(sim, set, controller, names);
     if let Some(memory) = notes {
         subsystem.take_up_notes(memory)?;
     }
@@ -87,6 +89,14 @@ impl<C: DirectSet + ?Sized> Front for InProcess<C> {
 
     fn processors(&self) -> Option<&Rc<Processors>> {
         self.0.subsystem().processors()
+    }
+
+    fn precompletion(&self) -> Option<Precompletion> {
+        self.0.subsystem().command_set().tracker().map(Tracker::figures)
+    }
+
+    fn count_notices_anew(&self) {
+        self.0.subsystem().command_set().tracker().into_iter().for_each(Tracker::count_anew);
     }
 
     fn was_filled(&self) {

@@ -13,6 +13,7 @@
 //! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL, `sets` over several, `forward` over any drive; `zns` is the Zoned Namespace command set, `open_channel` the vector commands on chunks, `runs` sorted runs of LSM-trees |
 //! | `namespace` | namespaces: where they lie, what identifies them, who has them attached |
 //! | `front` | a subsystem whatever its command set is, as drives are assembled with |
+//! | `notices` | notices ahead of completions, and who predicts when they are due |
 //! | `link` | the host link |
 //! | `work` | the work of the controller's processors |
 //! | `config` | what can be set |
@@ -28,6 +29,7 @@ mod engine;
 mod front;
 mod link;
 mod namespace;
+mod notices;
 mod refusal;
 mod subsystem;
 mod work;
@@ -45,5 +47,6 @@ pub use engine::{NvmeController, Stop};
 pub use front::{Front, FrontConfig, front_of, front_of_page};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
+pub use notices::{Component, Precompletion, TOLERANCE, Tracker};
 pub use subsystem::NvmSubsystem;
 pub use work::Work;

@@ -16,6 +16,7 @@ use std::rc::Rc;
 use nandscape_device_media::{BlockId, MediaError, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
+use nandscape_sim::credits::Credits;
 use nandscape_sim::{Sim, Span, Wait};
 
 use crate::Upkeep;
@@ -296,6 +297,30 @@ pub trait Ftl: 'static {
 
     /// How long each cause has held up data that waits for room in the write buffer.
     fn buffer_waits(&self) -> Totals;
+
+    /// Room in the write buffer.
+    fn occupancy(&self) -> Occupancy;
+}
+
+/// Room in a write buffer, in mapping units.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Occupancy {
+    /// All of it.
+    pub slots: u32,
+    /// What is neither taken nor reserved for writes on their way.
+    pub free: u32,
+}
+
+impl Occupancy {
+    /// Of a buffer whose slots are given out as credits.
+    pub(crate) fn of(slots: u32, credits: &Credits) -> Occupancy {
+        Occupancy { slots, free: u32::try_from(credits.free()).map_or(slots, |free| free.min(slots)) }
+    }
+
+    /// Two buffers of one drive together.
+    pub fn plus(self, other: Occupancy) -> Occupancy {
+        Occupancy { slots: self.slots + other.slots, free: self.free + other.free }
+    }
 }
 
 /// How data is removed from the flash.

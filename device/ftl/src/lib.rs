@@ -51,8 +51,8 @@ pub mod zone;
 pub use address::Extent;
 pub use collections::{BadWatermarks, CollectionStatus, Collections, Watermarks};
 pub use ftl::{
-    Delay, Destination, Ftl, Held, Located, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats, TableSummary,
-    Unreadable,
+    Delay, Destination, Ftl, Held, Located, Occupancy, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats,
+    TableSummary, Unreadable,
 };
 pub use lsm::{LsmConfig, LsmFtl};
 pub use open_channel::{OpenChannel, OpenChannelConfig};

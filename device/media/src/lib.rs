@@ -30,6 +30,7 @@
 //! | `outcome` | how operations end, and their effect on the cells |
 //! | `remote` | remote flash, reached by commands |
 //! | `watch` | a host that is notified of each operation |
+//! | `announce` | reads that report their issue to a chip, for a predictor of their remaining time |
 //! | `work` | what operations cost the controller's processors |
 //! | `saved` | the contents of the cells, moved to other flash |
 //! | `plain` | numbers as bytes |
@@ -42,6 +43,7 @@
 //! Left out: multi-plane reads and erases of collectors (they clean one plane at a time), status polling.
 
 pub mod aging;
+mod announce;
 mod bad;
 pub mod cell;
 mod contents;
@@ -75,6 +77,7 @@ mod watch;
 mod work;
 
 pub use aging::{Aging, AgingCounts};
+pub use announce::ReadWatch;
 pub use cell::Cell;
 pub use contents::OpCounts;
 pub use fault::{FaultPlan, MediaError, Misuse, Rule};

@@ -18,6 +18,7 @@ use nandscape_sim::{Resource, Seed, Sim, Span, Time, Who};
 use smallvec::SmallVec;
 
 use crate::aging::{Aging, AgingCells, AgingCounts, Past};
+use crate::announce::ReadWatch;
 use crate::bad::{choose_bad, keep_first_blocks};
 use crate::contents::{Contents, OpCounts};
 use crate::durable::DurableMemory;
@@ -103,6 +104,8 @@ pub struct Media {
     pub(crate) remote: Option<Box<Remote>>,
     /// The host that is notified of each operation, if one exists.
     pub(crate) watch: OnceCell<Rc<dyn FlashWatch>>,
+    /// Who is told of the issue of reads, if anybody.
+    pub(crate) reads: OnceCell<Rc<dyn ReadWatch>>,
     /// What operations cost the controller's processors, if anything.
     pub(crate) work: OnceCell<FlashWork>,
 }
@@ -227,6 +230,7 @@ impl Media {
             durable,
             remote: None,
             watch: OnceCell::new(),
+            reads: OnceCell::new(),
             work: OnceCell::new(),
             timing,
         }
@@ -310,13 +314,16 @@ impl Media {
             if self.remote.is_some() {
                 return Box::pin(self.read_elsewhere(&under_way, page, breakdown)).await;
             }
+            if under_way.is_watched() {
+                return Box::pin(self.read_watched(&under_way, page, bytes, who, breakdown)).await;
+            }
             Box::pin(self.hang(page, time, who, breakdown)).await;
             return self.end_read(&under_way, page);
         }
         let (plane, channel, _) = self.locate(page);
         let retries = self.retries_of(page, &under_way);
         if self.planes_together {
-            Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, breakdown)).await;
+            Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, &|| (), breakdown)).await;
         } else {
             // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
             // register.
@@ -345,7 +352,7 @@ impl Media {
     }
 
     /// The attempts of a read after the first, each the whole way again. Others wait for the die behind a retry then.
-    async fn retry(&self, page: PageId, bytes: u32, retries: u32, who: Who, breakdown: &mut Breakdown) {
+    pub(crate) async fn retry(&self, page: PageId, bytes: u32, retries: u32, who: Who, breakdown: &mut Breakdown) {
         let (who, mut again) = (Who { cause: cause::RETRY, ..who }, Breakdown::new());
         let (plane, channel, _) = self.locate(page);
         for attempt in 1..=retries {
@@ -381,8 +388,17 @@ impl Media {
         Ok((0..units).map(|unit| self.oob(self.geometry.unit_at(page, unit))).collect())
     }
 
-    /// Senses a page, together with waiting reads of the same page number in other planes, and sends it.
-    async fn read_with_others(&self, page: PageId, bytes: u32, slow: Span, who: Who, breakdown: &mut Breakdown) {
+    /// Senses a page, together with waiting reads of the same page number in other planes, and sends it. Calls `issued` when its chip has
+    /// the command.
+    pub(crate) async fn read_with_others(
+        &self,
+        page: PageId,
+        bytes: u32,
+        slow: Span,
+        who: Who,
+        issued: &dyn Fn(),
+        breakdown: &mut Breakdown,
+    ) {
         let (plane, channel, number) = self.locate(page);
         let target = ReadTarget { plane, page, number };
         let mut register = self.lun(plane).sense_with_others(target, who, breakdown).await;
@@ -394,6 +410,7 @@ impl Media {
         if self.has_command_cycles() {
             self.command(channel, who, breakdown).await;
         }
+        issued();
         let trace = |of: ReadTarget, time| self.trace_array(of.plane, "read", time, of.page.0);
         register.sense_shared(target, self.sensing(page, 0, slow), breakdown, trace).await;
 
@@ -558,7 +575,7 @@ impl Media {
         self.transfer(channel, self.timing.features.command, who, breakdown).await;
     }
 
-    async fn transfer(&self, channel: usize, time: Span, who: Who, breakdown: &mut Breakdown) {
+    pub(crate) async fn transfer(&self, channel: usize, time: Span, who: Who, breakdown: &mut Breakdown) {
         self.channels[channel].occupy(time, who, breakdown.waits(Stage::ChannelWait)).await;
         self.transferred(channel, time, who, breakdown);
     }

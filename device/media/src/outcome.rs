@@ -54,6 +54,7 @@ impl Media {
                 let _ = self.keep_changed_ages(now);
             }
         }
+        self.mark_watched(operation, &mut struck);
         let struck = struck?;
         if let Some((off, torn)) = struck.cut {
             self.cut_power_and_tear(off, torn);

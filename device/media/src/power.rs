@@ -192,6 +192,11 @@ impl Underway<'_> {
         self.struck.as_ref().and_then(|struck| struck.hang)
     }
 
+    /// Whether it is a read that is watched.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.struck.as_ref().is_some_and(|struck| struck.is_watched)
+    }
+
     /// The page that causes the failure, counted in the operation.
     pub(crate) fn page(&self) -> usize {
         self.struck.as_ref().map_or(0, |struck| struck.page)

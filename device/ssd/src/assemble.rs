@@ -189,7 +189,7 @@ fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::
 
 /// What the profile says of its controllers. `media` holds their notes, where it is in a file.
 fn front_config(profile: &Resolved, names: Names, media: &Media) -> FrontConfig {
-    FrontConfig { controller: profile.controller(), names, arbiter: policies::arbiter, notes: media.durable().cloned() }
+    FrontConfig { controller: profile.controller(), names, notes: media.durable().cloned() }
 }
 
 impl Resolved {

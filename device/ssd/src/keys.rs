@@ -1,5 +1,6 @@
 //! Every key of a profile, with its meaning. The documentation page is made from this file.
 
+use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
@@ -11,7 +12,7 @@ use nandscape_sim::units::{Bytes, Rate, Ratio};
 
 use crate::values::{
     Admission, Changes, Channels, Choice, Faults, FlushOrder, FtlKind, MediaKind, PartStore, PerPageType, ReadRule,
-    ShareOrBytes, Shares, Tables, Text, Victim, ZoneSpread,
+    ShareOrBytes, Shares, Tables, Text, Victim, Weights, ZoneSpread,
 };
 
 /// What a key means.
@@ -271,6 +272,14 @@ section! {
         queue_entries: u32,
         /// The most that one command moves (MDTS), a power of two from 8KiB to 32MiB: `"2MiB"`.
         max_transfer: Text<Bytes>,
+        /// Which submission queue is fetched from next, unless the host chooses ([arbitration](techniques/arbitration.md)):
+        /// `"round_robin"`; `"class"`, the most urgent class first; `"class_weighted"`, classes by `weights`; `"oldest"`, the command
+        /// that was submitted first; `"longest"`, the queue with most entries. Left out,
+        /// `"round_robin"`.
+        arbiter: Text<Choice<ArbiterKind>>,
+        /// Commands of a round of high, medium and low priority, 1 to 256 each: `"8:4:1"`. They are the default of the Arbitration
+        /// feature, for `arbiter = "class_weighted"` and for hosts that choose weighted round robin. Left out, `"1:1:1"`.
+        weights: Text<Weights>,
         /// The order in which planes and channels serve: `"fifo"` or `"reads_first"`.
         priority: Text<Choice<Priority>>,
         /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive does no
@@ -283,6 +292,18 @@ section! {
     } with {
         /// The controller's processors.
         processors: ProcessorKeys,
+        /// Notices ahead of completions.
+        precompletion: PrecompletionKeys,
+    }
+}
+
+section! {
+    /// [Notices ahead of completions](techniques/precompletion.md). Without a window the drive has none. For one FTL of the kind
+    /// `"page"`.
+    PrecompletionKeys at "controller.precompletion" {
+        /// How long before the end of a read its notice is due, unless the host says, 1ns to 1s: `"16us"`. The host of `sim` and of sweeps
+        /// asks for notices, and the report has `precompletion`.
+        window: Text<Span>,
     }
 }
 

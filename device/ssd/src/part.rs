@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use nandscape_device_ftl::component::BlockInfo;
 use nandscape_device_ftl::{
-    Collections, Ftl, Located, LsmFtl, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport, ReadOnly,
-    SavedFtl, Stats, TableSummary, ZoneFtl,
+    Collections, Ftl, Located, LsmFtl, Occupancy, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport,
+    ReadOnly, SavedFtl, Stats, TableSummary, ZoneFtl,
 };
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, PlaneId, UnitId};
 use nandscape_sim::Seed;
@@ -129,6 +129,11 @@ impl Part {
     /// Counters of the FTL.
     pub fn stats(&self) -> Stats {
         on!(self, ftl => ftl.stats())
+    }
+
+    /// Room in the write buffer.
+    pub fn occupancy(&self) -> Occupancy {
+        on!(self, ftl => ftl.occupancy())
     }
 
     /// Counts of flash operations.

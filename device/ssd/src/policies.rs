@@ -5,7 +5,6 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
 use nandscape_device_ftl::policy::{
     AdmissionPolicy, All, AllocationPolicy, BufferPolicy, ByRange, CostBenefit, FailFast, FlushPolicy, GcTolerant,
     Greedy, InOrder, OnePerGroup, ReadPolicy, Reconstruct, Rotating, StripeOrder, Striped, Suspects, Thresholds,
@@ -166,9 +165,4 @@ pub(crate) fn zone_mapping(keys: &ZoneKeys) -> Box<dyn ZoneMapping> {
         ZoneSpread::PlaneGroup => Box::new(PlaneGroup),
         ZoneSpread::Dies => Box::new(Dies { width: keys.width.unwrap_or(1) }),
     }
-}
-
-/// The arbiter of the submission queues of a controller whose host has not chosen weighted round robin. It has no key.
-pub(crate) fn arbiter() -> Box<dyn Arbiter> {
-    Box::new(RoundRobin::default())
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::rc::Rc;
 
-use nandscape_device_controller::Front;
-use nandscape_device_ftl::{Collections, OxBlock, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_controller::{Front, Precompletion};
+use nandscape_device_ftl::{Collections, Occupancy, OxBlock, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{AgingCounts, FlashWork, Media, OpCounts, RemoteArray, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
@@ -169,6 +169,21 @@ impl Ssd {
     /// Garbage collection at the host's command; `None` where the drive takes no such orders.
     pub fn collections(&self) -> Option<&dyn Collections> {
         if let [part] = &*self.parts { part.collections() } else { None }
+    }
+
+    /// How right notices ahead of completions were; `None` of a drive that has none.
+    pub fn precompletion(&self) -> Option<Precompletion> {
+        self.front.precompletion()
+    }
+
+    /// Counts notices from now on.
+    pub fn count_notices_anew(&self) {
+        self.front.count_notices_anew();
+    }
+
+    /// Room in the write buffers.
+    pub fn occupancy(&self) -> Occupancy {
+        self.parts.iter().map(Part::occupancy).reduce(Occupancy::plus).unwrap_or_default()
     }
 
     /// The settings that can be changed while the drive runs, as they are now, by key.

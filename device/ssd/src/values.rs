@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
+use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{BufferMode, Duplex};
 use nandscape_device_ftl::policy::StripeOrder;
 use nandscape_device_media::{Cell, Interleaving, PlaneMode, Priority, ProgramUnit, Registers, Rule};
@@ -99,6 +100,30 @@ impl fmt::Display for ShareOrBytes {
             ShareOrBytes::Share(share) => share.fmt(f),
             ShareOrBytes::Bytes(bytes) => bytes.fmt(f),
         }
+    }
+}
+
+/// Weights of the high, medium and low priority class: `8:4:1`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Weights(pub [u32; 3]);
+
+impl FromStr for Weights {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Weights, String> {
+        let numbers: Option<Vec<u32>> = text.split(':').map(|part| part.trim().parse().ok()).collect();
+        let weights = numbers.and_then(|numbers| <[u32; 3]>::try_from(numbers).ok());
+        let weights = weights.filter(|weights| weights.iter().all(|weight| (1..=256).contains(weight)));
+        weights
+            .map(Weights)
+            .ok_or_else(|| format!("{text:?} is not HIGH:MEDIUM:LOW with 1 to 256 each, such as \"8:4:1\""))
+    }
+}
+
+impl fmt::Display for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [high, medium, low] = self.0;
+        write!(f, "{high}:{medium}:{low}")
     }
 }
 
@@ -339,6 +364,7 @@ named! {
     OwnerSource => OwnerSource::ALL;
     Isolation => Isolation::ALL;
     RangesOwn => RangesOwn::ALL;
+    ArbiterKind => ArbiterKind::ALL;
     Priority => Priority::ALL;
     BufferMode => BufferMode::ALL;
     Duplex => Duplex::ALL;

@@ -15,6 +15,9 @@ struct Module {
     folder: PathBuf,
 }
 
+/// Names of public methods and constants, by type.
+type Inherent = BTreeMap<String, BTreeSet<String>>;
+
 /// See the file.
 pub(crate) struct Sources {
     root: PathBuf,
@@ -22,7 +25,7 @@ pub(crate) struct Sources {
     crates: BTreeMap<String, PathBuf>,
     modules: RefCell<BTreeMap<Vec<String>, Option<Rc<Module>>>>,
     /// Public methods and constants of inherent blocks, by crate and type.
-    inherent: RefCell<BTreeMap<String, Rc<BTreeMap<String, BTreeSet<String>>>>>,
+    inherent: RefCell<BTreeMap<String, Rc<Inherent>>>,
 }
 
 fn is_public(vis: &Visibility) -> bool {

@@ -18,6 +18,12 @@ use crate::report::breakdown;
 pub struct FlowReport {
     /// The job.
     pub name: String,
+    /// The class of its commands; left out of a job without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<u8>,
+    /// Their tenant; left out of a job without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<u16>,
     /// Requests that succeeded.
     pub requests: u64,
     /// Requests a second of drive time; null when none passed.
@@ -51,6 +57,8 @@ impl FlowReport {
         let requests = sum(|tally| tally.latency.count());
         FlowReport {
             name: flow.name.clone(),
+            class: Some(flow.class).filter(|class| *class != 0),
+            tenant: Some(flow.tenant).filter(|tenant| *tenant != 0),
             requests,
             iops: per_s(requests),
             bytes_per_s: per_s(sum(|tally| tally.bytes)),

@@ -29,7 +29,7 @@ impl Forwarded {
         let config = Forward::config(&drive.info())?;
         let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
         let set = Rc::new(Forward::new(sim, drive, offers));
-        let config = FrontConfig { controller: config, names, arbiter: Forward::arbiter, notes: None };
+        let config = FrontConfig { controller: config, names, notes: None };
         let front = front_of(sim, set, config).map_err(|error| error.to_string())?;
         let queues = QueueExport::new(sim, front.controller(), pairs, entries);
         Ok(Forwarded { front, queues, pairs, offers })

@@ -28,6 +28,7 @@
 //! | `watched` | the figures of a served drive, as a run has them |
 //! | `part` | the figures of each of several FTLs |
 //! | `placement` | the figures of each handle by which hosts place data |
+//! | `precompletion` | notices ahead of completions, as the host of a run asks for them |
 //! | `upkeep` | tables in flash, log, checkpoints and recoveries |
 //! | `aging` | what aging has done |
 //! | `damage` | planned faults, and the damage they have done |
@@ -70,6 +71,7 @@ mod outages;
 mod part;
 mod percentile;
 mod placement;
+mod precompletion;
 mod pressure;
 mod program;
 pub mod record;
@@ -117,6 +119,7 @@ pub use outages::{FaultCost, Outages};
 pub use part::PartReport;
 pub use percentile::{Percentile, PercentileError, Quantity};
 pub use placement::{HandleFigures, PlacementFigures};
+pub use precompletion::{BufferReport, ComponentReport, PrecompletionReport};
 pub use pressure::Arrivals;
 pub use program::Program;
 pub use record::{Details, HostDetails};

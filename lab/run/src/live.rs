@@ -338,7 +338,7 @@ impl Export for SsdExport {
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts().since(&self.begun));
-        let unit = f64::from(self.info().unit_bytes);
+        let (unit, room) = (f64::from(self.info().unit_bytes), self.ssd.occupancy());
         let mut counters = BTreeMap::from([
             ("host_written_bytes_total", ftl.host_bytes as f64),
             ("flash_programmed_bytes_total", ftl.programmed_units() as f64 * unit),
@@ -356,6 +356,8 @@ impl Export for SsdExport {
             ("flash_page_programs_total", ops.programs as f64),
             ("flash_block_erases_total", ops.erases as f64),
             ("free_blocks", ftl.free_blocks as f64),
+            ("buffer_slots", f64::from(room.slots)),
+            ("buffer_free_slots", f64::from(room.free)),
             ("retired_blocks_total", ftl.retired_blocks as f64),
             ("planes_out_of_use", ftl.planes_out_of_use as f64),
             ("spare_blocks", ftl.spare_blocks.0 as f64),

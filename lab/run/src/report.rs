@@ -24,6 +24,7 @@ use crate::latency::Latency;
 use crate::outages::Outages;
 use crate::part::PartReport;
 use crate::placement::PlacementFigures;
+use crate::precompletion::PrecompletionReport;
 use crate::pressure::{self, Arrivals};
 use crate::replay::ReplayReport;
 use crate::saved::Settled;
@@ -133,6 +134,9 @@ pub struct Report {
     /// The processors of the host; left out where hosts take no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuReport>,
+    /// Notices ahead of completions; left out of a drive without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub precompletion: Option<PrecompletionReport>,
     /// What aging has done to the flash since the drive was built; left out of flash that does not age.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aging: Option<AgingReport>,
@@ -379,6 +383,7 @@ impl Report {
             damage: has_damage.then_some(parts.damage),
             block: None,
             cpu: None,
+            precompletion: None,
             aging: parts.aging,
             faults: parts.faults,
             power: parts.outages,

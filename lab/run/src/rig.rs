@@ -12,12 +12,13 @@ use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_drive::{Issuer, QueueDrive, QueueId};
 use nandscape_lab_workload::{Outcome, Served, Workload};
 use nandscape_sim::trace::{Event, Listener};
-use nandscape_sim::{Executor, Seed, Sim, Stalled};
+use nandscape_sim::{Executor, Seed, Sim, Span, Stalled};
 
 use crate::build::{Precondition, build_drive, restore_drive};
 use crate::chain::ModelNode;
 use crate::host::Moment;
 use crate::placement::enable_streams;
+use crate::precompletion::{Asking, PrecompletionReport};
 use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::saved::History;
@@ -95,6 +96,11 @@ fn listen(sim: &Sim, drives: &[Placed], more: Option<Rc<dyn Listener>>) {
 }
 
 impl Rig {
+    /// The profile of a drive.
+    pub(crate) fn profile(&self, number: usize) -> &Resolved {
+        &self.drives[number].given.profile
+    }
+
     /// Makes the drives and brings each into its state of use.
     ///
     /// # Errors
@@ -202,6 +208,17 @@ impl Rig {
         Ok(queue)
     }
 
+    /// The admin queue of drive `number`, for one host.
+    ///
+    /// # Errors
+    /// When another host has it.
+    pub fn admin(&self, number: usize) -> Result<Rc<QueueDrive>, RunError> {
+        let Placed { given, ssd, .. } = &self.drives[number];
+        let entries = given.profile.max_queue_entries().min(32);
+        let admin = QueueDrive::new(&self.sim, ssd.controller(), QueueId::ADMIN, entries);
+        admin.map_err(|status| RunError::Queues { id: QueueId::ADMIN.0, status })
+    }
+
     /// Enables the Streams directive of drive `number` in all of its namespaces.
     ///
     /// # Errors
@@ -213,6 +230,29 @@ impl Rig {
         let issuer = Issuer::new(&self.sim);
         let enabled = self.executor.block_on(async { enable_streams(&issuer, &*admin).await });
         enabled.map_err(RunError::Stalled)?.map_err(RunError::Workload)
+    }
+
+    /// The host asks drive `number` for notices ahead of completions, and has a queue for them.
+    ///
+    /// # Errors
+    /// When the drive refuses it, or has no queue pair left.
+    pub(crate) fn ask_for_notices(&mut self, number: usize, window: Span) -> Result<Rc<Asking>, RunError> {
+        let admin = self.admin(number)?;
+        let Placed { given, ssd, queues, .. } = &self.drives[number];
+        let id = queues.get() + 1;
+        let pair = (QueueId(id), given.profile.max_queue_entries());
+        let asking = Asking::new(&self.sim, ssd.controller(), pair, window).map_err(RunError::Workload)?;
+        queues.set(id);
+        let issuer = Issuer::new(&self.sim);
+        let begun = self.executor.block_on(async { asking.begin(&issuer, &*admin).await });
+        begun.map_err(RunError::Stalled)?.map_err(RunError::Workload)?;
+        Ok(asking)
+    }
+
+    /// How right the notices of drive `number` were.
+    pub(crate) fn precompletion(&self, number: usize, asking: &Asking) -> Option<PrecompletionReport> {
+        let figures = self.drives[number].ssd.precompletion()?;
+        Some(PrecompletionReport::of(asking.window, &figures, asking.buffer()))
     }
 
     /// Runs a host until it ends.

@@ -17,6 +17,7 @@ use crate::flow::mean_us;
 use crate::host::Moment;
 use crate::inputs::HostInputs;
 use crate::percentile::Percentile;
+use crate::precompletion::Asking;
 use crate::pressure::Arrivals;
 use crate::record::Details;
 use crate::report::Report;
@@ -177,6 +178,7 @@ struct Watch {
     drives: Rc<[Placed]>,
     block: Option<Rc<BlockLayer>>,
     host: Option<Rc<Host>>,
+    asking: Option<Rc<Asking>>,
     progress: Rc<dyn Progress>,
     observer: Option<Rc<dyn Observer>>,
 }
@@ -186,6 +188,10 @@ impl Hooks for Watch {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.block.iter().for_each(|layer| layer.count_anew());
         self.host.iter().for_each(|host| host.begin());
+        if let Some(asking) = &self.asking {
+            asking.count_anew();
+            self.drives[0].ssd.count_notices_anew();
+        }
     }
 
     fn watches_requests(&self) -> bool {
@@ -259,13 +265,22 @@ impl Simulation {
         let mut rig = Rig::build_in(created, vec![(self.drive(seed), state)], wanted, &*progress)?;
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let block = self.block_layer(&rig)?;
-        let under_block = |drive: Rc<dyn Drive>| match &block {
-            Some(layer) => layer.over(drive) as Rc<dyn Drive>,
-            None => drive,
+        let asking = self.profile.precompletion_window().map(|window| rig.ask_for_notices(0, window)).transpose()?;
+        let under_block = |drive: Rc<dyn Drive>| {
+            let drive = asking.as_ref().map_or(drive.clone(), |asking| asking.over(drive));
+            block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>)
         };
         let host =
             self.host.as_ref().map(|host| Host::new(host, &rig, self.trace, under_block)).transpose()?.map(Rc::new);
-        let watch = Watch { sim: sim.clone(), drives, block: block.clone(), host: host.clone(), progress, observer };
+        let watch = Watch {
+            sim: sim.clone(),
+            drives,
+            block: block.clone(),
+            host: host.clone(),
+            asking: asking.clone(),
+            progress,
+            observer,
+        };
         let runner = Runner::new(&sim, &self.workload, Box::new(watch));
         let drives: Vec<Rc<dyn Drive>> = match &host {
             Some(host) => host.connect_for(&self.workload, &rig)?,
@@ -287,6 +302,7 @@ impl Simulation {
         report.block = block.as_deref().map(BlockReport::of);
         report.cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         report.inputs.host = self.host.as_ref().map(HostInputs::of);
+        report.precompletion = asking.as_deref().and_then(|asking| rig.precompletion(0, asking));
         if self.check {
             rig.check()?;
         }

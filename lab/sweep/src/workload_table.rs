@@ -8,7 +8,7 @@ use crate::spec::WorkloadFrom;
 use crate::value::Value;
 
 /// Keys of a job. Without a job's name they apply to all jobs.
-const JOB_WORDS: [&str; 29] = [
+const JOB_WORDS: [&str; 31] = [
     "rw",
     "bs",
     "iodepth",
@@ -37,6 +37,8 @@ const JOB_WORDS: [&str; 29] = [
     "thinktime_blocks",
     "thinktime_blocks_type",
     "thinktime_spin",
+    "class",
+    "tenant",
     "stonewall",
 ];
 /// Keys of the whole workload.

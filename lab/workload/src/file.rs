@@ -140,6 +140,8 @@ struct JobKeys {
     thinktime_blocks: Option<u32>,
     thinktime_blocks_type: Option<String>,
     thinktime_spin: Option<NumberOrText>,
+    class: Option<u8>,
+    tenant: Option<u16>,
     stonewall: Option<bool>,
 }
 
@@ -339,6 +341,8 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         placing: placement.placing().map_err(of_job)?,
         flushes: flushes.flushes().map_err(of_job)?,
         think: think.think().map_err(of_job)?,
+        class: keys.class.unwrap_or(0),
+        tenant: keys.tenant.unwrap_or(0),
         stonewall: keys.stonewall.unwrap_or(false),
         name: name.clone(),
     };
@@ -383,6 +387,7 @@ impl JobSpec {
         self.placing.as_ref().map_or(Ok(()), |placing| placing.check(self))?;
         self.flushes.check(self)?;
         self.think.map_or(Ok(()), |think| think.check(self))?;
+        self.check_attributes()?;
         if self.offset != Share::Bytes(0) && self.zoned.is_some() {
             return Err(
                 "offset does not go with zonemode = zbd, whose jobs use the zones from the first one on; give size \

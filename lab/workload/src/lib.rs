@@ -24,6 +24,7 @@
 //! | `placement` | jobs that say where their writes belong |
 //! | `flushes` | jobs that flush, or write with Force Unit Access |
 //! | `think` | jobs that pause |
+//! | `attributes` | class and tenant of a job's commands |
 //! | `client` | requests of tasks to a drive: of a load, or of any other host |
 //! | `flight` | a request in flight and its commands |
 //! | `record` | the measurements |
@@ -33,6 +34,7 @@
 //! Left out: traces (`nandscape-lab-trace`).
 
 mod arrivals;
+mod attributes;
 mod backlog;
 mod cache;
 mod characteristics;

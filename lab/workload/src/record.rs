@@ -110,6 +110,10 @@ pub struct Tally {
 pub struct Flow {
     /// The job.
     pub name: String,
+    /// The class of its commands; 0 is none.
+    pub class: u8,
+    /// Their tenant.
+    pub tenant: u16,
     /// By direction, in the order of [`Direction::ALL`].
     pub tallies: [Tally; Direction::ALL.len()],
     /// The time of its group of jobs, where groups run one after the other; else it is that of the run.

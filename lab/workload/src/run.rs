@@ -151,10 +151,14 @@ impl Runner {
     ) -> Outcome {
         let several = workload.jobs.len() > 1 && workload.loads.is_empty();
         if several {
-            let flow = |spec: &JobSpec| Flow { name: spec.name.clone(), ..Flow::default() };
+            let flow = |spec: &JobSpec| {
+                let JobSpec { name, class, tenant, .. } = spec;
+                Flow { name: name.clone(), class: *class, tenant: *tenant, ..Flow::default() }
+            };
             self.outcome.borrow_mut().flows = workload.jobs.iter().map(flow).collect();
         }
-        let mut connect_all = |spec: &JobSpec| (0..spec.numjobs).map(|clone| connect(&spec.name, clone)).collect();
+        let mut connect_all =
+            |spec: &JobSpec| (0..spec.numjobs).map(|clone| spec.attributed(connect(&spec.name, clone))).collect();
         let mut drives: Vec<Vec<Rc<dyn Drive>>> = workload.jobs.iter().map(&mut connect_all).collect();
         let of_loads: Vec<Rc<dyn Drive>> = workload.loads.iter().map(|load| connect(&load.name, 0)).collect();
         let (mut all, mut tables) = (Vec::new(), zoned::Tables::new());

@@ -89,6 +89,10 @@ pub struct JobSpec {
     pub flushes: Flushes,
     /// Its pauses.
     pub think: Option<Think>,
+    /// The workload class of its commands, 0 to 15 (CDW2 3:0); 0 is none stated.
+    pub class: u8,
+    /// The tenant of its commands, 0 to 4,095 (CDW2 15:4).
+    pub tenant: u16,
     /// Whether it waits until the jobs before it have ended, and the jobs after it with it.
     pub stonewall: bool,
 }
@@ -159,6 +163,8 @@ impl Default for JobSpec {
             placing: None,
             flushes: Flushes::default(),
             think: None,
+            class: 0,
+            tenant: 0,
             stonewall: false,
         }
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use nandscape_drive::guest_queues::{GuestCompletions, GuestSubmissions};
 use nandscape_drive::mem::{Access, Dma};
-use nandscape_drive::queue_memory::DoorbellBuffers;
+use nandscape_drive::queue_memory::{DoorbellBuffers, Peeked};
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{BlockSizes, Breakdown, Completion, CompletionMemory, HostMemory, QueueId, SubmissionMemory};
 
@@ -171,7 +171,7 @@ impl SubmissionMemory for Counted {
         self.queue.is_coming()
     }
 
-    fn peek(&self, index: u16) -> Option<(u8, u16)> {
+    fn peek(&self, index: u16) -> Option<Peeked> {
         self.queue.peek(index)
     }
 }

@@ -11,7 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use nandscape_drive::queue_memory::MIN_ENTRIES;
+use nandscape_drive::queue_memory::{MIN_ENTRIES, Peeked};
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{BlockSizes, Completion, CompletionMemory, Controller, HostMem, QueueId, SubmissionMemory};
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST};
@@ -163,9 +163,9 @@ impl SubmissionMemory for MessageQueue {
         Some(Submission { entry: slot.entry, mem: std::mem::take(&mut slot.mem), submitted: slot.submitted })
     }
 
-    fn peek(&self, index: u16) -> Option<(u8, u16)> {
-        let entry = &self.ring.borrow()[usize::from(index)].entry;
-        Some((entry.flags, entry.cid.get()))
+    fn peek(&self, index: u16) -> Option<Peeked> {
+        let Submission { entry, submitted, .. } = &self.ring.borrow()[usize::from(index)];
+        Some(Peeked::of(entry, *submitted))
     }
 }
 

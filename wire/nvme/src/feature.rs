@@ -103,6 +103,11 @@ impl Arbitration {
     pub const fn weights(self) -> [u32; 3] {
         [(self.0 >> 8 & 0xff) + 1, (self.0 >> 16 & 0xff) + 1, (self.0 >> 24) + 1]
     }
+
+    /// The bits of weights of the high, medium and low priority class, 1 to 256 each.
+    pub const fn of_weights([high, medium, low]: [u32; 3]) -> u32 {
+        ((high - 1) & 0xff) << 24 | ((medium - 1) & 0xff) << 16 | ((low - 1) & 0xff) << 8
+    }
 }
 
 /// The value of Temperature Threshold, and what selects one of several.

@@ -8,8 +8,9 @@
 //! [`WINDOWS`] where the FTL is the page-mapping FTL, and preempt where collections admit urgent reads; [`RUN_OPEN`], [`RUN_COMMIT`]
 //! and [`RUN_REPORT`] where the FTL is that for LSM-trees. A host's block layer, and a drive that is served behind one,
 //! honour deadline, class and tenant. [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`] are admin commands of drives
-//! with one page-mapping FTL without parity stripes. Notice, the buffer-free count, [`PAGE_MOVE`] and [`DEDUPLICATE`]
-//! are layouts that no drive honours.
+//! with one page-mapping FTL without parity stripes. [`ARBITER`] is a feature of all drives; an arbiter sees the class.
+//! Notice, the buffer-free count and [`NOTICES`] are for drives with a precompletion window. [`PAGE_MOVE`] and
+//! [`DEDUPLICATE`] are layouts that no drive honours.
 //!
 //! | field | where | papers |
 //! |---|---|---|
@@ -25,6 +26,8 @@
 //! | free blocks | completion DW1 of [`GC_CONTROL`] and [`READY_FOR_READ`] | Shin 5.3.2: erased blocks now |
 //! | buffer-free count | completion DW1 31:16 | Shin 4.3: free slots of the write buffer |
 //! | windows | feature C0h | TeaFA (Li 3.2.3): drives of an array do their own work in turn |
+//! | arbiter | feature C1h | which submission queue is fetched from next |
+//! | notices | feature C2h | Shin 4.3: the queue of notices, and their window |
 //!
 //! A vendor log, [`DriveLog`], reports the drive's internal work.
 //!
@@ -54,10 +57,25 @@ pub const FAST_FAIL: u32 = 1 << 16;
 pub const PREEMPT: u32 = 1 << 17;
 /// CDW2 bit 18: serve the command, and report whether it would have been rejected.
 pub const PREDICT_ONLY: u32 = 1 << 18;
-/// CDW2 bit 19: announce the completion before it is due.
+/// CDW2 bit 19: announce the completion before it is due, and return the free slots of the write buffer with it.
 pub const NOTICE: u32 = 1 << 19;
 
 impl Attributes {
+    /// A class, 0 to 15, and a tenant, 0 to 4,095, and no other attribute.
+    pub const fn of(class: u8, tenant: u16) -> Attributes {
+        Attributes((class & 0xf) as u32 | ((tenant & 0xfff) as u32) << 4)
+    }
+
+    /// The place of the class among all classes, 0 for the most urgent to 12: as Linux orders I/O priorities. Classes 1 to 4 are real
+    /// time, 5 to 12 best effort, 15 is idle; 0, 13 and 14 count as the middle of best effort, class 9.
+    pub const fn rank(self) -> u8 {
+        match self.class() {
+            class @ 1..=12 => class - 1,
+            15 => 12,
+            _ => 8,
+        }
+    }
+
     /// Workload class, 0 to 15 (bits 3:0); 0 is "none stated".
     pub const fn class(self) -> u8 {
         self.0 as u8 & 0xf
@@ -77,6 +95,12 @@ impl Hints {
     /// Background work delays the read, for that share of the longest time, in 256ths.
     pub const fn behind_background(bucket: u8) -> Hints {
         Hints(1 | (bucket as u32) << 8)
+    }
+
+    /// The same, with the free slots of the write buffer, as many as the field holds at the most.
+    pub const fn with_buffer_free(self, slots: u32) -> Hints {
+        let free = if slots > 0xffff { 0xffff } else { slots };
+        Hints(self.0 & 0xffff | free << 16)
     }
 
     /// Background work delayed the read (bit 0).
@@ -254,6 +278,75 @@ impl Windows {
     }
 }
 
+/// Arbiter: a feature whose value, CDW11, is which queue is fetched from next, one of [`arbiter`]. It is a feature of the controller. It
+/// can be saved.
+pub const ARBITER: u8 = 0xc1;
+
+/// Values of [`ARBITER`].
+pub mod arbiter {
+    /// As the drive was made, or weighted round robin where CC.AMS asks for it.
+    pub const DEFAULT: u32 = 0;
+    /// Queues take turns.
+    pub const ROUND_ROBIN: u32 = 1;
+    /// The most urgent class ([`Attributes::rank`](super::Attributes::rank)) first.
+    pub const CLASS: u32 = 2;
+    /// Real time, best effort and idle share a round by the weights of Arbitration: high, medium, low.
+    pub const CLASS_WEIGHTED: u32 = 3;
+    /// The command first that was submitted first.
+    pub const OLDEST: u32 = 4;
+    /// The queue first that has most entries.
+    pub const LONGEST: u32 = 5;
+}
+
+/// Notices: a feature whose value is [`Notices`]. The drive announces the end of reads that ask for it ([`NOTICE`]) in a completion queue
+/// of the host that nothing else is posted to (Shin 4.3). It is a feature of the controller, and cannot be saved.
+pub const NOTICES: u8 = 0xc2;
+
+/// The value of [`NOTICES`]. A notice is an entry of the queue as a completion is: SQID and CID are those of the read, DW0 is the
+/// time in nanoseconds that the read is predicted to take from now on, and the status is zero.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Notices {
+    /// "NAND" (3:0).
+    pub magic: [u8; 4],
+    /// Version of this structure: 1 (5:4).
+    pub version: U16,
+    /// The completion queue; 0 is none, and the drive announces nothing (7:6).
+    pub queue: U16,
+    /// How long before the end of a read its notice is due, in nanoseconds. Set Features: 0 is the window that the drive recommends.
+    /// Get Features: the window in force (11:8).
+    pub window_ns: U32,
+    /// Zero (15:12).
+    pub reserved_12: U32,
+    /// Get Features: reads of the drive that asked for a notice (23:16).
+    pub asked: U64,
+    /// Get Features: notices (31:24).
+    pub sent: U64,
+    /// Get Features: those that came before the window by more than a microsecond (39:32).
+    pub early: U64,
+    /// Get Features: those that came within the window, by more than a microsecond (47:40).
+    pub late: U64,
+    /// Get Features: reads from the flash that asked, and ended without a notice (55:48).
+    pub missing: U64,
+    /// Zero (63:56).
+    pub reserved_56: [u8; 8],
+}
+
+const _: () = assert!(size_of::<Notices>() == 64);
+
+impl Notices {
+    /// Notices in a queue, by a window in nanoseconds.
+    pub fn new(queue: u16, window_ns: u32) -> Notices {
+        Notices {
+            magic: MAGIC,
+            version: 1.into(),
+            queue: queue.into(),
+            window_ns: window_ns.into(),
+            ..Notices::default()
+        }
+    }
+}
+
 /// The extensions that a drive honours: the first bytes of the vendor area of Identify Controller.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -277,7 +370,7 @@ pub struct Capabilities {
     pub atomic_bytes: U32,
     /// Supported features and commands: bit 0 [`WINDOWS`], bit 1 [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`],
     /// bit 2 [`LSS_FLUSH`] and [`BATCHED_READ`], bit 3 [`RUN_OPEN`], [`RUN_COMMIT`] and [`RUN_REPORT`], bit 4
-    /// [`pieces`](crate::pieces) (31:28).
+    /// [`pieces`](crate::pieces), bit 5 [`NOTICES`] (31:28).
     pub functions: U32,
 }
 
@@ -291,6 +384,10 @@ pub const HAS_LSS: u32 = 1 << 2;
 pub const HAS_RUNS: u32 = 1 << 3;
 /// Of [`Capabilities::functions`]: namespaces whose pages are chains of pieces.
 pub const HAS_PIECES: u32 = 1 << 4;
+/// Of [`Capabilities::functions`]: [`NOTICES`].
+pub const HAS_NOTICES: u32 = 1 << 5;
+/// Of [`Capabilities::hints`]: free slots of the write buffer, of commands with [`NOTICE`].
+pub const HINT_BUFFER_FREE: u32 = 1 << 16;
 /// Of [`Capabilities::hints`]: DW0 is a time to wait.
 pub const HINT_TIME: u32 = 1 << 0;
 /// Of [`Capabilities::hints`]: busy.
@@ -482,14 +579,22 @@ mod tests {
         assert_eq!((offset_of!(GcStatus, user_bytes), offset_of!(GcStatus, block_bytes)), (8, 24));
         assert_eq!((offset_of!(GcStatus, free), offset_of!(GcStatus, low), offset_of!(GcStatus, high)), (36, 40, 44));
         assert_eq!(Hints::behind_background(200), Hints(0xc801));
+        let notices = Notices::new(7, 16_000);
+        assert_eq!(notices.as_bytes()[..12], [b'N', b'A', b'N', b'D', 1, 0, 7, 0, 0x80, 0x3e, 0, 0]);
+        assert_eq!((offset_of!(Notices, asked), offset_of!(Notices, missing)), (16, 48));
     }
 
     #[test]
     fn attributes_and_hints_unpack() {
         let attributes = Attributes(FAST_FAIL | 0x123 << 4 | 0x7);
         assert_eq!((attributes.class(), attributes.tenant()), (7, 0x123));
+        assert_eq!(Attributes::of(7, 0x123), Attributes(0x1237));
+        let ranks: Vec<u8> = (0..16).map(|class| Attributes::of(class, 0).rank()).collect();
+        assert_eq!(ranks, [8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 8, 8, 12]);
         let hints = Hints(0x0102_0301);
         assert_eq!((hints.busy(), hints.remaining_bucket(), hints.buffer_free()), (true, 3, 0x0102));
+        assert_eq!(Hints::behind_background(3).with_buffer_free(0x0102), Hints(0x0102_0301));
+        assert_eq!(hints.with_buffer_free(70_000).buffer_free(), u16::MAX);
     }
 
     extern crate std;

@@ -9,7 +9,7 @@ use nandscape_host_kv::testing::Disk;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use crate::client::{NOW_S, SMALL, disks, drives, open};
-use crate::seeds::each;
+use nandscape_lab_crash::each;
 
 /// Keys that fit the drives, and that do not.
 const KEYS: [u64; 2] = [200, 900];

@@ -4,7 +4,7 @@ use nandscape_apps_engine::memcached::{MOST_LINE, Server};
 use nandscape_sim::{Executor, Span};
 
 use crate::client::{Client, SMALL, disks, drives, open};
-use crate::seeds::each;
+use nandscape_lab_crash::each;
 
 #[test]
 fn a_long_line_and_a_huge_length_hold_little_memory() {

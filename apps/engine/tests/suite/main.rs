@@ -10,5 +10,3 @@ mod policies;
 mod pressure;
 mod protocol;
 mod reference;
-#[path = "../../../../host/kv/tests/suite/seeds.rs"]
-mod seeds;

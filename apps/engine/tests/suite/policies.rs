@@ -11,7 +11,7 @@ use nandscape_host_store::Host;
 use nandscape_sim::{Executor, Seed, Sim, Span};
 
 use crate::client::SMALL;
-use crate::seeds::each;
+use nandscape_lab_crash::each;
 
 /// The index of all items fits memory, their values do not.
 const CONFIG: Config = Config { memory: 1 << 20, ..SMALL };

@@ -7,7 +7,7 @@ use nandscape_apps_engine::{Ack, Config};
 use nandscape_sim::{Executor, Rng, Span};
 
 use crate::client::{Client, NOW_S, SMALL, disks, drives, open};
-use crate::seeds::each;
+use nandscape_lab_crash::each;
 
 /// An item of the map: flags, when it expires, value.
 type Item = (u32, u64, Vec<u8>);

@@ -13,6 +13,7 @@ mod keep_alive;
 mod latency;
 mod logs;
 mod namespaces;
+mod notices;
 mod queues;
 mod reservations;
 mod telemetry;
@@ -98,10 +99,10 @@ pub(crate) struct Admin {
 
 impl Admin {
     /// Of a new controller for a host.
-    pub(crate) fn new(sim: &Sim, saved: &Saved, host: Registrant) -> Admin {
+    pub(crate) fn new(sim: &Sim, saved: &Saved, host: Registrant, weights: [u32; 3]) -> Admin {
         Admin {
             aborts: Cell::new(0),
-            settings: Settings::new(saved, host, sim.now()),
+            settings: Settings::new(saved, host, sim.now(), weights),
             keep_alive: KeepAlive::new(sim),
             events: Events::default(),
             errors: RefCell::default(),

@@ -1,33 +1,52 @@
 //! What every arbiter owes its queues, under entries that come at random: it chooses a queue that waits, and no queue waits
-//! for longer than its priority class explains. `NANDSCAPE_TEST_SEED` sets the first seed; failures print theirs.
+//! for longer than its class, its weight, its age or its length explains. `NANDSCAPE_TEST_SEED` sets the first seed; failures print
+//! theirs.
 
 use nandscape_drive::QueueId;
-use nandscape_sim::{Rng, Seed};
+use nandscape_sim::{Rng, Seed, Span, Time};
+use nandscape_wire_nvme::vendor::Attributes;
 
-use super::{Arbiter, Priority, RoundRobin, Waiting, WeightedRoundRobin};
+use super::longest::PATIENCE;
+use super::testing::Filled;
+use super::{Arbiter, ArbiterKind, Priority, RoundRobin, WeightedByClass, WeightedRoundRobin};
 
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 60;
 const STEPS: u32 = 400;
 
 /// Queues with entries that come at random, by number; number 0 is the admin queue.
 struct Load {
-    entries: Vec<u32>,
+    filled: Filled,
+    /// The class of each queue's commands.
+    classes: Vec<u8>,
+    arrivals: u64,
     /// How often others had a turn since each queue began to wait or had its own.
     passed_over: Vec<u32>,
 }
 
 impl Load {
     fn new(queues: usize) -> Load {
-        Load { entries: vec![0; queues], passed_over: vec![0; queues] }
+        let filled = Filled::new(queues as u16);
+        Load { filled, classes: vec![0; queues], arrivals: 0, passed_over: vec![0; queues] }
+    }
+
+    fn of_classes(queues: usize, rng: &mut Rng) -> Load {
+        Load { classes: (0..queues).map(|_| rng.below(16) as u8).collect(), ..Load::new(queues) }
     }
 
     fn arrive(&mut self, rng: &mut Rng) {
-        let at = rng.below(self.entries.len() as u64) as usize;
-        self.entries[at] += rng.below(6) as u32;
+        let at = rng.below(self.classes.len() as u64) as usize;
+        for _ in 0..rng.below(6) {
+            self.arrivals += rng.below(3);
+            let _ = self.filled.put(at as u16, self.classes[at], Time::from_ns(self.arrivals));
+        }
     }
 
     fn waiting(&self) -> Vec<u16> {
-        (0..).zip(&self.entries).filter(|(_, entries)| **entries > 0).map(|(id, _)| id).collect()
+        self.filled.queues.waiting().all_from(0).map(|id| id.0).collect()
+    }
+
+    fn rank(&self, id: u16) -> u8 {
+        Attributes::of(self.classes[usize::from(id)], 0).rank()
     }
 
     /// Has a turn taken; the queue whose it was. `None` when nothing waits.
@@ -36,12 +55,12 @@ impl Load {
         if waiting.is_empty() {
             return None;
         }
-        let id = usize::from(arbiter.next(&Waiting::of(&waiting), Some(burst)).0);
-        assert!(self.entries[id] > 0, "queue {id} does not wait");
-        self.entries[id] -= 1;
+        let id = arbiter.next(&self.filled.queues, Some(burst));
+        assert!(waiting.contains(&id.0), "queue {id:?} does not wait");
+        let _ = self.filled.fetch(id);
         waiting.iter().for_each(|other| self.passed_over[usize::from(*other)] += 1);
-        self.passed_over[id] = 0;
-        Some(id)
+        self.passed_over[usize::from(id.0)] = 0;
+        Some(id.0.into())
     }
 }
 
@@ -108,10 +127,136 @@ fn classes_that_always_wait_share_by_weight() {
         let all = [Priority::High, Priority::Medium, Priority::Low];
         (1..).zip(all).for_each(|(id, class)| arbiter.created(QueueId(id), class));
         arbiter.set_weights(weights);
+        let queues = super::testing::waiting(&[1, 2, 3]);
         let (rounds, mut turns) = (1 + rng.below(9) as u32, [0; 3]);
         for _ in 0..rounds * weights.iter().sum::<u32>() {
-            turns[usize::from(arbiter.next(&Waiting::of(&[1, 2, 3]), Some(1 + rng.below(4) as u32)).0) - 1] += 1;
+            turns[usize::from(arbiter.next(&queues, Some(1 + rng.below(4) as u32)).0) - 1] += 1;
         }
         assert_eq!(turns, weights.map(|weight| weight * rounds));
     });
+}
+
+/// No command is fetched while a more urgent one is the next of its queue.
+#[test]
+fn by_class_the_most_urgent_comes_first() {
+    each_seed(|rng| {
+        let (queues, burst) = (2 + rng.below(8) as usize, 1 + rng.below(5) as u32);
+        let (mut load, mut arbiter) = (Load::of_classes(queues, rng), ArbiterKind::Class.arbiter());
+        for _ in 0..STEPS {
+            load.arrive(rng);
+            let before = load.waiting();
+            let Some(id) = load.turn(&mut *arbiter, burst) else { continue };
+            if before.contains(&0) {
+                assert_eq!(id, 0, "the admin queue comes first");
+                continue;
+            }
+            let least = before.iter().map(|id| load.rank(*id)).min().expect("some queue waits");
+            assert_eq!(load.rank(id as u16), least, "queue {id} of {before:?}");
+        }
+    });
+}
+
+#[test]
+fn queues_of_one_class_pass_none_over_for_more_than_a_burst_of_each_other() {
+    each_seed(|rng| {
+        let (queues, burst) = (2 + rng.below(8) as usize, 1 + rng.below(5) as u32);
+        let mut arbiter = ArbiterKind::Class.arbiter();
+        let mut filled = Filled::new(queues as u16);
+        let mut passed_over = vec![0; queues];
+        (1..queues).for_each(|id| assert!(filled.put(id as u16, 3, Time::ZERO)));
+        for _ in 0..STEPS {
+            let id = arbiter.next(&filled.queues, Some(burst));
+            let _ = filled.fetch(id);
+            assert!(filled.put(id.0, 3, Time::ZERO));
+            passed_over.iter_mut().for_each(|passed| *passed += 1);
+            passed_over[usize::from(id.0)] = 0;
+            let most = (queues as u32 - 2) * burst;
+            assert!(passed_over[1..].iter().all(|passed| *passed <= most.max(1)), "{passed_over:?}, burst {burst}");
+        }
+    });
+}
+
+/// Over whole rounds, real time, best effort and idle commands that always wait have exactly their weights, however many queues each has.
+#[test]
+fn weighted_classes_that_always_wait_share_by_weight() {
+    each_seed(|rng| {
+        let weights = [0; 3].map(|_| 1 + rng.below(9) as u32);
+        let mut arbiter = WeightedByClass::default();
+        arbiter.set_weights(weights);
+        let share = |id: usize| (id - 1) % 3;
+        let classes = [[1, 4], [0, 12], [15, 15]];
+        let (count, mut turns) = (4 + rng.below(7) as usize, [0; 3]);
+        let mut filled = Filled::new(count as u16);
+        let class_of = |id: usize| classes[share(id)][id % 2];
+        (1..count).for_each(|id| assert!(filled.put(id as u16, class_of(id), Time::ZERO)));
+        let rounds = 1 + rng.below(9) as u32;
+        for _ in 0..rounds * weights.iter().sum::<u32>() {
+            let id = arbiter.next(&filled.queues, Some(1 + rng.below(4) as u32));
+            let _ = filled.fetch(id);
+            assert!(filled.put(id.0, class_of(id.0.into()), Time::ZERO));
+            turns[share(id.0.into())] += 1;
+        }
+        assert_eq!(turns, weights.map(|weight| weight * rounds));
+    });
+}
+
+/// A queue waits for at most as many rounds as the turns of those of its share take.
+#[test]
+fn weighted_classes_starve_nobody() {
+    each_seed(|rng| {
+        let (queues, burst) = (2 + rng.below(8) as usize, 1 + rng.below(5) as u32);
+        let weights = [0; 3].map(|_| 1 + rng.below(6) as u32);
+        let (mut load, mut arbiter) = (Load::of_classes(queues, rng), WeightedByClass::default());
+        arbiter.set_weights(weights);
+        let round: u32 = weights.iter().sum();
+        for _ in 0..STEPS {
+            load.arrive(rng);
+            if load.turn(&mut arbiter, burst) == Some(0) {
+                load.passed_over.fill(0);
+            }
+            // A turn of another share ends a burst, so that each queue of a share has at least a burst between two turns of another.
+            let most = (queues as u32 * burst + 2) * round;
+            assert!(load.passed_over.iter().all(|passed| *passed <= most), "{:?} of {weights:?}", load.passed_over);
+        }
+    });
+}
+
+#[test]
+fn the_oldest_command_comes_first() {
+    each_seed(|rng| {
+        let (mut load, mut arbiter) = (Load::of_classes(2 + rng.below(8) as usize, rng), ArbiterKind::Oldest.arbiter());
+        for _ in 0..STEPS {
+            load.arrive(rng);
+            if load.waiting().is_empty() {
+                continue;
+            }
+            let heads: Vec<Time> =
+                load.waiting().iter().map(|id| load.filled.queues.head(QueueId(*id)).unwrap().submitted).collect();
+            let is_admin = load.waiting()[0] == 0;
+            let id = arbiter.next(&load.filled.queues, Some(1 + rng.below(5) as u32));
+            let (_, submitted) = load.filled.fetch(id);
+            assert!(if is_admin { id.0 == 0 } else { Some(submitted) == heads.iter().copied().min() });
+        }
+    });
+}
+
+/// A queue of one command next to one that is refilled all the time: it waits for its patience, and not for longer.
+#[test]
+fn the_longest_queue_comes_first_and_nobody_waits_for_longer_than_the_patience() {
+    let (mut filled, mut arbiter) = (Filled::new(3), ArbiterKind::Longest.arbiter());
+    let step = Span::from_us(100);
+    let mut fetched = Vec::new();
+    assert!(filled.put(1, 0, Time::ZERO));
+    for _ in 0..200 {
+        let now = filled.sim.now();
+        while filled.put(2, 0, now) {}
+        let id = arbiter.next(&filled.queues, Some(8));
+        let (_, submitted) = filled.fetch(id);
+        fetched.push((id.0, now - submitted));
+        let sim = filled.sim.clone();
+        filled.executor.block_on(async move { sim.sleep(step).await }).expect("time passes");
+    }
+    let at = fetched.iter().position(|(id, _)| *id == 1).expect("its turn comes");
+    assert!(fetched[..at].iter().all(|(id, _)| *id == 2));
+    assert!(fetched[at].1 > PATIENCE && fetched[at].1 <= PATIENCE + step * 64, "{}", fetched[at].1);
 }

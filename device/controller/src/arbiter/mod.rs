@@ -1,27 +1,99 @@
-//! Whose turn it is when several submission queues have entries (Base 3.4.4).
+//! Whose turn it is when several submission queues have entries (Base 3.4.4). An arbiter sees which queues have entries, how many, the
+//! class, tenant and time of the first of each, and the clock.
+//!
+//! | file | next is |
+//! |---|---|
+//! | `round_robin` | every queue in turn |
+//! | `weighted` | queues of priority classes, each class by its weight, as NVMe has it |
+//! | `class` | the most urgent class of command |
+//! | `class_weighted` | real time, best effort and idle commands, each by its weight |
+//! | `oldest` | the command that was submitted first |
+//! | `longest` | the queue with most entries |
+//! | `by_key` | what the last four share |
 
+mod by_key;
+mod class;
+mod class_weighted;
 #[cfg(test)]
 mod fairness;
+mod longest;
+mod oldest;
 mod round_robin;
+#[cfg(test)]
+mod testing;
 mod weighted;
 
 use nandscape_drive::QueueId;
+use nandscape_wire_nvme::vendor::arbiter;
 
-pub use crate::engine::Waiting;
+pub use crate::engine::{Head, Queues, Waiting};
+pub use class::ByClass;
+pub use class_weighted::WeightedByClass;
+pub use longest::LongestFirst;
+pub use oldest::OldestFirst;
 pub use round_robin::RoundRobin;
 pub use weighted::WeightedRoundRobin;
 
 /// Chooses the queue from which the next entry is fetched.
 pub trait Arbiter {
-    /// The next queue among those waiting, of which there is at least one. `burst` is how many entries a queue may have
+    /// The next queue among those that wait, of which there is at least one. `burst` is how many entries a queue may have
     /// fetched in a row; `None` is no limit.
-    fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> QueueId;
+    fn next(&mut self, queues: &Queues, burst: Option<u32>) -> QueueId;
 
     /// A submission queue was created with a priority (QPRIO), which an arbiter without priorities ignores.
     fn created(&mut self, _id: QueueId, _priority: Priority) {}
 
     /// The commands of a round of the high, medium and low priority class, for an arbiter that has such classes.
     fn set_weights(&mut self, _weights: [u32; 3]) {}
+}
+
+/// The arbiters that a drive or a host can choose by name. Weighted round robin is chosen by CC.AMS.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ArbiterKind {
+    /// [`RoundRobin`].
+    RoundRobin,
+    /// [`ByClass`].
+    Class,
+    /// [`WeightedByClass`].
+    ClassWeighted,
+    /// [`OldestFirst`].
+    Oldest,
+    /// [`LongestFirst`].
+    Longest,
+}
+
+impl ArbiterKind {
+    /// All, by their names in profiles.
+    pub const ALL: [(&str, ArbiterKind); 5] = [
+        ("round_robin", ArbiterKind::RoundRobin),
+        ("class", ArbiterKind::Class),
+        ("class_weighted", ArbiterKind::ClassWeighted),
+        ("oldest", ArbiterKind::Oldest),
+        ("longest", ArbiterKind::Longest),
+    ];
+
+    /// The one that a value of the feature [`ARBITER`](nandscape_wire_nvme::vendor::ARBITER) names.
+    pub(crate) fn of_feature(value: u32) -> Option<ArbiterKind> {
+        match value {
+            arbiter::ROUND_ROBIN => Some(ArbiterKind::RoundRobin),
+            arbiter::CLASS => Some(ArbiterKind::Class),
+            arbiter::CLASS_WEIGHTED => Some(ArbiterKind::ClassWeighted),
+            arbiter::OLDEST => Some(ArbiterKind::Oldest),
+            arbiter::LONGEST => Some(ArbiterKind::Longest),
+            _ => None,
+        }
+    }
+
+    /// A new one.
+    pub(crate) fn arbiter(self) -> Box<dyn Arbiter> {
+        match self {
+            ArbiterKind::RoundRobin => Box::new(RoundRobin::default()),
+            ArbiterKind::Class => Box::new(ByClass::default()),
+            ArbiterKind::ClassWeighted => Box::new(WeightedByClass::default()),
+            ArbiterKind::Oldest => Box::new(OldestFirst::default()),
+            ArbiterKind::Longest => Box::new(LongestFirst::default()),
+        }
+    }
 }
 
 /// The priority class of a submission queue (QPRIO, Base 5.2.2).

@@ -2,7 +2,7 @@
 
 use nandscape_drive::QueueId;
 
-use super::{Arbiter, Waiting};
+use super::{Arbiter, Queues, Waiting};
 use crate::engine::QueueSet;
 
 /// See the file.
@@ -41,7 +41,8 @@ impl RoundRobin {
 
 impl Arbiter for RoundRobin {
     #[inline]
-    fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> QueueId {
+    fn next(&mut self, queues: &Queues, burst: Option<u32>) -> QueueId {
+        let waiting = queues.waiting();
         self.turn(burst, |id| waiting.contains(id), |from| waiting.first_from(from))
     }
 }
@@ -49,10 +50,11 @@ impl Arbiter for RoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arbiter::testing::waiting;
 
     fn turns(burst: Option<u32>, queues: &[u16], count: usize) -> Vec<u16> {
         let mut arbiter = RoundRobin::default();
-        let waiting = Waiting::of(queues);
+        let waiting = waiting(queues);
         (0..count).map(|_| arbiter.next(&waiting, burst).0).collect()
     }
 
@@ -67,8 +69,8 @@ mod tests {
     #[test]
     fn a_queue_that_has_run_dry_loses_its_turn() {
         let mut arbiter = RoundRobin::default();
-        assert_eq!(arbiter.next(&Waiting::of(&[1, 2, 3]), Some(4)).0, 1);
-        assert_eq!(arbiter.next(&Waiting::of(&[2, 3]), Some(4)).0, 2);
-        assert_eq!(arbiter.next(&Waiting::of(&[1, 2, 3]), Some(4)).0, 2);
+        assert_eq!(arbiter.next(&waiting(&[1, 2, 3]), Some(4)).0, 1);
+        assert_eq!(arbiter.next(&waiting(&[2, 3]), Some(4)).0, 2);
+        assert_eq!(arbiter.next(&waiting(&[1, 2, 3]), Some(4)).0, 2);
     }
 }

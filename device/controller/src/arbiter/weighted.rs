@@ -3,7 +3,7 @@
 
 use nandscape_drive::QueueId;
 
-use super::{Arbiter, Priority, RoundRobin, Waiting};
+use super::{Arbiter, Priority, Queues, RoundRobin, Waiting};
 use crate::engine::QueueSet;
 
 /// See the file.
@@ -37,7 +37,8 @@ impl Default for WeightedRoundRobin {
 }
 
 impl Arbiter for WeightedRoundRobin {
-    fn next(&mut self, waiting: &Waiting, burst: Option<u32>) -> QueueId {
+    fn next(&mut self, queues: &Queues, burst: Option<u32>) -> QueueId {
+        let waiting = queues.waiting();
         if waiting.contains(QueueId::ADMIN) {
             return QueueId::ADMIN;
         }
@@ -78,6 +79,7 @@ impl Arbiter for WeightedRoundRobin {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arbiter::testing::waiting;
 
     /// Queues 1 and 2 are urgent, 3 high, 4 and 5 medium, 6 low.
     fn arbiter() -> WeightedRoundRobin {
@@ -91,7 +93,7 @@ mod tests {
     }
 
     fn turns(arbiter: &mut WeightedRoundRobin, burst: u32, queues: &[u16], count: usize) -> Vec<u16> {
-        (0..count).map(|_| arbiter.next(&Waiting::of(queues), Some(burst)).0).collect()
+        (0..count).map(|_| arbiter.next(&waiting(queues), Some(burst)).0).collect()
     }
 
     #[test]

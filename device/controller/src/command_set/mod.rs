@@ -30,6 +30,7 @@ use crate::admin::{PAGE, Settings};
 use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
+use crate::notices::Tracker;
 pub use crate::subsystem::LatencyFigures;
 use crate::work::Work;
 pub use nvm::fdp::Fdp;
@@ -203,6 +204,11 @@ pub trait CommandSet: 'static {
 
     /// Garbage collection at a host's command; `None` where the drive takes no such orders.
     fn collections(&self) -> Option<&dyn Collections> {
+        None
+    }
+
+    /// Who follows reads that ask for a notice; `None` where the drive has no notices.
+    fn tracker(&self) -> Option<&Tracker> {
         None
     }
 

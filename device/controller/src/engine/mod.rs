@@ -40,10 +40,11 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Cause, Sim};
 use nandscape_wire_nvme::register::Capabilities;
 use nandscape_wire_nvme::register::{self, ControllerConfiguration};
+use nandscape_wire_nvme::vendor::ARBITER;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Admin;
-use crate::arbiter::{Arbiter, Priority, WeightedRoundRobin};
+use crate::arbiter::{Arbiter, ArbiterKind, Priority, WeightedRoundRobin};
 use crate::command_set::{Culprit, DirectSet, NVM};
 use crate::namespace::{Attached, Registrant};
 use crate::subsystem::NvmSubsystem;
@@ -57,7 +58,8 @@ use stop::Waiters;
 pub(crate) use asking::Permit;
 pub(crate) use fused::FusedJob;
 pub(crate) use lifecycle::Chore;
-pub(crate) use queues::{QueueKey, Queues, Search};
+pub use queues::{Head, Queues};
+pub(crate) use queues::{QueueKey, Search};
 pub(crate) use serve::{CommandJob, LOST_DATA, cause_of};
 pub use stop::Stop;
 pub(crate) use waiting::QueueSet;
@@ -101,7 +103,6 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         (id, number): (u16, u64),
         host: HostIdentity,
         model: TransportModel,
-        arbiter: Box<dyn Arbiter>,
     ) -> Rc<NvmeController<C>> {
         let (sim, config) = (subsystem.sim.clone(), &subsystem.config);
         let command_sets = match subsystem.set.identifier() {
@@ -119,13 +120,13 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         let controller = Rc::new_cyclic(|me: &Weak<NvmeController<C>>| NvmeController {
             id,
             number,
-            admin: Admin::new(&sim, &subsystem.saved, owner(&host, id)),
+            admin: Admin::new(&sim, &subsystem.saved, owner(&host, id), config.weights),
             host,
             model,
             namespaces: Attached::none(),
-            queues: RefCell::new(Queues::new(config.max_queue_pairs, config.max_queue_entries)),
+            queues: RefCell::new(Queues::new(&sim, config.max_queue_pairs, config.max_queue_entries)),
             waiters: Waiters::new(&sim),
-            arbiter: RefCell::new(arbiter),
+            arbiter: RefCell::new(config.arbiter.arbiter()),
             coalescing: Coalescing::default(),
             asking: Asking::new(&sim),
             registers: RefCell::new(registers),
@@ -139,6 +140,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             sim,
         });
         controller.admin.settings.set_connected(controller.host.hostid, id);
+        controller.choose_arbiter();
         controller.update_fetching();
         controller
     }
@@ -173,14 +175,17 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         &self.subsystem.set
     }
 
-    /// Takes the arbiter that the host has chosen, for queues that are yet to be created.
-    pub(super) fn choose_arbiter(&self) {
+    /// Takes the arbiter that the host has chosen, by the feature or else by CC.AMS.
+    pub(crate) fn choose_arbiter(&self) {
         let weighted = self.registers.borrow().is_weighted();
-        self.arbiter.replace(if weighted {
-            Box::new(WeightedRoundRobin::default())
-        } else {
-            (self.subsystem.arbiter)()
-        });
+        let mut arbiter = match ArbiterKind::of_feature(self.admin.settings.get(ARBITER, 0)) {
+            Some(kind) => kind.arbiter(),
+            None if weighted => Box::new(WeightedRoundRobin::default()),
+            None => self.subsystem.config.arbiter.arbiter(),
+        };
+        let priorities = self.queues.borrow().priorities();
+        priorities.into_iter().for_each(|(id, priority)| arbiter.created(id, priority));
+        self.arbiter.replace(arbiter);
         self.update_weights();
     }
 
@@ -192,6 +197,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 
     /// A submission queue was created with a priority.
     pub(crate) fn set_priority(&self, id: QueueId, priority: Priority) {
+        self.queues.borrow_mut().set_priority(id, priority);
         self.arbiter.borrow_mut().created(id, priority);
     }
 
@@ -251,7 +257,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             if queues.waiting().is_empty() {
                 return;
             }
-            let id = self.arbiter.borrow_mut().next(queues.waiting(), self.admin.settings.arbitration_burst());
+            let id = self.arbiter.borrow_mut().next(&queues, self.admin.settings.arbitration_burst());
             let Some((queue, submission)) = queues.fetch(id) else {
                 drop(queues);
                 if self.check_queue_memory() {

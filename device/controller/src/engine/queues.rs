@@ -8,16 +8,19 @@ use std::rc::Rc;
 use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
-use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::vendor::QueueDepth;
+use nandscape_sim::{Sim, Time};
+use nandscape_wire_nvme::vendor::{Attributes, QueueDepth};
+use nandscape_wire_nvme::{CompletionEntry, Status};
 
 use super::completions::{Completions, after};
 use super::submissions::Submissions;
 use super::waiting::Waiting;
 use crate::admin::Event;
+use crate::arbiter::Priority;
 
-/// All queues of a controller.
-pub(crate) struct Queues {
+/// All queues of a controller. An arbiter sees which have entries, how many, and the first of each.
+pub struct Queues {
+    sim: Sim,
     submission: Vec<Option<Submissions>>,
     completion: Vec<Option<Completions>>,
     max_entries: u32,
@@ -26,6 +29,15 @@ pub(crate) struct Queues {
     waiting: Waiting,
     /// Memory of a queue could not be reached; see [`Queues::take_lost`].
     lost: bool,
+}
+
+/// The command that is fetched next from a queue.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// When the host submitted it.
+    pub submitted: Time,
+    /// Its class and tenant.
+    pub attributes: Attributes,
 }
 
 /// How far a search through a submission queue has come.
@@ -51,12 +63,12 @@ pub(crate) struct QueueKey {
 
 impl Queues {
     /// Room for `pairs` I/O queues of each kind beside the admin queues.
-    pub(crate) fn new(pairs: u16, max_entries: u32) -> Queues {
+    pub(crate) fn new(sim: &Sim, pairs: u16, max_entries: u32) -> Queues {
         let queues = usize::from(pairs) + 1;
         let submission = (0..queues).map(|_| None).collect();
         let completion = (0..queues).map(|_| None).collect();
         let waiting = Waiting::none(queues);
-        Queues { submission, completion, max_entries, generations: 0, waiting, lost: false }
+        Queues { sim: sim.clone(), submission, completion, max_entries, generations: 0, waiting, lost: false }
     }
 
     /// Creates a completion queue.
@@ -100,6 +112,7 @@ impl Queues {
             to,
             blocked,
             in_work: 0,
+            priority: None,
             aborts: Vec::new(),
             deletion: None,
         });
@@ -123,12 +136,10 @@ impl Queues {
     pub(crate) fn depths(&self) -> Vec<QueueDepth> {
         let depth = |(id, queue): (u16, &Option<Submissions>)| {
             let queue = queue.as_ref()?;
-            let (head, tail) = (u32::from(queue.head), u32::from(queue.tail));
-            let waiting = if tail >= head { tail - head } else { tail + queue.entries - head };
             Some(QueueDepth {
                 id: id.into(),
                 entries_z: ((queue.entries - 1) as u16).into(),
-                waiting: (waiting as u16).into(),
+                waiting: (queue.waiting() as u16).into(),
                 in_work: (queue.in_work.min(u16::MAX.into()) as u16).into(),
             })
         };
@@ -224,7 +235,7 @@ impl Queues {
             if index == queue.tail {
                 return Search::Absent;
             }
-            if queue.memory.peek(index).is_some_and(|(_, each)| each == cid) {
+            if queue.memory.peek(index).is_some_and(|each| each.cid == cid) {
                 queue.aborts.push(cid);
                 return Search::Found;
             }
@@ -312,8 +323,39 @@ impl Queues {
     }
 
     /// Queues with entries to fetch.
-    pub(crate) fn waiting(&self) -> &Waiting {
+    #[inline]
+    pub fn waiting(&self) -> &Waiting {
         &self.waiting
+    }
+
+    /// Entries of a queue that were not fetched; 0 of a queue that does not exist.
+    pub fn depth(&self, id: QueueId) -> u32 {
+        self.submission.get(usize::from(id.0)).and_then(Option::as_ref).map_or(0, Submissions::waiting)
+    }
+
+    /// The next command of a queue that has one; `None` where its memory cannot be seen, or not yet.
+    pub fn head(&self, id: QueueId) -> Option<Head> {
+        let queue = self.submission.get(usize::from(id.0))?.as_ref().filter(|queue| queue.has_next())?;
+        let next = queue.memory.peek(queue.head)?;
+        Some(Head { submitted: next.submitted, attributes: Attributes(next.cdw2) })
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.sim.now()
+    }
+
+    /// A submission queue has a priority class.
+    pub(crate) fn set_priority(&mut self, id: QueueId, priority: Priority) {
+        if let Some(queue) = self.submission.get_mut(usize::from(id.0)).and_then(Option::as_mut) {
+            queue.priority = Some(priority);
+        }
+    }
+
+    /// The submission queues with a priority class.
+    pub(crate) fn priorities(&self) -> Vec<(QueueId, Priority)> {
+        let priority = |id: QueueId| Some((id, self.submission[usize::from(id.0)].as_ref()?.priority?));
+        self.existing().into_iter().filter_map(priority).collect()
     }
 
     /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached, or not yet: then the doorbell
@@ -341,7 +383,7 @@ impl Queues {
             return None;
         }
         let queue = self.submission[usize::from(id.0)].as_ref().expect("a waiting queue exists");
-        queue.memory.peek(queue.head).filter(|(next, _)| flags(*next))?;
+        queue.memory.peek(queue.head).filter(|next| flags(next.flags))?;
         self.fetch(id).map(|(_, submission)| submission)
     }
 
@@ -361,6 +403,36 @@ impl Queues {
         self.lost |= !completions.is_full();
         self.set_blocked(to, true);
         None
+    }
+
+    /// The memory of an I/O completion queue that no submission queue posts to but the one of its own number.
+    pub(crate) fn lone_completions(&self, id: QueueId) -> Option<Rc<dyn CompletionMemory>> {
+        let posts_here =
+            |other: &QueueId| self.submission[usize::from(other.0)].as_ref().is_some_and(|queue| queue.to == id);
+        let is_lone = id != QueueId::ADMIN
+            && self.existing().iter().filter(|other| **other != id).all(|other| !posts_here(other));
+        let queue = self.completion.get(usize::from(id.0))?.as_ref()?;
+        is_lone.then(|| queue.memory.clone())
+    }
+
+    /// Whether a completion queue still has its memory.
+    pub(crate) fn is_memory_of(&self, id: QueueId, memory: &Rc<dyn CompletionMemory>) -> bool {
+        let queue = self.completion.get(usize::from(id.0)).and_then(Option::as_ref);
+        queue.is_some_and(|queue| Rc::ptr_eq(&queue.memory, memory))
+    }
+
+    /// Posts a notice to a completion queue, if it still has this memory, and room. One that finds none is dropped: it would come late.
+    pub(crate) fn post_notice(
+        &mut self,
+        id: QueueId,
+        memory: &Rc<dyn CompletionMemory>,
+        entry: CompletionEntry,
+    ) -> bool {
+        let has_memory = self.is_memory_of(id, memory);
+        let queue = self.completion.get_mut(usize::from(id.0)).and_then(Option::as_mut).filter(|_| has_memory);
+        let Some(queue) = queue.filter(|queue| queue.overflow.is_empty() && queue.has_room()) else { return false };
+        queue.put(Posted { entry, ..Posted::default() });
+        true
     }
 
     /// The vector of the completion queue that a submission queue posts to, if they are of I/O commands.

@@ -73,6 +73,11 @@ pub struct Stop<'a> {
 }
 
 impl Stop<'_> {
+    /// The queue of the command, and its identifier.
+    pub(crate) fn names(&self) -> (QueueId, u16) {
+        (self.queue.id, self.cid)
+    }
+
     /// Whether the command may go on.
     ///
     /// # Errors

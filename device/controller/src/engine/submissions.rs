@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use nandscape_drive::{QueueId, SubmissionMemory};
 
+use crate::arbiter::Priority;
+
 /// A submission queue.
 pub(super) struct Submissions {
     pub(super) memory: Rc<dyn SubmissionMemory>,
@@ -18,6 +20,8 @@ pub(super) struct Submissions {
     pub(super) blocked: bool,
     /// Commands that were fetched and have not ended.
     pub(super) in_work: u32,
+    /// Its priority class, if its host has given it one.
+    pub(super) priority: Option<Priority>,
     /// Identifiers of commands that are to be aborted when they are fetched.
     pub(super) aborts: Vec<u16>,
     /// Nothing is fetched any more: the queue is deleted when the last of its commands has ended. `true` deletes the
@@ -30,6 +34,12 @@ impl Submissions {
     #[inline]
     pub(super) fn has_next(&self) -> bool {
         self.head != self.tail && !self.blocked && self.deletion.is_none()
+    }
+
+    /// Entries that were not fetched.
+    pub(super) fn waiting(&self) -> u32 {
+        let (head, tail) = (u32::from(self.head), u32::from(self.tail));
+        if tail >= head { tail - head } else { tail + self.entries - head }
     }
 
     /// Whether an entry lies between head and tail.

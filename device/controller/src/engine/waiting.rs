@@ -13,14 +13,6 @@ impl Waiting {
         Waiting { words: vec![0; queues.div_ceil(64)], count: 0 }
     }
 
-    /// Given ones.
-    #[cfg(test)]
-    pub(crate) fn of(queues: &[u16]) -> Waiting {
-        let mut waiting = Waiting::none(256);
-        queues.iter().for_each(|id| waiting.set(QueueId(*id), true));
-        waiting
-    }
-
     #[inline]
     pub(super) fn set(&mut self, id: QueueId, waits: bool) {
         let (word, bit) = (&mut self.words[usize::from(id.0) / 64], 1 << (id.0 % 64));
@@ -47,6 +39,14 @@ impl Waiting {
         let word = |index: usize| self.words[index] & if index == start { u64::MAX << (from % 64) } else { u64::MAX };
         let index = (start..self.words.len()).find(|index| word(*index) != 0)?;
         Some(QueueId(index as u16 * 64 + word(index).trailing_zeros() as u16))
+    }
+
+    /// All of them, in ascending order, those from `from` on before the others.
+    pub fn all_from(&self, from: u16) -> impl Iterator<Item = QueueId> {
+        let after = |id: Option<QueueId>| id.and_then(|id| self.first_from(id.0 + 1));
+        let upper = std::iter::successors(self.first_from(from), move |id| after(Some(*id)));
+        let lower = std::iter::successors(self.first_from(0), move |id| after(Some(*id)));
+        upper.chain(lower.take_while(move |id| id.0 < from))
     }
 
     /// Whether one of a class has entries to fetch.

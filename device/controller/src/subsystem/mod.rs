@@ -34,7 +34,6 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::{DriveLog, Windows};
 
 use crate::admin::{Event, Saved, Telemetry};
-use crate::arbiter::Arbiter;
 use crate::command_set::nvm::by_cause;
 use crate::command_set::{DirectSet, SetInfo};
 use crate::config::ControllerConfig;
@@ -83,20 +82,13 @@ pub struct NvmSubsystem<C: DirectSet + ?Sized> {
     pub(crate) fused: Workers<FusedJob<C>>,
     pub(crate) chores: Workers<Chore<C>>,
     pub(crate) track: Track,
-    pub(crate) arbiter: fn() -> Box<dyn Arbiter>,
     controllers: Controllers<C>,
     me: Weak<NvmSubsystem<C>>,
 }
 
 impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// A subsystem over a command set, without a controller. Each controller gets an arbiter of its own.
-    pub fn new(
-        sim: &Sim,
-        set: Rc<C>,
-        config: ControllerConfig,
-        names: Names,
-        arbiter: fn() -> Box<dyn Arbiter>,
-    ) -> Rc<NvmSubsystem<C>> {
+    pub fn new(sim: &Sim, set: Rc<C>, config: ControllerConfig, names: Names) -> Rc<NvmSubsystem<C>> {
         let SetInfo { keeps_data, keeps_metadata, unit_bytes, .. } = set.info();
         let work = Work::new(sim, config.processors, unit_bytes);
         let (max_transfer, nqn) = (config.max_transfer, names.nqn.clone());
@@ -124,7 +116,6 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),
             track: sim.trace().track("commands".to_owned()),
-            arbiter,
             controllers: Controllers::new(),
             me: me.clone(),
             config,
@@ -162,7 +153,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 
     fn controller(&self, id: u16, host: HostIdentity, model: TransportModel) -> Rc<NvmeController<C>> {
-        NvmeController::new(self.handle(), (id, self.controllers.next_number()), host, model, (self.arbiter)())
+        NvmeController::new(self.handle(), (id, self.controllers.next_number()), host, model)
     }
 
     /// A handle for work on behalf of the subsystem.

@@ -8,7 +8,7 @@ use nandscape_wire_nvme::feature::{self, SAVE};
 use nandscape_wire_nvme::identify::Namespace;
 use nandscape_wire_nvme::manage::{self, ControllerList};
 use nandscape_wire_nvme::register::{CC, CC_EN};
-use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Status, SubmissionEntry, vendor};
 use zerocopy::IntoBytes;
 
 /// Gets a value: SEL in bits 10:8, and CDW11.
@@ -80,6 +80,7 @@ fn each_feature_has_its_capabilities() {
         (feature::RESERVATION_MASK, 0b110),
         (feature::RESERVATION_PERSISTENCE, 0b110),
         (feature::WRITE_PROTECTION, 0b110),
+        (vendor::ARBITER, 0b101),
     ];
     with(ControllerConfig { buffer: BufferMode::Volatile, ..config() }, async |sim, drive| {
         for (id, capabilities) in rows {

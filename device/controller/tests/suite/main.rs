@@ -6,6 +6,7 @@ mod common;
 
 mod admin;
 mod admin_queues;
+mod arbiters;
 mod atomicity;
 mod buffer;
 mod coalescing;
@@ -21,6 +22,7 @@ mod lifecycle;
 mod logs;
 mod long_commands;
 mod namespaces;
+mod notices;
 mod nvme_page;
 mod overlapping;
 mod placement;

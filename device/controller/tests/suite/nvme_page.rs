@@ -18,7 +18,7 @@ const PAGE: &str = include_str!("../../../../docs/nvme.md");
 const OTHERS: &str = "several FTLs";
 
 /// Names of features on the page, and their identifiers.
-const FEATURES: [(&str, u8); 17] = [
+const FEATURES: [(&str, u8); 18] = [
     ("Arbitration", 0x01),
     ("Power Management", 0x02),
     ("Temperature Threshold", 0x04),
@@ -36,6 +36,7 @@ const FEATURES: [(&str, u8); 17] = [
     ("Reservation Notification Mask", 0x82),
     ("Reservation Persistence", 0x83),
     ("Namespace Write Protection Config", 0x84),
+    ("Arbiter (vendor, C1h)", 0xc1),
 ];
 
 /// Words of the page for admin commands, and their opcodes.

@@ -49,7 +49,7 @@ use nandscape_sim::{Seed, Sim, Wait};
 
 use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
-use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary};
 use crate::page::{Plant, PlantReport};
 use crate::zone::mapping::ZoneMapping;
 use crate::zone::{Reservation, ZoneConfig, ZoneFtl};
@@ -282,5 +282,9 @@ impl Ftl for LsmFtl {
 
     fn buffer_waits(&self) -> Totals {
         self.zones.buffer_waits()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.zones.occupancy()
     }
 }

@@ -39,7 +39,7 @@ use nandscape_sim::{Seed, Sim, Span, Wait};
 
 use crate::address::{Extent, UnitSize};
 use crate::component::{BlockInfo, BlockState, Stream};
-use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary};
 use crate::page::{Plant, PlantReport};
 pub use layout::Layout;
 use notices::Notices;
@@ -295,5 +295,9 @@ impl Ftl for OpenChannel {
 
     fn buffer_waits(&self) -> Totals {
         self.room.totals()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy::of(self.config.buffer_units, &self.room)
     }
 }

@@ -103,7 +103,7 @@ use self::durable::KeptCache;
 use self::restart::Kept;
 use crate::address::{Extent, UnitSize};
 use crate::component::{BlockInfo, BlockMetadata};
-use crate::ftl::{Destination, Ftl, Held, Milestone, ReadOnly, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Held, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary};
 
 pub use config::{CheckpointConfig, OxBlockConfig, OxGcConfig, reserve_per_plane};
 pub use lines::{HostLimit, Layout, LineLayout, list_pages};
@@ -400,5 +400,9 @@ impl Ftl for OxBlock {
 
     fn buffer_waits(&self) -> Totals {
         self.shared.free_slots.totals()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy::of(self.config.buffer_units, &self.shared.free_slots)
     }
 }

@@ -96,7 +96,8 @@ use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::collections::Collections;
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use crate::ftl::{
-    Delay, Destination, Ftl, LatencyWindow, Located, Milestone, ReadOnly, Sanitization, Settling, Stats, TableSummary,
+    Delay, Destination, Ftl, LatencyWindow, Located, Milestone, Occupancy, ReadOnly, Sanitization, Settling, Stats,
+    TableSummary,
 };
 use crate::placement::{Interface, PlacementConfig, PlacementEvent, PlacementReport};
 use crate::policy::{
@@ -591,5 +592,9 @@ impl Ftl for PageFtl {
 
     fn buffer_waits(&self) -> Totals {
         self.free_slots.totals()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy::of(self.config.buffer_units, &self.free_slots)
     }
 }

@@ -55,7 +55,7 @@ use nandscape_sim::{Sim, Span, Wait};
 
 use crate::address::{Extent, UnitSize};
 use crate::component::{BlockInfo, BlockState, Stream};
-use crate::ftl::{Destination, Ftl, Located, Milestone, ReadOnly, Settling, Stats, TableSummary};
+use crate::ftl::{Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary};
 use blocks::{Blocks, Use};
 use body::{Body, Found};
 pub use layout::Layout;
@@ -367,5 +367,9 @@ impl Ftl for ZoneFtl {
 
     fn buffer_waits(&self) -> Totals {
         self.room.totals()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        Occupancy::of(self.config.buffer_units, &self.room)
     }
 }

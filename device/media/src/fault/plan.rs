@@ -71,8 +71,10 @@ pub(crate) struct Struck {
     pub(crate) slow: Span,
     /// How it ends.
     pub(crate) error: Option<MediaError>,
-    /// How long the LUN hangs.
+    /// How long the LUN hangs. Of a read that is watched, no time: both leave the way of other operations.
     pub(crate) hang: Option<Span>,
+    /// It is a read that is watched.
+    pub(crate) is_watched: bool,
     /// Retries that a read takes.
     pub(crate) retries: u32,
     /// The page in which bits are inverted, counted in the operation.

@@ -1,5 +1,6 @@
 //! `[controller]` and `[link]`.
 
+use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{ControllerConfig, Duplex, LinkConfig, ProcessorsConfig};
 use nandscape_device_media::Priority;
 use nandscape_sim::Span;
@@ -35,10 +36,13 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
             packet: keys.link.packet.map(|packet| link_packet(packet.0)).transpose()?,
             latency: not_too_long("link.latency", or(&keys.link.latency, Span::ZERO))?,
         },
+        arbiter: given.arbiter.map_or(ArbiterKind::RoundRobin, |text| text.0.0),
+        weights: given.weights.map_or([1; 3], |text| text.0.0),
         priority: given.priority.map_or(Priority::Fifo, |text| text.0.0),
         rated_erases: rated_erases(&keys.timing)?,
         windows: None,
         predictable_latency: given.predictable_latency.unwrap_or(false),
+        notices: given.precompletion.window.map(|window| notice_window(window.0)).transpose()?,
         multipath: given.multipath.unwrap_or(false),
     })
 }
@@ -90,6 +94,11 @@ pub(super) fn fill_in_processors(keys: &mut ProcessorKeys, config: Option<Proces
 fn rated_erases(keys: &TimingKeys) -> Result<u32> {
     let by_cell = need("timing.cell", &keys.cell)?.0.0.rated_erases();
     Ok(within("timing.rated_erases", keys.rated_erases.unwrap_or(by_cell).into(), 0, 1_000_000_000)? as u32)
+}
+
+fn notice_window(window: Span) -> Result<Span> {
+    within("controller.precompletion.window", window.ns(), 1, 1_000_000_000)?;
+    Ok(window)
 }
 
 fn link_packet(packet: Bytes) -> Result<u32> {

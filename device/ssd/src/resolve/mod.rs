@@ -105,6 +105,11 @@ impl Profile {
             Some(parts) => parts::resolve(self, parts),
         }?;
         resolved.check_buffer_mode()?;
+        let can_notice = resolved.parts.is_empty() && resolved.kind() == "page";
+        if resolved.controller.notices.is_some() && !can_notice {
+            let problem = "is for drives with one FTL of the kind \"page\"; leave it out for others";
+            return bounds::wrong("controller.precompletion.window", problem);
+        }
         if !resolved.parts.is_empty() {
             // Windows are those of one FTL.
             resolved.controller.windows = None;
@@ -200,6 +205,11 @@ impl Resolved {
     /// The order in which chips and channels serve.
     pub fn priority(&self) -> Priority {
         self.ftl.priority
+    }
+
+    /// How long before the end of a read its notice is due, of a drive with notices.
+    pub fn precompletion_window(&self) -> Option<Span> {
+        self.controller.notices
     }
 
     /// The fault rules.

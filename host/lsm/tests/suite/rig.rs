@@ -9,7 +9,7 @@ use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_lsm::{AnyStorage, BlockConfig, BlockStorage, Config, LevelConfig, Lsm, OpenError, RunStorage};
 use nandscape_host_store::Host;
 use nandscape_lab_crash::{Gate, Liar, Lie};
-use nandscape_sim::{Rng, Seed, Sim, Span};
+use nandscape_sim::{Rng, Seed, Sim};
 
 pub(crate) type Store = Lsm<AnyStorage>;
 

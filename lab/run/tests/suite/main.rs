@@ -15,6 +15,7 @@ mod keeps_going;
 mod layer_states;
 mod limits;
 mod md1;
+mod notices;
 mod placed_jobs;
 mod served;
 mod stack;

@@ -1,7 +1,7 @@
 //! The options of job files that are understood, and those that have no effect here.
 
 /// Options that a job is made of, in the order of messages. A test reads each.
-pub(super) const UNDERSTOOD: [&str; 39] = [
+pub(super) const UNDERSTOOD: [&str; 43] = [
     "rw",
     "bs",
     "bssplit",
@@ -41,6 +41,10 @@ pub(super) const UNDERSTOOD: [&str; 39] = [
     "dataplacement",
     "plids",
     "plid_select",
+    "prio",
+    "prioclass",
+    "class",
+    "tenant",
 ];
 
 /// Options that say how fio reaches a device, prepares data, writes logs and reports: requests are the same without them.

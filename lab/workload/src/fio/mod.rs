@@ -234,6 +234,30 @@ size=50%
     }
 
     #[test]
+    fn priorities_are_classes() {
+        let class = |text: &str| {
+            let told = parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{text}"), None);
+            told.map(|told| (told.workload.jobs[0].class, told.workload.jobs[0].tenant))
+                .map_err(|error| error.to_string())
+        };
+        let classes = [
+            "",
+            "prioclass=1\nprio=0",
+            "prioclass=1",
+            "prio=0",
+            "prioclass=2\nprio=7",
+            "prioclass=3",
+            "class=9\ntenant=7",
+        ];
+        assert_eq!(
+            classes.map(|text| class(text).unwrap()),
+            [(0, 0), (1, 0), (3, 0), (5, 0), (12, 0), (15, 0), (9, 7)]
+        );
+        assert!(class("prio=8").unwrap_err().contains("from 0 to 7"));
+        assert!(class("class=16").unwrap_err().contains("class = 16 is out of range; from 0 to 15 is valid"));
+    }
+
+    #[test]
     fn shares_are_of_the_size_or_of_the_drive() {
         let limit = |text: &str, capacity| {
             parse_fio("x.fio", &format!("[a]\nrw=read\n{text}"), capacity).map(|it| it.workload.limit)

@@ -34,6 +34,8 @@ pub(super) struct Read {
     placement: PlacementWords,
     flushes: FlushWords,
     think: ThinkWords,
+    prio: Option<u8>,
+    prioclass: Option<u8>,
     number_ios: Option<u64>,
     io_size: Option<Share>,
     /// How often the job does its size.
@@ -64,6 +66,8 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         placement: PlacementWords::default(),
         flushes: FlushWords::default(),
         think: ThinkWords::default(),
+        prio: None,
+        prioclass: None,
         number_ios: None,
         io_size: None,
         loops: 1,
@@ -92,6 +96,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         read.spec.flushes = Flushes::default();
     }
     read.spec.think = read.think.think().map_err(|problem| (section.line, problem))?;
+    read.prioritise();
     read.repeats(last(&["randrepeat"]));
     read.one_at_a_time(last(&["ioengine"]));
     if read.spec.rw.random && read.spec.distribution == Distribution::Uniform.into() && last(&["norandommap"]).is_none()
@@ -141,6 +146,10 @@ impl Read {
             "fsync" | "fdatasync" | "sync" => self.set_flushes(given)?,
             "thinktime" | "thinktime_blocks" | "thinktime_blocks_type" | "thinktime_spin" => self.set_think(given)?,
             "stonewall" | "wait_for_previous" => spec.stonewall = given.is_on(),
+            "class" => spec.class = word(given)?,
+            "tenant" => spec.tenant = word(given)?,
+            "prio" => self.prio = Some(priority(given, 7)?),
+            "prioclass" => self.prioclass = Some(priority(given, 3)?),
             "time_based" => self.time_based = given.is_on(),
             "zonemode" | "max_open_zones" | "job_max_open_zones" => self.set_zones(given)?,
             "offset" => spec.offset = word(given)?,
@@ -202,6 +211,18 @@ impl Read {
             }
         }
         Ok(())
+    }
+
+    /// fio's I/O priority as a class: prioclass 1 is real time, 2 (as without it) best effort, 3 idle; prio 0 is the highest of 8. Of real
+    /// time, 4 priorities have a class each.
+    fn prioritise(&mut self) {
+        let prio = self.prio.unwrap_or(4);
+        self.spec.class = match (self.prioclass, self.prio) {
+            (None | Some(0), None) => return,
+            (Some(1), _) => 1 + prio / 2,
+            (Some(3), _) => 15,
+            _ => 5 + prio,
+        };
     }
 
     /// fio draws the same addresses in each loop unless randrepeat is 0, which is not what is done here.
@@ -303,6 +324,12 @@ where
     T::Err: Display,
 {
     given.value.parse().map_err(|error: T::Err| wrong(given, error))
+}
+
+/// An I/O priority or its class, from 0 to `most`.
+fn priority(given: &Given, most: u8) -> Result<u8, Wrong> {
+    let value = given.value.parse().ok().filter(|value| *value <= most);
+    value.ok_or_else(|| wrong(given, format!("\"{}\" is not a whole number from 0 to {most}", given.value)))
 }
 
 fn whole(given: &Given) -> Result<u32, Wrong> {

@@ -19,19 +19,20 @@ mod write_protection;
 use nandscape_drive::{HostMem, TransportModel};
 use nandscape_wire_nvme::feature::{self, NumberOfQueues, SAVE, Select, TemperatureThreshold};
 use nandscape_wire_nvme::identify::keep_alive_timeout_ms;
-use nandscape_wire_nvme::vendor::WINDOWS;
+use nandscape_wire_nvme::vendor::{ARBITER, NOTICES, WINDOWS, arbiter};
 use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
 
 use super::Answer;
 use super::fdp::is_feature;
 use super::latency;
+use crate::arbiter::ArbiterKind;
 use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
 use crate::refusal::Refusal;
 pub(super) use data::data;
+use settings::Name;
 pub use settings::Settings;
-use settings::{Name, default_of};
 pub(crate) use settings::{Saved, SavedNote};
 pub(super) use table::{CRITICAL_TEMPERATURE, TEMPERATURE, WARNING_TEMPERATURE};
 use table::{Row, row_of};
@@ -62,6 +63,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             id if is_feature(id) && select == Select::Current => return self.get_placement(id, entry),
             id if latency::is_feature(id) => return self.get_latency(id, entry, select == Select::Current),
             WINDOWS => return Ok(self.get_windows(select == Select::Current)),
+            NOTICES => return Ok(self.get_notices(select == Select::Current)),
             feature::NUMBER_OF_QUEUES => return Ok(Answer::value(self.queue_counts().0)),
             feature::RESERVATION_PERSISTENCE if select == Select::Current => {
                 return self.reservations_persist(entry.nsid.get()).map(|persist| Answer::value(persist.into()));
@@ -78,7 +80,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             Select::Current => settings.get(name.0, name.1),
             // What was never saved has its default.
             Select::Saved => self.saved(name),
-            Select::Default | Select::Capabilities => default_of(name),
+            Select::Default | Select::Capabilities => settings.default_of(name),
         };
         // The vector stands beside its bit.
         let selector = if row.id == feature::INTERRUPT_VECTOR { name.1 } else { 0 };
@@ -103,6 +105,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             id if is_feature(id) => return self.set_placement(id, entry, mem),
             id if latency::is_feature(id) => self.set_latency(id, entry, mem)?,
             WINDOWS => self.set_windows(mem)?,
+            NOTICES => self.set_notices(mem)?,
             feature::TIMESTAMP => self.set_timestamp(mem)?,
             feature::HOST_BEHAVIOR => self.set_host_behavior(mem)?,
             feature::HOST_IDENTIFIER => self.set_host_id(entry, mem)?,
@@ -123,6 +126,9 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             feature::POWER_MANAGEMENT if value & 0x1f != 0 => return Err(Refusal::field(11, 0)),
             feature::TEMPERATURE_THRESHOLD => TemperatureThreshold(value).kelvin().into(),
             feature::INTERRUPT_VECTOR => value & feature::COALESCING_DISABLED,
+            ARBITER if value != arbiter::DEFAULT && ArbiterKind::of_feature(value).is_none() => {
+                return Err(Refusal::field(11, 0));
+            }
             // In milliseconds, rounded up to the granularity that Identify tells (KAS).
             feature::KEEP_ALIVE_TIMER => keep_alive_timeout_ms(value, self.keep_alive_units()),
             _ => value,
@@ -135,6 +141,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         match row.id {
             feature::KEEP_ALIVE_TIMER => self.keep_alive_changed(),
             feature::ARBITRATION => self.update_weights(),
+            ARBITER => self.choose_arbiter(),
             _ => {}
         }
         if save {
@@ -157,6 +164,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             id if is_feature(id) => self.has_placement(),
             id if latency::is_feature(id) => self.subsystem.has_latency_mode(),
             WINDOWS => self.has_windows(),
+            NOTICES => self.has_notices(),
             // Capsules raise no interrupts.
             feature::INTERRUPT_COALESCING | feature::INTERRUPT_VECTOR => self.model != TransportModel::Message,
             _ => row_of(id).is_some(),
@@ -223,7 +231,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     fn saved(&self, name: Name) -> u32 {
         let get = |name| self.subsystem.saved.get(self.owner(), name);
         let of_all = || if name.0 == feature::ERROR_RECOVERY { get((name.0, NSID_ALL)) } else { None };
-        get(name).or_else(of_all).unwrap_or_else(|| default_of(name))
+        get(name).or_else(of_all).unwrap_or_else(|| self.admin.settings.default_of(name))
     }
 
     fn queue_counts(&self) -> NumberOfQueues {

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_sim::Time;
@@ -15,6 +16,7 @@ use nandscape_wire_nvme::feature::{self, Arbitration, ERROR_RECOVERY_DULBE, Inte
 use super::data::ms;
 use super::table;
 use crate::namespace::Registrant;
+use crate::notices::Port;
 
 /// A feature and its selector.
 pub(super) type Name = (u8, u32);
@@ -44,6 +46,8 @@ pub(crate) struct SavedNote {
 pub struct Settings {
     /// Values other than the defaults.
     values: RefCell<BTreeMap<Name, u32>>,
+    /// The default of Arbitration, which a drive may choose.
+    arbitration: Cell<u32>,
     /// Copies of values that are looked at on the way of a command.
     hot: Hot,
     /// Milliseconds since 1970 at the drive's time zero, modulo 2^64: a host may set a time that is below the drive's own.
@@ -54,6 +58,8 @@ pub struct Settings {
     pub(super) host_behavior: Cell<[u8; 8]>,
     /// The identifier that the host has set, in bytes of memory, and its length.
     pub(super) host_id: Cell<Option<([u8; 16], usize)>>,
+    /// Where notices go, if the host has any.
+    notices: RefCell<Option<Rc<Port>>>,
     /// The identifier that the host had when it got the controller, and the controller.
     connected: Cell<([u8; 16], u16)>,
 }
@@ -86,7 +92,7 @@ impl Default for Hot {
 }
 
 /// The value of a feature that was never set.
-pub(super) fn default_of((id, selector): Name) -> u32 {
+fn default_of((id, selector): Name) -> u32 {
     match (id, selector) {
         // There is no under temperature threshold.
         (feature::TEMPERATURE_THRESHOLD, 1) => 0,
@@ -179,8 +185,9 @@ impl Saved {
 
 impl Settings {
     /// The settings of a new controller for a host.
-    pub(crate) fn new(saved: &Saved, host: Registrant, now: Time) -> Settings {
+    pub(crate) fn new(saved: &Saved, host: Registrant, now: Time, weights: [u32; 3]) -> Settings {
         let settings = Settings::default();
+        settings.arbitration.set(default_of((feature::ARBITRATION, 0)) | Arbitration::of_weights(weights));
         settings.reset(saved, host, now);
         settings
     }
@@ -202,12 +209,27 @@ impl Settings {
     /// The current value of a feature.
     pub(crate) fn get(&self, id: u8, selector: u32) -> u32 {
         let name = (id, selector);
-        self.values.borrow().get(&name).copied().unwrap_or_else(|| default_of(name))
+        self.values.borrow().get(&name).copied().unwrap_or_else(|| self.default_of(name))
+    }
+
+    /// The value of a feature that was never set.
+    pub(super) fn default_of(&self, name: Name) -> u32 {
+        if name.0 == feature::ARBITRATION { self.arbitration.get() } else { default_of(name) }
     }
 
     pub(in crate::admin) fn set(&self, name: Name, value: u32) {
         self.values.borrow_mut().insert(name, value);
         self.update_hot();
+    }
+
+    /// Where notices go.
+    pub(crate) fn notices(&self) -> Option<Rc<Port>> {
+        self.notices.borrow().clone()
+    }
+
+    /// Notices go there from now on.
+    pub(in crate::admin) fn set_notices(&self, port: Option<Rc<Port>>) {
+        self.notices.replace(port);
     }
 
     /// How many entries of one queue are fetched in a row.
@@ -276,6 +298,7 @@ impl Settings {
         self.values.replace(saved.of(host));
         self.host_behavior.take();
         self.host_id.set(None);
+        self.notices.take();
         self.update_hot();
     }
 

@@ -3,7 +3,7 @@
 
 use nandscape_wire_nvme::fdp;
 use nandscape_wire_nvme::feature::{self, CAN_BE_CHANGED, CAN_BE_SAVED, OF_NAMESPACE, WRITE_CACHE_ENABLE};
-use nandscape_wire_nvme::vendor::WINDOWS;
+use nandscape_wire_nvme::vendor::{ARBITER, NOTICES, WINDOWS, arbiter};
 
 /// Composite temperature in kelvin. The model has no heat: it is always this.
 pub(crate) const TEMPERATURE: u16 = 308;
@@ -27,7 +27,7 @@ const fn row(id: u8, capabilities: u32, default: u32) -> Row {
 }
 
 /// Every feature that there is.
-pub(super) const ROWS: [Row; 22] = [
+pub(super) const ROWS: [Row; 24] = [
     // Bursts of 8, as identified.
     row(feature::ARBITRATION, SAVED, 3),
     row(feature::POWER_MANAGEMENT, SAVED, 0),
@@ -51,6 +51,8 @@ pub(super) const ROWS: [Row; 22] = [
     row(feature::RESERVATION_PERSISTENCE, CAN_BE_CHANGED | OF_NAMESPACE, 0),
     row(feature::WRITE_PROTECTION, CAN_BE_CHANGED | OF_NAMESPACE, 0),
     row(WINDOWS, CAN_BE_CHANGED, 0),
+    row(ARBITER, SAVED, arbiter::DEFAULT),
+    row(NOTICES, CAN_BE_CHANGED, 0),
 ];
 
 /// The row of a feature.

@@ -30,7 +30,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::command::NvmCommand;
 use super::{Command, CommandSet, Culprit, DirectSet, Failure, Later, Reply, SetInfo};
-use crate::arbiter::{Arbiter, RoundRobin};
+use crate::arbiter::ArbiterKind;
 use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
 use crate::refusal::Refusal;
@@ -123,18 +123,16 @@ impl Forward {
             lba_bytes: info.lba_bytes,
             buffer: if info.volatile_cache { BufferMode::Volatile } else { BufferMode::Through },
             link: LinkConfig { bandwidth: Rate::UNLIMITED, duplex: Duplex::Full, packet: None, latency: Span::ZERO },
+            arbiter: ArbiterKind::RoundRobin,
+            weights: [1; 3],
             priority: Priority::Fifo,
             // There are no blocks here.
             rated_erases: 0,
             windows: None,
             predictable_latency: false,
+            notices: None,
             multipath: false,
         })
-    }
-
-    /// The arbiter of each controller.
-    pub fn arbiter() -> Box<dyn Arbiter> {
-        Box::new(RoundRobin::default())
     }
 
     fn takes(&self, opcode: IoOpcode) -> bool {

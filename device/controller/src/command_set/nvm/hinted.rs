@@ -1,5 +1,5 @@
-//! Reads that say in CDW2 how they would have it with background work ([`vendor`]): fail rather than wait for it, be told of it,
-//! be let in before it. Only where the FTL knows of such work; elsewhere the bits are ignored, as Identify says.
+//! Reads that say in CDW2 how they would have it ([`vendor`]): fail rather than wait for background work, be told of it, be let in before
+//! it, be announced before they end. Only where the FTL knows of such work; elsewhere the bits are ignored, as Identify says.
 //!
 //! A busy bit means that the read has failed, so that a host need not look at DW1 of others (TeaFA, Li 3.2.1): a read that is
 //! served says nothing of what it waited for, unless it was to be told what would have become of it ([`PREDICT_ONLY`]).
@@ -10,18 +10,19 @@ use nandscape_device_ftl::ftl::Delay;
 use nandscape_device_ftl::{Extent, Ftl, Reader};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::Cdw12;
-use nandscape_wire_nvme::vendor::{self, BUSY, FAST_FAIL, Hints, PREDICT_ONLY, PREEMPT};
+use nandscape_wire_nvme::vendor::{self, BUSY, FAST_FAIL, Hints, NOTICE, PREDICT_ONLY, PREEMPT};
 use nandscape_wire_nvme::{IoOpcode, Status};
 
 use super::Nvm;
 use super::read::failure;
 use crate::command_set::{Command, Culprit, Reply};
+use crate::notices::{Following, TOO_LARGE};
 
 /// Whether a Read that does not fail at once is served otherwise than without a bit: let in, or told.
 #[inline(always)]
 pub(super) fn is_served_otherwise(command: &Command<'_>) -> bool {
     let cdw2 = command.entry.cdw2.get();
-    cdw2 & PREEMPT != 0 || cdw2 & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL | PREDICT_ONLY
+    cdw2 & (PREEMPT | NOTICE) != 0 || cdw2 & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL | PREDICT_ONLY
 }
 
 /// Whether a Read would rather fail than wait.
@@ -43,10 +44,40 @@ impl<F: Ftl> Nvm<F> {
     pub(super) fn honoured(&self) -> (u32, u32) {
         let fails = self.ftl.fails_reads();
         let preempt = if self.ftl.lets_urgent_reads_in() { PREEMPT } else { 0 };
+        let (notice, free) = if self.tracker.is_some() { (NOTICE, vendor::HINT_BUFFER_FREE) } else { (0, 0) };
         match fails {
-            true => (FAST_FAIL | PREDICT_ONLY | preempt, vendor::HINT_TIME | vendor::HINT_BUSY | vendor::HINT_BUCKET),
-            false => (preempt, 0),
+            true => {
+                let hints = vendor::HINT_TIME | vendor::HINT_BUSY | vendor::HINT_BUCKET;
+                (FAST_FAIL | PREDICT_ONLY | preempt | notice, hints | free)
+            }
+            false => (preempt | notice, free),
         }
+    }
+
+    /// The end of a Read or Write, with the room in the write buffer if it asks for that.
+    #[inline(always)]
+    pub(super) fn with_buffer_free(&self, command: &Command<'_>, reply: Reply) -> Reply {
+        if command.entry.cdw2.get() & NOTICE == 0 { reply } else { self.add_buffer_free(reply) }
+    }
+
+    #[cold]
+    fn add_buffer_free(&self, reply: Reply) -> Reply {
+        match self.tracker {
+            Some(_) => Reply { dw1: Hints(reply.dw1).with_buffer_free(self.ftl.occupancy().free).0, ..reply },
+            None => reply,
+        }
+    }
+
+    /// Follows a Read that asks for a notice, if its host can have one.
+    fn follow(&self, command: &Command<'_>, extent: Extent) -> Option<Following<'_>> {
+        let (tracker, port) = (self.tracker.as_ref()?, command.settings.notices()?);
+        if extent.bytes() >= TOO_LARGE {
+            tracker.passed_over();
+            return None;
+        }
+        // The first read that asks has the flash told of.
+        let _ = self.media.watch_reads(tracker.clone());
+        Some(tracker.follow(command.stop.names(), port))
     }
 
     /// How a Read of blocks in a row ends that would rather fail than wait, if background work is in its way.
@@ -68,11 +99,16 @@ impl<F: Ftl> Nvm<F> {
         let cdw2 = command.entry.cdw2.get();
         let delay = if cdw2 & FAST_FAIL != 0 { self.ftl.delay(extent, false) } else { None };
         let to = self.to_host(command).urgently(cdw2 & PREEMPT != 0 && self.ftl.lets_urgent_reads_in());
+        let following = if cdw2 & NOTICE != 0 { self.follow(command, extent) } else { None };
         let read = self.reader.read::<Caller>(extent, &to, breakdown).await;
-        match (read, delay) {
+        if let Some(following) = following {
+            following.ended(read.is_ok());
+        }
+        let reply = match (read, delay) {
             (Ok(()), Some(delay)) => busy(delay, false),
             (read, _) => read.map_err(|error| failure(command.namespace, error)).into(),
-        }
+        };
+        self.with_buffer_free(command, reply)
     }
 
     /// How a Read ends at once whose blocks are not in a row, or have metadata, if it does: the whole of it, if any part would.

@@ -48,7 +48,8 @@ impl<F: Ftl> Nvm<F> {
         let lss = if self.ftl.max_transaction().is_some() { vendor::HAS_LSS } else { 0 };
         let pieces = if lss > 0 && self.media.keeps_data() { vendor::HAS_PIECES } else { 0 };
         let collections = if self.ftl.collections().is_some() { vendor::HAS_GC_CONTROL } else { 0 };
-        windows | collections | lss | pieces
+        let notices = if self.tracker.is_some() { vendor::HAS_NOTICES } else { 0 };
+        windows | collections | lss | pieces | notices
     }
 
     fn optional_commands(&self) -> u16 {

@@ -59,6 +59,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use super::{Command, CommandSet, DirectSet, Failure, LatencyFigures, Later, Placement, Reply, SetInfo, Streams};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
+use crate::notices::Tracker;
 use crate::subsystem::NvmSubsystem;
 use command::NvmCommand;
 pub(crate) use drive_log::{FlashLog, by_cause};
@@ -102,6 +103,8 @@ pub struct Nvm<F: Ftl> {
     streams: Option<Box<Streams>>,
     /// Pages of namespaces whose pages are chains of pieces.
     stores: lss::Stores<F>,
+    /// Follows reads that ask for a notice, where the drive has notices.
+    tracker: Option<Rc<Tracker>>,
     /// What was erased, and may be there again after a power cut.
     to_erase_again: RefCell<Vec<Extent>>,
 }
@@ -146,6 +149,7 @@ impl<F: Ftl> Nvm<F> {
             memory: Memory::new(sim),
             turns: Turns::default(),
             stores: lss::Stores::default(),
+            tracker: config.notices.map(|_| Tracker::new(sim)),
             to_erase_again: RefCell::default(),
         }
     }
@@ -355,6 +359,10 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.ftl.collections()
     }
 
+    fn tracker(&self) -> Option<&Tracker> {
+        self.tracker.as_deref()
+    }
+
     fn latency_figures(&self) -> LatencyFigures {
         let geometry = self.media.geometry();
         let read = self.media.timing().read.iter().map(|time| time.ns()).max().unwrap_or_default().max(1);
@@ -430,7 +438,8 @@ impl<F: Ftl> Nvm<F> {
                 read.map_err(|error| failure(command.namespace, error)).into()
             }
             NvmCommand::Write { extent, fua } => {
-                self.write(command, extent, FromHost(command.mem), fua, breakdown).await.into()
+                let ended = self.write(command, extent, FromHost(command.mem), fua, breakdown).await;
+                self.with_buffer_free(command, ended.into())
             }
             // In boxes: what is rare must not make every command larger.
             other => Box::pin(self.serve_rare(command, other, breakdown)).await,

@@ -6,7 +6,7 @@ mod drive;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_controller::arbiter::{Arbiter, RoundRobin};
+use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, FrontConfig, LinkConfig, Nvm, front_of_page};
 use nandscape_device_ftl::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
 use nandscape_device_ftl::{
@@ -57,10 +57,13 @@ pub(crate) fn config() -> ControllerConfig {
             packet: None,
             latency: LINK_LATENCY,
         },
+        arbiter: ArbiterKind::RoundRobin,
+        weights: [1; 3],
         priority: Priority::Fifo,
         rated_erases: 3_000,
         windows: None,
         predictable_latency: false,
+        notices: None,
         multipath: true,
     }
 }
@@ -161,8 +164,7 @@ fn any_drive(
     };
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl.clone(), &config);
-    let arbiter = || -> Box<dyn Arbiter> { Box::new(RoundRobin::default()) };
-    let config = FrontConfig { controller: config, names: names(), arbiter, notes: None };
+    let config = FrontConfig { controller: config, names: names(), notes: None };
     Rc::new(TestDrive::new(&*front_of_page(sim, set, config).unwrap(), ftl))
 }
 

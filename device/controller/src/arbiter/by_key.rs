@@ -1,0 +1,33 @@
+//! The queue whose next command has the least key; in turn, up to a burst each, where several have it.
+//!
+//! The admin queue comes first, and so does a queue whose next command cannot be seen: fetching finds out, or asks its host for it.
+
+use nandscape_drive::QueueId;
+
+use super::{Head, Queues};
+
+/// See the file.
+#[derive(Default)]
+pub(super) struct ByKey {
+    /// The queue whose turn it was, and how many entries it has had.
+    current: Option<(QueueId, u32)>,
+}
+
+impl ByKey {
+    pub(super) fn next<K: Ord>(
+        &mut self,
+        queues: &Queues,
+        burst: Option<u32>,
+        key: impl Fn(QueueId, Head) -> K,
+    ) -> QueueId {
+        // The last one goes on with its burst, or else has waited least.
+        let going = self.current.filter(|(_, taken)| burst.is_none_or(|burst| *taken < burst));
+        let from = going.map(|(id, _)| id.0).or(self.current.map(|(id, _)| id.0 + 1)).unwrap_or(0);
+        let seen = |id: QueueId| if id == QueueId::ADMIN { None } else { queues.head(id) };
+        let key_of = |id: &QueueId| seen(*id).map(|head| key(*id, head));
+        let next = queues.waiting().all_from(from).min_by_key(key_of).expect("some queue waits");
+        let taken = going.filter(|(id, _)| *id == next).map_or(0, |(_, taken)| taken);
+        self.current = Some((next, taken + 1));
+        next
+    }
+}

@@ -1,0 +1,28 @@
+//! The queue first that has most entries, so that queues drain alike. Queues of one length take turns; a burst has no meaning here. A short
+//! queue starves while longer ones are refilled, except for commands that have waited longer than [`PATIENCE`]: the oldest of those comes
+//! first.
+
+use std::cmp::Reverse;
+
+use nandscape_drive::QueueId;
+use nandscape_sim::{Span, Time};
+
+use super::by_key::ByKey;
+use super::{Arbiter, Queues};
+
+/// How long a command waits at most before its queue counts as the longest.
+pub(super) const PATIENCE: Span = Span::from_ms(10);
+
+/// See the file.
+#[derive(Default)]
+pub struct LongestFirst(ByKey);
+
+impl Arbiter for LongestFirst {
+    fn next(&mut self, queues: &Queues, _burst: Option<u32>) -> QueueId {
+        let now = queues.now();
+        self.0.next(queues, Some(1), |id, head| match now - head.submitted > PATIENCE {
+            true => (head.submitted, Reverse(u32::MAX)),
+            false => (Time::MAX, Reverse(queues.depth(id))),
+        })
+    }
+}

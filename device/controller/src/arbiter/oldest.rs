@@ -1,0 +1,17 @@
+//! The command first that its host submitted first, whichever queue it is in: no command waits for one that was submitted later. A burst
+//! has no meaning here; queues whose commands are equally old take turns.
+
+use nandscape_drive::QueueId;
+
+use super::by_key::ByKey;
+use super::{Arbiter, Queues};
+
+/// See the file.
+#[derive(Default)]
+pub struct OldestFirst(ByKey);
+
+impl Arbiter for OldestFirst {
+    fn next(&mut self, queues: &Queues, _burst: Option<u32>) -> QueueId {
+        self.0.next(queues, Some(1), |_, head| head.submitted)
+    }
+}

@@ -1,0 +1,49 @@
+//! The time that a component takes next: the mean of the last three times that it took (Shin 4.3.1), or of as many as there were.
+
+use nandscape_sim::Span;
+
+/// Times that are remembered.
+const REMEMBERED: usize = 3;
+
+/// The last times of a component.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Recent {
+    times: [Span; REMEMBERED],
+    /// How many there were, ever.
+    count: u64,
+}
+
+impl Recent {
+    pub(super) fn observe(&mut self, time: Span) {
+        self.times[(self.count % REMEMBERED as u64) as usize] = time;
+        self.count += 1;
+    }
+
+    /// `None` where there was none.
+    pub(super) fn predict(&self) -> Option<Span> {
+        let known = self.count.min(REMEMBERED as u64);
+        let sum: u64 = self.times[..known as usize].iter().map(|time| time.ns()).sum();
+        sum.checked_div(known).map(Span::from_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nandscape_sim::Seed;
+
+    /// Against the mean of the end of the whole history.
+    #[test]
+    fn a_prediction_is_the_mean_of_the_last_three() {
+        let (mut rng, mut recent, mut all) = (Seed::new(7).rng(), Recent::default(), Vec::new());
+        assert_eq!(recent.predict(), None);
+        for _ in 0..1_000 {
+            let time = 1 + rng.below(1_000_000);
+            recent.observe(Span::from_ns(time));
+            all.push(time);
+            let last = &all[all.len().saturating_sub(3)..];
+            let mean = last.iter().sum::<u64>() / last.len() as u64;
+            assert_eq!(recent.predict(), Some(Span::from_ns(mean)), "seed 7, {last:?}");
+        }
+    }
+}

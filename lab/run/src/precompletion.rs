@@ -1,0 +1,274 @@
+//! Notices ahead of completions, as the host of a run asks for them: a queue for them, and the bit in each of its reads and writes. And
+//! how right they were, with how well the host knew whether a write would fit into the write buffer (Shin 4.3).
+//!
+//! Left out: what a host gains by them.
+
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+use nandscape_device_controller::{Component, Precompletion};
+use nandscape_drive::breakdown::cause;
+use nandscape_drive::io::Sink;
+use nandscape_drive::{
+    CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, NoticeQueue, QueueId, Stage, Token,
+};
+use nandscape_sim::slots::{Key, Slots};
+use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::vendor::{Hints, NOTICE, NOTICES, Notices};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, SubmissionEntry};
+use serde::Serialize;
+use zerocopy::IntoBytes;
+
+/// Entries of the queue of notices: no run has more commands in work than that at a time, and notices are taken at once.
+const ENTRIES: u32 = 4_096;
+
+/// How right notices were in the measured phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct PrecompletionReport {
+    /// How long before the end of a read its notice was due.
+    pub window_us: f64,
+    /// Reads that asked for a notice.
+    pub reads: u64,
+    /// Those of 8 KiB and more, which are not predicted.
+    pub large: u64,
+    /// Those that needed no read of a single page: served from memory, or spread over several pages.
+    pub unissued: u64,
+    /// Notices within a microsecond of their time.
+    pub in_time: u64,
+    /// Notices before that.
+    pub early: u64,
+    /// Notices after that.
+    pub late: u64,
+    /// Reads of a page that ended without a notice.
+    pub missing: u64,
+    /// Mean of the errors of predictions, from the issue to a chip to the end; null without any.
+    pub error_mean_us: Option<f64>,
+    /// The 99th percentile of the same.
+    pub error_p99_us: Option<f64>,
+    /// The largest.
+    pub error_max_us: Option<f64>,
+    /// From the issue until the page is in the controller.
+    pub flash: ComponentReport,
+    /// From there to the host.
+    pub transfer: ComponentReport,
+    /// Writes of which the host knew whether they would find room in the write buffer.
+    pub buffer: BufferReport,
+}
+
+/// Times of a component.
+#[derive(Clone, Debug, Serialize)]
+pub struct ComponentReport {
+    /// Their mean.
+    pub mean_us: Option<f64>,
+    /// Their standard deviation.
+    pub deviation_us: Option<f64>,
+    /// The root of the mean of squared errors of predictions.
+    pub error_us: Option<f64>,
+}
+
+/// Writes by what the host expected of them and what became of them.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug, Serialize)]
+pub struct BufferReport {
+    /// Expected to find room, and did.
+    pub hits: u64,
+    /// Expected to find room, and waited.
+    pub missed: u64,
+    /// Expected to wait, and found room.
+    pub unexpected_hits: u64,
+    /// Expected to wait, and did.
+    pub waits: u64,
+}
+
+impl PrecompletionReport {
+    pub(crate) fn of(window: Span, figures: &Precompletion, buffer: BufferReport) -> PrecompletionReport {
+        let error = &figures.error;
+        let known = |figure: f64| (error.count() > 0).then_some(figure);
+        let component = |of: &Component| ComponentReport {
+            mean_us: of.mean_us(),
+            deviation_us: of.deviation_us(),
+            error_us: of.error_us(),
+        };
+        PrecompletionReport {
+            window_us: window.as_us(),
+            reads: figures.asked,
+            large: figures.large,
+            unissued: figures.unissued,
+            in_time: figures.in_time,
+            early: figures.early,
+            late: figures.late,
+            missing: figures.missing,
+            error_mean_us: known(error.mean_ns() / 1e3),
+            error_p99_us: known(error.quantile(0.99).as_us()),
+            error_max_us: known(error.max().as_us()),
+            flash: component(&figures.flash),
+            transfer: component(&figures.transfer),
+            buffer,
+        }
+    }
+
+    /// A share of the reads of a page.
+    pub fn share(&self, of: u64) -> f64 {
+        let all = self.in_time + self.early + self.late + self.missing;
+        if all == 0 { 0.0 } else { of as f64 / all as f64 }
+    }
+}
+
+/// The host of a run that asks a drive for notices.
+pub(crate) struct Asking {
+    sim: Sim,
+    queue: Rc<NoticeQueue>,
+    pub(crate) window: Span,
+    /// Free slots of the write buffer in the last completion.
+    free: Cell<Option<u32>>,
+    /// Mapping units of writes in flight: the host subtracts them from the count of the last completion.
+    in_flight: Cell<u32>,
+    buffer: Cell<BufferReport>,
+}
+
+impl Asking {
+    /// Creates pair `id` of a controller for notices.
+    ///
+    /// # Errors
+    /// The controller's reason to refuse.
+    pub(crate) fn new(
+        sim: &Sim,
+        controller: Rc<dyn Controller>,
+        (id, most): (QueueId, u32),
+        window: Span,
+    ) -> Result<Rc<Asking>, String> {
+        // The controller judges its notices itself; the host only has to take them.
+        let queue = NoticeQueue::new(controller, id, ENTRIES.min(most), |_| ()).map_err(|status| {
+            format!("the drive has no room for the queue of notices: {status}; raise controller.queue_pairs")
+        })?;
+        let (free, in_flight, buffer) = (Cell::new(None), Cell::new(0), Cell::default());
+        Ok(Rc::new(Asking { sim: sim.clone(), queue, window, free, in_flight, buffer }))
+    }
+
+    /// Has the controller announce reads there.
+    ///
+    /// # Errors
+    /// The controller's reason to refuse.
+    pub(crate) async fn begin(&self, issuer: &Issuer, admin: &dyn Drive) -> Result<(), String> {
+        let value = Notices::new(self.queue.id().0, u32::try_from(self.window.ns()).unwrap_or(u32::MAX));
+        let cdw10 = u32::from(NOTICES).into();
+        let entry = SubmissionEntry { opcode: AdminOpcode::SET_FEATURES.0, cdw10, ..SubmissionEntry::default() };
+        match issuer.execute(admin, entry, HostMem::from_bytes(value.as_bytes())).await.status {
+            status if status.is_success() => Ok(()),
+            status => Err(format!("controller.precompletion.window: the drive refuses notices: {status}")),
+        }
+    }
+
+    /// A drive whose reads and writes ask.
+    pub(crate) fn over(self: &Rc<Asking>, below: Rc<dyn Drive>) -> Rc<dyn Drive> {
+        let unit_bytes = below.info().unit_bytes.max(1);
+        Rc::new_cyclic(|me| Asker {
+            me: me.clone(),
+            host: self.clone(),
+            below,
+            unit_bytes,
+            passing: RefCell::default(),
+        })
+    }
+
+    /// The measured phase begins.
+    pub(crate) fn count_anew(&self) {
+        self.buffer.take();
+    }
+
+    /// What the host expected of the write buffer.
+    pub(crate) fn buffer(&self) -> BufferReport {
+        self.buffer.get()
+    }
+
+    fn ended(&self, write: Option<Write>, done: &Completion) {
+        self.free.set(Some(Hints(done.dw1).buffer_free().into()));
+        let Some(Write { units, expects_room, .. }) = write else { return };
+        self.in_flight.set(self.in_flight.get() - units);
+        let Some(expects_room) = expects_room.filter(|_| done.status.is_success()) else { return };
+        // Room is waited for in the queue stage. Other writes and collections are what holds it up.
+        let has_waited = done.breakdown.stage(Stage::Queue) > done.breakdown.waited(Stage::Queue, cause::POWER);
+        let mut buffer = self.buffer.get();
+        *match (expects_room, has_waited) {
+            (true, false) => &mut buffer.hits,
+            (true, true) => &mut buffer.missed,
+            (false, false) => &mut buffer.unexpected_hits,
+            (false, true) => &mut buffer.waits,
+        } += 1;
+        self.buffer.set(buffer);
+    }
+}
+
+/// See [`Asking::over`].
+struct Asker {
+    me: Weak<Asker>,
+    host: Rc<Asking>,
+    below: Rc<dyn Drive>,
+    unit_bytes: u32,
+    passing: RefCell<Slots<Passing>>,
+}
+
+/// A command on its way.
+struct Passing {
+    token: Token,
+    write: Option<Write>,
+}
+
+/// A write on its way.
+#[derive(Copy, Clone)]
+struct Write {
+    units: u32,
+    /// Whether it will find room; `None` where no completion has told yet.
+    expects_room: Option<bool>,
+}
+
+impl Asker {
+    fn write(&self, entry: &SubmissionEntry) -> Write {
+        let lba_bytes = u64::from(self.below.info().lba_bytes);
+        let (first, blocks) = (entry.slba(), u64::from(entry.blocks_in_a_row()));
+        let (unit, from) = (u64::from(self.unit_bytes), first * lba_bytes);
+        let units = (((first + blocks) * lba_bytes).div_ceil(unit) - from / unit) as u32;
+        let taken = self.host.in_flight.get();
+        self.host.in_flight.set(taken + units);
+        Write { units, expects_room: self.host.free.get().map(|free| free >= taken + units) }
+    }
+}
+
+impl Drive for Asker {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        let Io { mut command, mem, token } = io;
+        let opcode = IoOpcode(command.opcode);
+        if !matches!(opcode, IoOpcode::READ | IoOpcode::WRITE) {
+            return self.below.submit(Io { command, mem, token });
+        }
+        let write = (opcode == IoOpcode::WRITE).then(|| self.write(&command));
+        command.cdw2 = (command.cdw2.get() | NOTICE).into();
+        let key = self.passing.borrow_mut().insert(Passing { token, write });
+        let sink: Rc<dyn Sink> = self.me.upgrade().expect("a drive in use is alive");
+        self.below.submit(Io { command, mem, token: Token::new(sink, key.to_bits()) });
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        let key = self.passing.borrow().find(|passing| passing.token.is_of(command));
+        let me: Rc<dyn Sink> = self.me.upgrade().expect("a drive in use is alive");
+        let command = key.map_or(command, |key| CommandRef::new(&me, key.to_bits()));
+        self.below.cancel(command)
+    }
+}
+
+impl Sink for Asker {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let passing = self.passing.borrow_mut().remove(Key::from_bits(tag));
+        if let Some(Passing { token, write }) = passing {
+            self.host.ended(write, &completion);
+            token.complete(completion);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.host.sim.is_stopped()
+    }
+}
