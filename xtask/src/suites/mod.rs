@@ -27,10 +27,13 @@ pub(crate) use part::Part;
 
 /// Suites that take longest, in the order in which they begin; all others follow. The last one to begin decides how long a core
 /// is idle.
-const LONGEST: [&str; 8] = [
+const LONGEST: [&str; 11] = [
     "nandscape-cli live",
     "nandscape-lab-ledger ledger",
     "nandscape-cli command",
+    "nandscape-lab-run suite",
+    "nandscape-device-ssd zones",
+    "nandscape-host-open_channel model",
     "nandscape-device-controller",
     "nandscape-lab-guest",
     "nandscape-device-ssd",
