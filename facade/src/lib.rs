@@ -14,7 +14,7 @@
 //! | [`run`] | a drive under a workload, and the report |
 //! | [`sweep`] | many runs over chosen parameters and seeds, kept point by point |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
-//! | [`array`] | arrays of drives: levels, techniques against tails, journals, rebuilds |
+//! | [`mod@array`] | arrays of drives: levels, techniques against tails, journals, rebuilds |
 //! | [`layer`] | layers of a host over drives: arrays, block layers, page caches, and chains of them |
 //! | [`host`] | what a host does over a drive: transactions, garbage collection on order, open-channel drives |
 //! | [`fox`] | uFLIP-OC on open-channel drives, and engines of one's own |
