@@ -15,7 +15,7 @@ pub(crate) fn split(host: Option<&str>, set: &[String]) -> Result<(Option<Profil
         return match of_host.first() {
             None => Ok((None, others)),
             Some(change) => Err(Failure::Input(anyhow::anyhow!(
-                "--set {change}: there is no host; give --host server, or another of `nandscape hosts`"
+                "--set {change}: no host is given; give --host server, or another of `nandscape hosts`"
             ))),
         };
     };

@@ -16,7 +16,7 @@ Examples:
   nandscape hosts show server
   nandscape hosts show i7-4770 --set host.cores=2
 
-Exit status: 0 when shown, 2 for bad usage, or a host that cannot be.")]
+Exit status: 0 when shown, 2 for bad usage, or an invalid host.")]
 pub(crate) struct HostsArgs {
     #[command(subcommand)]
     command: Option<HostsCommand>,
@@ -28,7 +28,7 @@ enum HostsCommand {
     #[command(after_help = "Exit status: 0 when shown.")]
     List,
     /// Explain a host: each key with its value, its meaning and its source
-    #[command(after_help = "Exit status: 0 when shown, 2 for a host that cannot be.")]
+    #[command(after_help = "Exit status: 0 when shown, 2 for an invalid host.")]
     Show {
         /// The host, by name or file
         host: String,

@@ -367,8 +367,13 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
     }
-    let block = simulation.block.as_ref().map(|block| block.layer.to_owned());
-    let log = request_log(args, block.as_slice())?;
+    let layers: Vec<String> = simulation
+        .block
+        .iter()
+        .map(|block| block.layer.to_owned())
+        .chain(simulation.host.iter().map(|_| nandscape_host_path::LAYER.to_owned()))
+        .collect();
+    let log = request_log(args, &layers)?;
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
     let finished = simulation.run_begun(&begin, progress::interruptible(), args.out.is_some(), observer);
     // A run that fails before its first rows are written leaves the file as it was.

@@ -140,7 +140,7 @@ pub(crate) struct WorkloadWords {
     /// Which of them count: complete or issue [default: complete]
     #[arg(long, value_name = "WHICH")]
     thinktime_blocks_type: Option<String>,
-    /// The part of the pause in which fio keeps a processor busy; the host's processors are not modelled
+    /// The part of the pause in which fio keeps a processor busy; here the processor is free during it
     #[arg(long, value_name = "TIME")]
     thinktime_spin: Option<Pause>,
     /// Class of the commands: 1 to 4 real time, 5 to 12 best effort, 15 idle, the lower the more urgent; 0 is none. Arbiters

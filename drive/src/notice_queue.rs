@@ -1,4 +1,4 @@
-//! The queue in which a host of this process is told of completions ahead of their time ([`NOTICES`]): a pair of the controller whose
+//! The queue that announces completions to a host of this process ahead of their time ([`NOTICES`]): a pair of the controller whose
 //! submission queue stays empty.
 //!
 //! Left out: what the host does with a notice.

@@ -1,7 +1,7 @@
-//! Reads that are watched: somebody is told when a page is issued to its chip, the wait for which is over then, and when it has arrived in
-//! the controller. Only reads of tasks that ask are: all others take the same steps as without a watch.
+//! Watched reads. The watch is notified when a page is issued to its chip, after the wait for the chip, and when the page has arrived
+//! in the controller. Only reads of tasks that request it are watched: all others take the same steps as without a watch.
 //!
-//! Left out: flash that is elsewhere, and reads of several pages by tasks of their own.
+//! Left out: remote flash, and reads of several pages by separate tasks.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ pub trait ReadWatch {
 }
 
 impl Media {
-    /// Has `watch` told of reads that it wants. Whether it was the first; a second one is not told of anything.
+    /// Notifies `watch` of the reads that it wants. Returns whether it is the first watch; a second one is never notified.
     pub fn watch_reads(&self, watch: Rc<dyn ReadWatch>) -> bool {
         self.supply.faults.look_at_all();
         self.reads.set(watch).is_ok()
@@ -41,7 +41,7 @@ impl Media {
         }
     }
 
-    /// Reads a page as [`Media::read_for`] does, and tells the watch.
+    /// Reads a page as [`Media::read_for`] does, and notifies the watch.
     pub(crate) async fn read_watched(
         &self,
         under_way: &Underway<'_>,
@@ -53,7 +53,7 @@ impl Media {
         let (plane, channel, _) = self.locate(page);
         let retries = self.retries_of(page, under_way);
         let chip = self.planes_per_lun.quotient(plane.0);
-        let watch = self.reads.get().expect("a read is watched by somebody");
+        let watch = self.reads.get().expect("a watched read has a watch");
         if self.planes_together {
             let issued = || watch.issued(chip);
             self.read_with_others(page, bytes, under_way.slow(), who, &issued, breakdown).await;

@@ -255,7 +255,8 @@ impl Config {
             return bad("host.queues", self.queues.to_string(), "0 or 1 with host.path=scsi".to_owned());
         }
         if !(0.0..=1.0).contains(&self.poll_sleep) {
-            return bad("host.poll_sleep", self.poll_sleep.to_string(), "a part from 0% to 100%".to_owned());
+            let given = format!("{}%", 100.0 * self.poll_sleep);
+            return bad("host.poll_sleep", given, "a part from 0% to 100%".to_owned());
         }
         if !(1..=256).contains(&self.coalesce) {
             return bad("host.coalesce", self.coalesce.to_string(), "1, which is none, to 256".to_owned());

@@ -153,18 +153,24 @@ impl Path {
         self.queues[0].info()
     }
 
-    /// One I/O of a thread, which asked for it at `arrived` and waits for the end. The completion has the host's stages as a layer of
-    /// its breakdown.
-    pub async fn io(&self, thread: &Context, arrived: Time, command: SubmissionEntry, mem: HostMem) -> Completion {
+    /// One I/O of a thread, which requested it at `arrived` and waits for the end. The command comes with the bytes of a logical
+    /// block of its namespace. The completion has the host's stages as a layer of its breakdown.
+    pub async fn io(
+        &self,
+        thread: &Context,
+        arrived: Time,
+        (command, lba_bytes): (SubmissionEntry, u32),
+        mem: HostMem,
+    ) -> Completion {
         let Costs { syscall, submit, driver, copy, user, .. } = self.config.costs;
         let mut stages = Stages::begin(&self.sim, thread, arrived);
         let enter = Span::from_ns(syscall.ns() / 2);
-        let bytes = bytes_of(&command, &self.info());
+        let bytes = bytes_of(&command, lba_bytes);
         let copy = Span::from_ns((u128::from(copy.ns()) * u128::from(bytes) / 4_096) as u64);
-        let is_write = command.opcode == IoOpcode::WRITE.0;
+        let is_to_drive = is_to_drive(IoOpcode(command.opcode));
         self.work(thread, (user, Mode::User), stage::THREAD, &mut stages).await;
         self.work(thread, (enter, Mode::Kernel), stage::SYSCALL, &mut stages).await;
-        if is_write {
+        if is_to_drive {
             self.work(thread, (copy, Mode::Kernel), stage::COPY, &mut stages).await;
         }
         self.work(thread, (submit, Mode::Kernel), stage::SUBMIT, &mut stages).await;
@@ -176,7 +182,7 @@ impl Path {
             Notice::Poll(sleep) => flight.polled(thread, sleep, &mut stages).await,
         };
         drop(flight);
-        if !is_write {
+        if !is_to_drive {
             self.work(thread, (copy, Mode::Kernel), stage::COPY, &mut stages).await;
         }
         self.work(thread, (syscall - enter, Mode::Kernel), stage::SYSCALL, &mut stages).await;
@@ -240,13 +246,17 @@ impl Path {
     }
 }
 
-/// Bytes of data of a command.
-fn bytes_of(command: &SubmissionEntry, info: &DriveInfo) -> u64 {
-    match IoOpcode(command.opcode) {
-        IoOpcode::READ | IoOpcode::WRITE | IoOpcode::COMPARE => {
-            (u64::from(Cdw12::of(command).nlb_z()) + 1) * u64::from(info.lba_bytes)
-        }
-        _ => 0,
+/// Whether a command takes data to the drive.
+fn is_to_drive(opcode: IoOpcode) -> bool {
+    matches!(opcode, IoOpcode::WRITE | IoOpcode::COMPARE | IoOpcode::ZONE_APPEND)
+}
+
+/// Bytes of data of a command, whose namespace has logical blocks of this size.
+fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
+    let opcode = IoOpcode(command.opcode);
+    match is_to_drive(opcode) || opcode == IoOpcode::READ {
+        true => (u64::from(Cdw12::of(command).nlb_z()) + 1) * u64::from(lba_bytes),
+        false => 0,
     }
 }
 
@@ -297,6 +307,7 @@ impl InFlight<'_> {
     /// Sleeps for a time, then polls.
     async fn polled(&self, thread: &Context, sleep: Span, stages: &mut Stages<'_>) -> Completion {
         let Path { sim, config, .. } = self.path;
+        let wakes_at = sim.now() + sleep;
         let mut overslept = false;
         if !sleep.is_zero() {
             thread.sleep(sleep).await;
@@ -305,8 +316,15 @@ impl InFlight<'_> {
         thread.spin_until(Done(self)).await;
         let (done, _, completion) = self.take();
         stages.in_drive(done);
-        stages.pass(if overslept { stage::OVERSLEEP } else { stage::RUN_DELAY }, sim.now());
-        stages.mark_thread();
+        if overslept {
+            if wakes_at > done {
+                stages.pass(stage::OVERSLEEP, wakes_at);
+            }
+            stages.resumed();
+        } else {
+            stages.pass(stage::RUN_DELAY, sim.now());
+            stages.mark_thread();
+        }
         let Costs { poll, handler, complete, .. } = config.costs;
         self.path.work(thread, (poll, Mode::Kernel), stage::POLL, stages).await;
         self.path.work(thread, (handler + complete, Mode::Kernel), stage::COMPLETE, stages).await;

@@ -33,7 +33,7 @@ pub mod stage {
     pub const RUN_DELAY: &str = "run_delay";
     /// Switching to the thread, with the end of a power state and cold caches.
     pub const SWITCH: &str = "switch";
-    /// A completion that finds its thread asleep before it polls.
+    /// A completion that finds its thread asleep, until the thread's timer wakes it.
     pub const OVERSLEEP: &str = "oversleep";
     /// Finding the completion in the queue.
     pub const POLL: &str = "poll";
@@ -85,6 +85,17 @@ impl<'a> Stages<'a> {
     /// The drive has had the command from the end of the last stage to `at`.
     pub(crate) fn in_drive(&mut self, at: Time) {
         self.at = at;
+    }
+
+    /// A thread that slept in the last stage, and has had its processor back for no time: a switch, and a wait before it.
+    pub(crate) fn resumed(&mut self) {
+        let (now, times) = (self.sim.now(), self.thread.times());
+        let spent = times.since(&self.times);
+        let elapsed = now - self.at;
+        let switched = (spent.by(Kind::Switch) + spent.by(Kind::Cold)).min(elapsed);
+        self.spent.push((stage::SWITCH, switched));
+        self.spent.push((stage::RUN_DELAY, elapsed - switched));
+        (self.at, self.times) = (now, times);
     }
 
     /// The thread's time counts anew.

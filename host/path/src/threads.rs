@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
 use nandscape_host_machine::{ConfigError, Context, Event, ThreadSpec};
@@ -18,23 +18,50 @@ pub struct Threads {
     inbox: RefCell<VecDeque<(Io, Time)>>,
     /// A thread hands over a completion, and will take the I/O that follows.
     is_taking: Cell<bool>,
+    spec: ThreadSpec,
+    count: Cell<u32>,
+    most: u32,
+    me: Weak<Threads>,
     idle: Event,
 }
 
 impl Threads {
-    /// So many threads that use a namespace, which `info` describes.
+    /// So many threads that use a namespace, which `info` describes. Where none of them is idle, more begin, up to `most`.
     ///
     /// # Errors
     /// That a thread may not run on any processor.
-    pub fn new(path: &Rc<Path>, info: DriveInfo, count: u32, spec: ThreadSpec) -> Result<Rc<Threads>, ConfigError> {
+    pub fn new(
+        path: &Rc<Path>,
+        info: DriveInfo,
+        (count, most): (u32, u32),
+        spec: ThreadSpec,
+    ) -> Result<Rc<Threads>, ConfigError> {
         let idle = Event::new(path.machine());
-        let (inbox, is_taking) = (RefCell::default(), Cell::new(false));
-        let threads = Rc::new(Threads { path: path.clone(), info, inbox, is_taking, idle });
-        for _ in 0..count {
-            let thread = path.machine().thread(spec)?;
-            path.sim.spawn(threads.clone().serve(thread));
-        }
+        let threads = Rc::new_cyclic(|me: &Weak<Threads>| Threads {
+            path: path.clone(),
+            info,
+            inbox: RefCell::default(),
+            is_taking: Cell::new(false),
+            spec,
+            count: Cell::new(0),
+            most,
+            me: me.clone(),
+            idle,
+        });
+        (0..count).try_for_each(|_| threads.begin_one())?;
         Ok(threads)
+    }
+
+    fn begin_one(&self) -> Result<(), ConfigError> {
+        let thread = self.path.machine().thread(self.spec)?;
+        self.count.set(self.count.get() + 1);
+        self.path.sim.spawn(self.me.upgrade().expect("threads in use are alive").serve(thread));
+        Ok(())
+    }
+
+    /// The threads that have begun.
+    pub fn count(&self) -> u32 {
+        self.count.get()
     }
 
     /// I/Os that wait for a thread.
@@ -47,7 +74,7 @@ impl Threads {
             let next = self.inbox.borrow_mut().pop_front();
             match next {
                 Some((Io { command, mem, token }, arrived)) => {
-                    let completion = self.path.io(&thread, arrived, command, mem).await;
+                    let completion = self.path.io(&thread, arrived, (command, self.info.lba_bytes), mem).await;
                     self.is_taking.set(true);
                     token.complete(completion);
                     self.is_taking.set(false);
@@ -68,7 +95,12 @@ impl Drive for Threads {
 
     fn submit(&self, io: Io) {
         self.inbox.borrow_mut().push_back((io, self.path.sim.now()));
-        if !self.is_taking.get() {
+        if self.is_taking.get() {
+            return;
+        }
+        if self.idle.waiting() == 0 && self.count.get() < self.most {
+            self.begin_one().expect("the others could begin");
+        } else {
             self.idle.notify();
         }
     }

@@ -20,8 +20,10 @@ pub(crate) struct Vector {
     /// Its handler runs, or is about to.
     raised: Cell<bool>,
     raised_at: Cell<Time>,
-    /// A timer will raise it.
-    armed: Cell<bool>,
+    /// The number of the timer that will raise it; 0 is none.
+    timer: Cell<u64>,
+    /// Timers so far.
+    timers: Cell<u64>,
 }
 
 impl Vector {
@@ -55,7 +57,7 @@ impl Path {
         let gathered = vector.posted.borrow().len() + 1;
         if gathered < config.coalesce as usize && !config.coalesce_time.is_zero() {
             vector.posted.borrow_mut().push_back(key);
-            if !vector.armed.replace(true) {
+            if vector.timer.get() == 0 {
                 self.arm(queue, config.coalesce_time);
             }
             return;
@@ -64,21 +66,25 @@ impl Path {
         self.raise(queue);
     }
 
-    /// Raises the interrupt after a time, if completions wait for it then.
+    /// Raises the interrupt after a time, unless it is raised before.
     fn arm(&self, queue: usize, span: Span) {
-        let path = self.me();
+        let (path, vector) = (self.me(), &self.vectors[queue]);
+        let number = vector.timers.get() + 1;
+        vector.timers.set(number);
+        vector.timer.set(number);
         self.sim.spawn(async move {
             path.sim.sleep(span).await;
             let vector = &path.vectors[queue];
-            vector.armed.set(false);
-            if vector.waiting() > 0 && !vector.raised.replace(true) {
+            if vector.timer.get() == number && !vector.raised.replace(true) {
                 path.raise(queue);
             }
         });
     }
 
     fn raise(&self, queue: usize) {
-        self.vectors[queue].raised_at.set(self.sim.now());
+        let vector = &self.vectors[queue];
+        vector.raised_at.set(self.sim.now());
+        vector.timer.set(0);
         self.interrupts.set(self.interrupts.get() + 1);
         let path = self.me();
         self.sim.spawn(async move { path.handle(queue).await });

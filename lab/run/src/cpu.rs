@@ -1,6 +1,6 @@
 //! The host under a run: its threads, in which jobs issue their requests, and what its processors did in the measured phase.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -47,7 +47,7 @@ pub(crate) struct Host {
     sim: Sim,
     path: Rc<Path>,
     name: String,
-    threads: Cell<u64>,
+    threads: RefCell<Vec<Rc<Threads>>>,
     begun: RefCell<Account>,
 }
 
@@ -60,9 +60,14 @@ struct Account {
     interrupts: u64,
 }
 
-/// Threads that issue the requests of a job: as many as it has outstanding.
-fn threads_of_job(job: &JobSpec) -> u32 {
-    job.iodepth
+/// Threads of a job whose requests come at their own times, such as those of a trace.
+const MOST_OF_TIMED: u32 = 1_024;
+
+/// Threads that issue the requests of a job, at first and at most: as many as it has outstanding. A job whose requests come at
+/// their own times begins a thread when none is idle.
+fn threads_of_job(job: &JobSpec) -> (u32, u32) {
+    let most = if job.is_timed() { MOST_OF_TIMED.max(job.iodepth) } else { job.iodepth };
+    (job.iodepth, most)
 }
 
 /// Threads of a load.
@@ -85,7 +90,8 @@ impl Host {
         over: impl Fn(Rc<dyn Drive>) -> Rc<dyn Drive>,
     ) -> Result<Host, RunError> {
         profile.config.check().map_err(|error| RunError::Workload(error.to_string()))?;
-        let pairs = profile.config.queue_pairs(rig.profile(0).max_queue_pairs().into());
+        let free = usize::from(rig.profile(0).max_queue_pairs()).saturating_sub(rig.pairs_in_use(0));
+        let pairs = profile.config.queue_pairs(free);
         let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)? as Rc<dyn Drive>));
         let queues = (0..pairs).map(connect).collect::<Result<Vec<_>, RunError>>()?;
         let sim = rig.sim().clone();
@@ -95,7 +101,7 @@ impl Host {
             path.machine().show("processor");
         }
         let begun = RefCell::new(Account::of(&sim, &path));
-        Ok(Host { sim, path, name: profile.name.clone(), threads: Cell::new(0), begun })
+        Ok(Host { sim, path, name: profile.name.clone(), threads: RefCell::default(), begun })
     }
 
     /// The drive of each job and of each load of a workload: threads of the host.
@@ -107,14 +113,15 @@ impl Host {
         let info = |nsid: u32| ssd.controller().info_of(nsid).ok_or_else(|| no_namespace(nsid));
         let jobs =
             workload.jobs.iter().flat_map(|job| (0..job.numjobs).map(move |_| (job.namespace, threads_of_job(job))));
-        let loads = workload.loads.iter().map(|load| (1, threads_of_load(load)));
+        let loads = workload.loads.iter().map(|load| (1, (threads_of_load(load), threads_of_load(load))));
         jobs.chain(loads).map(|(nsid, threads)| Ok(self.threads(info(nsid)?, threads)? as Rc<dyn Drive>)).collect()
     }
 
-    fn threads(&self, info: DriveInfo, count: u32) -> Result<Rc<Threads>, RunError> {
-        self.threads.set(self.threads.get() + u64::from(count));
-        let threads = Threads::new(&self.path, info, count, ThreadSpec::default());
-        threads.map_err(|error| RunError::Workload(error.to_string()))
+    fn threads(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<Threads>, RunError> {
+        let threads = Threads::new(&self.path, info, counts, ThreadSpec::default());
+        let threads = threads.map_err(|error| RunError::Workload(error.to_string()))?;
+        self.threads.borrow_mut().push(threads.clone());
+        Ok(threads)
     }
 
     /// The measured phase begins.
@@ -142,7 +149,7 @@ impl Host {
             path: config.path.name(),
             processors,
             queue_pairs: self.path.queues() as u64,
-            threads: self.threads.get(),
+            threads: self.threads.borrow().iter().map(|threads| u64::from(threads.count())).sum(),
             request_us_by: some.then(|| spent.iter().map(|(name, span)| (*name, each(*span))).collect()),
             request_us: some.then(|| each(all)),
             busy: share(all),

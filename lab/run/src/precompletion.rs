@@ -217,7 +217,7 @@ struct Passing {
 #[derive(Copy, Clone)]
 struct Write {
     units: u32,
-    /// Whether it will find room; `None` where no completion has told yet.
+    /// Whether it will find room; `None` before the first completion.
     expects_room: Option<bool>,
 }
 

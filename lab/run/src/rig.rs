@@ -101,6 +101,11 @@ impl Rig {
         &self.drives[number].given.profile
     }
 
+    /// I/O queue pairs of a drive that have been created.
+    pub(crate) fn pairs_in_use(&self, number: usize) -> usize {
+        self.drives[number].queues.get().into()
+    }
+
     /// Makes the drives and brings each into its state of use.
     ///
     /// # Errors

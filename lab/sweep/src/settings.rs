@@ -249,7 +249,7 @@ impl Settings {
     /// The host of a point, if there is one.
     fn host(&self) -> Result<Option<HostInputs>, SweepError> {
         let Some(name) = &self.host else {
-            let problem = "there is no host; give host = \"server\", or another of `nandscape hosts`";
+            let problem = "no host is given; give host = \"server\", or another of `nandscape hosts`";
             let change = self.host_changes.first().and_then(|change| change.split('=').next());
             return change.map_or(Ok(None), |key| Err(SweepError::new(key, problem)));
         };

@@ -203,7 +203,7 @@ impl JobSpec {
     }
 
     /// Whether the requests have their own times.
-    pub(crate) fn is_timed(&self) -> bool {
+    pub fn is_timed(&self) -> bool {
         self.source.as_ref().is_some_and(|source| source.0.is_timed())
     }
 }

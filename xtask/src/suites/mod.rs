@@ -41,9 +41,6 @@ const LONGEST: [&str; 11] = [
     "nandscape-host-lsm",
 ];
 
-/// Suites whose tests wait for clients, servers and guests most of the time: twice as many run at a time as there are cores.
-const WAITING: [&str; 1] = ["nandscape-cli live"];
-
 /// Compiles the tests that a command of cargo selects, and runs them.
 ///
 /// # Errors
@@ -90,9 +87,6 @@ fn in_order(mut suites: Vec<Suite>) -> Vec<Suite> {
 fn one(suite: &Suite, filter: Option<&str>) -> (Outcome, bool) {
     let mut command = Command::new(&suite.program);
     command.current_dir(&suite.folder).env("CARGO_MANIFEST_DIR", &suite.folder).args(filter);
-    if WAITING.contains(&suite.name.as_str()) {
-        command.env("RUST_TEST_THREADS", (2 * cores()).to_string());
-    }
     let mut text = Vec::new();
     let begun = Moment::now();
     let status = watched(Patience::default(), &mut command, &mut |line| text.extend_from_slice(line));

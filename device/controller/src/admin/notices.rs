@@ -1,5 +1,5 @@
-//! Notices (vendor feature C2h): the queue in which the controller's host is told of the ends of reads ahead of their time, and how long
-//! before. Over messages there is no such queue: a completion belongs to a capsule.
+//! Notices (vendor feature C2h): the queue that announces the ends of reads to the controller's host, and how long before the
+//! end. Over messages there is no such queue: a completion belongs to a capsule.
 
 use std::rc::Rc;
 

@@ -56,7 +56,7 @@ impl Arbiter for WeightedByClass {
                 None => is_other = true,
             }
         }
-        // The admin queue, or one that cannot be seen, is nobody's share.
+        // The admin queue, and a queue whose head is not visible, belong to no share.
         let share = if is_other { 0 } else { self.share(waits) };
         self.turn.next(queues, burst, |_, head| share_of(head) != share)
     }

@@ -116,7 +116,7 @@ impl Tracker {
             let (sq_id, cid) = (read.queue.0.into(), read.cid.into());
             (read.port.clone(), CompletionEntry { dw0: remaining.into(), sq_id, cid, ..CompletionEntry::default() })
         });
-        // The host may do anything when it is told: nothing is borrowed.
+        // The host may do anything when it is notified: nothing is borrowed.
         if let Some((port, entry)) = due
             && (port.post)(entry)
             && let Some(read) = self.reads.borrow_mut().iter_mut().find(|read| read.number == number)

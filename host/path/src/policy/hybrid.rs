@@ -1,7 +1,7 @@
 //! The thread sleeps for a part of the time that such commands take, then polls: Linux' hybrid polling (4.10, `io_poll_delay` of 0),
 //! with half of the mean.
 //!
-//! As in Linux, commands are told apart by direction and by size, in powers of two from 512 bytes to 64 KiB; the first command of a
+//! As in Linux, commands are grouped by direction and by size, in powers of two from 512 bytes to 64 KiB; the first command of a
 //! kind polls at once. Linux takes means of windows of 100 ms; here the mean moves by a sixteenth of the difference at each
 //! completion, so that short runs have one.
 
@@ -11,7 +11,7 @@ use nandscape_sim::Span;
 
 use super::{CompletionPolicy, Notice, Submitted};
 
-/// Sizes that are told apart.
+/// Groups of sizes.
 const SIZES: usize = 8;
 /// Opcodes: read, write, all others.
 const DIRECTIONS: usize = 3;

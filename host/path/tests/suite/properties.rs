@@ -77,7 +77,7 @@ impl Sink for Again {
 }
 
 fn looped(rig: &Rig, threads: u32, commands: u32) -> Rc<Loop> {
-    let drive = Threads::new(&rig.path, rig.path.info(), threads, ThreadSpec::default()).unwrap();
+    let drive = Threads::new(&rig.path, rig.path.info(), (threads, threads), ThreadSpec::default()).unwrap();
     Rc::new(Loop {
         sim: rig.sim.clone(),
         drive: RefCell::new(Some(drive)),
@@ -178,7 +178,7 @@ impl Sink for Ended {
 #[test]
 fn what_waits_for_a_thread_can_be_cancelled_and_what_has_one_cannot() {
     let mut rig = rig_with(config(1, &[]), Executor::new());
-    let drive = Threads::new(&rig.path, rig.path.info(), 1, ThreadSpec::default()).unwrap();
+    let drive = Threads::new(&rig.path, rig.path.info(), (1, 1), ThreadSpec::default()).unwrap();
     let ended: Vec<Rc<Ended>> = (0..2).map(|_| Rc::new(Ended(rig.sim.clone(), Cell::new(None)))).collect();
     for of in &ended {
         drive.submit(Io { command: read(), mem: HostMem::none(), token: Token::new(of.clone(), 7) });

@@ -68,7 +68,7 @@ impl Rig {
     /// One read of a thread; its latency and breakdown.
     pub(crate) async fn read(path: &Rc<Path>, sim: &Sim, thread: &Context) -> (Span, Completion) {
         let begun = sim.now();
-        let completion = path.io(thread, begun, read(), HostMem::none()).await;
+        let completion = path.io(thread, begun, (read(), path.info().lba_bytes), HostMem::none()).await;
         (sim.now() - begun, completion)
     }
 

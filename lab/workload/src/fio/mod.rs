@@ -248,10 +248,11 @@ size=50%
             "prioclass=2\nprio=7",
             "prioclass=3",
             "class=9\ntenant=7",
+            "class=9\nprioclass=3",
         ];
         assert_eq!(
             classes.map(|text| class(text).unwrap()),
-            [(0, 0), (1, 0), (3, 0), (5, 0), (12, 0), (15, 0), (9, 7)]
+            [(0, 0), (1, 0), (1, 0), (5, 0), (12, 0), (15, 0), (9, 7), (9, 0)]
         );
         assert!(class("prio=8").unwrap_err().contains("from 0 to 7"));
         assert!(class("class=16").unwrap_err().contains("class = 16 is out of range; from 0 to 15 is valid"));

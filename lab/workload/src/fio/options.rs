@@ -206,7 +206,7 @@ impl Read {
             "thinktime_blocks_type" => self.think.counts = Some(given.value.clone()),
             _ => {
                 self.think.spin = pause()?;
-                let note = "thinktime_spin counts as a part of thinktime: the processors of the host are not modelled";
+                let note = "thinktime_spin counts as a part of thinktime: the processor is free during it";
                 self.notes.push(note.to_owned());
             }
         }
@@ -214,9 +214,15 @@ impl Read {
     }
 
     /// fio's I/O priority as a class: prioclass 1 is real time, 2 (as without it) best effort, 3 idle; prio 0 is the highest of 8. Of real
-    /// time, 4 priorities have a class each.
+    /// time, 4 priorities have a class each. Without prio, fio sets 0. The word `class` comes first.
     fn prioritise(&mut self) {
-        let prio = self.prio.unwrap_or(4);
+        let is_given = self.prio.is_some() || self.prioclass.is_some();
+        if self.spec.class != 0 && is_given {
+            let (name, class) = (&self.spec.name, self.spec.class);
+            self.notes.push(format!("job {name} has class {class}; its prio and prioclass have no effect"));
+            return;
+        }
+        let prio = self.prio.unwrap_or(0);
         self.spec.class = match (self.prioclass, self.prio) {
             (None | Some(0), None) => return,
             (Some(1), _) => 1 + prio / 2,
