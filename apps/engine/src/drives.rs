@@ -6,8 +6,8 @@ use std::rc::Rc;
 use nandscape_drive::Drive;
 use nandscape_host_control::Control;
 use nandscape_host_store::{Disk, Host, Range, StoreError};
-use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
+use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::Status;
 
 use crate::error::EngineError;
@@ -72,6 +72,10 @@ impl Member {
 
     pub(crate) fn failed(&self, error: nandscape_host_control::Error) -> EngineError {
         EngineError::Control { drive: self.number, error }
+    }
+
+    pub(crate) fn is_not_ready(&self, waited: Span) -> EngineError {
+        EngineError::Busy { drive: self.number, waited }
     }
 
     pub(crate) fn wrong(&self, error: StoreError) -> EngineError {

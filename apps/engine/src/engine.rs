@@ -388,12 +388,12 @@ impl Engine {
     /// Waits while as many changes wait for their drives as may.
     async fn wait_for_room(&self) -> Result<(), Refused> {
         self.check_serves()?;
-        if self.state.borrow().waiting_bytes() < self.config.dirty {
+        if !self.state.borrow().is_crowded(self.config.dirty) {
             return Ok(());
         }
         self.state.borrow_mut().stats.throttled += 1;
         self.waiters.set(self.waiters.get() + 1);
-        while self.state.borrow().waiting_bytes() >= self.config.dirty && self.failure().is_none() {
+        while self.state.borrow().is_crowded(self.config.dirty) && self.failure().is_none() {
             self.changed.changed().await;
         }
         self.waiters.set(self.waiters.get() - 1);

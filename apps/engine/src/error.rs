@@ -1,6 +1,7 @@
 //! Why an engine does not open, or does not serve.
 
 use nandscape_host_store::StoreError;
+use nandscape_sim::Span;
 
 /// Why an engine does not serve any more.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -20,6 +21,14 @@ pub enum EngineError {
         drive: usize,
         /// What happened.
         error: nandscape_host_control::Error,
+    },
+    /// A drive does not end its internal work.
+    #[error("drive {drive}: not ready for reads, and no block freed for {} s; a drive that is in service is valid", .waited.ns() / 1_000_000_000)]
+    Busy {
+        /// Its number.
+        drive: usize,
+        /// How long the engine has waited for it.
+        waited: Span,
     },
 }
 

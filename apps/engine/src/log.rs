@@ -15,6 +15,9 @@ pub(crate) const REPLICAS: usize = 2;
 const RESERVE: usize = 2;
 const RESERVE_SHARE: usize = 32;
 
+/// Bytes of the counts of a shared key.
+const COUNTS: usize = 2 * size_of::<usize>();
+
 /// Where a record is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Spot {
@@ -33,6 +36,17 @@ pub(crate) enum Queued {
     Touch(Rc<[u8]>),
     /// That all items are gone, in place of so many changes that waited.
     Clear(u64),
+}
+
+impl Queued {
+    /// Bytes of memory of its place: what is queued of one key many times is in the index once.
+    fn bytes(&self) -> u64 {
+        let key = match self {
+            Queued::Key(key) | Queued::Touch(key) => key.len(),
+            Queued::Clear(_) => 0,
+        };
+        (size_of::<Queued>() + COUNTS + key) as u64
+    }
 }
 
 /// A chunk on its way to the drives.
@@ -82,6 +96,8 @@ pub(crate) struct Log {
     retiring: VecDeque<Retiring>,
     pub(crate) changes: VecDeque<Queued>,
     pub(crate) moves: VecDeque<Rc<[u8]>>,
+    /// Bytes of the places of changes.
+    pub(crate) place_bytes: u64,
     /// Changes and moves that have been queued, and that were packed.
     pub(crate) queued: u64,
     pub(crate) packed: u64,
@@ -122,10 +138,18 @@ impl Log {
 
     /// Has a change packed; its number.
     pub(crate) fn queue(&mut self, change: Queued, now: Time) -> u64 {
+        self.place_bytes += change.bytes();
         self.changes.push_back(change);
         self.oldest.get_or_insert(now);
         self.queued += 1;
         self.queued
+    }
+
+    /// The first change has been packed.
+    pub(crate) fn pop_change(&mut self) {
+        let Some(change) = self.changes.pop_front() else { return };
+        self.place_bytes -= change.bytes();
+        self.packed += if let Queued::Clear(count) = change { count } else { 1 };
     }
 
     /// All items are gone: changes that wait are void.
@@ -133,7 +157,9 @@ impl Log {
         let count = |change: &Queued| if let Queued::Clear(count) = change { *count } else { 1 };
         let void: u64 = self.changes.drain(..).map(|change| count(&change)).sum();
         self.queued += 1;
-        self.changes.push_back(Queued::Clear(void + 1));
+        let clear = Queued::Clear(void + 1);
+        self.place_bytes = clear.bytes();
+        self.changes.push_back(clear);
         self.oldest = Some(now);
         self.segments.values_mut().for_each(|segment| segment.live = 0);
         self.live = 0;

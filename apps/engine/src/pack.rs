@@ -35,14 +35,14 @@ enum What {
     Item(Rc<[u8]>),
     Delete(Rc<[u8]>),
     Touch(Rc<[u8]>),
-    Clear(u64),
+    Clear,
 }
 
 impl What {
     fn key_len(&self) -> usize {
         match self {
             What::Item(key) | What::Delete(key) | What::Touch(key) => key.len(),
-            What::Nothing | What::Clear(_) => 0,
+            What::Nothing | What::Clear => 0,
         }
     }
 }
@@ -52,12 +52,15 @@ impl State {
     pub(crate) fn pack(&mut self, pair: usize, form: Form, now_s: u64) {
         let mut filling: Option<Filling> = None;
         loop {
-            let is_move = !self.logs[pair].moves.is_empty();
+            // A Clear hides all records before it: a move may carry an item that was put after it.
+            let log = &self.logs[pair];
+            let is_move = !log.moves.is_empty() && !matches!(log.changes.front(), Some(Queued::Clear(_)));
             let Some(what) = self.next_to_pack(pair, is_move, now_s) else { break };
             if !matches!(what, What::Nothing) {
                 let value = if let What::Item(key) = &what { self.index[key].len as usize } else { 0 };
                 let len = record_bytes(what.key_len(), value);
-                if !self.make_room(pair, form, &mut filling, len, is_move) {
+                let uses_reserve = is_move || matches!(what, What::Clear);
+                if !self.make_room(pair, form, &mut filling, len, uses_reserve) {
                     if !is_move {
                         break;
                     }
@@ -71,8 +74,7 @@ impl State {
                 log.moves.pop_front();
                 log.moves_packed += 1;
             } else {
-                log.changes.pop_front();
-                log.packed += if let What::Clear(count) = what { count } else { 1 };
+                log.pop_change();
             }
         }
         self.finish(pair, form, filling);
@@ -90,7 +92,7 @@ impl State {
             (true, _) => (log.moves.front()?.clone(), false),
             (false, Some(Queued::Key(key))) => (key.clone(), false),
             (false, Some(Queued::Touch(key))) => (key.clone(), true),
-            (false, Some(Queued::Clear(count))) => return Some(What::Clear(*count)),
+            (false, Some(Queued::Clear(_))) => return Some(What::Clear),
             (false, None) => return None,
         };
         Some(match self.look(&key, now_s) {
@@ -113,7 +115,14 @@ impl State {
     }
 
     /// Sees to it that a record fits the chunk that is being filled. Whether it does.
-    fn make_room(&mut self, pair: usize, form: Form, filling: &mut Option<Filling>, len: usize, is_move: bool) -> bool {
+    fn make_room(
+        &mut self,
+        pair: usize,
+        form: Form,
+        filling: &mut Option<Filling>,
+        len: usize,
+        uses_reserve: bool,
+    ) -> bool {
         if let Some(chunk) = filling {
             if chunk.offset + chunk.bytes.len() + len <= form.segment {
                 return true;
@@ -127,7 +136,7 @@ impl State {
         let mut found = open.map(|(number, segment)| (*number, segment.slot, segment.used as usize));
         found = found.filter(|(_, _, used)| used + CHUNK_HEADER + len <= form.segment);
         if found.is_none() {
-            if log.free.len() <= if is_move { 0 } else { log.reserve() } {
+            if log.free.len() <= if uses_reserve { 0 } else { log.reserve() } {
                 return false;
             }
             let Some(slot) = log.free.pop_front() else { return false };
@@ -148,7 +157,7 @@ impl State {
         let nothing = Record { kind: Kind::Clear, flags: 0, expiry: 0, version: self.version, key: b"", value: b"" };
         match what {
             What::Nothing => {}
-            What::Clear(_) => nothing.put(&mut filling.bytes),
+            What::Clear => nothing.put(&mut filling.bytes),
             What::Delete(key) => Record { kind: Kind::Delete, key, ..nothing }.put(&mut filling.bytes),
             What::Touch(key) => {
                 let entry = &self.index[key];
@@ -220,6 +229,7 @@ mod tests {
 
     use super::*;
     use crate::log::Log;
+    use crate::record::records;
 
     /// Two items that fill a segment each are moved: the chunk of the first is not to say that the second's segment was given up.
     #[test]
@@ -249,5 +259,31 @@ mod tests {
         assert_eq!(state.logs[0].free.len(), 14);
         assert_eq!(write(&mut state), [1, 2]);
         assert_eq!(state.logs[0].free.len(), 14, "two slots are free, and two are taken");
+    }
+
+    /// An item that is put after a Clear while its former version is moved: replay from the newest record stops at the Clear.
+    #[test]
+    fn a_clear_is_packed_before_moves_of_later_items() {
+        let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
+        let mut state = State::new(vec![Log::new(16)], 1 << 20);
+        let key: Rc<[u8]> = b"one".as_slice().into();
+        state.put(key.clone(), (0, 0), vec![7; 3_000].into(), (Time::ZERO, 0));
+        state.pack(0, form, 0);
+        (0..REPLICAS).for_each(|replica| drop(state.written(0, replica)));
+        state.logs[0].is_open = false;
+        let (number, segment) = state.logs[0].take_tail().expect("a segment that all replicas have");
+        state.clear(Time::ZERO);
+        state.put(key.clone(), (0, 0), vec![8; 2_000].into(), (Time::ZERO, 0));
+        state.move_item(key, &[7; 3_000]);
+        state.logs[0].retire(number, segment.slot);
+        // Only the reserve is left.
+        state.logs[0].free.truncate(1);
+        state.pack(0, form, 0);
+        let log = &state.logs[0];
+        let images: Vec<&Rc<Chunk>> = log.queues[0].iter().collect();
+        let header = Header::get(&images[0].image).expect("a whole chunk");
+        let kinds: Vec<Kind> = records(&images[0].image, header).iter().map(|(_, record)| record.kind).collect();
+        assert_eq!((images.len(), kinds), (1, vec![Kind::Clear, Kind::Put]));
+        assert_eq!((log.changes.len(), log.moves.len(), log.packed), (0, 0, log.queued));
     }
 }

@@ -40,7 +40,7 @@ impl Engine {
 
     /// Bytes of the index that are too many.
     fn is_index_over(&self, state: &State, slack: u64) -> bool {
-        state.index_bytes() > (self.config.memory - self.config.dirty) + slack
+        state.index_bytes() > (self.config.memory - self.config.dirty).saturating_add(slack)
     }
 
     /// Whether a segment of a pair is to be given up.
@@ -61,7 +61,9 @@ impl Engine {
         let is_far_over = self.is_index_over(&state, self.config.memory / 10);
         let room = self.room(&state.logs[pair]);
         let log = &mut state.logs[pair];
-        if !is_due || log.free.len() + log.free.len() <= log.coming_free() {
+        // A segment without items needs no room elsewhere, and is free at once.
+        let moves = log.segments.values().next().is_some_and(|segment| segment.live > 0);
+        if !is_due || moves && log.free.len() + log.free.len() <= log.coming_free() {
             return None;
         }
         if is_over && log.segments.len() == 1 {

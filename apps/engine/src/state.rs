@@ -140,6 +140,12 @@ impl State {
         self.unpacked_bytes + self.image_bytes
     }
 
+    /// Whether as many changes wait as may: their records, or their places, if many are of one key.
+    pub(crate) fn is_crowded(&self, dirty: u64) -> bool {
+        let places: u64 = self.logs.iter().map(|log| log.place_bytes).sum();
+        self.waiting_bytes() >= dirty || places >= dirty
+    }
+
     /// The item of a key, unless it has expired.
     pub(crate) fn look(&mut self, key: &[u8], now_s: u64) -> Option<&mut Entry> {
         let expiry = self.index.get(key)?.expiry;

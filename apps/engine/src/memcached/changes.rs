@@ -66,8 +66,10 @@ impl Server {
         match refused {
             Ok(version) => Stored::Yes(version),
             Err(Refused::TooLarge) => {
-                // memcached, too: a client that failed to store must not find what was there before.
-                let _ = self.engine.delete(key, Expect::Any).await;
+                if expect == Expect::Any {
+                    // memcached, too: a client that failed to store must not find what was there before.
+                    let _ = self.engine.delete(key, Expect::Any).await;
+                }
                 Stored::Refused(Refused::TooLarge)
             }
             Err(Refused::Exists | Refused::NotFound) if version.is_none() || mode == Mode::Add => Stored::No,

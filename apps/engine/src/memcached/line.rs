@@ -17,6 +17,14 @@ pub(crate) fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
     word.parse().ok()
 }
 
+/// The most bytes of data that a command may announce, as in memcached: a line's end behind them still makes an `i32`.
+const MOST_DATA: u64 = i32::MAX as u64 - 2;
+
+/// The length of a command's data; `None` if the word is no number of so many bytes.
+pub(crate) fn data_len(word: &[u8]) -> Option<u64> {
+    number(word).filter(|len| *len <= MOST_DATA)
+}
+
 /// Whether a word can be a key in text.
 pub(crate) fn is_key(word: &[u8]) -> bool {
     !word.is_empty() && word.len() <= MOST_KEY && word.iter().all(|byte| *byte > b' ' && *byte != 0x7f)

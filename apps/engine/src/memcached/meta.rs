@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::changes::{Counted, Mode, Step, Stored};
-use super::line::{Line, is_key, number};
+use super::line::{Line, data_len, is_key, number};
 use super::wire::Wire;
 use super::{Server, Then, base64, failed};
 use crate::engine::{Expect, Item, MOST_KEY, New, Refused};
@@ -145,7 +145,7 @@ impl Server {
         });
         let Some((mut item, len)) = found else {
             if !meta.has(b'q') {
-                wire.put_line("EN");
+                bare(wire, "EN", &meta);
             }
             return Ok(());
         };
@@ -169,7 +169,7 @@ impl Server {
     }
 
     async fn meta_set(&self, word: &[u8], rest: &[&[u8]], wire: &Wire) -> Then {
-        let Some(len) = rest.first().and_then(|len| number::<u64>(len)).filter(|len| *len < u64::MAX - 2) else {
+        let Some(len) = rest.first().and_then(|len| data_len(len)) else {
             wire.put_line("CLIENT_ERROR bad data chunk");
             return Then::GoOn;
         };
@@ -186,7 +186,7 @@ impl Server {
             Err(problem) => return refuse(problem).await,
         };
         if meta.key.len() as u64 + len > self.engine.item_limit() as u64 {
-            if mode == Mode::Set {
+            if mode == Mode::Set && version.is_none() {
                 // As in the text protocol.
                 let _ = self.engine.delete(&meta.key, Expect::Any).await;
             }
@@ -262,6 +262,7 @@ impl Server {
 
     fn answer_arithmetic(&self, meta: &Meta<'_>, counted: Counted, wire: &Wire) -> Result<(), String> {
         match counted {
+            Counted::Yes(..) if meta.has(b'q') => {}
             Counted::Yes(number, version, expiry) => {
                 let of = |letter: u8| match letter {
                     b'c' => Some(version.to_string()),
@@ -272,7 +273,7 @@ impl Server {
                 if meta.has(b'v') {
                     reply(wire, &format!("VA {}", text.len()), meta, of);
                     wire.put_line(&text);
-                } else if !meta.has(b'q') {
+                } else {
                     reply(wire, "HD", meta, of);
                 }
             }

@@ -21,7 +21,13 @@ mod text;
 mod wire;
 
 use std::cell::{Cell, RefCell};
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
+
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Span, Time};
 
 pub use counters::Counters;
 pub use wire::{MOST_LINE, Wire};
@@ -36,8 +42,11 @@ pub struct Server {
     pub(crate) version: String,
     pub(crate) begun_s: u64,
     pub(crate) counters: RefCell<Counters>,
-    /// The last delayed `flush_all`: an earlier one has no effect.
-    flushes: Cell<u64>,
+    /// When the last delayed `flush_all` is due: an earlier one has no effect.
+    flush_at: Cell<Option<Time>>,
+    flush_changed: Signal,
+    /// Whether a task waits for it.
+    has_flusher: Cell<bool>,
 }
 
 /// What becomes of a client after a command.
@@ -51,8 +60,10 @@ impl Server {
     /// A server over an engine.
     pub fn new(engine: Rc<Engine>, version: &str) -> Rc<Server> {
         let begun_s = engine.now_s();
-        let (counters, flushes) = (RefCell::default(), Cell::new(0));
-        Rc::new(Server { engine, version: version.to_owned(), begun_s, counters, flushes })
+        let (flush_at, has_flusher) = (Cell::new(None), Cell::new(false));
+        let flush_changed = Signal::new(engine.host().sim());
+        let (version, counters) = (version.to_owned(), RefCell::default());
+        Rc::new(Server { engine, version, begun_s, counters, flush_at, flush_changed, has_flusher })
     }
 
     /// Its engine.
@@ -108,21 +119,36 @@ impl Server {
     /// Has all items gone, now or in some seconds. A later order replaces one that waits.
     pub(crate) async fn flush_all(self: &Rc<Self>, delay_s: u64) -> Result<(), Refused> {
         self.count(|counters| counters.flushes += 1);
-        self.flushes.set(self.flushes.get() + 1);
-        if delay_s == 0 {
+        let sim = self.engine.host().sim();
+        let at = (delay_s > 0).then(|| sim.now() + Span::from_s(delay_s.min(10 * 365 * 24 * 3_600)));
+        self.flush_at.set(at);
+        self.flush_changed.notify();
+        if at.is_none() {
             return self.engine.clear().await;
         }
-        let (server, number) = (self.clone(), self.flushes.get());
-        let sim = self.engine.host().sim().clone();
-        let at = sim.now() + nandscape_sim::Span::from_s(delay_s.min(10 * 365 * 24 * 3_600));
-        sim.clone().spawn(async move {
-            sim.sleep_until(at).await;
-            if server.flushes.get() == number {
-                // A failure is what the next command reports.
-                let _ = server.engine.clear().await;
-            }
-        });
+        if !self.has_flusher.replace(true) {
+            sim.spawn(self.clone().flush_later());
+        }
         Ok(())
+    }
+
+    /// Waits for the last delayed `flush_all`, whichever that is: one task and one timer serve all orders.
+    async fn flush_later(self: Rc<Self>) {
+        let sim = self.engine.host().sim().clone();
+        while let Some(at) = self.flush_at.get() {
+            let (mut due, mut changed) = (pin!(sim.sleep_until(at)), pin!(self.flush_changed.changed()));
+            poll_fn(|context| match due.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => changed.as_mut().poll(context),
+            })
+            .await;
+            if self.flush_at.get().is_some_and(|at| at <= sim.now()) {
+                self.flush_at.set(None);
+                // A failure is what the next command reports.
+                let _ = self.engine.clear().await;
+            }
+        }
+        self.has_flusher.set(false);
     }
 }
 

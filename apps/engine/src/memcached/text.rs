@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::changes::{Counted, Mode, Step, Stored};
-use super::line::{Line, is_key, number};
+use super::line::{Line, data_len, is_key, number};
 use super::wire::Wire;
 use super::{Server, Then, failed};
 use crate::engine::{Expect, Item, New, Refused};
@@ -17,7 +17,6 @@ struct Store<'a> {
     key: &'a [u8],
     flags: u32,
     expiry: i64,
-    len: u64,
     version: Option<u64>,
 }
 
@@ -121,18 +120,18 @@ impl Server {
             say("ERROR");
             return Then::GoOn;
         }
-        let Some(len) = number::<u64>(words[3]) else {
-            say(if number::<i64>(words[3]).is_some() { BAD_CHUNK } else { BAD_LINE });
+        let Some(len) = data_len(words[3]) else {
+            say(if number::<i128>(words[3]).is_some() { BAD_CHUNK } else { BAD_LINE });
             return Then::GoOn;
         };
-        let Some(store) = parse_store(words, len) else {
+        let Some(store) = parse_store(words) else {
             say(BAD_LINE);
             return skipped(wire.skip(len).await);
         };
         if store.key.len() as u64 + len > self.engine.item_limit() as u64 {
             say(&failed(&Refused::TooLarge));
             // memcached, too: a client that failed to store must not find what was there before.
-            if mode == Mode::Set {
+            if mode == Mode::Set && !is_cas {
                 let _ = self.engine.delete(store.key, Expect::Any).await;
             }
             return skipped(wire.skip(len).await);
@@ -250,14 +249,14 @@ fn skipped(is_there: bool) -> Then {
     if is_there { Then::GoOn } else { Then::Close }
 }
 
-fn parse_store<'a>(words: &[&'a [u8]], len: u64) -> Option<Store<'a>> {
+fn parse_store<'a>(words: &[&'a [u8]]) -> Option<Store<'a>> {
     let key = words[0];
     let version = match words.get(4) {
         Some(version) => Some(number(version)?),
         None => None,
     };
     let (flags, expiry) = (number(words[1])?, number(words[2])?);
-    is_key(key).then_some(Store { key, flags, expiry, len, version }).filter(|store| store.len < u64::MAX - 2)
+    is_key(key).then_some(Store { key, flags, expiry, version })
 }
 
 fn put_value(wire: &Wire, key: &[u8], item: &Item, with_version: bool) {

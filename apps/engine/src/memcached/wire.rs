@@ -152,7 +152,7 @@ impl Wire {
 
     /// The data of a command, `len` bytes and a line's end: `Some(None)` if that is not where it belongs, `None` if the client has left.
     pub(crate) async fn data(&self, len: usize) -> Option<Option<Rc<[u8]>>> {
-        let all = len + 2;
+        let all = len.saturating_add(2);
         self.need(all);
         while self.input.borrow().len() < all {
             if self.is_gone.get() {
@@ -170,7 +170,7 @@ impl Wire {
 
     /// Passes over the data of a command that is not served. Whether the client is still there.
     pub(crate) async fn skip(&self, len: u64) -> bool {
-        let mut left = len + 2;
+        let mut left = len.saturating_add(2);
         self.need(MOST_LINE);
         loop {
             {

@@ -18,6 +18,8 @@ pub struct GcControl;
 
 /// The longest run of a collection; a run that reaches the high watermark ends before.
 const RUN: Span = Span::from_ms(1_000);
+/// The longest wait for a drive that frees no block meanwhile, or that has lost power: ten of the longest runs.
+const PATIENCE: Span = Span::from_ms(10_000);
 /// Between two questions whether a run or a preemption has ended.
 const ASK_AGAIN: Span = Span::from_us(50);
 /// Blocks that stay free for the drive itself: one of so many.
@@ -52,16 +54,19 @@ impl Policy for GcControl {
         Box::pin(async move {
             let Some(control) = member.control() else { return Ok(()) };
             let sim = member.sim();
-            again(sim, async || become_ready(sim, control).await).await.map_err(|error| member.failed(error))
+            let is_ready = again(sim, async || become_ready(sim, control).await).await;
+            let is_ready = is_ready.map_err(|error| member.failed(error))?;
+            if is_ready { Ok(()) } else { Err(member.is_not_ready(PATIENCE)) }
         })
     }
 }
 
 /// Does work again that a power cut of the drive ended.
-async fn again(sim: &Sim, work: impl AsyncFn() -> Result<(), Error>) -> Result<(), Error> {
+async fn again<T>(sim: &Sim, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    let until = sim.now() + PATIENCE;
     loop {
         match work().await {
-            Err(Error::Rejected(Status::ABORTED_POWER_LOSS)) => sim.sleep(AGAIN).await,
+            Err(Error::Rejected(Status::ABORTED_POWER_LOSS)) if sim.now() < until => sim.sleep(AGAIN).await,
             ended => return ended,
         }
     }
@@ -89,10 +94,19 @@ async fn collect(sim: &Sim, control: &Control, bytes: u64) -> Result<(), Error> 
     Ok(())
 }
 
-/// Waits until reads meet no internal work.
-async fn become_ready(sim: &Sim, control: &Control) -> Result<(), Error> {
-    while !control.is_ready_for_read().await?.is_ready {
+/// Waits until reads meet no internal work. Whether they do: a drive that has stopped frees no more blocks and never is ready.
+async fn become_ready(sim: &Sim, control: &Control) -> Result<bool, Error> {
+    let (mut until, mut most) = (sim.now() + PATIENCE, 0);
+    loop {
+        let ready = control.is_ready_for_read().await?;
+        if ready.is_ready {
+            return Ok(true);
+        }
+        if ready.free > most {
+            (until, most) = (sim.now() + PATIENCE, ready.free);
+        } else if sim.now() >= until {
+            return Ok(false);
+        }
         sim.sleep(ASK_AGAIN).await;
     }
-    Ok(())
 }

@@ -23,10 +23,7 @@ fn a_long_line_and_a_huge_length_hold_little_memory() {
             assert!(long.wire().is_ended());
             // Nothing of an item that is too large is kept, and what was there is gone.
             assert_eq!(huge.ask("set a 0 0 1\r\na\r\n", 1).await, "STORED\r\n");
-            assert_eq!(
-                huge.ask("set a 0 0 18446744073709551000\r\n", 1).await,
-                "SERVER_ERROR object too large for cache\r\n"
-            );
+            assert_eq!(huge.ask("set a 0 0 2147483645\r\n", 1).await, "SERVER_ERROR object too large for cache\r\n");
             for _ in 0..100 {
                 huge.send(&[b'y'; 10_000]).await;
                 sim.sleep(Span::from_us(1)).await;
@@ -48,6 +45,66 @@ fn a_long_line_and_a_huge_length_hold_little_memory() {
             slow.wire().hang_up();
             sim.sleep(Span::from_ms(1)).await;
             assert_eq!(server.counters().connections, 2);
+        })
+        .unwrap();
+}
+
+/// No length overflows, and its client is served further.
+#[test]
+fn a_length_at_the_end_of_a_number_is_rejected() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    executor
+        .block_on(async {
+            // A memory as large as a number can say is none, either.
+            let config = nandscape_apps_engine::Config { memory: u64::MAX, ..SMALL };
+            let engine = open(&sim, &drives, "mixed", config).await.unwrap();
+            let server = Server::new(engine, "1");
+            let mut client = Client::new(&sim, &server);
+            assert_eq!(client.ask("set k 0 0 1\r\na\r\n", 1).await, "STORED\r\n");
+            for len in [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3, 1 << 63, 1 << 31, (1 << 31) - 2] {
+                for command in
+                    [format!("set k 0 0 {len}\r\n"), format!("cas k 0 0 {len} 1\r\n"), format!("ms k {len}\r\n")]
+                {
+                    assert_eq!(client.ask(&command, 1).await, "CLIENT_ERROR bad data chunk\r\n", "{command}");
+                }
+            }
+            assert_eq!(client.ask("get k\r\n", 3).await, "VALUE k 0 1\r\na\r\nEND\r\n");
+        })
+        .unwrap();
+}
+
+/// A cas that is too large leaves the item that is there, a set does not.
+#[test]
+fn only_a_set_that_is_too_large_takes_the_item_away() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    executor
+        .block_on(async {
+            let engine = open(&sim, &drives, "mixed", SMALL).await.unwrap();
+            let len = engine.item_limit();
+            let data = "z".repeat(len);
+            let server = Server::new(engine, "1");
+            let mut client = Client::new(&sim, &server);
+            let keeping = [
+                "cas k 0 0 LEN 1",
+                "add k 0 0 LEN",
+                "replace k 0 0 LEN",
+                "append k 0 0 LEN",
+                "ms k LEN C1",
+                "ms k LEN MR",
+            ];
+            for (command, keeps) in
+                keeping.map(|one| (one, true)).into_iter().chain([("set k 0 0 LEN", false), ("ms k LEN", false)])
+            {
+                assert_eq!(client.ask("set k 0 0 1\r\na\r\n", 1).await, "STORED\r\n");
+                let command = format!("{}\r\n{data}\r\n", command.replace("LEN", &len.to_string()));
+                assert_eq!(client.ask(&command, 1).await, "SERVER_ERROR object too large for cache\r\n");
+                let answer = if keeps { "HD s1\r\n" } else { "EN\r\n" };
+                assert_eq!(client.ask("mg k s\r\n", 1).await, answer, "{}", &command[..16]);
+            }
         })
         .unwrap();
 }

@@ -3,12 +3,14 @@
 use std::rc::Rc;
 
 use nandscape_apps_engine::policy::{POLICIES, policy};
-use nandscape_apps_engine::{Config, Engine, Expect, Given, New};
+use nandscape_apps_engine::{Ack, Config, Engine, EngineError, Expect, Given, New, Refused};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, QueueDrive, QueueId};
 use nandscape_host_store::Host;
-use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_sim::{Executor, Seed, Sim, Span, Time};
+use nandscape_wire_nvme::vendor::READY_FOR_READ;
+use nandscape_wire_nvme::{AdminOpcode, Status};
 
 use crate::client::SMALL;
 use nandscape_lab_crash::each;
@@ -123,6 +125,48 @@ fn drives_lose_power_and_items_do_not() {
         });
         ran.unwrap();
     });
+}
+
+/// The admin queue of a drive that has stopped: it never is ready for reads.
+struct NeverReady(Rc<dyn Drive>);
+
+impl Drive for NeverReady {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, io: Io) {
+        match AdminOpcode(io.command.opcode) == READY_FOR_READ {
+            true => io.token.complete(Completion::of(Status::SUCCESS)),
+            false => self.0.submit(io),
+        }
+    }
+}
+
+/// The wait for a drive ends with an error, which its clients get.
+#[test]
+fn a_drive_that_is_never_ready_ends_the_engine() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1))).collect();
+    let ran = executor.block_on(async {
+        for ssd in &ssds {
+            ssd.in_service().await;
+        }
+        let stopped = |given: Given| {
+            let admin = given.admin.map(|admin| Rc::new(NeverReady(admin)) as Rc<dyn Drive>);
+            Given { admin, ..given }
+        };
+        let drives = ssds.iter().map(|ssd| stopped(given(&sim, ssd))).collect();
+        let config = Config { ack: Ack::All, ..CONFIG };
+        let engine = Engine::open(&Host::free(&sim), drives, policy("gc_control").unwrap(), config).await.unwrap();
+        let new = New { flags: 0, expiry: 0, value: vec![1; 100].into() };
+        let refused = engine.put(b"key", Expect::Any, new).await;
+        assert!(matches!(refused, Err(Refused::Failed(EngineError::Busy { .. }))), "{refused:?}");
+        assert!(matches!(engine.close().await, Err(EngineError::Busy { .. })));
+        sim.now()
+    });
+    assert!(ran.unwrap() < Time::ZERO + Span::from_s(60));
 }
 
 /// Drives that are written many times over, on which the engine's runs are needed.

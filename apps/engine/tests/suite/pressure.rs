@@ -50,6 +50,34 @@ fn the_oldest_items_leave_for_want_of_space() {
     assert!(stats.live_bytes < stats.log_bytes && stats.unreadable == 0, "{stats:?}");
 }
 
+/// What waits of one key is one record, and a place for each change: the places are bounded, too.
+#[test]
+fn changes_of_one_key_wait_for_room() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        // Without a bound no flush begins: the record is small, and its time does not come.
+        let config = Config { flush_after_ms: 3_600_000, ..SMALL };
+        let engine = open(&sim, &drives, "mixed", config).await.unwrap();
+        let key = [b'k'; 240];
+        for number in 0..2_000 {
+            let new = New { flags: 0, expiry: 0, value: value(number, 1) };
+            engine.put(&key, Expect::Any, new).await.unwrap();
+        }
+        let after_puts = engine.stats().throttled;
+        for _ in 0..2_000 {
+            assert_eq!(engine.touch(&key, 0).await, Ok(true));
+        }
+        assert_eq!(engine.get(&key).await.map(|item| item.value), Some(value(1_999, 1)));
+        (after_puts, engine.stats().throttled)
+    });
+    // A place takes 270 bytes or so.
+    let (puts, both) = ran.unwrap();
+    let least = 2_000 * 240 / SMALL.dirty - 1;
+    assert!(puts >= least && both >= puts + least, "throttled {puts} and {both} times");
+}
+
 #[test]
 fn the_index_keeps_to_its_memory() {
     let config = Config { memory: 384 << 10, dirty: 64 << 10, ..SMALL };

@@ -96,11 +96,40 @@ fn items_expire_and_are_touched() {
 }
 
 #[test]
+fn the_last_delayed_flush_replaces_the_others() {
+    let many = "flush_all 100 noreply\r\n".repeat(1_000);
+    check(&[
+        ("set a 0 0 1\r\na\r\n", "STORED\r\n"),
+        (&many, ""),
+        ("flush_all 20\r\n", "OK\r\n"),
+        ("flush_all 40\r\n", "OK\r\n"),
+        ("sleep 30", ""),
+        ("mg a s\r\n", "HD s1\r\n"),
+        ("flush_all 5\r\n", "OK\r\n"),
+        ("sleep 6", ""),
+        ("mg a\r\n", "EN\r\n"),
+        ("set a 0 0 1\r\na\r\n", "STORED\r\n"),
+        ("sleep 100", ""),
+        ("mg a s\r\n", "HD s1\r\n"),
+        // An order without delay replaces one that waits, too, and a later one is served.
+        ("flush_all 5\r\nflush_all\r\n", "OK\r\nOK\r\n"),
+        ("set a 0 0 1\r\na\r\n", "STORED\r\n"),
+        ("sleep 10", ""),
+        ("mg a s\r\n", "HD s1\r\n"),
+        ("flush_all 5\r\n", "OK\r\n"),
+        ("sleep 6", ""),
+        ("mg a\r\n", "EN\r\n"),
+    ]);
+}
+
+#[test]
 fn meta_commands_have_their_answers() {
     check(&[
         ("mn\r\n", "MN\r\n"),
         ("mg a v\r\n", "EN\r\n"),
         ("mg a v q\r\nmn\r\n", "MN\r\n"),
+        ("mg a v k O77 t\r\n", "EN ka O77\r\n"),
+        ("mg Zm9v b k v\r\n", "EN b kZm9v\r\n"),
         ("ms a 3 F5 T100 c\r\nabc\r\n", "HD c1\r\n"),
         ("mg a s v f t k O77 c\r\n", "VA 3 s3 f5 t100 ka O77 c1\r\nabc\r\n"),
         ("mg a h l t\r\n", "HD h1 l0 t100\r\n"),
@@ -116,6 +145,10 @@ fn meta_commands_have_their_answers() {
         ("ma n N0 J13 v\r\n", "VA 2\r\n13\r\n"),
         ("ma n D2 v t\r\n", "VA 2 t-1\r\n15\r\n"),
         ("ma n MD D20 v\r\n", "VA 1\r\n0\r\n"),
+        ("ma n N0 q v\r\nma n D4 q v O1\r\nmn\r\n", "MN\r\n"),
+        ("ma n v\r\n", "VA 1\r\n6\r\n"),
+        ("ma a q\r\n", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
+        ("ma n q C1\r\n", "EX\r\n"),
         ("ma a\r\n", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
         ("md n C1\r\n", "EX\r\n"),
         ("md n q\r\nmd n\r\n", "NF\r\n"),
