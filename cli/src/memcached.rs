@@ -1,6 +1,9 @@
 //! `nandscape memcached`: memcached's protocols over the storage engine on several drives, in real time.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_engine::policy::POLICIES;
@@ -11,13 +14,13 @@ use nandscape_lab_engine::live::{ServeError, ServeSpec, serve};
 use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::engine::{drive_of, known};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
+use crate::serve::stores::NewFiles;
+use crate::serve::{descriptors, watch_signals};
 
 /// Serve memcached's protocols over a storage engine on several drives, in real time.
 ///
@@ -35,10 +38,11 @@ Examples:
   nandscape memcached --listen unix:m.sock --drives 2 --policy epochs \\
       --ack all
 
-Exit status: 0 after SIGTERM or SIGINT, once all is on the drives; 1 when the server has failed; 2 for bad usage or input.")]
+Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is on the drives; 1 when the server has failed, or a second signal has ended it
+at once; 2 for bad usage or input.")]
 pub(crate) struct MemcachedArgs {
     /// Drives, in pairs of an even and an odd one
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=MOST_DRIVES))]
     drives: u64,
     /// Each of the drives
     #[arg(long, value_name = "P", default_value = "default")]
@@ -59,12 +63,16 @@ pub(crate) struct MemcachedArgs {
     /// A folder for a file of each drive, which are made if they do not exist; left out, the drives are in memory
     #[arg(long, value_name = "FOLDER")]
     store: Option<PathBuf>,
+    /// What the drives in files acknowledge outlasts the host's loss of power, too, not only the end of the process
+    #[arg(long)]
+    store_sync: bool,
     /// Memory for index, cached values and changes that wait
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     memory: Bytes,
-    /// Of that, for changes that wait for their drives; a change that finds as much waits
-    #[arg(long, value_name = "BYTES", default_value = "16MiB")]
-    dirty: Bytes,
+    /// Of that, for changes that wait for their drives; a change that finds as much waits. Left out: a quarter of --memory, at most
+    /// 16MiB
+    #[arg(long, value_name = "BYTES")]
+    dirty: Option<Bytes>,
     /// When a change counts as done: in memory, on one replica, or on all
     #[arg(long, value_enum, default_value = "cache")]
     ack: AckArg,
@@ -83,6 +91,8 @@ enum AckArg {
     All,
 }
 
+const MOST_DRIVES: u64 = 64;
+
 const DEFAULTS: [(&str, &str); 3] = [("capacity", "1GiB"), ("lba_size", "4KiB"), ("buffer.mode", "capacitor")];
 
 impl MemcachedArgs {
@@ -95,13 +105,21 @@ impl MemcachedArgs {
         if self.memory.0 < 1 << 20 {
             return wrong(format!("--memory {}: 1MiB or more is valid", self.memory));
         }
-        if self.dirty.0 < 1 << 16 || self.dirty.0 > self.memory.0 / 2 {
-            return wrong(format!("--dirty {}: 64KiB to half of --memory are valid", self.dirty));
+        let dirty = self.dirty();
+        if dirty.0 < 1 << 16 || dirty.0 > self.memory.0 / 2 {
+            return wrong(format!("--dirty {dirty}: 64KiB to half of --memory are valid"));
+        }
+        if self.store_sync && self.store.is_none() {
+            return wrong("--store-sync: no drive is in a file; give --store FOLDER, or leave it out".to_owned());
         }
         for address in &self.listen {
             check_listen(address, self.allow_remote)?;
         }
         Ok(())
+    }
+
+    fn dirty(&self) -> Bytes {
+        self.dirty.unwrap_or(Bytes((self.memory.0 / 4).min(16 << 20)))
     }
 
     fn config(&self) -> Config {
@@ -113,7 +131,7 @@ impl MemcachedArgs {
         let now = now();
         Config {
             memory: self.memory.0,
-            dirty: self.dirty.0,
+            dirty: self.dirty().0,
             segment: None,
             flush_after_ms: self.flush_after,
             ack,
@@ -135,37 +153,66 @@ impl MemcachedArgs {
         }
     }
 
-    /// The files of the drives, if they are in files.
-    fn files(&self, drives: &[DriveSpec], profile: &Resolved) -> Result<Vec<Option<StoreFile>>, Failure> {
+    /// The files of the drives, if they are in files. Those that do not exist are made once all others fit, and added to `new`.
+    fn files(
+        &self,
+        drives: &[DriveSpec],
+        profile: &Resolved,
+        new: &mut NewFiles,
+    ) -> Result<Vec<Option<StoreFile>>, Failure> {
         let Some(folder) = &self.store else { return Ok(drives.iter().map(|_| None).collect()) };
-        let wrong =
-            |path: &Path, problem: &str| Failure::Input(anyhow::anyhow!("--store {}: {problem}", path.display()));
-        std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error.to_string()))?;
+        let paths: Vec<PathBuf> = drives.iter().map(|drive| folder.join(format!("{}.nand", drive.name))).collect();
         let mut files = Vec::new();
-        for drive in drives {
-            let path = folder.join(format!("{}.nand", drive.name));
-            let failed = |error: &dyn std::fmt::Display| wrong(&path, &error.to_string());
-            let file = if StoreFile::exists(&path).map_err(|error| failed(&error))? {
-                let file = StoreFile::open(&path, false).map_err(|error| failed(&error))?;
-                if file.before().membership == Membership::Member {
-                    return Err(wrong(&path, "its drive is a member of an array; name another folder"));
-                }
-                let fits = profile.check_store(file.spec());
-                fits.map_err(|problem| wrong(&path, &format!("it holds another drive: {problem}")))?;
-                file
-            } else {
-                let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
-                profile.check_store(&stores[0]).map_err(|problem| wrong(&path, &problem.to_string()))?;
-                StoreFile::create_all(&path, stores, false).map_err(|error| failed(&error))?
-            };
-            files.push(Some(file));
+        for path in &paths {
+            files.push(self.existing(path, profile)?);
         }
-        let beyond = folder.join(format!("d{}.nand", self.drives));
-        if StoreFile::exists(&beyond).unwrap_or(false) {
-            return Err(wrong(&beyond, "the folder has more drives; as many --drives are valid"));
+        let there = (0..MOST_DRIVES).filter(|number| folder.join(format!("d{number}.nand")).exists()).count();
+        let is_used = files.iter().flatten().any(|file| file.before().starts > 0);
+        if there > drives.len() || is_used && there < drives.len() {
+            let count = drives.len();
+            return Err(wrong(folder, &format!("it has {there} drives, and --drives is {count}; {there} is valid")));
+        }
+        std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error.to_string()))?;
+        for ((drive, path), file) in drives.iter().zip(&paths).zip(&mut files).filter(|(_, file)| file.is_none()) {
+            let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
+            profile.check_store(&stores[0]).map_err(|problem| wrong(path, &problem.to_string()))?;
+            let made = StoreFile::create_all(path, stores, self.store_sync);
+            *file = Some(made.map_err(|error| wrong(path, &error.to_string()))?);
+            new.add(path);
         }
         Ok(files)
     }
+
+    /// The file of a drive, if there is one.
+    fn existing(&self, path: &Path, profile: &Resolved) -> Result<Option<StoreFile>, Failure> {
+        if !StoreFile::exists(path).map_err(|error| wrong(path, &error.to_string()))? {
+            return Ok(None);
+        }
+        let file = StoreFile::open(path, self.store_sync).map_err(|error| wrong(path, &error.to_string()))?;
+        if file.before().membership == Membership::Member {
+            return Err(wrong(path, "its drive is a member of an array; name another folder"));
+        }
+        let fits = profile.check_store(file.spec());
+        fits.map_err(|problem| wrong(path, &format!("it holds another drive: {problem}")))?;
+        Ok(Some(file))
+    }
+
+    /// Why nothing is served.
+    fn refused(&self, error: ServeError) -> Failure {
+        match error {
+            ServeError::Open(OpenError::Engine(error)) => Failure::Run(anyhow::anyhow!("{error}")),
+            ServeError::Open(error) => {
+                let store = self.store.as_ref().map(|folder| format!("--store {}: ", folder.display()));
+                let (store, drives) = (store.unwrap_or_default(), self.drives);
+                Failure::Input(anyhow::anyhow!("{store}{error} (--drives {drives})"))
+            }
+            ServeError::Other(problem) => Failure::Run(anyhow::anyhow!(problem)),
+        }
+    }
+}
+
+fn wrong(path: &Path, problem: &str) -> Failure {
+    Failure::Input(anyhow::anyhow!("--store {}: {problem}", path.display()))
 }
 
 /// The time of day.
@@ -187,14 +234,26 @@ fn check_listen(address: &Address, allow_remote: bool) -> Result<(), Failure> {
     })
 }
 
-/// Serves until a signal ends it.
+/// Why the server ends.
+enum Ending {
+    /// A signal.
+    Asked,
+    /// It has failed.
+    Failed(String),
+}
+
+/// Serves until a signal ends it, or it fails.
 pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::run)?;
     args.check()?;
     let profile = drive_of(&args.drive, &args.set, &DEFAULTS)?;
     profile.notes.iter().for_each(|note| output::note(note));
+    let (tell, ending) = channel();
+    let (asked, is_serving) = (tell.clone(), Arc::<AtomicBool>::default());
+    let watched = watch_signals(move || asked.send(Ending::Asked).is_ok(), is_serving.clone(), args.store.is_some());
+    watched.map_err(Failure::Run)?;
     let drives: Vec<DriveSpec> = (0..args.drives).map(|number| args.drive(number, &profile)).collect();
-    let files = args.files(&drives, &profile)?;
+    let mut new = NewFiles::default();
+    let files = args.files(&drives, &profile, &mut new)?;
     let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
     let spec = ServeSpec {
         drives: drives.into_iter().zip(files).collect(),
@@ -203,21 +262,32 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         listen: args.listen.clone(),
         allow_remote: args.allow_remote,
+        most_clients: descriptors::clients_each(1),
         seed: args.seed,
+        failed: Arc::new(move |reason| drop(tell.send(Ending::Failed(reason)))),
         log: Box::new(output::note),
     };
-    let serving = serve(spec).map_err(|error| match error {
-        ServeError::Open(OpenError::Engine(error)) => Failure::Run(anyhow::anyhow!("{error}")),
-        ServeError::Open(error) => Failure::Input(anyhow::anyhow!("{error}")),
-        ServeError::Other(problem) => Failure::Run(anyhow::anyhow!(problem)),
-    })?;
+    let serving = serve(spec).map_err(|error| args.refused(error))?;
+    new.keep();
+    is_serving.store(true, Ordering::SeqCst);
     let (items, limit) = (serving.items, Bytes(serving.item_limit as u64));
     output::result(&format!(
         "memcached at {}, policy {policy}: {items} items found, of at most {limit} each",
         serving.addresses().join(", ")
     ))?;
-    signals.forever().next();
+    let failed = match ending.recv() {
+        Ok(Ending::Failed(reason)) => {
+            // Drives that have failed may take long to end.
+            output::error(&format!("failed: {reason}"));
+            true
+        }
+        Ok(Ending::Asked) | Err(_) => false,
+    };
     let ended = serving.stop();
     remove_socket_files();
-    ended.map_err(|problem| Failure::Run(anyhow::anyhow!(problem)))
+    match ended {
+        Err(problem) => Err(Failure::Run(anyhow::anyhow!("failed: {problem}"))),
+        Ok(()) if failed => Err(Failure::Run(anyhow::anyhow!("failed, and ended in order: see above"))),
+        Ok(()) => Ok(()),
+    }
 }

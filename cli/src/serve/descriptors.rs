@@ -4,11 +4,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Clients at a time over all drives of a listener, where there are descriptors for them.
 const CLIENTS: u64 = 1_024;
-/// Descriptors for everything but NBD clients: files, listening sockets, clients of the control socket and of metrics.
+/// Descriptors for everything but clients: files, listening sockets, clients of the control socket and of metrics.
 const OTHERS: u64 = 160;
 
 /// Raises the limit to what the system allows; the number of clients that each of `listeners` can accept.
-pub(super) fn clients_each(listeners: usize) -> usize {
+pub(crate) fn clients_each(listeners: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or(u64::MAX, |hard| hard);
     // If the system refuses, the limit stays as it was.

@@ -2,7 +2,7 @@
 
 mod args;
 mod array;
-mod descriptors;
+pub(crate) mod descriptors;
 mod faults;
 mod functions;
 mod layers;
@@ -13,7 +13,7 @@ mod notes;
 mod plan;
 mod reactors;
 mod states;
-mod stores;
+pub(crate) mod stores;
 mod summary;
 
 use std::sync::Arc;
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let (tell, ending) = channel();
     let serving = Arc::<AtomicBool>::default();
     let in_files = args.stores()?.iter().any(|store| store.path().is_some());
-    watch_signals(tell.clone(), serving.clone(), in_files).map_err(Failure::run)?;
+    let asked = tell.clone();
+    watch_signals(move || asked.send(Ending::Asked).is_ok(), serving.clone(), in_files).map_err(Failure::run)?;
     prepare_files(args)?;
     tell_of_pages(args, &plan);
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
@@ -217,9 +218,13 @@ fn wait(ending: &Receiver<Ending>) -> Ending {
 const ONE_REQUEST: Duration = Duration::from_secs(1);
 
 /// SIGTERM, SIGINT and SIGHUP end the server in order, a second request ends it at once. Before it serves, each ends it at once, unless drives are in
-/// files, which are to be turned off in order.
+/// files, which are to be turned off in order. `ask` has the server end, and tells whether it does.
 #[expect(clippy::disallowed_methods, reason = "signals come in real time")]
-fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>, in_files: bool) -> anyhow::Result<()> {
+pub(crate) fn watch_signals(
+    ask: impl Fn() -> bool + Send + 'static,
+    serving: Arc<AtomicBool>,
+    in_files: bool,
+) -> anyhow::Result<()> {
     // A server that was started with `nohup` outlasts its terminal.
     let watched = if ignores_hang_ups() { &[SIGTERM, SIGINT][..] } else { &[SIGTERM, SIGINT, SIGHUP] };
     let mut signals = Signals::new(watched).context("cannot watch for signals")?;
@@ -234,7 +239,7 @@ fn watch_signals(tell: Sender<Ending>, serving: Arc<AtomicBool>, in_files: bool)
                 output::note("the server ends once its drives are built; a second signal ends it now, and leaves files as a crash does");
             }
             let is_repeated = first.is_some_and(|first| first.elapsed() > ONE_REQUEST);
-            if is_repeated || first.is_none() && tell.send(Ending::Asked).is_err() {
+            if is_repeated || first.is_none() && !ask() {
                 remove_socket_files();
                 std::process::exit(1);
             }

@@ -131,12 +131,17 @@ fn input<T>(word: &str, problem: &str) -> Result<T, Failure> {
 
 /// Files that this start has made. They are removed again if it fails: the next one would find drives that were begun by this one.
 #[derive(Default)]
-pub(super) struct NewFiles(Vec<PathBuf>);
+pub(crate) struct NewFiles(Vec<PathBuf>);
 
 impl NewFiles {
     /// The start has succeeded.
-    pub(super) fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.0.clear();
+    }
+
+    /// This start has made a file.
+    pub(crate) fn add(&mut self, path: &Path) {
+        self.0.push(path.to_owned());
     }
 }
 
@@ -265,7 +270,7 @@ fn open(
         let fits = profile.check_store(&stores[0]);
         fits.map_err(|problem| Failure::Input(anyhow::anyhow!("--store {shown}: {problem}")))?;
         let file = StoreFile::create_all(path, stores, syncs).map_err(failed)?;
-        new.0.push(path.to_owned());
+        new.add(path);
         output::note(&format!("drive {} is new, in {shown}", spec.name));
         return Ok(file);
     }

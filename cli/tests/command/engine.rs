@@ -48,6 +48,7 @@ fn a_server_refuses_what_it_cannot_serve() {
     for (words, told) in [
         (&["--drives", "5"][..], "2, 4, 6 and so on are valid"),
         (&["--memory", "4KiB"], "1MiB or more is valid"),
+        (&["--store-sync"], "give --store FOLDER"),
         (&["--dirty", "1GiB"], "64KiB to half of --memory are valid"),
         (&["--listen", "0.0.0.0:11211"], "--allow-remote"),
         (&["--drive", "wd-zn540"], "the store writes blocks in any order"),

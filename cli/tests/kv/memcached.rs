@@ -8,14 +8,25 @@ use std::time::Duration;
 
 struct Server(Child);
 
+/// A command that starts a server, after a word to the shell that limits it.
+fn command(folder: &Path, limit: &str, args: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{limit}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_nandscape")]);
+    let listen = format!("unix:{}", folder.join("m.sock").display());
+    command.args(["memcached", "--set", "capacity=64MiB", "--listen", &listen]).args(args);
+    command.args(["--set", "geometry.channels=2", "--set", "geometry.dies_per_channel=2"]);
+    command.stdin(Stdio::null());
+    command
+}
+
 impl Server {
     /// A server, and what it prints once clients can connect.
     fn start(folder: &Path, args: &[&str]) -> (Server, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
-        let listen = format!("unix:{}", folder.join("m.sock").display());
-        command.args(["memcached", "--set", "capacity=64MiB", "--listen", &listen]).args(args);
-        command.args(["--set", "geometry.channels=2", "--set", "geometry.dies_per_channel=2"]);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        Server::start_by(command(folder, ":", args).stdout(Stdio::piped()))
+    }
+
+    fn start_by(command: &mut Command) -> (Server, String) {
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("memcached at unix:"), "{line:?}");
@@ -145,5 +156,67 @@ fn hostile_clients_cost_others_nothing() {
     last.0.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "STORED\r\n");
     assert_eq!(good.ask("get last\r\n", "END"), "VALUE last 0 1\r\nx\r\nEND\r\n");
+    server.end("-TERM");
+}
+
+#[test]
+fn a_store_with_other_drives_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let store = ["--store", store.to_str().unwrap()];
+    let (server, _) = Server::start(folder.path(), &[&store[..], &["--drives", "2"]].concat());
+    server.end("-TERM");
+    let refused = command(folder.path(), ":", &[&store[..], &["--drives", "4"]].concat()).output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(told.contains("it has 2 drives, and --drives is 4; 2 is valid"), "{told}");
+    assert_eq!(std::fs::read_dir(store[1]).unwrap().count(), 2);
+    // With --memory alone, changes that wait have a part of it.
+    let again = ["--drives", "2", "--memory", "16MiB", "--store-sync"];
+    let (server, _) = Server::start(folder.path(), &[&store[..], &again].concat());
+    server.end("-TERM");
+}
+
+#[test]
+fn clients_that_finish_no_command_keep_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    // The server has descriptors for 40 clients.
+    let mut limited = command(folder.path(), "ulimit -n 200", &["--drives", "2"]);
+    let (server, _) = Server::start_by(limited.stdout(Stdio::piped()));
+    let mut crowd = Vec::new();
+    for _ in 0..60 {
+        let mut client = Client::connect(folder.path());
+        client.send(b"g");
+        crowd.push(client);
+    }
+    let mut good = Client::connect(folder.path());
+    assert_eq!(good.ask("mn\r\n", "MN"), "MN\r\n");
+    // Neither do they keep the server from its end.
+    server.end("-TERM");
+}
+
+#[test]
+fn a_command_that_runs_when_the_server_ends_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let store = ["--store", store.to_str().unwrap(), "--drives", "2", "--ack", "all"];
+    let (server, _) = Server::start(folder.path(), &store);
+    let mut client = Client::connect(folder.path());
+    let mut commands = String::new();
+    for number in 0..200 {
+        commands += &format!("set key{number} 0 0 100\r\n{}\r\n", "v".repeat(100));
+    }
+    client.send(commands.as_bytes());
+    assert_eq!(client.line(), "STORED\r\n");
+    server.end("-TERM");
+    let mut rest = Vec::new();
+    // Commands that the server has not read are a reset.
+    let _ = client.0.read_to_end(&mut rest);
+    let rest = String::from_utf8(rest).unwrap();
+    assert!(rest.lines().all(|line| line == "STORED"), "{rest}");
+    let stored = 1 + rest.lines().count();
+    let (server, line) = Server::start(folder.path(), &store);
+    let found: usize = line.split(": ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(found >= stored, "{found} found, {stored} acknowledged");
     server.end("-TERM");
 }

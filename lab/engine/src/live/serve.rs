@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
@@ -18,7 +19,7 @@ use nandscape_transport_reactor::socket::Address;
 use nandscape_transport_reactor::{Export, Handle, Pairs, PollMode, Port, Reactor, Setup, Source};
 use nandscape_wire_nvme::Status;
 
-use super::sockets::{Door, Sockets};
+use super::sockets::{Door, OnFailure, Sockets};
 
 /// What is served.
 pub struct ServeSpec {
@@ -34,8 +35,12 @@ pub struct ServeSpec {
     pub listen: Vec<Address>,
     /// Whether that may be reached from other machines.
     pub allow_remote: bool,
+    /// Clients at a time: beyond, the one that was silent longest is cut off.
+    pub most_clients: usize,
     /// Seed of everything random.
     pub seed: u64,
+    /// Hears why the server has failed, should it fail once clients can connect. [`Serving::stop`] is what remains to be called.
+    pub failed: Arc<dyn Fn(String) + Send + Sync>,
     /// Receives what happens.
     pub log: Box<dyn Fn(&str) + Send>,
 }
@@ -101,6 +106,19 @@ impl Export for Front {
     }
 }
 
+/// On the server's thread: tells of its panic.
+struct Watched(OnFailure);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)(PANICKED.to_owned());
+        }
+    }
+}
+
+const PANICKED: &str = "its thread has panicked";
+
 fn other(error: impl ToString) -> ServeError {
     ServeError::Other(error.to_string())
 }
@@ -114,9 +132,11 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, ServeError> {
     let (tell, begun) = channel();
     let life = move || -> Result<(), String> {
         let report = tell.clone();
+        let watched = Watched(spec.failed.clone());
         live(spec, &move |what| drop(tell.send(what))).map_err(|error| {
             let text = error.to_string();
             drop(report.send(Err(error)));
+            (watched.0)(text.clone());
             text
         })
     };
@@ -148,7 +168,7 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, ServeError> {
 fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 'static)) -> Result<(), ServeError> {
     let executor = Executor::new();
     let sim = executor.sim();
-    let sockets = Rc::new(Sockets::new(&sim).map_err(other)?);
+    let sockets = Rc::new(Sockets::new(&sim, spec.most_clients, spec.failed.clone()).map_err(other)?);
     let door = sockets.door();
     let (mut drives, mut names) = (Vec::new(), Vec::new());
     for (drive, file) in spec.drives {
@@ -208,10 +228,8 @@ impl Serving {
         self.accepting.clear();
         let flushed = self.door.end().recv();
         self.handle.stop();
-        let ended = self
-            .thread
-            .take()
-            .map_or(Ok(()), |thread| thread.join().unwrap_or_else(|_| Err("its thread has panicked".to_owned())));
+        let ended =
+            self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(|_| Err(PANICKED.to_owned())));
         ended?;
         flushed.unwrap_or_else(|_| Err("the server has ended before everything was on its drives".to_owned()))
     }

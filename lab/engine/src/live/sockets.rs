@@ -1,7 +1,9 @@
 //! Clients of a server, behind one descriptor that any loop can wait for. Nothing here blocks.
 //!
 //! A client that sends half a command or does not take its answers holds a bounded amount of memory, and all of them together do: beyond
-//! that the one that was silent longest is cut off. Clients that are idle keep no others out either.
+//! that the one that was silent longest is cut off. Neither do clients keep others out that are idle, or never finish a command.
+//!
+//! When the server is to end, nothing more is read: commands that have come are finished, and then the engine is closed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,12 +26,13 @@ const READ: usize = 16 << 10;
 const EVENTS: usize = 64;
 /// The number of the event of what comes from other threads.
 const CAME: u64 = u64::MAX;
-/// Clients at a time, as in memcached.
-const MOST_CLIENTS: usize = 1_024;
 /// Bytes that all clients may hold.
 const MOST_HELD: usize = 64 << 20;
 /// A client that holds less is not cut off for what others hold.
 const LITTLE: usize = 32 << 10;
+
+/// Hears why the engine does not serve any more.
+pub(super) type OnFailure = Arc<dyn Fn(String) + Send + Sync>;
 
 /// What comes from other threads.
 enum Came {
@@ -51,6 +54,13 @@ pub(super) struct Sockets {
     /// Something is to be done for a client.
     notice: Rc<Cell<bool>>,
     server: RefCell<Option<Rc<Server>>>,
+    /// Clients at a time.
+    most_clients: usize,
+    failed: OnFailure,
+    has_failed: Cell<bool>,
+    is_ending: Cell<bool>,
+    /// Who waits for the end while commands are finished.
+    ends: RefCell<Vec<Sender<Result<(), String>>>>,
     news: RefCell<Option<String>>,
 }
 
@@ -163,7 +173,7 @@ impl Client {
 }
 
 impl Sockets {
-    pub(super) fn new(sim: &Sim) -> io::Result<Sockets> {
+    pub(super) fn new(sim: &Sim, most_clients: usize, failed: OnFailure) -> io::Result<Sockets> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
@@ -179,6 +189,11 @@ impl Sockets {
             entry,
             notice: Rc::default(),
             server: RefCell::default(),
+            most_clients,
+            failed,
+            has_failed: Cell::new(false),
+            is_ending: Cell::new(false),
+            ends: RefCell::default(),
             news: RefCell::default(),
         })
     }
@@ -206,16 +221,39 @@ impl Sockets {
         while let Ok(came) = self.inbox.try_recv() {
             let Some(server) = self.server() else { continue };
             match came {
+                Came::Client(_) if self.is_ending.get() => {}
                 Came::Client(stream) => self.add(&server, stream),
                 Came::End(ended) => {
-                    let engine = server.engine().clone();
-                    self.sim.spawn(async move {
-                        let closed = engine.close().await.map_err(|error| error.to_string());
-                        // The thread that waits for it may have given up.
-                        let _ = ended.send(closed);
-                    });
+                    self.ends.borrow_mut().push(ended);
+                    self.is_ending.set(true);
+                    self.clients.borrow().values().for_each(|client| client.wire.hang_up());
+                    self.notice.set(true);
                 }
             }
+        }
+    }
+
+    /// Closes the engine once no command runs any more, if the server is to end.
+    fn close(&self) {
+        let Some(server) = self.server().filter(|server| server.counters().connections == 0) else { return };
+        for ended in self.ends.take() {
+            let engine = server.engine().clone();
+            self.sim.spawn(async move {
+                let closed = engine.close().await.map_err(|error| error.to_string());
+                // The thread that waits for it may have given up.
+                let _ = ended.send(closed);
+            });
+        }
+    }
+
+    /// Tells once that the engine has failed, if it has.
+    fn tell_failure(&self) {
+        if self.has_failed.get() {
+            return;
+        }
+        if let Some(error) = self.server.borrow().as_ref().and_then(|server| server.engine().failure()) {
+            self.has_failed.set(true);
+            (self.failed)(error.to_string());
         }
     }
 
@@ -241,15 +279,16 @@ impl Sockets {
         self.clients.borrow_mut().insert(number, client);
     }
 
-    /// Makes room for a client: where there are as many as may be, the idle one that was silent longest goes. Whether there is room.
+    /// Makes room for a client: where there are as many as may be, the one that was silent longest goes, of the idle ones if there are
+    /// any. Whether there is room.
     fn make_room(&self) -> bool {
         let mut clients = self.clients.borrow_mut();
-        if clients.values().filter(|client| !client.is_over).count() < MOST_CLIENTS {
+        if clients.values().filter(|client| !client.is_over).count() < self.most_clients {
             return true;
         }
-        let idle = clients.values_mut().filter(|client| client.wire.is_idle() && !client.is_over);
-        let Some(idle) = idle.min_by_key(|client| client.heard) else { return false };
-        idle.is_over = true;
+        let present = clients.values_mut().filter(|client| !client.is_over);
+        let Some(silent) = present.min_by_key(|client| (!client.wire.is_idle(), client.heard)) else { return false };
+        silent.is_over = true;
         self.notice.set(true);
         true
     }
@@ -270,7 +309,9 @@ impl Sockets {
         let mut clients = self.clients.borrow_mut();
         let Some(client) = clients.get_mut(&number) else { return };
         client.heard = self.next_heard();
-        client.receive();
+        if !self.is_ending.get() {
+            client.receive();
+        }
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             // It would be reported for ever.
             let _ = epoll::delete(&self.epoll, &client.stream);
@@ -285,11 +326,12 @@ impl Sockets {
         self.limit_held();
         let mut moved = false;
         let heard = self.next_heard();
+        let is_ending = self.is_ending.get();
         self.clients.borrow_mut().retain(|number, client| {
             if client.wire.has_output() && client.send() {
                 (client.heard, moved) = (heard, true);
             }
-            while client.is_apart && client.receive() {
+            while client.is_apart && !is_ending && client.receive() {
                 moved = true;
             }
             if client.is_over || client.wire.is_ended() && !client.wire.has_output() {
@@ -299,7 +341,10 @@ impl Sockets {
                 moved = true;
                 return false;
             }
-            let wanted = client.wanted();
+            let mut wanted = client.wanted();
+            if is_ending {
+                wanted -= EventFlags::IN;
+            }
             if wanted != client.interest {
                 client.interest = wanted;
                 let events = wanted & (EventFlags::IN | EventFlags::OUT);
@@ -338,6 +383,10 @@ impl Source for Sockets {
         if self.notice.take() {
             moved |= self.serve_all();
         }
+        if self.is_ending.get() {
+            self.close();
+        }
+        self.tell_failure();
         moved
     }
 
