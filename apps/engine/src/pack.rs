@@ -269,7 +269,7 @@ mod tests {
         let key: Rc<[u8]> = b"one".as_slice().into();
         state.put(key.clone(), (0, 0), vec![7; 3_000].into(), (Time::ZERO, 0));
         state.pack(0, form, 0);
-        (0..REPLICAS).for_each(|replica| drop(state.written(0, replica)));
+        (0..REPLICAS).for_each(|replica| _ = state.written(0, replica));
         state.logs[0].is_open = false;
         let (number, segment) = state.logs[0].take_tail().expect("a segment that all replicas have");
         state.clear(Time::ZERO);
