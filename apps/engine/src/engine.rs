@@ -410,7 +410,7 @@ impl Engine {
         self.wait_for(pair, number, least).await.map_err(Refused::Failed)
     }
 
-    /// Waits until so many replicas have a change.
+    /// Waits until `least` replicas have a change.
     async fn wait_for(&self, pair: usize, number: u64, least: usize) -> Result<(), EngineError> {
         let has = || {
             let state = self.state.borrow();

@@ -16,7 +16,7 @@ use crate::pack::Form;
 
 /// How often it looks whether a change has waited long enough.
 const TICK: Span = Span::from_ms(5);
-/// A flush begins when one of so many bytes that may wait does.
+/// A flush begins when this part of the dirty limit waits: 4 is a quarter.
 const BATCH_SHARE: u64 = 4;
 
 impl Engine {
@@ -90,21 +90,39 @@ impl Engine {
             packs && !log.changes.is_empty() || is_due || (0..REPLICAS).any(waits)
         };
         let wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
-        let (left, worked) = (Rc::new(Cell::new(wanted.len())), Rc::new(Cell::new(false)));
         if wanted.is_empty() {
             return Ok(false);
         }
-        let ended = Rc::new(Signal::new(self.host.sim()));
-        for pair in wanted {
+        let work = |pair: usize| {
             let tokens = [0, 1].map(|replica| has_token(REPLICAS * pair + replica));
             // One replica of all data is free for reads: the layout and the policy agree.
             assert!(
                 !(self.policy.keeps_reads_apart() && tokens == [true; 2]),
                 "both drives of pair {pair} have a token"
             );
+            self.clone().pair_epoch(pair, tokens, packs)
+        };
+        let worked = self.side_by_side(wanted.into_iter().map(work)).await;
+        self.state.borrow_mut().stats.epochs += u64::from(worked == Ok(true));
+        self.changed.notify();
+        worked
+    }
+
+    /// Runs works on a task each, and waits for all. Returns whether one of them did anything.
+    ///
+    /// # Errors
+    /// The failure of the engine, which is the first of a work.
+    async fn side_by_side<W>(self: &Rc<Self>, works: impl Iterator<Item = W>) -> Result<bool, EngineError>
+    where
+        W: Future<Output = Result<bool, EngineError>> + 'static,
+    {
+        let works: Vec<W> = works.collect();
+        let (left, worked) = (Rc::new(Cell::new(works.len())), Rc::new(Cell::new(false)));
+        let ended = Rc::new(Signal::new(self.host.sim()));
+        for work in works {
             let (engine, left, worked, ended) = (self.clone(), left.clone(), worked.clone(), ended.clone());
             self.host.sim().spawn(async move {
-                match engine.clone().pair_epoch(pair, tokens, packs).await {
+                match work.await {
                     Ok(did) => worked.set(worked.get() || did),
                     Err(error) => drop(engine.failed.borrow_mut().get_or_insert(error)),
                 }
@@ -115,8 +133,6 @@ impl Engine {
         while left.get() > 0 {
             ended.changed().await;
         }
-        self.state.borrow_mut().stats.epochs += u64::from(worked.get());
-        self.changed.notify();
         self.failure().map_or(Ok(worked.get()), Err)
     }
 
@@ -146,23 +162,11 @@ impl Engine {
         if packs || has_moves {
             self.state.borrow_mut().pack(pair, self.form(), self.now_s());
         }
-        let (left, worked) = (Rc::new(Cell::new(drives.len())), Rc::new(Cell::new(reclaimed)));
-        let ended = Rc::new(Signal::new(self.host.sim()));
-        for replica in drives.iter().copied() {
-            let (engine, left, worked, ended) = (self.clone(), left.clone(), worked.clone(), ended.clone());
-            self.host.sim().spawn(async move {
-                match engine.write_drive(pair, replica).await {
-                    Ok(did) => worked.set(worked.get() || did),
-                    Err(error) => drop(engine.failed.borrow_mut().get_or_insert(error)),
-                }
-                left.set(left.get() - 1);
-                ended.notify();
-            });
-        }
-        while left.get() > 0 {
-            ended.changed().await;
-        }
-        self.failure().map_or(Ok(worked.get()), Err)
+        let work = |replica: &usize| {
+            let (engine, replica) = (self.clone(), *replica);
+            async move { engine.write_drive(pair, replica).await }
+        };
+        Ok(self.side_by_side(drives.iter().map(work)).await? || reclaimed)
     }
 
     /// Writes what waits for a drive now, in order, one chunk after the other: after a crash a drive has the first of them.

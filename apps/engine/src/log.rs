@@ -30,11 +30,11 @@ pub(crate) struct Spot {
 /// What waits to be packed. What is packed of a key is its state then: later changes are packed in the place of the first.
 #[derive(Clone, Debug)]
 pub(crate) enum Queued {
-    /// The item of a key, or that it is gone.
+    /// The item of a key, or its removal.
     Key(Rc<[u8]>),
     /// The time at which the item of a key expires.
     Touch(Rc<[u8]>),
-    /// That all items are gone, in place of so many changes that waited.
+    /// The removal of all items. It replaces this many waiting changes.
     Clear(u64),
 }
 

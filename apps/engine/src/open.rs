@@ -33,10 +33,10 @@ const LEAST_SLOTS: u64 = 16;
 const AT_ONCE: usize = 64;
 /// More versions than changes can wait for their drives.
 const VERSIONS_UNSEEN: u64 = 1 << 32;
-/// Chunks are aligned to at least so many bytes.
+/// The least alignment of chunks, in bytes.
 const LEAST_BLOCK: usize = 4_096;
 
-/// What each drive says of the store.
+/// The store as each drive records it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Super {
     id: u64,
@@ -237,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// The log goes on behind its newest segment.
+    /// The log continues behind its newest segment.
     fn finish_recovery(&self, pair: usize, replay: &Replay, taken: &BTreeSet<u32>) {
         let mut state = self.state.borrow_mut();
         let log = &mut state.logs[pair];

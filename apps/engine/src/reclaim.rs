@@ -1,6 +1,6 @@
-//! Reclaim: the oldest segments are given up, and items of them that are there are written again, or evicted.
+//! Reclaim: the oldest segments are released. Their current items are written again or evicted.
 //!
-//! An item is evicted if space or memory is short and nobody has asked for it since its segment was written: second chance, oldest first.
+//! An item is evicted if space or memory is short and no client has read it since its segment was written: second chance, oldest first.
 
 use std::rc::Rc;
 
@@ -11,9 +11,9 @@ use crate::log::{Log, Segment};
 use crate::record::{Kind, chunks, records};
 use crate::state::State;
 
-/// Segments that are given up in an epoch at most: what is moved takes memory.
+/// The most segments that an epoch releases: moved items take memory.
 const MOST: usize = 8;
-/// One of so many slots is kept free.
+/// The part of the slots that is kept free: 16 is a 16th.
 const FREE_SHARE: usize = 16;
 /// Items may fill this share of the other slots, in percent; garbage has the rest.
 const FULL: u64 = 85;

@@ -20,7 +20,7 @@ pub(crate) fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
 /// The most bytes of data that a command may announce, as in memcached: a line's end behind them still makes an `i32`.
 const MOST_DATA: u64 = i32::MAX as u64 - 2;
 
-/// The length of a command's data; `None` if the word is no number of so many bytes.
+/// The length of a command's data; `None` if the word is no number, or above [`MOST_DATA`].
 pub(crate) fn data_len(word: &[u8]) -> Option<u64> {
     number(word).filter(|len| *len <= MOST_DATA)
 }

@@ -15,7 +15,7 @@ type Flag<'a> = (u8, &'a [u8]);
 
 /// A command's key and flags.
 struct Meta<'a> {
-    /// The key as it came.
+    /// The key as the client sent it.
     word: &'a [u8],
     key: Vec<u8>,
     flags: Vec<Flag<'a>>,

@@ -76,7 +76,7 @@ impl Server {
         *self.counters.borrow()
     }
 
-    /// Serves a client until it leaves, on a task of its own.
+    /// Serves a client on a separate task, until the client leaves.
     pub fn serve(self: &Rc<Self>, wire: &Rc<Wire>) {
         let (server, wire) = (self.clone(), wire.clone());
         self.count(|counters| {

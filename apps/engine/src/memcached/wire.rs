@@ -109,7 +109,7 @@ impl Wire {
         self.put(b"\r\n");
     }
 
-    /// The present command needs so many bytes at once.
+    /// Notes how many bytes the present command needs at once.
     fn need(&self, bytes: usize) {
         self.needs.set(bytes);
         self.notice.set(true);

@@ -22,7 +22,7 @@ const RUN: Span = Span::from_ms(1_000);
 const PATIENCE: Span = Span::from_ms(10_000);
 /// Between two questions whether a run or a preemption has ended.
 const ASK_AGAIN: Span = Span::from_us(50);
-/// Blocks that stay free for the drive itself: one of so many.
+/// The part of the blocks that stays free for the drive itself: 64 is a 64th.
 const RESERVE: u32 = 64;
 
 impl Policy for GcControl {

@@ -35,7 +35,7 @@ pub trait Policy {
         false
     }
 
-    /// Before a drive with a token is written: so many bytes are to come.
+    /// Before a drive with a token is written; `bytes` will be written.
     fn before_writes<'a>(&'a self, member: &'a Member, bytes: u64) -> Work<'a>;
 
     /// After its writes, while it still has its token.

@@ -99,7 +99,7 @@ impl Client {
         }
     }
 
-    /// Sends a command and receives so many lines.
+    /// Sends a command and receives `lines` lines.
     pub(crate) async fn ask(&mut self, command: &str, lines: usize) -> String {
         self.send(command.as_bytes()).await;
         self.answer(lines).await

@@ -15,11 +15,11 @@ use nandscape_lab_crash::each;
 const KEYS: [u64; 2] = [200, 900];
 const WRITERS: u64 = 3;
 
-/// What a key was, from what is certain on.
+/// The states of a key since the last certain one.
 struct Past {
-    /// Values, or that it was gone.
+    /// Values; `None` where the key was gone.
     states: Vec<Option<Vec<u8>>>,
-    /// Which of them the engine has: it may not have been told of the last one yet.
+    /// The number of the state that the engine has; the last one may not have reached it.
     made: usize,
     /// A writer changes it.
     is_busy: bool,

@@ -40,17 +40,22 @@ fn given(sim: &Sim, ssd: &Ssd) -> Given {
     Given { io: queue(QueueId(1)), admin: Some(queue(QueueId::ADMIN)) }
 }
 
+/// An engine under a policy, on drives once they are in service.
+async fn engine_on(sim: &Sim, ssds: &[Rc<Ssd>], name: &str) -> Rc<Engine> {
+    for ssd in ssds {
+        ssd.in_service().await;
+    }
+    let drives = ssds.iter().map(|ssd| given(sim, ssd)).collect();
+    Engine::open(&Host::free(sim), drives, policy(name).unwrap(), CONFIG).await.unwrap()
+}
+
 /// Readers and writers; epochs, and reads that drives answered.
 fn run(name: &str, seed: Seed) -> (u64, u64) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("load").rng());
     let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, number, seed)).collect();
     let ran = executor.block_on(async {
-        for ssd in &ssds {
-            ssd.in_service().await;
-        }
-        let drives = ssds.iter().map(|ssd| given(&sim, ssd)).collect();
-        let engine = Engine::open(&Host::free(&sim), drives, policy(name).unwrap(), CONFIG).await.unwrap();
+        let engine = engine_on(&sim, &ssds, name).await;
         for number in 0..1_500u64 {
             let new = New { flags: 0, expiry: 0, value: vec![number as u8; 4_000].into() };
             engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
@@ -96,7 +101,7 @@ fn no_read_begins_at_a_drive_with_a_token() {
     });
 }
 
-/// A drive that loses power forgets its watermarks, and aborts what is under way: the engine goes on.
+/// A drive that loses power forgets its watermarks and aborts its commands. The engine continues.
 #[test]
 fn drives_lose_power_and_items_do_not() {
     each(2, |seed| {
@@ -104,12 +109,7 @@ fn drives_lose_power_and_items_do_not() {
         let (sim, mut rng) = (executor.sim(), seed.child("cuts").rng());
         let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, seed)).collect();
         let ran = executor.block_on(async {
-            for ssd in &ssds {
-                ssd.in_service().await;
-            }
-            let drives = ssds.iter().map(|ssd| given(&sim, ssd)).collect();
-            let policy = policy("gc_control").unwrap();
-            let engine = Engine::open(&Host::free(&sim), drives, policy, CONFIG).await.unwrap();
+            let engine = engine_on(&sim, &ssds, "gc_control").await;
             for round in 0..4_000u64 {
                 let new = New { flags: 0, expiry: 0, value: vec![(round / 500) as u8; 2_000].into() };
                 engine.put(&(round % 500).to_le_bytes(), Expect::Any, new).await.unwrap();
