@@ -19,8 +19,8 @@ pub(crate) fn check(workload: &Workload) -> Result<(), Failure> {
     Err(Failure::Input(anyhow!(problem)))
 }
 
-/// The mean latency of each job alone, in microseconds, as `run` measures it. A job alone draws the same requests as beside the
-/// others, after its part of the warm-up, and runs as long or issues as many.
+/// The mean latency of each job alone, in microseconds, as `run` measures it. A job alone draws the same requests as with the
+/// others, after its part of the warm-up. It runs as long, or issues as many.
 pub(crate) fn alone(
     workload: &Workload,
     together: &[FlowReport],

@@ -217,8 +217,8 @@ fn wait(ending: &Receiver<Ending>) -> Ending {
 /// Signals within this time of the first one are the same request: `timeout` sends one to the server, and one to its group.
 const ONE_REQUEST: Duration = Duration::from_secs(1);
 
-/// SIGTERM, SIGINT and SIGHUP end the server in order, a second request ends it at once. Before it serves, each ends it at once, unless drives are in
-/// files, which are to be turned off in order. `ask` has the server end, and tells whether it does.
+/// SIGTERM, SIGINT and SIGHUP end the server in order; a second request ends it at once. Before the server serves, each ends it at
+/// once, unless drives are in files: these are shut down in order. `ask` requests the end, and returns whether the server takes it.
 #[expect(clippy::disallowed_methods, reason = "signals come in real time")]
 pub(crate) fn watch_signals(
     ask: impl Fn() -> bool + Send + 'static,

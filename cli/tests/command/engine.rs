@@ -27,7 +27,7 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
 
 #[test]
 fn wrong_usage_is_answered_with_what_is_valid() {
-    for (words, told) in [
+    for (words, reason) in [
         (&["--drives", "3"][..], "2, 4, 6 and so on are valid"),
         (&["--policy", "rails"], "mixed, epochs, gc_control are valid"),
         (&["--write-size", "1MiB"], "an item has "),
@@ -38,14 +38,14 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         // A flag is given once.
         let kept = SMALL[1..].chunks(2).filter(|pair| pair[0] == "--set" || !words.contains(&pair[0]));
         let kept: Vec<&str> = kept.flatten().copied().collect();
-        refuse(&[&["engine"], &kept[..], words].concat(), &[told]);
+        refuse(&[&["engine"], &kept[..], words].concat(), &[reason]);
     }
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_refuses_what_it_cannot_serve() {
-    for (words, told) in [
+    for (words, reason) in [
         (&["--drives", "5"][..], "2, 4, 6 and so on are valid"),
         (&["--memory", "4KiB"], "1MiB or more is valid"),
         (&["--store-sync"], "give --store FOLDER"),
@@ -55,6 +55,6 @@ fn a_server_refuses_what_it_cannot_serve() {
     ] {
         let all = [&["memcached", "--listen", "unix:refused.sock"][..], words].concat();
         let all = if words[0] == "--listen" { [&["memcached"][..], words].concat() } else { all };
-        refuse(&all, &[told]);
+        refuse(&all, &[reason]);
     }
 }

@@ -167,9 +167,9 @@ fn a_store_with_other_drives_is_left_as_it_is() {
     let (server, _) = Server::start(folder.path(), &[&store[..], &["--drives", "2"]].concat());
     server.end("-TERM");
     let refused = command(folder.path(), ":", &[&store[..], &["--drives", "4"]].concat()).output().unwrap();
-    let told = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{told}");
-    assert!(told.contains("it has 2 drives, and --drives is 4; 2 is valid"), "{told}");
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("it has 2 drives, and --drives is 4; 2 is valid"), "{printed}");
     assert_eq!(std::fs::read_dir(store[1]).unwrap().count(), 2);
     // With --memory alone, changes that wait have a part of it.
     let again = ["--drives", "2", "--memory", "16MiB", "--store-sync"];

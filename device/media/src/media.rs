@@ -104,7 +104,7 @@ pub struct Media {
     pub(crate) remote: Option<Box<Remote>>,
     /// The host that is notified of each operation, if one exists.
     pub(crate) watch: OnceCell<Rc<dyn FlashWatch>>,
-    /// Who is told of the issue of reads, if anybody.
+    /// The watch that is notified of the issue of reads, if one exists.
     pub(crate) reads: OnceCell<Rc<dyn ReadWatch>>,
     /// What operations cost the controller's processors, if anything.
     pub(crate) work: OnceCell<FlashWork>,

@@ -273,7 +273,7 @@ impl Config {
         Ok(())
     }
 
-    /// Queue pairs for a drive that has room for so many.
+    /// Queue pairs on a drive that has room for `most`.
     pub fn queue_pairs(&self, most: usize) -> usize {
         let wanted = match (self.path, self.queues) {
             (PathKind::Scsi, _) => 1,

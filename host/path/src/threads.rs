@@ -26,7 +26,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// So many threads that use a namespace, which `info` describes. Where none of them is idle, more begin, up to `most`.
+    /// `count` threads that use a namespace, which `info` describes. An I/O that finds none of them idle begins another, up to `most`.
     ///
     /// # Errors
     /// That a thread may not run on any processor.

@@ -53,7 +53,7 @@ struct Course {
 }
 
 impl Course {
-    fn told<T>(&self, ended: Result<T, String>) -> Result<T, Failure> {
+    fn judged<T>(&self, ended: Result<T, String>) -> Result<T, Failure> {
         ended.map_err(|what| Failure { life: self.life, cuts: self.done.cuts, last: self.last, what })
     }
 }
@@ -72,7 +72,7 @@ pub async fn explore<S: Subject>(
 ) -> Result<Explored, Failure> {
     let mut points = points.into_iter().peekable();
     let mut course = Course { life: 0, done: Explored::default(), last: None };
-    let mut host = course.told(subject.build().await)?;
+    let mut host = course.judged(subject.build().await)?;
     while points.peek().is_some() {
         let before = subject.acknowledged();
         subject.load(&host, course.life);
@@ -89,7 +89,7 @@ pub async fn explore<S: Subject>(
             course.done.cuts += 1;
             course.last = Some((point.cut, sim.now()));
             if looks > 0 && subject.acknowledged() == before {
-                return course.told(Err("no change was acknowledged before the cut".to_owned()));
+                return course.judged(Err("no change was acknowledged before the cut".to_owned()));
             }
             sim.sleep(point.off).await;
             is_dead = point.cut == Cut::All;
@@ -98,9 +98,9 @@ pub async fn explore<S: Subject>(
             drop(host);
             course.life += 1;
             course.done.restarts += 1;
-            host = course.told(subject.restart().await)?;
+            host = course.judged(subject.restart().await)?;
         }
-        course.told(subject.check(&host).await)?;
+        course.judged(subject.check(&host).await)?;
     }
     course.done.acknowledged = subject.acknowledged();
     Ok(course.done)

@@ -28,7 +28,7 @@ impl<K: Ord + Clone + Debug> Possible<K> {
         }
     }
 
-    /// It was acknowledged: the items have this version, as nobody else changed them.
+    /// It was acknowledged: the items have this version, as no other writer changed them.
     pub fn acknowledge(&self, items: impl IntoIterator<Item = K>, version: u64) {
         let mut of = self.of.borrow_mut();
         items.into_iter().for_each(|item| drop(of.insert(item, BTreeSet::from([version]))));

@@ -110,7 +110,7 @@ impl Copies {
         }
     }
 
-    /// Changes items of its own until the host dies.
+    /// Changes items of its lane until the host dies.
     async fn change(self_: Changes, mut rng: Rng) {
         let Changes { host, items, acknowledged, next, life, mistake, lane } = self_;
         let begun = life.get();
@@ -232,10 +232,10 @@ fn a_whole_store_passes() {
 fn each_mistake_is_noticed_and_named_by_its_cut() {
     let noticed = |mistake, lie| (1..=12).find_map(|seed| run(mistake, lie, Seed::new(seed)).err());
     for mistake in [Mistake::Early, Mistake::OneCopy, Mistake::Older] {
-        let told = noticed(mistake, None);
+        let failure = noticed(mistake, None);
         assert!(
-            told.as_ref().is_some_and(|told| told.starts_with("life ") && told.contains(" ms: ")),
-            "{mistake:?}: {told:?}"
+            failure.as_ref().is_some_and(|text| text.starts_with("life ") && text.contains(" ms: ")),
+            "{mistake:?}: {failure:?}"
         );
     }
     for lie in [Lie::Durable, Lie::Half { nth: 3 }, Lie::Dropped { nth: 4 }] {
@@ -250,7 +250,7 @@ fn a_life_without_a_needed_acknowledgement_fails() {
     let sim = executor.sim();
     let copies = Copies::new(&sim, Mistake::None, None, Seed::new(1));
     let point = Point { patience: Span::from_us(500), ..Point::new(Span::ZERO, Cut::All, Span::from_ms(20)) };
-    let told = executor.block_on(explore(&sim, &copies, [point])).unwrap().map(|explored| explored.cuts);
-    let told = told.map_err(|failure| failure.to_string());
-    assert!(told.as_ref().is_err_and(|told| told.ends_with("no change was acknowledged before the cut")), "{told:?}");
+    let ended = executor.block_on(explore(&sim, &copies, [point])).unwrap().map(|explored| explored.cuts);
+    let ended = ended.map_err(|failure| failure.to_string());
+    assert!(ended.as_ref().is_err_and(|text| text.ends_with("no change was acknowledged before the cut")), "{ended:?}");
 }

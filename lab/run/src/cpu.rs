@@ -129,7 +129,7 @@ impl Host {
         self.begun.replace(Account::of(&self.sim, &self.path));
     }
 
-    /// The measured phase has ended, in which so many requests did.
+    /// The measured phase has ended, with `requests` requests.
     pub(crate) fn report(&self, requests: u64) -> CpuReport {
         self.path.machine().end_timelines();
         let (begun, ended) = (&*self.begun.borrow(), Account::of(&self.sim, &self.path));

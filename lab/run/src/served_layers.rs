@@ -108,7 +108,7 @@ impl LayersExport {
         self.layers.iter().map(Section::of).collect()
     }
 
-    /// Goes on from what layers of the same kinds held, as the state of a file says.
+    /// Continues from the contents of layers of the same kinds, in the state of a file.
     ///
     /// # Errors
     /// When the file cannot be used.

@@ -97,7 +97,7 @@ impl Hints {
         Hints(1 | (bucket as u32) << 8)
     }
 
-    /// The same, with the free slots of the write buffer, as many as the field holds at the most.
+    /// The same, with the free slots of the write buffer; the field holds at most 65,535.
     pub const fn with_buffer_free(self, slots: u32) -> Hints {
         let free = if slots > 0xffff { 0xffff } else { slots };
         Hints(self.0 & 0xffff | free << 16)

@@ -20,7 +20,7 @@ impl ByKey {
         burst: Option<u32>,
         key: impl Fn(QueueId, Head) -> K,
     ) -> QueueId {
-        // The last one goes on with its burst, or else has waited least.
+        // The last queue continues its burst. If its burst is over, it has waited least.
         let going = self.current.filter(|(_, taken)| burst.is_none_or(|burst| *taken < burst));
         let from = going.map(|(id, _)| id.0).or(self.current.map(|(id, _)| id.0 + 1)).unwrap_or(0);
         let seen = |id: QueueId| if id == QueueId::ADMIN { None } else { queues.head(id) };

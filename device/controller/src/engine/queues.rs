@@ -405,7 +405,7 @@ impl Queues {
         None
     }
 
-    /// The memory of an I/O completion queue that no submission queue posts to but the one of its own number.
+    /// The memory of an I/O completion queue, if only the submission queue of the same number posts to it.
     pub(crate) fn lone_completions(&self, id: QueueId) -> Option<Rc<dyn CompletionMemory>> {
         let posts_here =
             |other: &QueueId| self.submission[usize::from(other.0)].as_ref().is_some_and(|queue| queue.to == id);

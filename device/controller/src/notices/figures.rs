@@ -37,8 +37,8 @@ impl Precompletion {
         self.in_time + self.early + self.late
     }
 
-    /// A notice came `lead` before the end of its read.
-    pub(super) fn told(&mut self, lead: Span, window: Span) {
+    /// Counts a notice that came `lead` before the end of its read.
+    pub(super) fn count(&mut self, lead: Span, window: Span) {
         *if lead > window + TOLERANCE {
             &mut self.early
         } else if lead + TOLERANCE < window {
@@ -98,7 +98,7 @@ mod tests {
     fn notices_are_in_time_within_a_microsecond() {
         let (mut figures, window) = (Precompletion::default(), Span::from_us(16));
         for ns in [14_999, 15_000, 16_000, 17_000, 17_001] {
-            figures.told(Span::from_ns(ns), window);
+            figures.count(Span::from_ns(ns), window);
         }
         assert_eq!((figures.late, figures.in_time, figures.early, figures.sent()), (1, 3, 1, 5));
     }

@@ -22,7 +22,7 @@ pub struct Tracker {
     /// From the arrival of a page in the controller until the read ends.
     transfer: RefCell<Recent>,
     reads: RefCell<Vec<Tracked>>,
-    /// Reads so far, by which they are told apart.
+    /// Reads so far: the number of the next one.
     number: Cell<u64>,
     figures: RefCell<Precompletion>,
     me: Weak<Tracker>,
@@ -37,7 +37,7 @@ struct Tracked {
     port: Rc<Port>,
     issued: Option<Issued>,
     arrived: Option<Time>,
-    told: Option<Time>,
+    announced: Option<Time>,
 }
 
 /// A read that a chip works on, and what was expected of it then.
@@ -96,7 +96,7 @@ impl Tracker {
         self.figures.borrow_mut().asked += 1;
         let number = self.number.replace(self.number.get() + 1);
         let task = self.sim.current_task();
-        let read = Tracked { number, task, queue, cid, port, issued: None, arrived: None, told: None };
+        let read = Tracked { number, task, queue, cid, port, issued: None, arrived: None, announced: None };
         self.reads.borrow_mut().push(read);
         Following { tracker: self, number }
     }
@@ -108,7 +108,7 @@ impl Tracker {
     }
 
     /// Posts the notice of a read, if it has not ended.
-    fn tell(&self, number: u64) {
+    fn announce(&self, number: u64) {
         let now = self.sim.now();
         let due = self.reads.borrow().iter().find(|read| read.number == number).map(|read| {
             let ends = read.issued.and_then(|issued| Some(issued.at + issued.remaining()?)).unwrap_or(now);
@@ -121,7 +121,7 @@ impl Tracker {
             && (port.post)(entry)
             && let Some(read) = self.reads.borrow_mut().iter_mut().find(|read| read.number == number)
         {
-            read.told = Some(now);
+            read.announced = Some(now);
         }
     }
 
@@ -132,8 +132,8 @@ impl Tracker {
             figures.unissued += 1;
             return;
         };
-        match read.told {
-            Some(told) => figures.told(now - told, read.port.window),
+        match read.announced {
+            Some(announced) => figures.count(now - announced, read.port.window),
             None => figures.missing += 1,
         }
         if let (true, Some(arrived)) = (is_success, read.arrived) {
@@ -160,13 +160,13 @@ impl ReadWatch for Tracker {
         });
         let (Some((number, window)), Some(remaining)) = (noted, issued.remaining()) else { return };
         if remaining <= window {
-            return self.tell(number);
+            return self.announce(number);
         }
         let (sim, me, due) = (self.sim.clone(), self.me.clone(), now + (remaining - window));
         self.sim.spawn(async move {
             sim.sleep_until(due).await;
             if let Some(tracker) = me.upgrade() {
-                tracker.tell(number);
+                tracker.announce(number);
             }
         });
     }

@@ -63,7 +63,7 @@ fn mean(times: &[u64]) -> Option<u64> {
     (!last.is_empty()).then(|| last.iter().sum::<u64>() / last.len() as u64)
 }
 
-/// One read at a time, of sizes at random: each notice comes when the means of what the stages told of the reads before say.
+/// One read at a time, of random sizes. Each notice comes when the means of the stages of earlier reads predict it.
 #[test]
 fn a_notice_comes_when_the_means_of_the_last_three_reads_say() {
     with(noticing(), async |sim, drive| {

@@ -80,7 +80,7 @@ impl Load {
         ensure(lost == 0, || format!("{lost} blocks cannot be read"))
     }
 
-    /// The same of an array that may have lost what it says that it has lost: blocks that cannot be read are counted.
+    /// The same of an array that may have lost the data that it reports as lost: unreadable blocks are counted.
     async fn check_some(&self, array: &Rc<Array>, issuer: &Issuer, step: u64) -> Result<u64, String> {
         let mut lost = 0;
         for slba in (0..LANES * APART).step_by(step as usize) {
@@ -536,8 +536,8 @@ fn marks_cost_little_where_writes_come_back_and_journalled_data_doubles_writes()
     assert_eq!(cost("data"), (800, 800));
 }
 
-/// An array that loses a member before its stripes are consistent again after a cut. What cannot be told is an error, not something
-/// else, also when a spare has the place of the member, after more writes, and after a restart.
+/// An array that loses a member before its stripes are consistent again after a cut. Lost content is an error and never wrong data,
+/// also when a spare replaces the member, after more writes, and after a restart.
 struct DeathAfterCut<'a> {
     case: Case<'a>,
     load: Rc<Load>,

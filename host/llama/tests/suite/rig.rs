@@ -170,7 +170,7 @@ impl Rig {
         }
     }
 
-    /// The power of host and drive is cut; the drive's is back soon.
+    /// The power of host and drive is cut; that of the drive returns soon.
     pub(crate) async fn crash(&self) {
         self.kill();
         self.ssd.media().cut_power(Span::from_us(50));

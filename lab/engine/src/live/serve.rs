@@ -106,7 +106,7 @@ impl Export for Front {
     }
 }
 
-/// On the server's thread: tells of its panic.
+/// On the server's thread: reports its panic.
 struct Watched(OnFailure);
 
 impl Drop for Watched {
@@ -239,7 +239,7 @@ impl Drop for Serving {
     fn drop(&mut self) {
         self.accepting.clear();
         self.handle.stop();
-        // Why it ended is told by `stop`.
+        // `stop` reports why it ended.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -246,8 +246,8 @@ impl Sockets {
         }
     }
 
-    /// Tells once that the engine has failed, if it has.
-    fn tell_failure(&self) {
+    /// Reports once that the engine has failed, if it has.
+    fn report_failure(&self) {
         if self.has_failed.get() {
             return;
         }
@@ -386,7 +386,7 @@ impl Source for Sockets {
         if self.is_ending.get() {
             self.close();
         }
-        self.tell_failure();
+        self.report_failure();
         moved
     }
 

@@ -61,7 +61,7 @@ impl Layer for ArrayLayer {
     }
 }
 
-/// The connections of an array to one of its members. Without an admin queue, it is not told of windows.
+/// The connections of an array to one of its members. Without an admin queue, it is not notified of windows.
 pub(crate) fn member(node: &dyn Node, with_admin: bool) -> Result<Member, String> {
     let connect = |role| node.connect(Use { role, entries: ENTRIES }).map_err(|refused| refused.to_string());
     let admin = with_admin.then(|| node.connect(Use { role: Role::Admin, entries: ENTRIES }).ok()).flatten();

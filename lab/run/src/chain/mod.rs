@@ -96,15 +96,15 @@ pub trait LayerNode: Node {
     /// What it holds at rest, taken out of it for a saved state; nothing of a layer that begins anew. It is not used any more.
     ///
     /// # Errors
-    /// Why a new one could not go on from here.
+    /// Why a new layer could not continue from here.
     fn take_held(&self) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
     }
 
-    /// Goes on from what one of its kind held.
+    /// Continues from the contents of a layer of its kind.
     ///
     /// # Errors
-    /// When it is not what one of its kind holds.
+    /// When these are no contents of its kind.
     fn hold(&self, held: &[u8]) -> Result<(), String> {
         match held.len() {
             0 => Ok(()),

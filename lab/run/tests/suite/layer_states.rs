@@ -13,7 +13,7 @@ use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-#[expect(clippy::print_stderr, reason = "a failing test tells its seed")]
+#[expect(clippy::print_stderr, reason = "a failing test prints its seed")]
 fn rng() -> Rng {
     let given = std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|text| text.parse().ok());
     let seed = given.unwrap_or(1);

@@ -236,8 +236,9 @@ size=50%
     #[test]
     fn priorities_are_classes() {
         let class = |text: &str| {
-            let told = parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{text}"), None);
-            told.map(|told| (told.workload.jobs[0].class, told.workload.jobs[0].tenant))
+            let parsed = parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{text}"), None);
+            parsed
+                .map(|parsed| (parsed.workload.jobs[0].class, parsed.workload.jobs[0].tenant))
                 .map_err(|error| error.to_string())
         };
         let classes = [

@@ -1,5 +1,5 @@
-//! Reads that say in CDW2 how they would have it ([`vendor`]): fail rather than wait for background work, be told of it, be let in before
-//! it, be announced before they end. Only where the FTL knows of such work; elsewhere the bits are ignored, as Identify says.
+//! Reads with attributes in CDW2 ([`vendor`]): fail fast on background work, report it, preempt it, announce the completion. They have an
+//! effect where the FTL knows of such work; elsewhere the bits are ignored, as Identify reports.
 //!
 //! A busy bit means that the read has failed, so that a host need not look at DW1 of others (TeaFA, Li 3.2.1): a read that is
 //! served says nothing of what it waited for, unless it was to be told what would have become of it ([`PREDICT_ONLY`]).
@@ -75,7 +75,7 @@ impl<F: Ftl> Nvm<F> {
             tracker.passed_over();
             return None;
         }
-        // The first read that asks has the flash told of.
+        // The first read that requests a notice registers the tracker with the flash.
         let _ = self.media.watch_reads(tracker.clone());
         Some(tracker.follow(command.stop.names(), port))
     }
