@@ -1,4 +1,4 @@
-//! `nandscape sim --replay`: a recorded run of live drives, again in virtual time, or its requests on changed drives.
+//! `nandscape sim --replay`: a recorded run of live drives, again in simulated time, or its requests on changed drives.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `nandscape sim`: a drive under a workload, in virtual time.
+//! `nandscape sim`: a drive under a workload, in simulated time.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use crate::trace::TraceWords;
 use crate::workload_words::{JOB_WORDS, WorkloadWords};
 use crate::{block_words, host_words, output, progress, sim_layers, table};
 
-/// Simulate a drive under a workload, in virtual time.
+/// Simulate a drive under a workload, in simulated time.
 ///
 /// The same inputs and seed give the same figures on any machine; only the part `host` differs.
 #[derive(Args)]
@@ -95,7 +95,7 @@ pub(crate) struct SimArgs {
     /// one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
     #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
     pub(crate) over: Vec<LayerWords>,
-    /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
+    /// Replay a recording of `nandscape serve --record` in simulated time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "save_state_after", "precondition_workload", "precondition_trace"])]

@@ -1,4 +1,4 @@
-//! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in virtual time.
+//! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in simulated time.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A model of an SSD, from NAND cell to NVMe command, that runs in virtual time: the same input and seed give the same
+//! A model of an SSD, from NAND cell to NVMe command, that runs in simulated time: the same input and seed give the same
 //! figures on any machine, and every command reports the time of each stage and the cause of each wait.
 //!
 //! This crate is the public interface: its items are stable within a minor version. The crates behind it may change at

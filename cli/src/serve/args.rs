@@ -63,7 +63,7 @@ Examples:
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --record run.rec
   nandscape sim --replay run.rec --chrome-trace run.json
-        the same run again, in virtual time
+        the same run again, in simulated time
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --record run.rec --record-data none
 
@@ -136,8 +136,8 @@ pub(crate) struct ServeArgs {
     /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
     pub(super) store_sync: bool,
-    /// The state the drives begin in: none (new), full, or steady (that of uniform random overwrites). A drive that is in a file
-    /// already goes on as it was. A state that a load has brought about is taken with --from-state
+    /// The state the drives begin in: none (new), full, or steady (that of uniform random overwrites). A drive in a file keeps its
+    /// state. Use --from-state to start from a saved state
     #[arg(long, value_name = "none|full|steady", value_parser = live_state, default_value = "none")]
     precondition: Precondition,
     /// Have a drive begin in the state of a file that `nandscape sim --save-state` has written; with several drives, say which.

@@ -297,7 +297,7 @@ fn open(
     let in_memory: Vec<&str> = in_memory.collect();
     let begins =
         if in_memory.is_empty() { String::new() } else { format!("; in memory, and new: {}", in_memory.join(", ")) };
-    output::note(&format!("drive {} goes on from {shown}{was_killed}{begins}", spec.name));
+    output::note(&format!("drive {} continues from {shown}{was_killed}{begins}", spec.name));
     Ok(file)
 }
 

@@ -25,7 +25,7 @@
 //! | `find` | experiments by their names |
 //! | `unbuilt` | entries of the ledger without an experiment |
 //!
-//! An experiment in virtual time gives the same bytes on any machine, with any number of threads, in one go or resumed.
+//! An experiment in simulated time gives the same bytes on any machine, with any number of threads, in one go or resumed.
 //! Experiments in real time need Linux and two cores, and depend on the machine.
 //!
 mod array;

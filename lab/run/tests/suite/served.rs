@@ -59,7 +59,7 @@ fn load() -> Workload {
     Workload { limit: Limit::Requests(4_000), ..Workload::of(job) }
 }
 
-/// The load on a drive, in virtual time.
+/// The load on a drive, in simulated time.
 async fn outcome(sim: Sim, drive: Rc<dyn Drive>) -> Outcome {
     let workload = load();
     let runner = Runner::new(&sim, &workload, Box::new(()));
