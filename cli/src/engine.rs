@@ -20,7 +20,7 @@ use crate::table::table;
 
 /// Measure the tail of reads on the storage engine over several drives, under each policy.
 ///
-/// Readers ask for small items that are not in memory while writers put large ones as fast as the drives take them. All policies have the
+/// Readers ask for small items, which the engine does not keep in memory, while writers put large ones as fast as the drives take them. All policies have the
 /// same engine, layout (RAID-1+0), load and drives. mixed reads and writes at all drives at any time; epochs writes to even and odd drives
 /// in turn and reads from the others; gc_control also orders when the drives collect garbage, and waits until they are ready for reads.
 /// First the log of each drive is written once.
@@ -148,6 +148,10 @@ impl EngineArgs {
 
 fn failure(error: RunError, policy: &str) -> Failure {
     match error {
+        RunError::TooLarge { read, most } => {
+            let flag = if read { "--read-size" } else { "--write-size" };
+            Failure::Input(anyhow::anyhow!("{flag}: on drives of this size {most} bytes or less are valid"))
+        }
         RunError::Spec(text) => Failure::Input(anyhow::anyhow!("{text}")),
         RunError::Open(OpenError::Engine(error)) => Failure::Input(anyhow::anyhow!("--policy {policy}: {error}")),
         RunError::Open(_) | RunError::Queue(_) => Failure::input(error),

@@ -30,7 +30,7 @@ fn wrong_usage_is_answered_with_what_is_valid() {
     for (words, reason) in [
         (&["--drives", "3"][..], "2, 4, 6 and so on are valid"),
         (&["--policy", "rails"], "mixed, epochs, gc_control are valid"),
-        (&["--write-size", "1MiB"], "an item has "),
+        (&["--write-size", "1MiB"], "--write-size: on drives of this size 65520 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
         (&["--read-size", "0"], "1 byte or more is valid"),
         (&["--set", "ftl.kind=ox_block", "--policy", "gc_control"], "takes no orders for its garbage collection"),

@@ -1,6 +1,6 @@
 //! The micro load of Shin 5.4.2: readers of small items and writers of large ones, on a number of drives, under a policy.
 //!
-//! Readers ask for items that are not in memory, so that what is measured is the schedule of the drives. First all items are put, and
+//! The engine keeps no values in memory, so that what is measured is the schedule of the drives: the load is below the cache. First all items are put, and
 //! large ones until the log has been written once: the drives are in the state that a pass of writes leaves.
 
 use std::cell::{Cell, RefCell};
@@ -79,6 +79,14 @@ pub enum RunError {
     /// The load is not possible.
     #[error("{0}")]
     Spec(String),
+    /// Values are longer than an item may be.
+    #[error("values are too large: on drives of this size {most} bytes or less are valid")]
+    TooLarge {
+        /// Whether those of readers are, or only those of writers.
+        read: bool,
+        /// The most.
+        most: u64,
+    },
     /// The system gives no memory for a drive.
     #[error("a drive's memory: {0}")]
     Memory(#[from] std::io::Error),
@@ -101,7 +109,7 @@ pub enum RunError {
 
 /// Entries of a queue.
 const ENTRIES: u32 = 256;
-/// Memory for index and cache beyond what waits: little, so that items are on drives.
+/// Memory for the index beyond that of the items.
 const MEMORY: u64 = 8 << 20;
 /// Bytes of an item beyond its value, with its share of index memory: about.
 const AROUND_ITEM: u64 = 64;
@@ -142,7 +150,7 @@ async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, Run
         ssd.in_service().await;
         let entries = ENTRIES.min(spec.drive.max_queue_entries());
         let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
-        given.push(Given { io: queue(QueueId(1), entries)?, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) });
+        given.push(Some(Given { io: queue(QueueId(1), entries)?, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
     }
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), Costs::ASSUMED);
     let policy = policy(spec.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", spec.policy)))?;
@@ -151,7 +159,7 @@ async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, Run
     // The index of all items, so that none is evicted for want of memory.
     let index = items_at_most * 400;
     let memory = MEMORY + 2 * spec.dirty + index;
-    let config = Config { memory, dirty: spec.dirty, ack: Ack::Cache, start_s: 1_767_225_600, ..Config::default() };
+    let config = Config { memory, dirty: spec.dirty, ack: Ack::Cache, caches: false, start_s: 1_767_225_600, ..Config::default() };
     let engine = Engine::open(&host, given, policy, config).await?;
     let run = Rc::new(Run::new(engine, spec.load)?);
     run.prepare().await?;
@@ -162,10 +170,7 @@ impl Run {
     fn new(engine: Rc<Engine>, load: Load) -> Result<Run, RunError> {
         let most = engine.item_limit() as u64 - 16;
         if load.read_bytes.max(load.write_bytes) > most {
-            return Err(RunError::Spec(format!(
-                "values of {} bytes: on drives of this size an item has {most} bytes at most",
-                load.read_bytes.max(load.write_bytes)
-            )));
+            return Err(RunError::TooLarge { read: load.read_bytes > most, most });
         }
         let log = engine.stats().log_bytes;
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
@@ -247,7 +252,7 @@ impl Run {
             let item = rng.below(self.items);
             let key = item.to_le_bytes();
             if self.engine.is_in_memory(&key) {
-                // What is in memory is no read; a reader that finds nothing else lets the others go on.
+                // What waits for its drives is no read; a reader that finds nothing else lets the others go on.
                 sim.sleep(Span::from_us(1)).await;
                 continue;
             }

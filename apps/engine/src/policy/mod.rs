@@ -24,6 +24,11 @@ pub trait Policy {
     /// Its name.
     fn name(&self) -> &'static str;
 
+    /// Drives that have the same bytes: 2, or 1 for a store without mirrors.
+    fn replicas(&self) -> usize {
+        2
+    }
+
     /// Whether drive `drive` has a token in epoch `epoch`.
     fn has_token(&self, epoch: u64, drive: usize) -> bool;
 

@@ -8,7 +8,7 @@ use nandscape_apps_engine::{Ack, Config, Engine, Expect, New};
 use nandscape_host_kv::testing::Disk;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
-use crate::client::{NOW_S, SMALL, disks, drives, open};
+use crate::client::{NOW_S, SMALL, disks, drives, open, open_all};
 use nandscape_lab_crash::each;
 
 /// Keys that fit the drives, and that do not.
@@ -119,11 +119,25 @@ async fn flush(engine: Rc<Engine>, history: Rc<History>, mut rng: Rng, sim: Sim)
 }
 
 fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) -> (u64, u64) {
+    live_without(None, disks, history, (policy, config), seed)
+}
+
+/// A life in which a drive may be missing.
+fn live_without(
+    missing: Option<usize>,
+    disks: &[Rc<Disk>],
+    history: &Rc<History>,
+    (policy, config): (&str, Config),
+    seed: Seed,
+) -> (u64, u64) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("life").rng());
     let drives = drives(&sim, disks);
+    let there = drives.iter().enumerate().map(|(number, drive)| {
+        (missing != Some(number)).then(|| drive.clone() as Rc<dyn nandscape_drive::Drive>)
+    });
     let epochs = executor.block_on(async {
-        let engine = open(&sim, &drives, policy, config).await.unwrap();
+        let engine = open_all(&sim, there, policy, config).await.unwrap();
         history.check(&engine).await;
         for writer in 0..WRITERS {
             let rng = seed.child("writers").nth(writer).rng();
@@ -132,12 +146,49 @@ fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Conf
         sim.spawn(flush(engine.clone(), history.clone(), seed.child("flush").rng(), sim.clone()));
         sim.sleep(Span::from_us(rng.below(600_000))).await;
         let stats = engine.stats();
-        assert_eq!((stats.unreadable, stats.reads_at_tokens), (0, 0));
+        assert_eq!((stats.unreadable, stats.reads_at_tokens, stats.dropped), (0, 0, 0));
         assert!(history.evicts || stats.evictions == 0, "{stats:?}");
         (stats.moved, stats.evictions)
     });
     drives.iter().for_each(|drive| drive.tear(&mut rng));
     epochs.unwrap()
+}
+
+/// Opens a store, and crashes meanwhile or at once.
+fn open_only(disks: &[Rc<Disk>], (policy, config): (&str, Config), seed: Seed) {
+    let mut executor = Executor::new();
+    let (sim, mut rng) = (executor.sim(), seed.child("opening").rng());
+    let drives = drives(&sim, disks);
+    let ran = executor.block_on(async {
+        let (clock, given) = (sim.clone(), drives.clone());
+        let policy = policy.to_owned();
+        sim.spawn(async move { drop(open(&clock, &given, &policy, config).await) });
+        sim.sleep(Span::from_us(rng.below(40_000))).await;
+    });
+    drives.iter().for_each(|drive| drive.tear(&mut rng));
+    ran.unwrap();
+}
+
+/// Drives are missing in turn, return, and are rebuilt: what they lack is not taken from them.
+#[test]
+fn a_drive_that_was_missing_is_rebuilt_and_not_believed() {
+    each(10, |seed| {
+        let mut rng = seed.child("missing").rng();
+        let disks: Vec<Rc<Disk>> = (0..2).map(|_| Disk::new(1_200 << 10)).collect();
+        let policy = ["mixed", "epochs"][rng.below(2) as usize];
+        let ack = [Ack::Cache, Ack::One, Ack::All][rng.below(3) as usize];
+        let config = Config { start_s: NOW_S, ack, memory: 1 << 20, ..SMALL };
+        let history = Rc::new(History { count: KEYS[0], ..History::default() });
+        for life in 0..6 {
+            let seed = seed.nth(life);
+            // A life with both comes between: only then has the other one all that it takes to be alone.
+            let missing = (life % 2 == 1).then(|| rng.below(2) as usize);
+            if missing.is_none() && rng.chance(0.4) {
+                open_only(&disks, (policy, config), seed);
+            }
+            live_without(missing, &disks, &history, (policy, config), seed);
+        }
+    });
 }
 
 #[test]
