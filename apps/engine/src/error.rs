@@ -148,6 +148,14 @@ pub enum OpenError {
         /// The other drive of its pair.
         twin: usize,
     },
+    /// A drive of a store without mirrors is not there.
+    #[error("drive {drive} {what}, and the store has one replica of each item; the drive with its items is valid")]
+    Alone {
+        /// Its number.
+        drive: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// Both drives of a pair were used without the other.
     #[error("drive {drive} and drive {other} have each been used without the other, and differ; one of the two is valid")]
     Split {

@@ -13,6 +13,8 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::pack::Form;
 
+/// How often it looks whether there is work, in an epoch that lasts for a time.
+const LOOK: Span = Span::from_us(200);
 /// How often it looks whether a change has waited long enough.
 const TICK: Span = Span::from_ms(5);
 /// A flush begins when this part of the dirty limit waits: 4 is a quarter.
@@ -93,9 +95,13 @@ impl Engine {
             let is_due = !log.moves.is_empty() || self.is_reclaim_due(&state, pair);
             packs && !log.changes.is_empty() || is_due || (0..self.replicas()).any(waits)
         };
-        let wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
+        let mut wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
         if wanted.is_empty() {
             return Ok(false);
+        }
+        if self.policy.lasts().is_some() {
+            // Work for the others may come meanwhile.
+            wanted = (0..pairs).collect();
         }
         let work = |pair: usize| {
             let drives: Vec<usize> = (0..self.replicas()).filter(|replica| has_token(pair, *replica)).collect();
@@ -143,7 +149,16 @@ impl Engine {
         for replica in &drives {
             self.group(pair)[*replica].take_token(apart).await;
         }
-        let worked = self.write_pair(pair, &drives, packs).await;
+        let until = self.policy.lasts().map(|span| self.host.sim().now() + span);
+        let mut worked = self.write_pair(pair, &drives, packs).await;
+        while let Some(until) = until.filter(|until| self.host.sim().now() < *until && worked.is_ok()) {
+            let more = self.write_pair(pair, &drives, self.is_flush_due()).await;
+            let is_idle = more == Ok(false);
+            worked = worked.and_then(|worked| Ok(more? || worked));
+            if is_idle {
+                self.host.sim().sleep_until(until.min(self.host.sim().now() + LOOK)).await;
+            }
+        }
         drives.iter().for_each(|replica| self.group(pair)[*replica].leave_token());
         worked
     }

@@ -285,7 +285,10 @@ fn check_parts(
             (_, None) => "is empty",
             (_, Some(_)) => "lacks what was written while it was lost",
         };
-        return Err(OpenError::Gone { drive, what, twin: if replicas > 1 { drive ^ 1 } else { drive } });
+        return Err(match replicas {
+            1 => OpenError::Alone { drive, what },
+            _ => OpenError::Gone { drive, what, twin: drive ^ 1 },
+        });
     }
     Ok(parts)
 }

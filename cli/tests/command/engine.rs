@@ -11,7 +11,7 @@ const SMALL: [&str; 9] =
 fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
     let json = [&SMALL[..], &["--json"]].concat();
     let report: Value = serde_json::from_str(&succeed(&json)).expect("one JSON object");
-    for (run, policy) in ["mixed", "epochs", "gc_control"].iter().enumerate() {
+    for (run, policy) in ["mixed", "epochs", "gc_control", "raid0", "rails"].iter().enumerate() {
         let of = |what: &str| number(&report, &format!("/runs/{run}/{what}"));
         assert_eq!(report["runs"][run]["policy"], *policy);
         assert_eq!(of("read_latency_us/count"), 3_000.0);
@@ -19,7 +19,7 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
         assert!(of("reads_per_s") > 0.0 && of("written_bytes_per_s") > 0.0 && of("epochs") > 0.0);
         assert_eq!((of("reads_at_tokens"), of("evictions")), (0.0, 0.0));
     }
-    let one = [&SMALL[..], &["--policy", "gc_control"]].concat();
+    let one = [&SMALL[..], &["--policy", "gc_control", "--threads", "2", "--uplink", "1500MB"]].concat();
     let text = succeed(&one);
     assert_eq!(text, succeed(&one), "the same seed");
     assert!(text.contains("p99.99") && text.contains("gc_control"), "{text}");
@@ -29,8 +29,9 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
 fn wrong_usage_is_answered_with_what_is_valid() {
     for (words, reason) in [
         (&["--drives", "3"][..], "2, 4, 6 and so on are valid"),
-        (&["--policy", "rails"], "mixed, epochs, gc_control are valid"),
-        (&["--write-size", "1MiB"], "--write-size: on drives of this size 65520 bytes or less are valid"),
+        (&["--policy", "turns"], "mixed, epochs, gc_control, raid0, rails are valid"),
+        (&["--uplink", "1"], "--uplink: 1MB or more is valid"),
+        (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
         (&["--read-size", "0"], "1 byte or more is valid"),
         (&["--set", "ftl.kind=ox_block", "--policy", "gc_control"], "takes no orders for its garbage collection"),
@@ -40,6 +41,14 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         let kept: Vec<&str> = kept.flatten().copied().collect();
         refuse(&[&["engine"], &kept[..], words].concat(), &[reason]);
     }
+}
+
+/// Items that would all fit in memory: the load is below the cache, so that reads are at drives.
+#[test]
+fn a_load_that_fits_in_memory_ends() {
+    let words = [&SMALL[..], &["--fill", "1", "--writers", "0", "--policy", "mixed", "--json"]].concat();
+    let report: Value = serde_json::from_str(&succeed(&words)).expect("one JSON object");
+    assert_eq!(number(&report, "/runs/0/read_latency_us/count"), 3_000.0);
 }
 
 #[cfg(target_os = "linux")]

@@ -226,7 +226,7 @@ fn a_command_that_runs_when_the_server_ends_is_finished() {
 fn a_server_whose_drives_fail_ends_and_reports_which_file_and_why() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
-    let words = ["--store", store.to_str().unwrap(), "--drives", "2", "--ack", "all"];
+    let words = ["--store", store.to_str().unwrap(), "--drives", "2", "--ack", "all", "--policy", "epochs"];
     let (server, _) = Server::start(folder.path(), &words);
     server.end("-TERM");
     let mut limited = command(folder.path(), "trap '' XFSZ; ulimit -f 8192", &words);

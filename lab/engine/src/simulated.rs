@@ -10,11 +10,13 @@ use nandscape_apps_engine::policy::policy;
 use nandscape_apps_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Refused, Stats};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_kv::Cpu;
 use nandscape_host_store::{Costs, Host};
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
+
+use crate::uplink::{Behind, Uplink};
 
 /// What runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -33,6 +35,34 @@ pub struct Load {
     pub fill: u64,
 }
 
+/// The host of an engine.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// Its cores.
+    pub cores: usize,
+    /// Whether each has two hardware threads.
+    pub has_two_threads: bool,
+    /// What its work costs.
+    pub costs: Costs,
+    /// Bytes a second of the uplink that all drives share, in each direction; `None` is no limit.
+    pub uplink: Option<u64>,
+}
+
+impl Machine {
+    /// A host with a number of cores, of assumed costs.
+    pub fn new(cores: usize) -> Machine {
+        Machine { cores, has_two_threads: false, costs: Costs::ASSUMED, uplink: None }
+    }
+
+    fn host(&self, sim: &Sim) -> Host {
+        let cpu = match self.has_two_threads {
+            true => Cpu::with_two_threads_a_core(sim, self.cores),
+            false => Cpu::new(sim, self.cores),
+        };
+        Host::new(sim, Rc::new(cpu), self.costs)
+    }
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -44,10 +74,13 @@ pub struct Spec {
     pub policy: &'static str,
     /// Bytes of changes that may wait for their drives.
     pub dirty: u64,
-    /// Processors of the host.
-    pub cores: usize,
+    /// The host.
+    pub machine: Machine,
     /// The load.
     pub load: Load,
+    /// How often the log of each drive is written before the measurement: once is the pass of the thesis, several bring the drives into
+    /// the state in which they collect.
+    pub passes: u64,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -146,33 +179,39 @@ struct Run {
 
 async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
     let mut given = Vec::new();
+    let uplink = spec.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
     for ssd in ssds {
         ssd.in_service().await;
         let entries = ENTRIES.min(spec.drive.max_queue_entries());
         let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
-        given.push(Some(Given { io: queue(QueueId(1), entries)?, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
+        let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
+        let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
+        given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
     }
-    let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), Costs::ASSUMED);
+    let host = spec.machine.host(sim);
     let policy = policy(spec.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", spec.policy)))?;
     let items_at_most =
         spec.drive.capacity() * (spec.drives as u64 / 2) / 100 * spec.load.fill / (spec.load.read_bytes + AROUND_ITEM);
+    let replicas = policy.replicas() as u64;
     // The index of all items, so that none is evicted for want of memory.
     let index = items_at_most * 400;
     let memory = MEMORY + 2 * spec.dirty + index;
-    let config = Config { memory, dirty: spec.dirty, ack: Ack::Cache, caches: false, start_s: 1_767_225_600, ..Config::default() };
+    let fixed = Config { ack: Ack::Cache, caches: false, start_s: 1_767_225_600, ..Config::default() };
+    let config = Config { memory, dirty: spec.dirty, ..fixed };
     let engine = Engine::open(&host, given, policy, config).await?;
-    let run = Rc::new(Run::new(engine, spec.load)?);
-    run.prepare().await?;
+    let run = Rc::new(Run::new(engine, spec.load, replicas)?);
+    run.prepare(spec.passes * replicas).await?;
     run.measure(spec, sim, ssds).await
 }
 
 impl Run {
-    fn new(engine: Rc<Engine>, load: Load) -> Result<Run, RunError> {
+    fn new(engine: Rc<Engine>, load: Load, replicas: u64) -> Result<Run, RunError> {
         let most = engine.item_limit() as u64 - 16;
         if load.read_bytes.max(load.write_bytes) > most {
             return Err(RunError::TooLarge { read: load.read_bytes > most, most });
         }
-        let log = engine.stats().log_bytes;
+        // The same items whatever the replicas: a store without mirrors has more room.
+        let log = engine.stats().log_bytes * replicas / 2;
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
@@ -185,15 +224,14 @@ impl Run {
         self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
     }
 
-    /// Puts all items, and large ones until the log was written once.
-    async fn prepare(&self) -> Result<(), RunError> {
+    /// Puts all items, and large ones until each byte of the log was written so often, on all replicas together.
+    async fn prepare(&self, times: u64) -> Result<(), RunError> {
         for item in 0..self.items {
             self.put(&item.to_le_bytes(), self.load.read_bytes, item).await?;
         }
         let stats = self.engine.stats();
         let (mut round, log) = (0, stats.log_bytes);
-        // Each byte of the log is on two drives.
-        while self.engine.stats().written_bytes < 2 * log {
+        while self.engine.stats().written_bytes < times * log {
             self.put(&large(round % self.written), self.load.write_bytes, round).await?;
             round += 1;
         }

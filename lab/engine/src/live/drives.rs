@@ -61,7 +61,8 @@ impl Drive {
 
     /// Where it is, and why it takes no writes, if that is so.
     fn about(&self) -> Option<String> {
-        let why = self.export.as_ref().and_then(|export| export.read_only());
+        let why = |export: &Rc<SsdExport>| export.ssd().store_failure().or_else(|| export.read_only());
+        let why = self.export.as_ref().and_then(why);
         let place = self.path.as_ref().map(|path| path.display().to_string());
         match (place, why) {
             (Some(place), Some(why)) => Some(format!("{place} takes no writes: {why}")),
