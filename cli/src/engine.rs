@@ -1,5 +1,7 @@
 //! `nandscape engine`: readers and writers on the storage engine over several drives, in simulated time.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use nandscape_apps_engine::OpenError;
 use nandscape_apps_engine::policy::POLICIES;
@@ -10,10 +12,11 @@ use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
-use crate::sim::resolve;
+use crate::sim::{can_write, resolve, write};
 use crate::store_drive::conventional;
 use crate::store_figures::{lines, ratio};
 use crate::table::table;
@@ -34,6 +37,8 @@ Examples:
         a host of four cores with two threads each, whose drives share an uplink
   nandscape engine --policy mixed,gc_control --readers 32 --reads 1000000
   nandscape engine --policy gc_control --drives 2 --json
+  nandscape engine --policy gc_control --reads 5000 --chrome-trace turns.json
+        a timeline of the turns of the drives
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct EngineArgs {
@@ -89,6 +94,10 @@ pub(crate) struct EngineArgs {
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    /// Write the tokens and reads of each drive, and the activity of its dies and channels, to this file, for chrome://tracing or
+    /// ui.perfetto.dev; with one policy
+    #[arg(long, value_name = "FILE")]
+    chrome_trace: Option<PathBuf>,
 }
 
 /// What built-in drives have unless it is set: as much garbage collection as a run of seconds can show.
@@ -145,6 +154,7 @@ impl EngineArgs {
                 fill: self.fill,
             },
             seed: self.seed,
+            trace: self.chrome_trace.is_some(),
         })
     }
 
@@ -155,6 +165,13 @@ impl EngineArgs {
         }
         if self.read_size.0 == 0 || self.write_size.0 == 0 {
             return wrong("--read-size, --write-size: 1 byte or more is valid");
+        }
+        if let Some(file) = &self.chrome_trace {
+            if self.policy.len() > 1 {
+                return wrong("--chrome-trace: the file has one run; one --policy is valid");
+            }
+            Files::default().writes("--chrome-trace", file).check()?;
+            can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
         }
         if self.uplink.is_some_and(|uplink| uplink.0 < 1_000_000) {
             return wrong("--uplink: 1MB or more is valid");
@@ -189,6 +206,9 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
         runs.push((policy.as_str(), outcome));
     }
     drop(progress);
+    if let (Some(file), [(_, Outcome { trace: Some(trace), .. })]) = (&args.chrome_trace, &runs[..]) {
+        write(file, trace).map_err(Failure::Run)?;
+    }
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
         false => output::result(&text(&runs)),

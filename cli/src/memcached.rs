@@ -165,12 +165,7 @@ impl MemcachedArgs {
 
     /// Where the drives are. Files that do not exist are made once all others fit, and added to `new`; in a store that has been used only
     /// to rebuild drives.
-    fn places(
-        &self,
-        drives: &[DriveSpec],
-        profile: &Resolved,
-        new: &mut NewFiles,
-    ) -> Result<Vec<Place>, Failure> {
+    fn places(&self, drives: &[DriveSpec], profile: &Resolved, new: &mut NewFiles) -> Result<Vec<Place>, Failure> {
         let Some(folder) = &self.store else { return Ok(drives.iter().map(|_| Place::Memory).collect()) };
         let paths: Vec<PathBuf> = drives.iter().map(|drive| folder.join(format!("{}.nand", drive.name))).collect();
         let mut files = Vec::new();

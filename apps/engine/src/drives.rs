@@ -7,7 +7,8 @@ use nandscape_drive::Drive;
 use nandscape_host_control::Control;
 use nandscape_host_store::{Disk, Host, Range, StoreError};
 use nandscape_sim::signal::Signal;
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::trace::{Event, Track};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::error::EngineError;
@@ -38,6 +39,25 @@ pub struct Member {
     reads_at_token: Cell<u64>,
     /// A read has ended, or a token has gone.
     changed: Signal,
+    timeline: Timeline,
+}
+
+/// The lines of a drive in the event trace: what its token is used for, and when it is read.
+struct Timeline {
+    token: Track,
+    reads: Track,
+    token_since: Cell<Time>,
+    reads_since: Cell<Time>,
+    /// Reads since then.
+    count: Cell<u64>,
+}
+
+impl Timeline {
+    fn new(sim: &Sim, number: usize) -> Timeline {
+        let track = |what: &str| sim.trace().track(format!("engine drive {number} {what}"));
+        let [token_since, reads_since] = [const { Cell::new(Time::ZERO) }; 2];
+        Timeline { token: track("token"), reads: track("reads"), token_since, reads_since, count: Cell::new(0) }
+    }
 }
 
 impl Member {
@@ -58,8 +78,8 @@ impl Member {
         };
         let (sim, disk) = (host.sim().clone(), io.map(|io| Disk::new(host, io)));
         let (token, reads, reads_at_token) = (Cell::new(false), Cell::new(0), Cell::new(0));
-        let changed = Signal::new(&sim);
-        Ok(Member { number, sim, disk, control, is_lost, token, reads, reads_at_token, changed })
+        let (changed, timeline) = (Signal::new(&sim), Timeline::new(&sim, number));
+        Ok(Member { number, sim, disk, control, is_lost, token, reads, reads_at_token, changed, timeline })
     }
 
     /// The control of its garbage collection, if the policy needs it.
@@ -127,14 +147,22 @@ impl Member {
     /// Gives it a token. Once it has one, no read begins; those under way are awaited where the policy keeps reads apart.
     pub(crate) async fn take_token(&self, keeps_reads_apart: bool) {
         self.token.set(true);
+        self.timeline.token_since.set(self.sim.now());
         while keeps_reads_apart && self.reads.get() > 0 {
             self.changed.changed().await;
         }
     }
 
     pub(crate) fn leave_token(&self) {
-        self.token.set(false);
+        if self.token.replace(false) {
+            self.show("token", self.timeline.token_since.get(), 0);
+        }
         self.changed.notify();
+    }
+
+    /// Puts work with the token, which ends now, into the event trace.
+    pub(crate) fn show(&self, name: &'static str, start: Time, detail: u64) {
+        self.sim.trace_event(|end| Event { track: self.timeline.token, name, start, end, detail });
     }
 
     /// Waits until it has no token, if that matters.
@@ -158,9 +186,19 @@ impl Member {
             self.reads_at_token.set(self.reads_at_token.get() + 1);
             debug_assert!(false, "a read at drive {}, which has a token", self.number);
         }
+        let timeline = &self.timeline;
+        if self.reads.get() == 0 {
+            timeline.reads_since.set(self.sim.now());
+            timeline.count.set(0);
+        }
         self.reads.set(self.reads.get() + 1);
+        timeline.count.set(timeline.count.get() + 1);
         let read = self.read_within(start, len, if must { PATIENCE } else { Span::ZERO }).await;
         self.reads.set(self.reads.get() - 1);
+        if self.reads.get() == 0 {
+            let (track, start, detail) = (timeline.reads, timeline.reads_since.get(), timeline.count.get());
+            self.sim.trace_event(|end| Event { track, name: "reads", start, end, detail });
+        }
         self.changed.notify();
         read
     }
@@ -180,12 +218,7 @@ impl Member {
     }
 
     /// The same of bytes that may be damaged, from the beginning of a block: damaged pieces of `block` bytes are zeros.
-    pub(crate) async fn read_what_is_left(
-        &self,
-        start: u64,
-        len: usize,
-        block: usize,
-    ) -> Result<Vec<u8>, EngineError> {
+    pub(crate) async fn read_what_is_left(&self, start: u64, len: usize, block: usize) -> Result<Vec<u8>, EngineError> {
         match self.read_background(start, len).await {
             Err(error) if error.is_damage() => {}
             read => return read,

@@ -157,7 +157,9 @@ pub enum OpenError {
         what: &'static str,
     },
     /// Both drives of a pair were used without the other.
-    #[error("drive {drive} and drive {other} have each been used without the other, and differ; one of the two is valid")]
+    #[error(
+        "drive {drive} and drive {other} have each been used without the other, and differ; one of the two is valid"
+    )]
     Split {
         /// A drive.
         drive: usize,

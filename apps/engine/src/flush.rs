@@ -198,7 +198,12 @@ impl Engine {
         if count == 0 {
             return Ok(false);
         }
+        let begun = self.host.sim().now();
         self.policy.before_writes(member, bytes).await?;
+        let mut last = self.host.sim().now();
+        if last > begun {
+            member.show("collect", begun, bytes);
+        }
         for _ in 0..count {
             let first = self.state.borrow().logs[pair].queues[replica].front().cloned();
             let Some(chunk) = first else { break };
@@ -206,8 +211,12 @@ impl Engine {
             member.write(chunk.start, &chunk.image).await?;
             self.state.borrow_mut().written(pair, replica);
             self.changed.notify();
+            member.show("write", std::mem::replace(&mut last, self.host.sim().now()), chunk.image.len() as u64);
         }
         self.policy.after_writes(member).await?;
+        if self.host.sim().now() > last {
+            member.show("become ready", last, 0);
+        }
         Ok(true)
     }
 }

@@ -183,7 +183,8 @@ impl Log {
 
     /// Whether `least` replicas have change `number`, or all in use.
     pub(crate) fn has(&self, least: usize, number: u64) -> bool {
-        let of = |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.packed, |chunk| chunk.changes_before) >= number;
+        let of =
+            |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.packed, |chunk| chunk.changes_before) >= number;
         let have = self.queues.iter().zip(&self.lost).filter(|(queue, is_lost)| !**is_lost && of(queue)).count();
         have >= least.min(self.in_use())
     }

@@ -23,7 +23,9 @@ impl Engine {
 
     /// Whether a group has all of its drives, and the policy keeps reads apart: one drive alone is written and read at the same time.
     pub(crate) fn keeps_apart(&self, pair: usize) -> bool {
-        self.policy.keeps_reads_apart() && self.group(pair).len() > 1 && !self.group(pair).iter().any(|one| one.is_lost())
+        self.policy.keeps_reads_apart()
+            && self.group(pair).len() > 1
+            && !self.group(pair).iter().any(|one| one.is_lost())
     }
 
     /// What has happened since the last call.

@@ -217,8 +217,7 @@ async fn shape(members: &[Rc<Member>], config: &Config, replicas: u32) -> Result
         }
         _ => {
             let drives = members.len() as u32;
-            let shape =
-                Super { id: config.id, segment, slots, drives, number: 0, replicas, generation: 0, lost: 0 };
+            let shape = Super { id: config.id, segment, slots, drives, number: 0, replicas, generation: 0, lost: 0 };
             make(members, &found, shape).await.map(|()| (shape, vec![Part::Whole; members.len()]))
         }
     }

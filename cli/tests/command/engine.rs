@@ -43,6 +43,26 @@ fn wrong_usage_is_answered_with_what_is_valid() {
     }
 }
 
+#[test]
+fn a_timeline_has_the_tokens_and_reads_of_each_drive_and_its_dies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("turns.json");
+    let words = ["--policy", "gc_control", "--chrome-trace", file.to_str().expect("a name")];
+    succeed(&[&SMALL[..], &words].concat());
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(&file).expect("a file")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    for name in ["token", "write", "reads"] {
+        assert!(named(name) > 4, "{name}");
+    }
+    let tracks: Vec<&str> = events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
+    for track in ["engine drive 3 token", "engine drive 0 reads"] {
+        assert!(tracks.contains(&track), "{track}: {tracks:?}");
+    }
+    assert!(tracks.iter().any(|track| track.starts_with("drive 2 ")), "{tracks:?}");
+    refuse(&[&SMALL[..], &words[2..]].concat(), &["--chrome-trace: the file has one run; one --policy is valid"]);
+}
+
 /// Items that would all fit in memory: the load is below the cache, so that reads are at drives.
 #[test]
 fn a_load_that_fits_in_memory_ends() {

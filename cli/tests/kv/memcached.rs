@@ -279,7 +279,10 @@ fn a_store_with_a_lost_file_is_served_and_rebuilt() {
         assert_eq!(client.ask(&format!("set a 0 0 7\r\n{gone}\r\n"), "STORED"), "STORED\r\n");
         assert!(client.ask("stats\r\n", "END").contains("STAT engine_lost_drives 1\r\n"));
         let reported = end(server);
-        assert!(reported.contains(&format!("is missing: drive {}", if gone == "d1.nand" { 0 } else { 1 })), "{reported}");
+        assert!(
+            reported.contains(&format!("is missing: drive {}", if gone == "d1.nand" { 0 } else { 1 })),
+            "{reported}"
+        );
         assert!(reported.contains(&format!("{})", file.display())) && reported.contains("--rebuild"), "{reported}");
         assert!(!file.exists());
         // The old file is older than its mirror: it is rebuilt, not read.

@@ -83,6 +83,8 @@ pub struct Spec {
     pub passes: u64,
     /// Seed of everything random.
     pub seed: u64,
+    /// Whether the event trace of the measurement is wanted.
+    pub trace: bool,
 }
 
 /// What came of it.
@@ -104,6 +106,8 @@ pub struct Outcome {
     pub waf: Option<f64>,
     /// Items that readers ask for.
     pub items: u64,
+    /// The event trace of the measurement, if it was wanted, in the form of Chrome's.
+    pub trace: Option<String>,
 }
 
 /// Why there is none.
@@ -159,9 +163,11 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     let seed = Seed::new(spec.seed);
     let drive = |number: usize| {
         let seed = seed.child("drive").nth(number as u64);
+        sim.trace().set_prefix(&format!("drive {number} "));
         Ssd::new(&sim, &spec.drive, StoreKind::Ram, seed).map(Rc::new)
     };
     let ssds = (0..spec.drives).map(drive).collect::<Result<Vec<_>, _>>()?;
+    sim.trace().set_prefix("");
     executor.block_on(run_on(spec, &sim, &ssds))?
 }
 
@@ -246,6 +252,9 @@ impl Run {
             (sum(|ssd| ssd.ftl_stats().gc_blocks), programmed, sum(|ssd| ssd.ftl_stats().host_bytes))
         };
         let (begun, before, drives_before) = (sim.now(), self.engine.stats(), figures());
+        if spec.trace {
+            sim.trace().switch_on();
+        }
         let seed = Seed::new(spec.seed);
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
@@ -271,6 +280,7 @@ impl Run {
             collected: drives_after.0 - drives_before.0,
             waf: (host_bytes > 0).then(|| programmed as f64 / host_bytes as f64),
             items: self.items,
+            trace: spec.trace.then(|| sim.trace().to_chrome_json()),
         })
     }
 

@@ -134,9 +134,10 @@ fn live_without(
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("life").rng());
     let drives = drives(&sim, disks);
-    let there = drives.iter().enumerate().map(|(number, drive)| {
-        (missing != Some(number)).then(|| drive.clone() as Rc<dyn Drive>)
-    });
+    let there = drives
+        .iter()
+        .enumerate()
+        .map(|(number, drive)| (missing != Some(number)).then(|| drive.clone() as Rc<dyn Drive>));
     let epochs = executor.block_on(async {
         let engine = open_all(&sim, there, policy, config).await.unwrap();
         history.check(&engine).await;

@@ -13,12 +13,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::drives::{self, Drive};
 use nandscape_apps_engine::Engine;
 use nandscape_apps_engine::memcached::{Server, Wire};
 use nandscape_sim::{Sim, Span};
 use nandscape_transport_reactor::Source;
 use nandscape_transport_reactor::socket::Stream;
-use super::drives::{self, Drive};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
@@ -307,7 +307,8 @@ impl Sockets {
         }
         let wire = Wire::new(&self.sim, &self.notice);
         server.serve(&wire);
-        let client = Client { stream, wire, interest, is_apart: false, heard: self.next_heard(), is_over: false, is_cut: false };
+        let client =
+            Client { stream, wire, interest, is_apart: false, heard: self.next_heard(), is_over: false, is_cut: false };
         self.clients.borrow_mut().insert(number, client);
     }
 
@@ -336,9 +337,8 @@ impl Sockets {
         let (mut held, waiting) = (held(false), held(true));
         self.is_full.set(waiting > MOST_HELD);
         while held > MOST_HELD {
-            let is_much = |client: &&mut Client| {
-                client.wire.held() > LITTLE && !client.is_over && !client.wire.is_throttled()
-            };
+            let is_much =
+                |client: &&mut Client| client.wire.held() > LITTLE && !client.is_over && !client.wire.is_throttled();
             let Some(worst) = clients.values_mut().filter(is_much).min_by_key(|client| client.heard) else { return };
             held -= worst.wire.held();
             (worst.is_over, worst.is_cut) = (true, true);
@@ -375,7 +375,11 @@ impl Sockets {
                 moved = true;
             }
             if client.is_over || client.wire.is_ended() && !client.wire.has_output() {
-                if client.is_cut { client.wire.cut() } else { client.wire.close() }
+                if client.is_cut {
+                    client.wire.cut()
+                } else {
+                    client.wire.close()
+                }
                 let _ = epoll::delete(&self.epoll, &client.stream);
                 client.stream.shutdown(std::net::Shutdown::Both);
                 moved = true;
