@@ -178,7 +178,7 @@ impl MemcachedArgs {
         let mut places = Vec::new();
         for ((drive, path), file) in drives.iter().zip(paths).zip(files) {
             places.push(match file {
-                Some(file) => Place::File(path, file),
+                Some(file) => Place::File(path, Box::new(file)),
                 None if is_used && !self.rebuild => Place::Missing(path),
                 None => {
                     let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
@@ -186,7 +186,7 @@ impl MemcachedArgs {
                     let made = StoreFile::create_all(&path, stores, self.store_sync);
                     let file = made.map_err(|error| wrong(&path, &error.to_string()))?;
                     new.add(&path);
-                    Place::File(path, file)
+                    Place::File(path, Box::new(file))
                 }
             });
         }

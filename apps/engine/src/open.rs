@@ -276,7 +276,8 @@ fn check_parts(
         parts.push(if is_left { Part::Rebuilt } else { Part::Whole });
     }
     let replicas = first.replicas as usize;
-    for (pair, group) in parts.chunks(replicas).enumerate().filter(|(_, group)| !group.contains(&Part::Whole)) {
+    let mut groups = parts.chunks(replicas).enumerate();
+    if let Some((pair, group)) = groups.find(|(_, group)| !group.contains(&Part::Whole)) {
         let replica = group.iter().position(|part| *part == Part::Rebuilt).unwrap_or(0);
         let drive = pair * replicas + replica;
         let what = match (group[replica], found[drive]) {

@@ -27,8 +27,8 @@ pub(crate) const RUNS: u32 = 3;
 /// Reads of a full run: twenty are beyond the highest quantile.
 const READS: u64 = 20_000_000;
 /// Reads of any other; capacity, bytes of values and pages of a block of drives that are written in a moment.
-const FEW_READS: u64 = 4_000;
-const FEW: (&str, u64, u32) = ("32MiB", 100 << 10, 8);
+const FEW_READS: u64 = 1_000;
+const FEW: (&str, u64, u32) = ("16MiB", 50 << 10, 8);
 /// The same of a full run: the least capacity with segments of 4 MiB, and values of 1 MiB with their key.
 const FULL: (&str, u64, u32) = ("512MiB", (1 << 20) - 64, 64);
 
@@ -69,7 +69,7 @@ fn machine() -> Machine {
 pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes: u64) -> Result<Figures> {
     let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
     let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
-    let reads = if is_full { READS } else { FEW_READS };
+    let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };
     let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 50 };
     let dirty = 16 * write_bytes;
     let (drive, machine, seed) = (drive(capacity, pages)?, machine(), run.seed.value());

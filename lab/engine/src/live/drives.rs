@@ -25,7 +25,7 @@ pub enum Place {
     /// In memory.
     Memory,
     /// In a file.
-    File(PathBuf, StoreFile),
+    File(PathBuf, Box<StoreFile>),
     /// Its file is missing.
     Missing(PathBuf),
 }
@@ -42,7 +42,7 @@ impl Drive {
         let ServedDrive { spec, place } = served;
         let (path, file, is_there) = match place {
             Place::Memory => (None, None, true),
-            Place::File(path, file) => (Some(path), Some(file), true),
+            Place::File(path, file) => (Some(path), Some(*file), true),
             Place::Missing(path) => (Some(path), None, false),
         };
         let build = || spec.build_in(sim, seed, file, &()).map(Rc::new).map_err(other);

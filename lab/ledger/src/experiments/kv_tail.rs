@@ -51,7 +51,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         OTHERS,
         Choice {
             open: "the preconditioning",
-            taken: "the log written once, and four times",
+            taken: "the log written once, and four times (twice in a short run)",
             why: "the paper writes the drive once in sequence after a secure erase; drives in use are in the other state",
         },
         Choice {
@@ -68,7 +68,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 const POLICIES: [(&str, &str); 4] =
     [("raid0", "RAID-0"), ("mixed", "RAID-1+0"), ("epochs", "epochs"), ("gc_control", "GC control")];
 /// Preconditioning, as passes.
-const STATES: [(u64, &str); 2] = [(1, "one pass"), (4, "four passes")];
+const STATES: [(u64, &str); 2] = [(1, "one pass"), (4, "several passes")];
 const READERS: u64 = 8;
 const HIGHEST: &str = "p99.9999";
 
@@ -131,9 +131,9 @@ fn judge(results: &Results) -> Result<Judgement> {
             fair.join(", ")
         ));
     }
-    judgement.reason = "The engine here writes a log, and the paper's writes blocks in place: segments are overwritten from end to end, so the drives \
-        find blocks without valid data and collect little. Epochs alone then keep most of what GC control gives. The load of the drives \
-        while they are written, which epochs take from reads, does not depend on that"
+    judgement.reason = "A read of mixed waits for two or three operations of its die in line, an erase of 3.8 ms the longest. The stall of 19 ms \
+        of the paper's drive is more than that: blocks written in place leave collections valid data to move, and the log of this engine leaves \
+        them next to none"
         .to_owned();
     Ok(judgement)
 }
