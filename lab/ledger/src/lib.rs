@@ -14,6 +14,7 @@
 //! | `ttflash` | runs of the experiments on the drive of ttFlash |
 //! | `server_trace` | a trace of a real server, beside generated loads |
 //! | `mitt` | runs of the experiments on MittOS |
+//! | `engine` | runs of the experiments on the storage engine over several drives |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -30,6 +31,7 @@
 //!
 mod array;
 pub mod claim;
+mod engine;
 pub mod experiment;
 pub mod experiments;
 pub mod figures;
