@@ -282,8 +282,8 @@ pub mod array {
 pub mod layer {
     pub use nandscape_drive::node::{Node, Refused, Role, Use, view};
     pub use nandscape_lab_run::chain::{
-        ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings, LayerWords, Named,
-        Opened, Opening, open,
+        ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings, LayerWords,
+        Named, Opened, Opening, open,
     };
 
     /// A host's block layer with deadlines (MittOS).

@@ -16,9 +16,9 @@ use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::array::ArrayArg;
 use super::functions::{self, DoorbellsArg, FunctionArg};
+use super::layers::{self, Arranged};
 use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
-use super::layers::{self, Arranged};
 use super::{faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
@@ -271,7 +271,9 @@ impl ServeArgs {
         let options =
             [("create", self.array_create), ("degraded", self.array_degraded), ("overwrite", self.array_overwrite)];
         match options.iter().find(|(_, is_given)| *is_given && self.array.is_none()) {
-            Some((option, _)) => input(format!("--array-{option}: there is no array; --array LEVEL:N makes one of the drives")),
+            Some((option, _)) => {
+                input(format!("--array-{option}: there is no array; --array LEVEL:N makes one of the drives"))
+            }
             None => Ok(()),
         }
     }
@@ -328,7 +330,12 @@ impl ServeArgs {
                 if let Some(layer) = &ftl {
                     self.check_ftl(&name, layer, &resolved, &stores[number])?;
                     let flash = Flash::Model(Box::new(spec(name.clone(), resolved, (number as u64, &stores[number]))));
-                    return Ok(PlannedDrive::Hosted(HostedSpec { name, number: number as u64, layer: layer.clone(), flash }));
+                    return Ok(PlannedDrive::Hosted(HostedSpec {
+                        name,
+                        number: number as u64,
+                        layer: layer.clone(),
+                        flash,
+                    }));
                 }
                 let spec = spec(name, resolved, (number as u64, &stores[number]));
                 states::begins_in(spec, states[number].as_deref()).map(PlannedDrive::Model)
@@ -341,7 +348,12 @@ impl ServeArgs {
             Named::Url(url) if ftl.is_some() => {
                 let RemoteSpec { name, target, .. } = self.remote(name, url)?;
                 let layer = ftl.clone().expect("it was just seen");
-                Ok(PlannedDrive::Hosted(HostedSpec { name, number: number as u64, layer, flash: Flash::Remote(target) }))
+                Ok(PlannedDrive::Hosted(HostedSpec {
+                    name,
+                    number: number as u64,
+                    layer,
+                    flash: Flash::Remote(target),
+                }))
             }
             // A rule that names no drive is for the models.
             Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
@@ -551,10 +563,14 @@ impl ServeArgs {
         check_over(&layers, drive).map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
         if let Some(path) = store.path() {
             let path = path.display();
-            return input(format!("--store {name}={path}: an open-channel drive is in no file; ram and none are valid"));
+            return input(format!(
+                "--store {name}={path}: an open-channel drive is in no file; ram and none are valid"
+            ));
         }
         if self.record.is_some() {
-            return input("--record: an FTL of the host is not recorded; record the open-channel drive without --over ftl");
+            return input(
+                "--record: an FTL of the host is not recorded; record the open-channel drive without --over ftl",
+            );
         }
         Ok(())
     }

@@ -181,8 +181,7 @@ impl ArrayArg {
             });
         }
         if !below.is_empty() {
-            members =
-                members.into_iter().map(|member| MemberSpec::Layered(Box::new(member), below.clone())).collect();
+            members = members.into_iter().map(|member| MemberSpec::Layered(Box::new(member), below.clone())).collect();
         }
         let (name, shape) = (self.name.clone(), self.shape);
         // The keys of a hasher are the system's randomness: two arrays of one command line differ in more than their time.

@@ -30,7 +30,9 @@ pub(super) fn arrange(over: &[String]) -> Result<Option<Arranged>, Failure> {
     let Some(place) = over.iter().position(is_array) else { return Ok(None) };
     let (below, word, above) = (&over[..place], &over[place], &over[place + 1..]);
     if let Some(second) = above.iter().find(|word| is_array(word)) {
-        return input(format!("--over {second}: one array is served, and {word} is below it; block and cache are valid over it"));
+        return input(format!(
+            "--over {second}: one array is served, and {word} is below it; block and cache are valid over it"
+        ));
     }
     let array = head(word).parse().map_err(|problem| Failure::Input(anyhow::anyhow!("--over {word}: {problem}")))?;
     let setting = |change: &str| match change.trim().starts_with("array.") {

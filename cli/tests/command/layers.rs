@@ -145,7 +145,8 @@ const CHUNKS: [&str; 15] = [
 
 #[test]
 fn the_ftl_of_a_host_lies_over_open_channel_drives_and_below_any_layer() {
-    let load = ["--rw", "randrw", "--io-count", "600", "--iodepth", "4", "--json", "--check", "--precondition", "steady"];
+    let load =
+        ["--rw", "randrw", "--io-count", "600", "--iodepth", "4", "--json", "--check", "--precondition", "steady"];
     let report = |words: &[&str]| -> Value {
         let text = succeed(&[&CHUNKS[..], &load, words].concat());
         serde_json::from_str(&text).expect("one JSON object")
@@ -161,7 +162,8 @@ fn the_ftl_of_a_host_lies_over_open_channel_drives_and_below_any_layer() {
         let layers = found["layers_us"]["read"].as_object().expect("times by layer");
         let name = if words[1].starts_with("low=") { "low" } else { "host_ftl" };
         assert!(layers[name].as_f64() > Some(0.0) && layers["drive"].as_f64() > Some(0.0), "{words:?}: {layers:?}");
-        let (sum, mean) = (layers.values().filter_map(Value::as_f64).sum::<f64>(), number(&found, "/latency_us/read/mean"));
+        let (sum, mean) =
+            (layers.values().filter_map(Value::as_f64).sum::<f64>(), number(&found, "/latency_us/read/mean"));
         assert!((sum - mean).abs() < 1e-6, "{words:?}: {sum} of {mean}");
         let ftl = |figure: &str| number(&found, &format!("/chain/0/ftl/{figure}"));
         assert!(ftl("host_written_bytes") > 0.0 && ftl("link_written_bytes") > 0.0, "{words:?}: {}", found["chain"]);
@@ -172,7 +174,10 @@ fn the_ftl_of_a_host_lies_over_open_channel_drives_and_below_any_layer() {
     assert!(number(&copied, "/chain/0/ftl/copied_bytes") > 0.0, "{}", copied["chain"]);
     assert_eq!(number(&through, "/chain/0/ftl/copied_bytes"), 0.0, "{}", through["chain"]);
     let text = succeed(&[&CHUNKS[..], &["--over", "ftl", "--rw", "randwrite", "--io-count", "100"]].concat());
-    assert!(text.starts_with("host_ftl (default, by vectors) of dfc-mlc under") && text.contains("over the link"), "{text}");
+    assert!(
+        text.starts_with("host_ftl (default, by vectors) of dfc-mlc under") && text.contains("over the link"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -180,9 +185,15 @@ fn what_the_ftl_of_a_host_cannot_lie_over_is_refused_with_what_it_can() {
     let (drive, load) = (CHUNKS, ["--rw", "randread", "--io-count", "10"]);
     let on = |drive: &[&'static str], words: &[&'static str]| [drive, &load, words].concat();
     let default = &["sim", "--drive", "default", "--set", "capacity=64MiB"][..];
-    refuse(&on(default, &["--over", "ftl"]), &["--over: drive default has its own FTL", "ftl.kind=open_channel is valid"]);
+    refuse(
+        &on(default, &["--over", "ftl"]),
+        &["--over: drive default has its own FTL", "ftl.kind=open_channel is valid"],
+    );
     refuse(&on(&drive, &["--over", "cache"]), &["drive dfc-mlc has chunks", "ftl is valid as the lowest one"]);
-    refuse(&on(default, &["--over", "cache", "--over", "ftl"]), &["host_ftl: what lies directly below is no open-channel drive"]);
+    refuse(
+        &on(default, &["--over", "cache", "--over", "ftl"]),
+        &["host_ftl: what lies directly below is no open-channel drive"],
+    );
     refuse(&on(&drive, &["--over", "ftl,moves=fast"]), &["moves=fast: valid are copy, read-write"]);
     refuse(&on(&drive, &["--over", "ftl,buffer.sise=1MiB"]), &["buffer.sise"]);
     refuse(&on(&drive, &["--over", "ftl", "--set", "buffer.mode=register"]), &["volatile write cache", "through"]);

@@ -316,7 +316,8 @@ fn settings_of_layers_are_varied() {
 fn settings_of_the_ftl_of_a_host_are_varied_and_layers_begin_in_states() {
     let folder = tempfile::tempdir().expect("a folder");
     let small = ["geometry.channels=2", "geometry.dies_per_channel=2", "geometry.blocks_per_plane=24"];
-    let drive = ["geometry.pages_per_block=32", "geometry.factory_bad_blocks=0%", "buffer.mode=through", "drive=dfc-mlc"];
+    let drive =
+        ["geometry.pages_per_block=32", "geometry.factory_bad_blocks=0%", "buffer.mode=through", "drive=dfc-mlc"];
     let load = ["precondition=steady", "rw=randwrite", "io_count=400", "over=ftl"];
     let out = folder.path().join("ftl").to_str().expect("UTF-8").to_owned();
     let mut words = vec!["sweep", "--out", &out, "--seeds", "1", "--json", "--vary", "host_ftl.moves=copy,read-write"];
@@ -326,12 +327,30 @@ fn settings_of_the_ftl_of_a_host_are_varied_and_layers_begin_in_states() {
     assert!(copied(0) > 0.0 && copied(1) == 0.0, "{} and {}", copied(0), copied(1));
 
     let state = folder.path().join("array.state").to_str().expect("UTF-8").to_owned();
-    let made = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--over", "raid1:2", "--over", "cache,memory=1MiB"];
-    succeed(&[&made[..], &["--rw", "randread", "--io-count", "50", "--precondition", "steady", "--save-state", &state]].concat());
+    let made =
+        ["sim", "--drive", "default", "--set", "capacity=64MiB", "--over", "raid1:2", "--over", "cache,memory=1MiB"];
+    succeed(
+        &[&made[..], &["--rw", "randread", "--io-count", "50", "--precondition", "steady", "--save-state", &state]]
+            .concat(),
+    );
     let out = folder.path().join("states").to_str().expect("UTF-8").to_owned();
     let from = format!("from_state={state}");
-    let words = ["sweep", "--out", &out, "--seeds", "1", "--json", "--set", &from, "--set", "rw=randread", "--set", "io_count=200"];
-    let json: Value = serde_json::from_str(&succeed(&[&words[..], &["--vary", "cache.memory=1MiB,2MiB"]].concat())).expect("JSON");
+    let words = [
+        "sweep",
+        "--out",
+        &out,
+        "--seeds",
+        "1",
+        "--json",
+        "--set",
+        &from,
+        "--set",
+        "rw=randread",
+        "--set",
+        "io_count=200",
+    ];
+    let json: Value =
+        serde_json::from_str(&succeed(&[&words[..], &["--vary", "cache.memory=1MiB,2MiB"]].concat())).expect("JSON");
     assert_eq!(json["points"][1]["report"]["profile"], "cache over raid1:2 of default");
     assert_eq!(number(&json["points"][1]["report"], "/chain/1/cache/memory_bytes"), 2_097_152.0);
 }

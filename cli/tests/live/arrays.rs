@@ -83,7 +83,10 @@ fn layers_lie_below_an_array() {
     assert_eq!(again.end().code, Some(0));
     let folder = tempfile::tempdir().unwrap();
     for (words, problem) in [
-        (&["--over", "raid0:2", "--over", "raid1:2"][..], "--over raid1:2: one array is served, and raid0:2 is below it"),
+        (
+            &["--over", "raid0:2", "--over", "raid1:2"][..],
+            "--over raid1:2: one array is served, and raid0:2 is below it",
+        ),
         (&["--over", "raid0:2", "--array", "raid0:2"], "--array raid0:2: --over has an array, too"),
         (&["--array-create"], "--array-create: there is no array"),
         (&["--over", "raid0:2,chunks=4KiB"], "chunks"),

@@ -246,7 +246,12 @@ impl Stack {
     }
 
     /// The layers over the drives.
-    pub(crate) fn open(&self, rig: &mut Rig, tallies: &[Rc<Tally>], progress: &dyn Progress) -> Result<Opened, RunError> {
+    pub(crate) fn open(
+        &self,
+        rig: &mut Rig,
+        tallies: &[Rc<Tally>],
+        progress: &dyn Progress,
+    ) -> Result<Opened, RunError> {
         let mut nodes: Vec<(String, Rc<dyn Node>)> = Vec::new();
         for (number, (drive, tally)) in self.drives.iter().zip(tallies).enumerate() {
             let node = rig.node((number, 1), Some(tally.clone()));

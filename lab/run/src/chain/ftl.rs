@@ -121,11 +121,15 @@ impl FtlLayer {
         let host = chunks.take()?;
         let host = match (self.means, host.means()) {
             (Some(Means::Vector), Means::Rows) => {
-                return Err("commands=vectors: the drive does not reach the memory of this host, in which lists of addresses \
+                return Err(
+                    "commands=vectors: the drive does not reach the memory of this host, in which lists of addresses \
                             lie; rows is valid"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
-            (Some(means), _) => host.with_means(means).map_err(|error| format!("commands={}: {error}", means.name()))?,
+            (Some(means), _) => {
+                host.with_means(means).map_err(|error| format!("commands={}: {error}", means.name()))?
+            }
             (None, _) => host,
         };
         Ok(match self.order {

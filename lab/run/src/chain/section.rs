@@ -50,7 +50,9 @@ impl Section {
     pub fn called(&self) -> &str {
         match &self.part {
             Part::Array(report) => &report.array,
-            Part::Block(_) | Part::Cache(_) | Part::Ftl(_) | Part::Other => self.layer.split('/').next().unwrap_or_default(),
+            Part::Block(_) | Part::Cache(_) | Part::Ftl(_) | Part::Other => {
+                self.layer.split('/').next().unwrap_or_default()
+            }
         }
     }
 

@@ -248,7 +248,13 @@ mod tests {
 
     #[test]
     fn a_layer_is_written_as_it_is_read() {
-        for word in ["block", "raid5:4,technique=tea2", "hot=cache,memory=64MiB,hit=1us", "block,block.deadline=2ms", "ftl,moves=copy,buffer.size=1MiB"] {
+        for word in [
+            "block",
+            "raid5:4,technique=tea2",
+            "hot=cache,memory=64MiB,hit=1us",
+            "block,block.deadline=2ms",
+            "ftl,moves=copy,buffer.size=1MiB",
+        ] {
             assert_eq!(word.parse::<LayerWords>().unwrap().to_string(), word);
         }
     }

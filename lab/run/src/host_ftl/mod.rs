@@ -166,7 +166,8 @@ impl HostFlash {
 
     /// The first `pages` pages of a block hold zeros, which were not written by commands. Those that the drive does not read yet are here.
     pub(crate) fn plant(&self, block: BlockId, pages: u32) {
-        let (zeros, size) = (self.host.geometry().mw_cunits.div_ceil(self.geometry.units_per_page()), self.geometry.page_size());
+        let (zeros, size) =
+            (self.host.geometry().mw_cunits.div_ceil(self.geometry.units_per_page()), self.geometry.page_size());
         for page in pages.saturating_sub(zeros)..pages {
             self.keep_unread(self.geometry.page_at(block, page), vec![0; size as usize]);
         }

@@ -101,8 +101,9 @@ pub(super) fn settle_layers(
     let tallies: Vec<Rc<Tally>> = (0..settling.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
     let opened = settling.open(&mut rig, &tallies, &Filling(progress))?;
     let drives = settling.connect_all(&opened.tops)?;
-    let infos = drives.iter().map(|drive| drive.info());
-    infos.map(|info| load.check_on(info.bytes(), info.lba_bytes)).collect::<Result<(), String>>().map_err(RunError::Workload)?;
+    let mut infos = drives.iter().map(|drive| drive.info());
+    let fits = infos.try_for_each(|info| load.check_on(info.bytes(), info.lba_bytes));
+    fits.map_err(RunError::Workload)?;
     let capacity = opened.tops.iter().map(|top| top.info().bytes()).sum();
     let windows = Windows::new(load, capacity, rig.ssds().cloned().collect(), progress.clone());
     let settled = bring(&mut rig, load, &drives, windows, Seed::new(stack.seed))?;

@@ -82,12 +82,7 @@ impl Begin {
     ///
     /// # Errors
     /// When it cannot be reached, read, or written.
-    pub(crate) fn states(
-        &self,
-        stack: &Stack,
-        chain: &Chain,
-        progress: &Rc<dyn Progress>,
-    ) -> Result<States, RunError> {
+    pub(crate) fn states(&self, stack: &Stack, chain: &Chain, progress: &Rc<dyn Progress>) -> Result<States, RunError> {
         stack.drives.iter().try_for_each(|drive| drive.profile.check_can_be_saved()).map_err(StateError::Drive)?;
         let states = match &self.start {
             Start::Simulation => {

@@ -87,7 +87,8 @@ impl ArraySpec {
         self.check_distinct().map_err(failed)?;
         let in_files: Vec<bool> = files.iter().map(Option::is_some).collect();
         let is_new = |file: &Option<StoreFile>| file.as_ref().is_none_or(|file| file.before().starts == 0);
-        let all_new = files.iter().all(is_new) && !self.members.iter().any(|one| matches!(one.lowest(), MemberSpec::Remote(_)));
+        let all_new =
+            files.iter().all(is_new) && !self.members.iter().any(|one| matches!(one.lowest(), MemberSpec::Remote(_)));
         let opening = match self.lasts(&in_files) || self.config.journal == JournalMode::Data {
             false => Opening::ForNow,
             true if all_new => Opening::New,

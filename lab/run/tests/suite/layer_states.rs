@@ -105,7 +105,8 @@ fn a_load_settles_drives_under_layers_and_a_run_from_the_file_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
     let stack = stack(text, StoreKind::None, Precondition::Load, rng.below(1 << 40));
-    let job = JobSpec { rw: "randwrite".parse().unwrap(), bs: "64k".parse().unwrap(), iodepth: 4, ..JobSpec::default() };
+    let job =
+        JobSpec { rw: "randwrite".parse().unwrap(), bs: "64k".parse().unwrap(), iodepth: 4, ..JobSpec::default() };
     let load = Workload { limit: Limit::Requests(20_000), ..Workload::of(job) };
     let begin = Begin { start: Start::Load(Box::new(load)), save: Some(path.clone()), ..Begin::default() };
     let settled = run(&stack, text, &begin).unwrap_or_else(|error| panic!("{text}: {error}"));
