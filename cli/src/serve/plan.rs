@@ -86,6 +86,15 @@ impl PlannedDrive {
         }
     }
 
+    /// The array, with layers over it or without.
+    pub(super) fn array_mut(&mut self) -> Option<&mut ArraySpec> {
+        match self {
+            PlannedDrive::Array(spec) => Some(spec),
+            PlannedDrive::Layered(below, _) => below.array_mut(),
+            PlannedDrive::Model(_) | PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => None,
+        }
+    }
+
     fn model_mut(&mut self) -> Option<&mut DriveSpec> {
         match self {
             PlannedDrive::Model(spec) => Some(spec),

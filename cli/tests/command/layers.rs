@@ -145,39 +145,38 @@ const CHUNKS: [&str; 15] = [
 
 #[test]
 fn the_ftl_of_a_host_lies_over_open_channel_drives_and_below_any_layer() {
-    let load =
-        ["--rw", "randrw", "--io-count", "600", "--iodepth", "4", "--json", "--check", "--precondition", "steady"];
-    let report = |words: &[&str]| -> Value {
-        let text = succeed(&[&CHUNKS[..], &load, words].concat());
+    let report = |load: &[&str], words: &[&str]| -> Value {
+        let common = ["--iodepth", "4", "--json", "--check", "--precondition", "steady"];
+        let text = succeed(&[&CHUNKS[..], &common, load, words].concat());
         serde_json::from_str(&text).expect("one JSON object")
     };
     for words in [
         &["--over", "ftl,buffer.size=1MiB"][..],
         &["--over", "ftl", "--over", "block,deadline=5ms"],
         &["--over", "ftl,moves=read-write,commands=rows,order=fifo", "--over", "raid1:2,technique=tea2"],
-        &["--over", "low=ftl,profile=femu-blackbox", "--set", "low.buffer.size=1MiB", "--over", "cache,memory=4MiB"],
+        &["--over", "low=ftl,profile=default", "--set", "low.buffer.size=1MiB", "--over", "cache,memory=4MiB"],
     ] {
-        let found = report(words);
+        let found = report(&["--rw", "randrw", "--io-count", "600"], words);
         assert_eq!(number(&found, "/requests"), 600.0, "{words:?}");
         let layers = found["layers_us"]["read"].as_object().expect("times by layer");
         let name = if words[1].starts_with("low=") { "low" } else { "host_ftl" };
         assert!(layers[name].as_f64() > Some(0.0) && layers["drive"].as_f64() > Some(0.0), "{words:?}: {layers:?}");
-        let (sum, mean) =
-            (layers.values().filter_map(Value::as_f64).sum::<f64>(), number(&found, "/latency_us/read/mean"));
+        let sum = layers.values().filter_map(Value::as_f64).sum::<f64>();
+        let mean = number(&found, "/latency_us/read/mean");
         assert!((sum - mean).abs() < 1e-6, "{words:?}: {sum} of {mean}");
         let ftl = |figure: &str| number(&found, &format!("/chain/0/ftl/{figure}"));
-        assert!(ftl("host_written_bytes") > 0.0 && ftl("link_written_bytes") > 0.0, "{words:?}: {}", found["chain"]);
+        assert!(ftl("host_written_bytes") > 0.0 && ftl("link_read_bytes") > 0.0, "{words:?}: {}", found["chain"]);
         assert_eq!(found["chain"][0]["ftl"]["precondition"], "steady", "{words:?}");
     }
-    let moved = |moves: &str| report(&["--over", &format!("ftl,moves={moves}"), "--rw", "randwrite"]);
+    let writes = ["--rw", "randwrite", "--io-count", "2000"];
+    let moved = |moves: &str| report(&writes, &["--over", &format!("ftl,buffer.size=1MiB,moves={moves}")]);
     let (copied, through) = (moved("copy"), moved("read-write"));
     assert!(number(&copied, "/chain/0/ftl/copied_bytes") > 0.0, "{}", copied["chain"]);
     assert_eq!(number(&through, "/chain/0/ftl/copied_bytes"), 0.0, "{}", through["chain"]);
+    assert!(number(&through, "/chain/0/ftl/waf") > 1.5, "{}", through["chain"]);
     let text = succeed(&[&CHUNKS[..], &["--over", "ftl", "--rw", "randwrite", "--io-count", "100"]].concat());
-    assert!(
-        text.starts_with("host_ftl (default, by vectors) of dfc-mlc under") && text.contains("over the link"),
-        "{text}"
-    );
+    let begins = text.starts_with("host_ftl (default, by vectors) of dfc-mlc under");
+    assert!(begins && text.contains("over the link"), "{text}");
 }
 
 #[test]

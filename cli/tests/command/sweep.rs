@@ -318,7 +318,7 @@ fn settings_of_the_ftl_of_a_host_are_varied_and_layers_begin_in_states() {
     let small = ["geometry.channels=2", "geometry.dies_per_channel=2", "geometry.blocks_per_plane=24"];
     let drive =
         ["geometry.pages_per_block=32", "geometry.factory_bad_blocks=0%", "buffer.mode=through", "drive=dfc-mlc"];
-    let load = ["precondition=steady", "rw=randwrite", "io_count=400", "over=ftl"];
+    let load = ["precondition=steady", "rw=randwrite", "io_count=2000", "over=ftl,buffer.size=1MiB"];
     let out = folder.path().join("ftl").to_str().expect("UTF-8").to_owned();
     let mut words = vec!["sweep", "--out", &out, "--seeds", "1", "--json", "--vary", "host_ftl.moves=copy,read-write"];
     small.iter().chain(&drive).chain(&load).for_each(|key| words.extend(["--set", key]));
@@ -372,7 +372,7 @@ fn arrays_that_cannot_be_swept_are_told() {
     refused(&of(&["--vary", "array.technique=base,fast"]), &["technique fast", "valid are base"]);
     refused(&of(&["--vary", "array.stripes=1,2"]), &["array.stripes", "valid are array.chunk"]);
     refused(&of(&["--vary", "array.journal=none,data"]), &["array.journal", "has no journal"]);
-    refused(&of(&["--seeds", "1", "--set", "precondition=load"]), &["precondition = load", "of one drive"]);
+    refused(&of(&["--seeds", "1", "--set", "host=server"]), &["host", "it is of one drive, and there are layers"]);
     refused(&with(&["--set", "fault=drive-1=dead"]), &["fault = drive-1=dead", "there is one drive"]);
     // An array that cannot be is an error of its point.
     let list = |more: &[&str]| {

@@ -105,7 +105,7 @@ impl HostedSpec {
             return Err(self.failed(
                 target,
                 format!(
-                    "{used} chunks of the drive hold data; --store-reset, or reset=true of ftl, resets them, and loses what they hold"
+                    "{used} chunks of the drive hold data; --store-reset resets them, as reset=true of ftl does, and loses what they hold"
                 ),
             ));
         }
