@@ -5,7 +5,12 @@
 //! Garbage collection moves data through the host (a read and a write), or has the drive copy it ([`Moving`]). [`Traffic`]
 //! counts what crosses the link for either.
 //!
-//! `live` serves such a drive whose flash is behind NVMe/TCP.
+//! | file | what |
+//! |---|---|
+//! | `chunks` | an open-channel drive as its node shows it to the FTL above |
+//! | `live` | such an FTL served, over a model or a remote drive |
+//!
+//! [`FtlLayer`](crate::chain::FtlLayer) is it as a layer of a chain.
 //!
 //! Left out: out-of-band areas in the drive, hence a start from a drive that holds data: such a drive is refused; OX-Block; strips
 //! of several pages of a word line whose bytes are no power of two; notifications of the drive.
