@@ -153,7 +153,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         Command::Sweep(args) => sweep::run(&args),
         #[cfg(target_os = "linux")]
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(*args),
         #[cfg(target_os = "linux")]
         Command::Ctl(args) => ctl::run(&args),
         #[cfg(target_os = "linux")]

@@ -91,7 +91,7 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay"])]
     pub(crate) array: Option<Shape>,
     /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
-    /// layer with deadlines), cache (a page cache), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each,
+    /// layer with deadlines), cache (a page cache), ftl (the FTL of a host over open-channel drives, the lowest layer), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each,
     /// one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
     #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
     pub(crate) over: Vec<LayerWords>,
@@ -212,6 +212,9 @@ impl SimArgs {
             (None, Some(_)) => "--from-state".to_owned(),
             (None, None) => "--over".to_owned(),
         };
+        if self.no_delay {
+            chain.without_delay();
+        }
         let resolved = chain.take_with_block(set).and_then(|others| Ok((chain.resolve()?, others)));
         let (layers, others) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("{option}: {problem}")))?;
         match others.iter().find(|change| is_of_layers(change)) {
@@ -292,7 +295,7 @@ impl SimArgs {
 
 /// Whether a change is one of a layer, by the names that layers have without one of the user's.
 fn is_of_layers(change: &str) -> bool {
-    ["array.", "block.", "cache."].iter().any(|prefix| change.trim_start().starts_with(prefix))
+    ["array.", "block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
 /// A time in the life of a drive, as it is written: the option tells what is wrong with it, not the key that it sets.

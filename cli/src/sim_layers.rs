@@ -9,7 +9,9 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
-use nandscape_lab_run::chain::{CacheReport, LayerSettings, Named, Part, Section, names as layer_names};
+use nandscape_lab_run::chain::{
+    CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names,
+};
 use nandscape_lab_run::{
     ArrayReport, Gc, HostReport, Observer, Report, RigDrive, Stack, StackFinished, StateFile, Wanted,
 };
@@ -104,12 +106,7 @@ fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
 fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
     let profile = &profiles[0];
     let words = args.array.map_or("--over".to_owned(), |shape| format!("--array {shape}"));
-    if let Some(has) = nandscape_lab_run::written_in_order(profile) {
-        let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
-        return Err(Failure::Input(anyhow::anyhow!(
-            "{words}: {problem}; a profile with a block interface is valid, such as default"
-        )));
-    }
+    check_over(layers, profile).map_err(|problem| Failure::Input(anyhow::anyhow!("{words}: {problem}")))?;
     if profile.parts().len() > 1 {
         let (name, parts) = (&profile.name, profile.parts().len());
         output::note(&format!(
@@ -276,6 +273,7 @@ fn called(section: &Section) -> String {
         Part::Block(block) => {
             format!("{} (scheduler {}, predictor {})", section.called(), block.scheduler, block.predictor)
         }
+        Part::Ftl(ftl) => format!("{} ({}, by {})", section.called(), ftl.profile, ftl.commands),
         Part::Other => section.called().to_owned(),
     }
 }
@@ -286,8 +284,28 @@ fn counted(section: &Section) -> String {
         Part::Array(array) => array_of(array),
         Part::Block(block) => block_words::render(Some(block)),
         Part::Cache(cache) => cache_of(cache),
+        Part::Ftl(ftl) => ftl_of(ftl),
         Part::Other => String::new(),
     }
+}
+
+fn ftl_of(ftl: &FtlReport) -> String {
+    let waf = ftl.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
+    let lost = match ftl.lost_bytes {
+        0 => String::new(),
+        lost => format!("; {} could not be read and are lost", bytes(lost as f64)),
+    };
+    format!(
+        "write amplification {waf}: {} written, {} programmed; {} blocks collected{lost}\n\
+         over the link: {} read, {} written; {} copied in the drive; {} chunks reset\n",
+        bytes(ftl.host_written_bytes as f64),
+        bytes(ftl.programmed_bytes as f64),
+        count(ftl.gc_blocks),
+        bytes(ftl.link_read_bytes as f64),
+        bytes(ftl.link_written_bytes as f64),
+        bytes(ftl.copied_bytes as f64),
+        count(ftl.chunk_resets)
+    )
 }
 
 fn cache_of(cache: &CacheReport) -> String {

@@ -15,7 +15,7 @@
 //! | [`sweep`] | many runs over chosen parameters and seeds, kept point by point |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
 //! | [`mod@array`] | arrays of drives: levels, techniques against tails, journals, rebuilds |
-//! | [`layer`] | layers of a host over drives: arrays, block layers, page caches, and chains of them |
+//! | [`layer`] | layers of a host over drives: arrays, block layers, page caches, FTLs of open-channel drives, and chains of them |
 //! | [`host`] | what a host does over a drive: transactions, garbage collection on order, open-channel drives |
 //! | [`fox`] | uFLIP-OC on open-channel drives, and engines of one's own |
 //! | [`nvme`] | commands, completions and statuses as bytes |
@@ -282,8 +282,8 @@ pub mod array {
 pub mod layer {
     pub use nandscape_drive::node::{Node, Refused, Role, Use, view};
     pub use nandscape_lab_run::chain::{
-        ArrayLayer, BlockOver, CacheLayer, Chain, Instance, Layer, LayerNode, LayerSettings, LayerWords, Named, Opened,
-        open,
+        ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings, LayerWords,
+        Named, Opened, Opening, open,
     };
 
     /// A host's block layer with deadlines (MittOS).

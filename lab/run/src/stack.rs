@@ -11,7 +11,8 @@ use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload
 use nandscape_sim::{Histogram, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
-use crate::chain::{self, Chain, Named, Opened, Section};
+use crate::build::Precondition;
+use crate::chain::{self, Chain, Instance, Named, Opened, Opening, Section};
 use crate::damage::is_for_faults;
 use crate::flow::mean_us;
 use crate::host::Moment;
@@ -164,19 +165,19 @@ impl Stack {
         self.drives.iter().try_for_each(|drive| begin.check_save_after(&drive.profile))?;
         let (states, held) = match begin.is_restored() {
             true => {
-                let States { drives, held } = begin.states(self, chain, &*progress)?;
+                let States { drives, held } = begin.states(self, chain, &progress)?;
                 (drives.into_iter().map(Some).collect(), held)
             }
             false => (self.drives.iter().map(|_| None).collect::<Vec<_>>(), Vec::new()),
         };
-        let drives = self.drives.iter().cloned().zip(states).collect();
+        let is_over_chunks = chain::is_over_chunks(&self.layers);
+        // The FTL of a host is brought into the state, and its drive with it.
+        let new = |drive: &RigDrive| RigDrive { precondition: Precondition::None, ..drive.clone() };
+        let given = self.drives.iter().map(|drive| if is_over_chunks { new(drive) } else { drive.clone() });
+        let drives = given.zip(states).collect();
         let mut rig = Rig::build_in(created, drives, self.wanted, &*progress)?;
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
-        let node = |(number, tally): (usize, &Rc<Tally>)| -> (String, Rc<dyn Node>) {
-            (self.drives[number].name.clone(), Rc::new(rig.node((number, 1), Some(tally.clone()))))
-        };
-        let nodes = tallies.iter().enumerate().map(node).collect();
-        let opened = Rc::new(chain::open(rig.sim(), &self.layers, nodes).map_err(RunError::Workload)?);
+        let opened = Rc::new(self.open(&mut rig, &tallies, &*progress)?);
         chain::hold(&opened.layers, &held).map_err(RunError::Workload)?;
         let tops = self.connect_all(&opened.tops)?;
         for top in &tops {
@@ -215,6 +216,8 @@ impl Stack {
         let drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
         if self.check {
             rig.check()?;
+            let check = |layer: &Instance| layer.node.check().map_err(|problem| format!("{}: {problem}", layer.name));
+            opened.layers.iter().try_for_each(check).map_err(RunError::Inconsistent)?;
         }
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
         host.chain = opened.layers.iter().map(Section::of).collect();
@@ -242,6 +245,32 @@ impl Stack {
         Ok(StackFinished { host, drives, details, trace, saved, latencies })
     }
 
+    /// The layers over the drives.
+    pub(crate) fn open(
+        &self,
+        rig: &mut Rig,
+        tallies: &[Rc<Tally>],
+        progress: &dyn Progress,
+    ) -> Result<Opened, RunError> {
+        let mut nodes: Vec<(String, Rc<dyn Node>)> = Vec::new();
+        for (number, (drive, tally)) in self.drives.iter().zip(tallies).enumerate() {
+            let node = rig.node((number, 1), Some(tally.clone()));
+            if chain::is_over_chunks(&self.layers) {
+                let failed = |problem: String| RunError::Workload(format!("drive {}: {problem}", drive.name));
+                rig.run(node.open_chunks())?.map_err(failed)?;
+            }
+            nodes.push((drive.name.clone(), Rc::new(node)));
+        }
+        let sim = rig.sim().clone();
+        let how = Opening {
+            seed: Seed::new(self.seed).child("layers"),
+            precondition: self.drives[0].precondition,
+            progress,
+            ..Opening::new(&sim, "")
+        };
+        chain::open_in(&how, &self.layers, nodes).map_err(RunError::Workload)
+    }
+
     fn check_names(&self) -> Result<(), RunError> {
         let mut seen = BTreeMap::new();
         for (number, drive) in self.drives.iter().enumerate() {
@@ -258,7 +287,7 @@ impl Stack {
     }
 
     /// A drive for each job and each load.
-    fn connect_all(&self, tops: &[Rc<dyn Node>]) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+    pub(crate) fn connect_all(&self, tops: &[Rc<dyn Node>]) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
         let loads = self.workload.loads.iter().map(|_| u32::MAX);
         let top = |(index, entries): (usize, u32)| {

@@ -72,6 +72,9 @@ impl ArrayExport {
         if !spares.is_empty() {
             text += &format!(", with {} as spare", named(&spares));
         }
+        if let Some(chain) = self.under.iter().map(Under::chain).find(|chain| !chain.is_empty()) {
+            text += &format!(", over each drive {}", chain.in_words());
+        }
         if recovered != Recovered::default() {
             let Recovered { regions, writes } = recovered;
             text += &format!(
