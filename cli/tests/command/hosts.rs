@@ -92,7 +92,6 @@ fn a_host_in_a_file_runs_and_one_that_cannot_be_is_refused() {
         (&["--host", "server", "--set", "host.completion=guess"], &["host.completion", "interrupt or poll or hybrid"]),
         (&["--host", "server", "--set", "host.syscall=-1us"], &["host.syscall", "a time such as 500ns"]),
         (&["--host", "server", "--set", "host.colour=red"], &["host.colour", "valid are host.completion"]),
-        (&["--host", "server", "--over", "cache"], &["--host", "--over"]),
     ] {
         refuse(&with(words), parts);
     }

@@ -149,8 +149,14 @@ impl ConfigError {
 /// The keys, with a line on each; those of the machine follow.
 pub const KEYS: [(&str, &str); 18] = [
     ("host.completion", "how a thread learns of a completion: interrupt, poll or hybrid"),
-    ("host.path", "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs; non_blocking, lazy, cooperative"),
-    ("host.poll_thread", "interval at which a thread polls instead of interrupts, such as 16us; off (non_blocking and further)"),
+    (
+        "host.path",
+        "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs; non_blocking, lazy, cooperative",
+    ),
+    (
+        "host.poll_thread",
+        "interval at which a thread polls instead of interrupts, such as 16us; off (non_blocking and further)",
+    ),
     ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
     ("host.poll_sleep", "part of the mean that hybrid sleeps before it polls, such as 50%"),
     ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
@@ -306,7 +312,11 @@ impl Config {
         let path = self.path.name();
         if self.path.strategy().is_some() {
             if self.completion != PolicyKind::Interrupt {
-                return bad("host.completion", self.completion.name().to_owned(), format!("interrupt with host.path={path}"));
+                return bad(
+                    "host.completion",
+                    self.completion.name().to_owned(),
+                    format!("interrupt with host.path={path}"),
+                );
             }
             if self.coalesce > 1 {
                 return bad("host.coalesce", self.coalesce.to_string(), format!("1 with host.path={path}"));

@@ -241,7 +241,13 @@ impl Path {
     }
 
     /// A stage of work, unless it takes no time.
-    pub(crate) async fn work(&self, thread: &Context, (span, mode): (Span, Mode), stage: &'static str, stages: &mut Stages<'_>) {
+    pub(crate) async fn work(
+        &self,
+        thread: &Context,
+        (span, mode): (Span, Mode),
+        stage: &'static str,
+        stages: &mut Stages<'_>,
+    ) {
         if !span.is_zero() {
             thread.work(span, mode).await;
             stages.end(stage);

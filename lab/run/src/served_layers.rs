@@ -176,7 +176,7 @@ fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
             ("cache_evicted_pages_total", cache.evicted_pages as f64),
             ("cache_reads_rejected_total", cache.rejected as f64),
         ]),
-        Part::Array(_) | Part::Block(_) | Part::Other => BTreeMap::new(),
+        Part::Ahci(_) | Part::Array(_) | Part::Block(_) | Part::Other => BTreeMap::new(),
     }
 }
 

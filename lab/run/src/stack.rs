@@ -12,6 +12,7 @@ use nandscape_sim::{Histogram, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
 use crate::chain::{self, Chain, Named, Opened, Section};
+use crate::cpu::Host;
 use crate::damage::is_for_faults;
 use crate::flow::mean_us;
 use crate::host::Moment;
@@ -40,6 +41,8 @@ pub struct Stack {
     pub wanted: Wanted,
     /// Whether the drives' tables are checked afterwards.
     pub check: bool,
+    /// The host in whose threads the workload runs, on one drive or layer at the top; without one, hosts take no time.
+    pub host: Option<nandscape_host_path::Profile>,
 }
 
 /// What a run on several drives leaves behind.
@@ -105,6 +108,7 @@ struct Watch {
     drives: Rc<[Placed]>,
     tallies: Rc<[Rc<Tally>]>,
     opened: Rc<Opened>,
+    host: Option<Rc<Host>>,
     recorder: Option<Rc<HostRecorder>>,
     observer: Option<Rc<dyn Observer>>,
     progress: Rc<dyn Progress>,
@@ -117,6 +121,7 @@ impl Hooks for Watch {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
         self.opened.layers.iter().for_each(|layer| layer.node.begin());
+        self.host.iter().for_each(|host| host.begin());
         self.recorder.iter().for_each(|recorder| recorder.begin(self.sim.now()));
     }
 
@@ -178,7 +183,11 @@ impl Stack {
         let nodes = tallies.iter().enumerate().map(node).collect();
         let opened = Rc::new(chain::open(rig.sim(), &self.layers, nodes).map_err(RunError::Workload)?);
         chain::hold(&opened.layers, &held).map_err(RunError::Workload)?;
-        let tops = self.connect_all(&opened.tops)?;
+        let host = self.host_over(&rig, &opened.tops)?;
+        let tops = match &host {
+            Some(host) => host.connect_over(&self.workload)?,
+            None => self.connect_all(&opened.tops)?,
+        };
         for top in &tops {
             let info = top.info();
             self.workload.check_on(info.bytes(), info.lba_bytes).map_err(RunError::Workload)?;
@@ -195,6 +204,7 @@ impl Stack {
             drives,
             tallies: tapped,
             opened: opened.clone(),
+            host: host.clone(),
             recorder: of_host,
             observer,
             progress,
@@ -216,7 +226,9 @@ impl Stack {
         if self.check {
             rig.check()?;
         }
+        let cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
+        host.cpu = cpu;
         host.chain = opened.layers.iter().map(Section::of).collect();
         host.array = host.chain.iter().find_map(Section::array).cloned();
         if host.array.as_ref().is_some_and(|array| array.windows_refused) {
@@ -240,6 +252,18 @@ impl Stack {
         let save = |(path, history): (&Path, History)| save_layers(&mut rig, (&*opened, chain), path, &history);
         let saved = saved.map_or(Ok(()), save);
         Ok(StackFinished { host, drives, details, trace, saved, latencies })
+    }
+
+    fn host_over(&self, rig: &Rig, tops: &[Rc<dyn Node>]) -> Result<Option<Rc<Host>>, RunError> {
+        let Some(profile) = &self.host else { return Ok(None) };
+        match tops {
+            [top] => Host::over_top(profile, rig.sim(), &**top, self.wanted.trace).map(Rc::new).map(Some),
+            _ => Err(RunError::Workload(format!(
+                "a host runs on one drive or layer, and {} are at the top; a layer over all of them is valid, such as ahci:{}",
+                tops.len(),
+                tops.len()
+            ))),
+        }
     }
 
     fn check_names(&self) -> Result<(), RunError> {

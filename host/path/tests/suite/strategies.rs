@@ -1,6 +1,6 @@
 //! The strategies of the thesis: who finishes an I/O, who issues a request that waits for a tag, and how long handlers take.
 
-use nandscape_drive::{Completion, Drive};
+use nandscape_drive::Completion;
 use nandscape_host_machine::Kind;
 use nandscape_host_path::stage;
 use nandscape_sim::{Executor, Span};
@@ -53,7 +53,12 @@ fn a_request_without_a_tag_is_issued_by_the_context_that_frees_one() {
         assert_eq!(time_of(&ended[0].1, stage::QUEUE), 0, "{path}");
         // Its own driver work comes once more in the handler. It submits as the first one does.
         let handler = TAKE + finish + 11 + 3;
-        assert_eq!(time_of(&ended[1].1, stage::QUEUE), DRIVE_US + handler + 3, "{path}: {:?}", stages(&ended[1].1.breakdown));
+        assert_eq!(
+            time_of(&ended[1].1, stage::QUEUE),
+            DRIVE_US + handler + 3,
+            "{path}: {:?}",
+            stages(&ended[1].1.breakdown)
+        );
         assert_eq!(longest_us(&rig), handler, "{path}");
     }
 }

@@ -6,6 +6,7 @@
 //! | `words` | a chain as text: `raid5:4,technique=tea2` |
 //! | `model` | the node at the bottom: a drive of this process |
 //! | `array` | arrays |
+//! | `ahci` | an AHCI controller over several drives |
 //! | `block` | a block layer with deadlines |
 //! | `cache` | a page cache |
 //! | `section` | a layer's part of the report |
@@ -15,6 +16,7 @@
 //!
 //! Left out: arrays in wall time, which open with their records ([`ArraySpec`](crate::ArraySpec)).
 
+mod ahci;
 mod array;
 mod block;
 mod cache;
@@ -33,6 +35,8 @@ use nandscape_sim::Sim;
 
 use crate::record::Turns;
 
+pub(crate) use ahci::Ports;
+pub use ahci::{AhciLayer, AhciReport};
 pub use array::ArrayLayer;
 pub(crate) use array::member;
 pub use block::{BlockOver, ManagedView};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CacheReport, Instance};
+use super::{AhciReport, CacheReport, Instance};
 use crate::array::ArrayReport;
 use crate::block::BlockReport;
 
@@ -16,6 +16,8 @@ pub enum Part {
     Block(Box<BlockReport>),
     /// A page cache.
     Cache(CacheReport),
+    /// An AHCI controller.
+    Ahci(AhciReport),
     /// One that counts nothing.
     Other,
 }
@@ -48,7 +50,9 @@ impl Section {
     pub fn called(&self) -> &str {
         match &self.part {
             Part::Array(report) => &report.array,
-            Part::Block(_) | Part::Cache(_) | Part::Other => self.layer.split('/').next().unwrap_or_default(),
+            Part::Ahci(_) | Part::Block(_) | Part::Cache(_) | Part::Other => {
+                self.layer.split('/').next().unwrap_or_default()
+            }
         }
     }
 
@@ -56,7 +60,7 @@ impl Section {
     pub fn array(&self) -> Option<&ArrayReport> {
         match &self.part {
             Part::Array(report) => Some(report),
-            Part::Block(_) | Part::Cache(_) | Part::Other => None,
+            Part::Ahci(_) | Part::Block(_) | Part::Cache(_) | Part::Other => None,
         }
     }
 }
