@@ -17,6 +17,7 @@ use crate::damage::is_for_faults;
 use crate::flow::mean_us;
 use crate::host::Moment;
 use crate::host_report::HostReport;
+use crate::inputs::HostInputs;
 use crate::percentile::Percentile;
 use crate::pressure::Arrivals;
 use crate::record::{HostDetails, HostRecorder};
@@ -222,7 +223,8 @@ impl Stack {
         let finish = |(number, tally): (usize, &Rc<Tally>)| {
             rig.finish(number, &tally.outcome(&outcome), &self.workload, self.seed)
         };
-        let drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
+        let mut drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
+        drives.iter_mut().for_each(|drive| drive.report.inputs.host = self.host.as_ref().map(HostInputs::of));
         if self.check {
             rig.check()?;
         }
