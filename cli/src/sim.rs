@@ -91,8 +91,9 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay"])]
     pub(crate) array: Option<Shape>,
     /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
-    /// layer with deadlines), cache (a page cache), ftl (the FTL of a host over open-channel drives, the lowest layer), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each,
-    /// one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
+    /// layer with deadlines), cache (a page cache), ftl (the FTL of a host over open-channel drives, the lowest layer), ahci:N (an AHCI
+    /// controller), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each, one with N takes N drives or
+    /// layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
     #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
     pub(crate) over: Vec<LayerWords>,
     /// Replay a recording of `nandscape serve --record` in simulated time: the same drives, arrivals and events, to the
@@ -102,7 +103,7 @@ pub(crate) struct SimArgs {
     pub(crate) replay: Option<PathBuf>,
     /// Run the jobs in threads of this host, by name or file, see `nandscape hosts`: the report gains the host's stages and its processor
     /// time. Its keys are set with --set, such as host.completion=poll: docs/techniques/host-path.md
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["array", "over", "replay"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["replay"])]
     pub(crate) host: Option<String>,
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated. block.deadline=500us and other keys of block put
     /// the block layer of a host over the drive: docs/techniques/mittos.md
@@ -295,7 +296,7 @@ impl SimArgs {
 
 /// Whether a change is one of a layer, by the names that layers have without one of the user's.
 fn is_of_layers(change: &str) -> bool {
-    ["array.", "block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
+    ["ahci.", "array.", "block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
 /// A time in the life of a drive, as it is written: the option tells what is wrong with it, not the key that it sets.
@@ -330,7 +331,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         };
         let profiles = sim_layers::profiles(args, drives_below(&layers.layers), of)?;
         // What a layer holds follows from its drives.
-        return sim_layers::run(args, layers, profiles, (workload(args, None)?, file), (args.seed, changes));
+        return sim_layers::run(args, (layers, host), profiles, (workload(args, None)?, file), (args.seed, changes));
     }
     let profile = match (&args.drive, &file) {
         (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,

@@ -10,7 +10,7 @@ use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
 use nandscape_lab_run::chain::{
-    CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names,
+    AhciReport, CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names,
 };
 use nandscape_lab_run::{
     ArrayReport, Gc, HostReport, Observer, Report, RigDrive, Stack, StackFinished, StateFile, Wanted,
@@ -21,7 +21,7 @@ use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
 use crate::sim::{FaultWord, Layers, SimArgs};
-use crate::{block_words, fairness, find_rate, output, progress, sim, table};
+use crate::{block_words, fairness, find_rate, host_words, output, progress, sim, table};
 
 /// Settings of an array that may outlast the process among changes of keys, and the changes of the drives' keys.
 pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
@@ -136,7 +136,7 @@ fn check_array(args: &SimArgs, config: &Config, profiles: &[Resolved]) -> Result
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
-    Layers { chain, layers }: Layers,
+    (Layers { chain, layers }, host): (Layers, Option<nandscape_host_path::Profile>),
     profiles: Vec<Resolved>,
     (workload, file): (Workload, Option<StateFile>),
     (seed, set): (u64, Vec<String>),
@@ -157,6 +157,7 @@ pub(crate) fn run(
         seed,
         wanted: Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() },
         check: args.check,
+        host,
     };
     if args.fairness {
         fairness::check(&stack.workload)?;
@@ -180,7 +181,9 @@ pub(crate) fn run(
             output::check_page(&of_drive.join("report.html"))?;
         }
     }
-    let log = sim::request_log(args, &layer_names(&stack.layers))?;
+    let of_host = stack.host.iter().map(|_| nandscape_host_path::LAYER.to_owned());
+    let names: Vec<String> = layer_names(&stack.layers).into_iter().chain(of_host).collect();
+    let log = sim::request_log(args, &names)?;
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
     // A run that fails before its first rows are written leaves the file as it was.
     let mut finished = stack.run_begun(begin, progress::interruptible(), observer).map_err(sim::failure)?;
@@ -255,7 +258,7 @@ fn render(profile: &str, finished: &StackFinished) -> String {
         head(profile, host),
         latencies,
         flows,
-        layers(&host.chain, &host.layers_us),
+        layers(&host.chain, &host.layers_us, host.cpu.is_some()) + &host_words::render(host.cpu.as_ref()),
         sections + &windows(finished),
         drives(finished),
     ]
@@ -270,6 +273,9 @@ fn called(section: &Section) -> String {
             format!("{} ({technique}, chunks of {chunk})", array.array)
         }
         Part::Cache(cache) => format!("{} ({})", section.called(), Bytes(cache.memory_bytes)),
+        Part::Ahci(ahci) => {
+            format!("{} ({} ports, chunks of {})", section.called(), ahci.ports, Bytes(ahci.chunk_bytes))
+        }
         Part::Block(block) => {
             format!("{} (scheduler {}, predictor {})", section.called(), block.scheduler, block.predictor)
         }
@@ -284,6 +290,7 @@ fn counted(section: &Section) -> String {
         Part::Array(array) => array_of(array),
         Part::Block(block) => block_words::render(Some(block)),
         Part::Cache(cache) => cache_of(cache),
+        Part::Ahci(ahci) => ahci_of(ahci),
         Part::Ftl(ftl) => ftl_of(ftl),
         Part::Other => String::new(),
     }
@@ -305,6 +312,17 @@ fn ftl_of(ftl: &FtlReport) -> String {
         bytes(ftl.link_written_bytes as f64),
         bytes(ftl.copied_bytes as f64),
         count(ftl.chunk_resets)
+    )
+}
+
+fn ahci_of(ahci: &AhciReport) -> String {
+    let busy = |share: Option<f64>| percent(share.unwrap_or(0.0));
+    format!(
+        "uplink busy {} to the host, {} to the drives; {} commands waited for one of {} slots of their port\n",
+        busy(ahci.uplink_to_host),
+        busy(ahci.uplink_to_drives),
+        count(ahci.waited_for_slot),
+        ahci.slots
     )
 }
 
@@ -339,9 +357,14 @@ pub(crate) fn sections(chain: &[Section]) -> String {
 }
 
 /// Mean time in each layer itself, from the top down, and in the drives.
-pub(crate) fn layers(chain: &[Section], layers_us: &BTreeMap<&'static str, BTreeMap<&'static str, f64>>) -> String {
+pub(crate) fn layers(
+    chain: &[Section],
+    layers_us: &BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
+    has_host: bool,
+) -> String {
     let mut names: Vec<&str> = chain.iter().rev().map(|one| one.layer.split('/').next().unwrap_or("")).collect();
     names.dedup();
+    names.splice(..0, has_host.then_some(nandscape_host_path::LAYER));
     let heads: Vec<&str> = ["mean time, us"].into_iter().chain(names.iter().copied()).chain(["drives"]).collect();
     let mut rows = table::table(&heads);
     for (way, layers) in layers_us {

@@ -282,8 +282,8 @@ pub mod array {
 pub mod layer {
     pub use nandscape_drive::node::{Node, Refused, Role, Use, view};
     pub use nandscape_lab_run::chain::{
-        ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings, LayerWords,
-        Named, Opened, Opening, open,
+        AhciLayer, ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings,
+        LayerWords, Named, Opened, Opening, open,
     };
 
     /// A host's block layer with deadlines (MittOS).
@@ -291,6 +291,10 @@ pub mod layer {
         pub use nandscape_host_block::{
             Accuracy, BlockLayer, Busy, Config, ConfigError, LAYER, PredictorKind, Request,
         };
+    }
+    /// An AHCI controller over several drives.
+    pub mod ahci {
+        pub use nandscape_device_ahci::{Ahci, Config, ConfigError, Counters, Port};
     }
     /// A page cache over a drive.
     pub mod cache {

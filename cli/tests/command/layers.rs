@@ -245,7 +245,7 @@ fn a_run_begins_in_the_state_of_drives_under_layers() {
 fn what_is_no_layer_is_refused() {
     for (words, problem) in [
         (&["--over", "raid9:4"][..], "there is no level \"raid9\""),
-        (&["--over", "disk"], "there is no layer \"disk\"; valid are block, cache, ftl, raid0:N"),
+        (&["--over", "disk"], "there is no layer \"disk\"; valid are block, cache, ftl, ahci:N, raid0:N"),
         (&["--over", "cache,size=1MiB"], "there is no such key; valid are cache.memory"),
         (&["--over", "raid1:2", "--over", "block,predictor=ssd"], "none and told are valid here"),
         (&["--over", "a=cache", "--over", "a=cache"], "two layers are called \"a\""),

@@ -4,6 +4,7 @@ use nandscape_host_machine::Config as MachineConfig;
 use nandscape_sim::Span;
 
 use crate::policy::PolicyKind;
+use crate::strategy::Strategy;
 
 /// How completions reach the thread that submitted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -12,15 +13,37 @@ pub enum PathKind {
     Nvme,
     /// One queue with one interrupt; a softirq on the processor that submitted finishes I/Os.
     Scsi,
+    /// The [strategy](crate::strategy) whose interrupt finishes I/Os and issues those that wait for a tag (Shin 3.3.3).
+    NonBlocking,
+    /// The same, but each thread finishes its own I/O.
+    Lazy,
+    /// The same, and threads take completions and issue requests of others.
+    Cooperative,
 }
 
 impl PathKind {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, PathKind); 2] = [("nvme", PathKind::Nvme), ("scsi", PathKind::Scsi)];
+    pub const ALL: [(&str, PathKind); 5] = [
+        ("nvme", PathKind::Nvme),
+        ("scsi", PathKind::Scsi),
+        ("non_blocking", PathKind::NonBlocking),
+        ("lazy", PathKind::Lazy),
+        ("cooperative", PathKind::Cooperative),
+    ];
 
     /// The name.
     pub fn name(self) -> &'static str {
         PathKind::ALL[self as usize].0
+    }
+
+    /// The switches of a strategy; `None` of other paths.
+    pub fn strategy(self) -> Option<Strategy> {
+        match self {
+            PathKind::Nvme | PathKind::Scsi => None,
+            PathKind::NonBlocking => Some(Strategy { lazy: false, cooperative: false }),
+            PathKind::Lazy => Some(Strategy { lazy: true, cooperative: false }),
+            PathKind::Cooperative => Some(Strategy { lazy: true, cooperative: true }),
+        }
     }
 }
 
@@ -31,6 +54,8 @@ pub struct Costs {
     pub syscall: Span,
     /// The block layer, on the way to the drive.
     pub submit: Span,
+    /// The SCSI layers (path SCSI): half of it on the way to the drive, half on the way back.
+    pub midlayer: Span,
     /// The driver, on the way to the drive.
     pub driver: Span,
     /// The driver's handler, a completion.
@@ -56,6 +81,8 @@ pub struct Config {
     pub completion: PolicyKind,
     /// How completions reach the thread.
     pub path: PathKind,
+    /// How often a thread looks for completions instead of interrupts (strategies); zero is all the time. `None`: interrupts.
+    pub poll_thread: Option<Span>,
     /// Queue pairs; 0 is one a processor, or as many as the drive has.
     pub queues: usize,
     /// The part of the mean that `hybrid` sleeps before it polls.
@@ -75,6 +102,7 @@ impl Costs {
     pub const FREE: Costs = Costs {
         syscall: Span::ZERO,
         submit: Span::ZERO,
+        midlayer: Span::ZERO,
         driver: Span::ZERO,
         handler: Span::ZERO,
         complete: Span::ZERO,
@@ -119,9 +147,16 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 16] = [
+pub const KEYS: [(&str, &str); 18] = [
     ("host.completion", "how a thread learns of a completion: interrupt, poll or hybrid"),
-    ("host.path", "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs"),
+    (
+        "host.path",
+        "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs; non_blocking, lazy, cooperative",
+    ),
+    (
+        "host.poll_thread",
+        "interval at which a thread polls instead of interrupts, such as 16us; off (non_blocking and further)",
+    ),
     ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
     ("host.poll_sleep", "part of the mean that hybrid sleeps before it polls, such as 50%"),
     ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
@@ -129,6 +164,7 @@ pub const KEYS: [(&str, &str); 16] = [
     ("host.load", "threads that compute all the time next to the jobs"),
     ("host.syscall", "cost of entering and leaving the kernel for an I/O, such as 550ns"),
     ("host.submit", "cost of the block layer on the way to the drive, such as 379ns"),
+    ("host.midlayer", "cost of the SCSI layers for an I/O, half of it on the way back (path scsi), such as 4us"),
     ("host.driver", "cost of the driver on the way to the drive, such as 113ns"),
     ("host.handler", "cost of the driver's handler for a completion, such as 100ns"),
     ("host.complete", "cost of the end of an I/O in the block layer, such as 200ns"),
@@ -138,6 +174,8 @@ pub const KEYS: [(&str, &str); 16] = [
     ("host.user", "what the application does for an I/O, such as 500ns"),
 ];
 
+/// No thread polls.
+const OFF: &str = "off";
 /// The longest cost.
 const LONGEST: Span = Span::from_s(1);
 /// The most threads of the load.
@@ -150,6 +188,7 @@ impl Config {
             machine,
             completion: PolicyKind::Interrupt,
             path: PathKind::Nvme,
+            poll_thread: None,
             queues: 0,
             poll_sleep: 0.5,
             coalesce: 1,
@@ -183,6 +222,10 @@ impl Config {
         match key {
             "host.completion" => self.completion = named(&PolicyKind::ALL, value).map_err(|valid| wrong(&valid))?,
             "host.path" => self.path = named(&PathKind::ALL, value).map_err(|valid| wrong(&valid))?,
+            "host.poll_thread" if value == OFF => self.poll_thread = None,
+            "host.poll_thread" => {
+                self.poll_thread = Some(time(value).ok_or_else(|| wrong("off, 0, or a time such as 16us"))?);
+            }
             "host.queues" => self.queues = whole()?,
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
@@ -208,6 +251,7 @@ impl Config {
             let text = match key {
                 "host.completion" => self.completion.name().to_owned(),
                 "host.path" => self.path.name().to_owned(),
+                "host.poll_thread" => self.poll_thread.map_or_else(|| OFF.to_owned(), |span| span.to_string()),
                 "host.queues" => self.queues.to_string(),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
                 "host.coalesce" => self.coalesce.to_string(),
@@ -226,6 +270,7 @@ impl Config {
             "host.coalesce_time" => &mut self.coalesce_time,
             "host.syscall" => &mut costs.syscall,
             "host.submit" => &mut costs.submit,
+            "host.midlayer" => &mut costs.midlayer,
             "host.driver" => &mut costs.driver,
             "host.handler" => &mut costs.handler,
             "host.complete" => &mut costs.complete,
@@ -264,6 +309,27 @@ impl Config {
         if self.load > MOST_LOAD {
             return bad("host.load", self.load.to_string(), format!("0 to {MOST_LOAD}"));
         }
+        let path = self.path.name();
+        if self.path.strategy().is_some() {
+            if self.completion != PolicyKind::Interrupt {
+                return bad(
+                    "host.completion",
+                    self.completion.name().to_owned(),
+                    format!("interrupt with host.path={path}"),
+                );
+            }
+            if self.coalesce > 1 {
+                return bad("host.coalesce", self.coalesce.to_string(), format!("1 with host.path={path}"));
+            }
+        }
+        if let Some(interval) = self.poll_thread {
+            if self.path.strategy().is_none() {
+                return bad("host.poll_thread", interval.to_string(), format!("off with host.path={path}"));
+            }
+            if interval > LONGEST {
+                return bad("host.poll_thread", interval.to_string(), format!("off, or a time from 0ns to {LONGEST}"));
+            }
+        }
         let mut copy = self.clone();
         for (key, _) in KEYS {
             if let Some(span) = copy.span_mut(key).filter(|span| **span > LONGEST) {
@@ -277,8 +343,8 @@ impl Config {
     pub fn queue_pairs(&self, most: usize) -> usize {
         let wanted = match (self.path, self.queues) {
             (PathKind::Scsi, _) => 1,
-            (PathKind::Nvme, 0) => self.machine.cpus(),
-            (PathKind::Nvme, given) => given,
+            (_, 0) => self.machine.cpus(),
+            (_, given) => given,
         };
         wanted.min(most.max(1))
     }
@@ -321,6 +387,7 @@ mod tests {
                 "host.path" => "scsi",
                 "host.queues" => "1",
                 "host.poll_sleep" => "25%",
+                "host.poll_thread" => "off",
                 "host.coalesce" | "host.load" => "8",
                 _ => "3us",
             };
@@ -371,6 +438,7 @@ mod tests {
             ("host.queues=5", "0 to 4"),
             ("host.poll_sleep=101%", "0% to 100%"),
             ("host.coalesce=0", "1, which is none, to 256"),
+            ("host.poll_thread=16us", "off with host.path=nvme"),
             ("host.load=1025", "0 to 1024"),
             ("host.copy=2s", "from 0ns to 1s"),
         ] {
@@ -382,5 +450,14 @@ mod tests {
         let mut config = Config::default();
         ["host.path=scsi", "host.queues=2"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("0 or 1 with host.path=scsi"));
+        for (change, problem) in [
+            ("host.completion=poll", "host.completion: poll is not valid; valid is interrupt with host.path=lazy"),
+            ("host.coalesce=2", "1 with host.path=lazy"),
+            ("host.poll_thread=2s", "off, or a time from 0ns to 1s"),
+        ] {
+            let mut config = Config::default();
+            ["host.path=lazy", change].iter().for_each(|change| config.set(change).unwrap());
+            assert!(config.check().unwrap_err().to_string().contains(problem), "{change}");
+        }
     }
 }

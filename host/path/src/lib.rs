@@ -6,6 +6,9 @@
 //! | `config` | settings, their keys, and which hosts are impossible |
 //! | `profile` | hosts as TOML, built in or of the user, with the source of each cost |
 //! | `policy` | how a thread learns of a completion, one policy a file |
+//! | `queues` | queues and ports, their tags, and requests that wait for one |
+//! | `strategy` | who takes completions, finishes I/Os and issues waiting requests, one part a file |
+//! | `queue_run` | a thread that issues requests without a tag, on the path of SCSI |
 //! | `path` | one I/O of a thread, from the system call to its return |
 //! | `vector` | the interrupt of a queue, and what it leaves to a softirq |
 //! | `stages` | the stages of an I/O, and the time in each |
@@ -16,20 +19,24 @@
 //! - The stages of an I/O and the drive's time sum to its latency, to the nanosecond.
 //! - An I/O that is dropped leaves its thread, and its completion has no effect.
 //!
-//! Left out: io_uring, page cache, separate queues for polling (a polled command raises no interrupt), masking of interrupts,
-//! timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
+//! Left out: io_uring, page cache, separate queues for polling (a polled command raises no interrupt), locks of
+//! queues, timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
 #![forbid(unsafe_code)]
 
 mod config;
 mod path;
 pub mod policy;
 mod profile;
+mod queue_run;
+mod queues;
 mod stages;
+pub mod strategy;
 mod threads;
 mod vector;
 
 pub use config::{Config, ConfigError, Costs, KEYS, PathKind};
 pub use path::{Path, Waiting};
 pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
+pub use queues::{Queues, Stripe};
 pub use stages::{LAYER, stage};
 pub use threads::Threads;

@@ -8,8 +8,8 @@ use nandscape_host_machine::{Context, Mode};
 use nandscape_sim::slots::Key;
 use nandscape_sim::{Span, Time};
 
-use crate::config::PathKind;
-use crate::path::Path;
+use crate::config::{Costs, PathKind};
+use crate::path::{Path, half};
 use crate::stages::stage;
 
 /// The interrupt of a queue, or the softirq of a processor.
@@ -36,6 +36,21 @@ impl Vector {
     fn post(&self, key: Key) -> bool {
         self.posted.borrow_mut().push_back(key);
         !self.raised.replace(true)
+    }
+
+    /// Adds an I/O.
+    pub(crate) fn push(&self, key: Key) {
+        self.posted.borrow_mut().push_back(key);
+    }
+
+    /// Takes the I/O that was posted first.
+    pub(crate) fn take(&self) -> Option<Key> {
+        self.posted.borrow_mut().pop_front()
+    }
+
+    /// Whether the handler was about to run; from now on it is, or is not.
+    pub(crate) fn is_raised(&self, now: bool) -> bool {
+        self.raised.replace(now)
     }
 
     fn next(&self) -> Option<Key> {
@@ -106,6 +121,12 @@ impl Path {
                 self.sim.spawn(async move { path.handle_softirq(cpu, cpu != queue).await });
             }
         }
+        self.handled(&irq);
+    }
+
+    /// The handler of an interrupt of the drive ends.
+    pub(crate) fn handled(&self, irq: &Context) {
+        self.longest_handler.set(self.longest_handler.get().max(irq.times().busy()));
     }
 
     /// The softirq of a processor, which an interrupt of another processor may have to start.
@@ -126,8 +147,13 @@ impl Path {
 
     /// Finishes an I/O in the block layer and wakes its thread.
     async fn finish(&self, context: &Context, key: Key) {
-        context.work(self.config.costs.complete, Mode::Kernel).await;
+        let Costs { mut complete, midlayer, .. } = self.config.costs;
+        if self.config.path == PathKind::Scsi {
+            complete += midlayer - half(midlayer);
+        }
+        context.work(complete, Mode::Kernel).await;
         self.mark(key, stage::COMPLETE);
+        self.run_queue(self.release(key), Some(context));
         context.work(self.config.costs.wake, Mode::Kernel).await;
         self.mark(key, stage::WAKEUP);
         self.wake(context, key);

@@ -15,6 +15,7 @@
 //! | `server_trace` | a trace of a real server, beside generated loads |
 //! | `mitt` | runs of the experiments on MittOS |
 //! | `engine` | runs of the experiments on the storage engine over several drives |
+//! | `host_path` | runs of the experiments on the host's I/O path |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -36,6 +37,7 @@ pub mod experiment;
 pub mod experiments;
 pub mod figures;
 mod find;
+mod host_path;
 mod mitt;
 mod open_channel;
 pub mod outcome;

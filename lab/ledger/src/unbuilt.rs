@@ -87,39 +87,6 @@ pub static UNBUILT: &[Claim] = &[
         kind: Kind::Result,
     },
     Claim {
-        id: "hiops-iops",
-        source: &[(Paper::Shin, "3.4, Fig. 3.2, 3.8")],
-        says: "512 B random reads, six drives on one controller, swept from one to six: up to five are used in full, \
-               671 K IOPS against 354 K of the SCSI path; gain 89% at 512 B, 32% at 4 KiB, none above 8 KiB; \
-               interrupts and polling alike",
-        show: None,
-        ruling: None,
-        check: Check::Ratio(None),
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "hiops-handler",
-        source: &[(Paper::Shin, "Fig. 3.9")],
-        says: "longest interrupt handler at 128 threads: SCSI 18 us; non-blocking over 100 us; with lazy processing \
-               50 us; with cooperative processing 20 us",
-        show: None,
-        ruling: None,
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "hiops-poll",
-        source: &[(Paper::Shin, "Fig. 3.10")],
-        says: "cooperative polling keeps over 600 of 671 K IOPS even at a 128 us poll interval",
-        show: Some("0 to 128 us: cooperative loses at most 11%; a single poll thread loses more at 128 us"),
-        ruling: Some(
-            "the text gives no figure for the single poller (Fig. 3.10 only): its direction counts, its size \
-                      is shown",
-        ),
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
         id: "hiops-kv",
         source: &[(Paper::Shin, "Fig. 3.11")],
         says: "key-value gets: 119 K (IRQ) against 110 K (SCSI) and 101 K (poll) at best; +7% at 32 clients (the two \

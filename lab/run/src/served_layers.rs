@@ -175,7 +175,7 @@ pub(crate) fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
             ("cache_evicted_pages_total", cache.evicted_pages as f64),
             ("cache_reads_rejected_total", cache.rejected as f64),
         ]),
-        Part::Array(_) | Part::Block(_) | Part::Ftl(_) | Part::Other => BTreeMap::new(),
+        Part::Ahci(_) | Part::Array(_) | Part::Block(_) | Part::Ftl(_) | Part::Other => BTreeMap::new(),
     }
 }
 

@@ -13,10 +13,12 @@ use nandscape_wire_nvme::Status;
 
 use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, Named, Opened, Opening, Section};
+use crate::cpu::Host;
 use crate::damage::is_for_faults;
 use crate::flow::mean_us;
 use crate::host::Moment;
 use crate::host_report::HostReport;
+use crate::inputs::HostInputs;
 use crate::percentile::Percentile;
 use crate::pressure::Arrivals;
 use crate::record::{HostDetails, HostRecorder};
@@ -41,6 +43,8 @@ pub struct Stack {
     pub wanted: Wanted,
     /// Whether the drives' tables are checked afterwards.
     pub check: bool,
+    /// The host in whose threads the workload runs, on one drive or layer at the top; without one, hosts take no time.
+    pub host: Option<nandscape_host_path::Profile>,
 }
 
 /// What a run on several drives leaves behind.
@@ -106,6 +110,7 @@ struct Watch {
     drives: Rc<[Placed]>,
     tallies: Rc<[Rc<Tally>]>,
     opened: Rc<Opened>,
+    host: Option<Rc<Host>>,
     recorder: Option<Rc<HostRecorder>>,
     observer: Option<Rc<dyn Observer>>,
     progress: Rc<dyn Progress>,
@@ -118,6 +123,7 @@ impl Hooks for Watch {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
         self.opened.layers.iter().for_each(|layer| layer.node.begin());
+        self.host.iter().for_each(|host| host.begin());
         self.recorder.iter().for_each(|recorder| recorder.begin(self.sim.now()));
     }
 
@@ -179,7 +185,11 @@ impl Stack {
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
         let opened = Rc::new(self.open(&mut rig, &tallies, &*progress)?);
         chain::hold(&opened.layers, &held).map_err(RunError::Workload)?;
-        let tops = self.connect_all(&opened.tops)?;
+        let host = self.host_over(&rig, &opened.tops)?;
+        let tops = match &host {
+            Some(host) => host.connect_over(&self.workload)?,
+            None => self.connect_all(&opened.tops)?,
+        };
         for top in &tops {
             let info = top.info();
             self.workload.check_on(info.bytes(), info.lba_bytes).map_err(RunError::Workload)?;
@@ -196,6 +206,7 @@ impl Stack {
             drives,
             tallies: tapped,
             opened: opened.clone(),
+            host: host.clone(),
             recorder: of_host,
             observer,
             progress,
@@ -213,13 +224,16 @@ impl Stack {
         let finish = |(number, tally): (usize, &Rc<Tally>)| {
             rig.finish(number, &tally.outcome(&outcome), &self.workload, self.seed)
         };
-        let drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
+        let mut drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
+        drives.iter_mut().for_each(|drive| drive.report.inputs.host = self.host.as_ref().map(HostInputs::of));
         if self.check {
             rig.check()?;
             let check = |layer: &Instance| layer.node.check().map_err(|problem| format!("{}: {problem}", layer.name));
             opened.layers.iter().try_for_each(check).map_err(RunError::Inconsistent)?;
         }
+        let cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
+        host.cpu = cpu;
         host.chain = opened.layers.iter().map(Section::of).collect();
         host.array = host.chain.iter().find_map(Section::array).cloned();
         if host.array.as_ref().is_some_and(|array| array.windows_refused) {
@@ -269,6 +283,18 @@ impl Stack {
             ..Opening::new(&sim, "")
         };
         chain::open_in(&how, &self.layers, nodes).map_err(RunError::Workload)
+    }
+
+    fn host_over(&self, rig: &Rig, tops: &[Rc<dyn Node>]) -> Result<Option<Rc<Host>>, RunError> {
+        let Some(profile) = &self.host else { return Ok(None) };
+        match tops {
+            [top] => Host::over_top(profile, rig.sim(), &**top, self.wanted.trace).map(Rc::new).map(Some),
+            _ => Err(RunError::Workload(format!(
+                "a host runs on one drive or layer, and {} are at the top; a layer over all of them is valid, such as ahci:{}",
+                tops.len(),
+                tops.len()
+            ))),
+        }
     }
 
     fn check_names(&self) -> Result<(), RunError> {

@@ -104,6 +104,7 @@ impl Inputs {
             seed: self.seed,
             wanted: Wanted { trace: false, details: false },
             check: false,
+            host: None,
         };
         let percentiles = self.percentiles.iter().map(|text| text.parse::<Percentile>());
         let percentiles: Vec<Percentile> = percentiles.collect::<Result<_, _>>().map_err(|error| error.to_string())?;

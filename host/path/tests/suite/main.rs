@@ -3,3 +3,4 @@
 mod closed_forms;
 mod properties;
 mod rig;
+mod strategies;

@@ -6,6 +6,7 @@
 //! | `words` | a chain as text: `raid5:4,technique=tea2` |
 //! | `model` | the node at the bottom: a drive of this process |
 //! | `array` | arrays |
+//! | `ahci` | an AHCI controller over several drives |
 //! | `block` | a block layer with deadlines |
 //! | `cache` | a page cache |
 //! | `ftl` | the FTL of a host over an open-channel drive |
@@ -16,6 +17,7 @@
 //!
 //! Left out: arrays in wall time, which open with their records ([`ArraySpec`](crate::ArraySpec)).
 
+mod ahci;
 mod array;
 mod block;
 mod cache;
@@ -39,6 +41,8 @@ use crate::build::Precondition;
 use crate::record::Turns;
 use crate::simulation::Progress;
 
+pub(crate) use ahci::Ports;
+pub use ahci::{AhciLayer, AhciReport};
 pub use array::ArrayLayer;
 pub(crate) use array::member;
 pub use block::{BlockOver, ManagedView};

@@ -9,7 +9,7 @@ use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_cache::Config as CacheConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names};
+use super::{AhciLayer, ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names};
 
 /// Layers, the lowest first.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct LayerWords {
 }
 
 /// The kinds, as they are written.
-const KINDS: &str = "block, cache, ftl, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
+const KINDS: &str = "block, cache, ftl, ahci:N, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
 /// Levels of arrays begin so.
 const LEVEL: &str = "raid";
 
@@ -95,6 +95,13 @@ impl LayerWords {
                 Ok(Arc::new(CacheLayer { config }))
             }
             ftl::WORD => Ok(Arc::new(FtlLayer::with(&self.set)?)),
+            kind if kind.starts_with("ahci") => {
+                let ports = kind.strip_prefix("ahci:").and_then(|ports| ports.parse().ok());
+                let mut layer = AhciLayer::new(ports.ok_or_else(|| format!("{kind:?} is not valid; ahci:N is"))?)?;
+                let set = |change: &String| layer.config.set(&full("ahci", change)).map_err(|error| error.to_string());
+                self.set.iter().try_for_each(set)?;
+                Ok(Arc::new(layer))
+            }
             kind if kind.starts_with(LEVEL) => self.array(full),
             kind => Err(format!("there is no layer {kind:?}; valid are {KINDS}")),
         }
@@ -173,7 +180,7 @@ impl Chain {
         // Two of a kind are numbered.
         let kind =
             name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(name, |(kind, _)| kind);
-        ["array", "block", "cache", ftl::NAME].contains(&kind) || self.layers.iter().any(is_named)
+        ["ahci", "array", "block", "cache", ftl::NAME].contains(&kind) || self.layers.iter().any(is_named)
     }
 
     /// Takes the lowest layer out of it if that is the FTL of a host.
@@ -254,6 +261,7 @@ mod tests {
             "hot=cache,memory=64MiB,hit=1us",
             "block,block.deadline=2ms",
             "ftl,moves=copy,buffer.size=1MiB",
+            "ahci:6,uplink=2GB/s",
         ] {
             assert_eq!(word.parse::<LayerWords>().unwrap().to_string(), word);
         }
@@ -262,9 +270,12 @@ mod tests {
     #[test]
     fn what_is_no_layer_is_refused_with_what_would_be() {
         for (word, problem) in [
-            ("blok", "valid are block, cache, ftl, raid0:N"),
+            ("blok", "valid are block, cache, ftl, ahci:N, raid0:N"),
             ("ftl,moves=fast", "moves=fast: valid are copy, read-write"),
             ("ftl,buffer.sise=1MiB", "buffer.sise"),
+            ("ahci", "ahci:N is"),
+            ("ahci:33", "1 to 32 ports"),
+            ("ahci:6,slots=64", "from 1 to 32"),
             ("", "there is no layer"),
             ("raid5:2", "raid5"),
             ("raid5:4,technique=fast", "technique"),

@@ -186,6 +186,7 @@ fn run(words: &[&str]) -> StackFinished {
         seed: 5,
         wanted: Wanted { trace: false, details: true },
         check: true,
+        host: None,
     };
     stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
 }

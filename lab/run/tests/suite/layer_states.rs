@@ -49,6 +49,7 @@ fn stack(text: &str, store: StoreKind, precondition: Precondition, seed: u64) ->
         seed,
         wanted: Wanted { trace: true, details: false },
         check: true,
+        host: None,
     }
 }
 

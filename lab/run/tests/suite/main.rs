@@ -2,6 +2,7 @@
 //!
 //! Beside it: recordings and their replays, and drives of other servers.
 
+mod ahci;
 mod alone;
 mod array;
 mod cancel;

@@ -133,6 +133,7 @@ fn stack(drives: usize, bs: &str) -> Stack {
         seed: 5,
         wanted: Wanted { trace: true, details: true },
         check: true,
+        host: None,
     }
 }
 
