@@ -11,7 +11,7 @@ use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use serde::Serialize;
 
-use super::{ArrayLayer, Layer, LayerNode, Part};
+use super::{ArrayLayer, Layer, LayerNode, Opening, Part};
 
 /// See the file.
 #[derive(Clone, PartialEq, Debug)]
@@ -82,7 +82,8 @@ impl Layer for AhciLayer {
         self.config.settings()
     }
 
-    fn open(&self, sim: &Sim, name: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+    fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+        let (sim, name) = (how.sim, how.name);
         let entries = self.config.slots + 1;
         let connect = |node: &Rc<dyn Node>| node.connect(Use { role: Role::Any, entries });
         let drives = below.iter().map(connect).collect::<Result<Vec<_>, Refused>>();
@@ -93,7 +94,7 @@ impl Layer for AhciLayer {
         let mut nodes: Vec<Rc<dyn Node>> =
             ahci.ports().iter().zip(below).map(|pair| node(pair) as Rc<dyn Node>).collect();
         let array = match self.array().filter(|_| nodes.len() > 1) {
-            Some(array) => Some(array.open(sim, name, std::mem::take(&mut nodes))?),
+            Some(array) => Some(array.open(how, std::mem::take(&mut nodes))?),
             None => None,
         };
         let begun = Cell::new((sim.now(), Counters::default()));
