@@ -471,7 +471,21 @@ fn drives(finished: &StackFinished) -> String {
             waf.map_or("-".to_owned(), |waf| format!("{waf:.2}")),
         ]);
     }
-    right(rows)
+    right(rows) + &causes(finished)
+}
+
+/// The stages and causes of a single drive, and the faults of each.
+fn causes(finished: &StackFinished) -> String {
+    let stages = match &finished.drives[..] {
+        [only] if !only.report.latency_us.is_empty() => format!("\n{}", table::breakdowns(&only.report)),
+        _ => String::new(),
+    };
+    stages
+        + &finished
+            .drives
+            .iter()
+            .map(|drive| table::faults(&drive.report, &format!("{}: ", drive.name)))
+            .collect::<String>()
 }
 
 #[cfg(test)]

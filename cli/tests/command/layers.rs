@@ -45,6 +45,19 @@ fn an_array_and_a_block_layer_are_the_same_by_their_old_names() {
 }
 
 #[test]
+fn a_table_under_layers_has_causes_outages_and_faults() {
+    let cut = ["--fault", "power_cut nth=200 off=50ms"];
+    let alone = succeed(&with(&[&["--over", "block"][..], &cut].concat()));
+    for line in
+        ["where the mean goes", "behind power", "drive-0: fault \"power_cut", "drive-0: outages after power cuts 1"]
+    {
+        assert!(alone.contains(line), "{line}: {alone}");
+    }
+    let of_two = succeed(&with(&["--over", "raid1:2", "--fault", "drive-1=slow read by=2ms every=10"]));
+    assert!(of_two.contains("drive-1: fault \"slow read") && !of_two.contains("drive-0: fault"), "{of_two}");
+}
+
+#[test]
 fn faults_settings_and_pages_find_their_drives_and_layers() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");

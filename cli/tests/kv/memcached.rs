@@ -170,7 +170,13 @@ fn a_store_with_other_drives_is_left_as_it_is() {
     let printed = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{printed}");
     assert!(printed.contains("it has 2 drives, and --drives is 4; 2 is valid"), "{printed}");
-    assert_eq!(std::fs::read_dir(store[1]).unwrap().count(), 2);
+    let files: Vec<_> = std::fs::read_dir(store[1]).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 2);
+    for file in files {
+        let inspected = Command::new(env!("CARGO_BIN_EXE_nandscape")).arg("inspect").arg(&file).output().unwrap();
+        let printed = String::from_utf8_lossy(&inspected.stdout);
+        assert!(printed.contains(" closed in order") && !printed.contains("not closed"), "{printed}");
+    }
     // With --memory alone, changes that wait have a part of it.
     let again = ["--drives", "2", "--memory", "16MiB", "--store-sync"];
     let (server, _) = Server::start(folder.path(), &[&store[..], &again].concat());

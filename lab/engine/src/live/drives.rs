@@ -7,7 +7,7 @@ use nandscape_apps_engine::{EngineError, Event, Given};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_lab_run::{DriveSpec, SsdExport};
-use nandscape_sim::Sim;
+use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::Export as _;
 
 use super::serve::{ServeError, other};
@@ -57,6 +57,18 @@ impl Drive {
         let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, 32);
         let admin = admin.map_err(|status| other(format!("a drive has no admin queue: {status}")))?;
         Ok(Some(Given { io, admin: Some(admin) }))
+    }
+
+    /// Turns it off in order, so that a drive in a file starts again at once. One that could not write before has been reported.
+    pub(super) fn turn_off(&self, executor: &mut Executor) -> Result<(), ServeError> {
+        let Some(export) = &self.export else { return Ok(()) };
+        let had_failed = export.ssd().store_failure().is_some();
+        match export.turn_off(executor) {
+            Err(error) if !had_failed => {
+                Err(other(format!("the file of drive {} cannot be written: {error}", self.name)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Where it is, and why it takes no writes, if that is so.

@@ -194,7 +194,8 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     sim.spawn(async move {
         tell(open(&clock, given, policy, config, &version, &sockets).await);
     });
-    reactor.run().map(drop).map_err(other)
+    let (mut executor, _) = reactor.run().map_err(other)?;
+    drives.iter().try_for_each(|drive| drive.turn_off(&mut executor))
 }
 
 /// Opens the engine, and has clients served.
