@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `words` | options as parts of a sweep |
 //! | `screen` | progress on a terminal, and Ctrl-C |
+//! | `warnings` | notes on points whose figures need care |
 
 mod screen;
+mod warnings;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -185,6 +187,7 @@ fn finish(args: &SweepArgs, outcome: &Outcome, out: &Path) -> Result<(), Failure
         true => output::result(&report.to_json()),
         false => output::result(&format!("{}\n{}: {}\n", table(&report), out.display(), report.counts())),
     }?;
+    warnings::print(outcome);
     if outcome.missing() > 0 {
         let done = outcome.states.len() - outcome.missing();
         return Err(Failure::Run(anyhow::anyhow!(

@@ -49,7 +49,10 @@ impl Watch for Screen {
 
     fn begun(&mut self, left: usize, of: usize) {
         if left < of {
-            output::note(&format!("{} of {of} points need no measurement", of - left));
+            output::note(&format!(
+                "{} of {of} points are not measured: their results are kept, or they failed",
+                of - left
+            ));
         }
         let style =
             ProgressStyle::with_template(&format!("{{bar:40}} {{percent:>3}}% of {left} points {{elapsed}} {{msg}}"));

@@ -57,7 +57,11 @@ fn points_are_told_kept_and_drawn() {
     );
 
     let again = run(&words(&out, &vary));
-    assert!(again.err.contains("18 of 18 points need no measurement"), "{}", again.err);
+    assert!(
+        again.err.contains("18 of 18 points are not measured: their results are kept, or they failed"),
+        "{}",
+        again.err
+    );
     assert_eq!(again.out, ran.out);
     let json: Value =
         serde_json::from_str(&succeed_words(&words(&out, &[&vary[..], &["--json"]].concat()))).expect("JSON");
@@ -138,7 +142,7 @@ fn an_interrupted_sweep_goes_on() {
     let (expected, _) = table(whole);
     for folder in [stopped, killed] {
         let (found, err) = table(folder);
-        assert!(err.contains("3 of 3 points need no measurement"), "{err}");
+        assert!(err.contains("3 of 3 points are not measured: their results are kept, or they failed"), "{err}");
         assert_eq!(found, expected);
     }
 }
