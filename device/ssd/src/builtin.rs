@@ -35,4 +35,6 @@ builtin![
     "lsm",
     "dfc-mlc",
     "cnex-westlake",
+    "cosmos",
+    "vc709",
 ];

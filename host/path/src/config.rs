@@ -24,6 +24,37 @@ impl PathKind {
     }
 }
 
+/// The window of the drive's notices.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Window {
+    /// As the drive recommends.
+    Drive,
+    /// One that follows the measured scheduling delay.
+    Adaptive,
+    /// This one.
+    Fixed(Span),
+}
+
+impl Window {
+    fn parse(value: &str) -> Option<Window> {
+        match value {
+            "drive" => Some(Window::Drive),
+            "adaptive" => Some(Window::Adaptive),
+            _ => value.parse().ok().map(Window::Fixed),
+        }
+    }
+}
+
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Window::Drive => f.write_str("drive"),
+            Window::Adaptive => f.write_str("adaptive"),
+            Window::Fixed(window) => window.fmt(f),
+        }
+    }
+}
+
 /// Work of the kernel for one I/O, on a core of speed 1.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Costs {
@@ -60,6 +91,12 @@ pub struct Config {
     pub queues: usize,
     /// The part of the mean that `hybrid` sleeps before it polls.
     pub poll_sleep: f64,
+    /// The part of the latency that polling has to save so that `adaptive` polls.
+    pub poll_gain: f64,
+    /// How long before the end of a read `precompletion` has the drive announce it.
+    pub window: Window,
+    /// How long beyond the expected end `precompletion` polls.
+    pub patience: Span,
     /// Completions that the drive gathers before it interrupts, or until `coalesce_time` has passed.
     pub coalesce: u32,
     /// The longest time for which it does.
@@ -119,11 +156,14 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 16] = [
-    ("host.completion", "how a thread learns of a completion: interrupt, poll or hybrid"),
+pub const KEYS: [(&str, &str); 19] = [
+    ("host.completion", "how a thread learns of a completion: interrupt, poll, hybrid, adaptive or precompletion"),
     ("host.path", "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs"),
     ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
     ("host.poll_sleep", "part of the mean that hybrid sleeps before it polls, such as 50%"),
+    ("host.poll_gain", "part of the latency that polling has to save so that adaptive polls, such as 5%"),
+    ("host.window", "how long ahead precompletion is notified: drive, adaptive, or a time such as 16us"),
+    ("host.patience", "how long precompletion polls beyond the expected end, such as 20us"),
     ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
     ("host.coalesce_time", "longest time for which it gathers them, such as 100us"),
     ("host.load", "threads that compute all the time next to the jobs"),
@@ -152,6 +192,9 @@ impl Config {
             path: PathKind::Nvme,
             queues: 0,
             poll_sleep: 0.5,
+            poll_gain: 0.05,
+            window: Window::Drive,
+            patience: Span::from_us(20),
             coalesce: 1,
             coalesce_time: Span::from_us(100),
             load: 0,
@@ -187,6 +230,11 @@ impl Config {
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
             "host.poll_sleep" => self.poll_sleep = part(value).ok_or_else(|| wrong("a percentage such as 50%"))?,
+            "host.poll_gain" => self.poll_gain = part(value).ok_or_else(|| wrong("a percentage such as 5%"))?,
+            "host.window" => {
+                self.window =
+                    Window::parse(value).ok_or_else(|| wrong("drive, adaptive, or a time such as 16us"))?;
+            }
             _ if let Some(span) = self.span_mut(key) => {
                 *span = time(value).ok_or_else(|| wrong("0, or a time such as 500ns"))?;
             }
@@ -210,6 +258,8 @@ impl Config {
                 "host.path" => self.path.name().to_owned(),
                 "host.queues" => self.queues.to_string(),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
+                "host.poll_gain" => self.poll_gain.to_string(),
+                "host.window" => self.window.to_string(),
                 "host.coalesce" => self.coalesce.to_string(),
                 "host.load" => self.load.to_string(),
                 _ => copy.span_mut(key).map_or_else(String::new, |span| span.to_string()),
@@ -224,6 +274,7 @@ impl Config {
         let costs = &mut self.costs;
         Some(match key {
             "host.coalesce_time" => &mut self.coalesce_time,
+            "host.patience" => &mut self.patience,
             "host.syscall" => &mut costs.syscall,
             "host.submit" => &mut costs.submit,
             "host.driver" => &mut costs.driver,
@@ -254,9 +305,15 @@ impl Config {
         if self.path == PathKind::Scsi && self.queues > 1 {
             return bad("host.queues", self.queues.to_string(), "0 or 1 with host.path=scsi".to_owned());
         }
-        if !(0.0..=1.0).contains(&self.poll_sleep) {
-            let given = format!("{}%", 100.0 * self.poll_sleep);
-            return bad("host.poll_sleep", given, "a part from 0% to 100%".to_owned());
+        for (key, part) in [("host.poll_sleep", self.poll_sleep), ("host.poll_gain", self.poll_gain)] {
+            if !(0.0..=1.0).contains(&part) {
+                return bad(key, format!("{}%", 100.0 * part), "a part from 0% to 100%".to_owned());
+            }
+        }
+        if let Window::Fixed(window) = self.window
+            && !(Span::from_ns(1)..=LONGEST).contains(&window)
+        {
+            return bad("host.window", window.to_string(), format!("a time from 1ns to {LONGEST}"));
         }
         if !(1..=256).contains(&self.coalesce) {
             return bad("host.coalesce", self.coalesce.to_string(), "1, which is none, to 256".to_owned());
@@ -321,6 +378,8 @@ mod tests {
                 "host.path" => "scsi",
                 "host.queues" => "1",
                 "host.poll_sleep" => "25%",
+                "host.poll_gain" => "10%",
+                "host.window" => "adaptive",
                 "host.coalesce" | "host.load" => "8",
                 _ => "3us",
             };
@@ -353,7 +412,9 @@ mod tests {
     #[test]
     fn impossible_hosts_are_refused_with_the_key_and_what_is_valid() {
         for (change, problem) in [
-            ("host.completion=guess", "interrupt or poll or hybrid"),
+            ("host.completion=guess", "interrupt or poll or hybrid or adaptive or precompletion"),
+            ("host.window=wide", "drive, adaptive, or a time such as 16us"),
+            ("host.poll_gain=much", "a percentage such as 5%"),
             ("host.path=ahci", "nvme or scsi"),
             ("host.syscall=-1us", "a time such as 500ns"),
             ("host.poll_sleep=half", "a percentage such as 50%"),
@@ -370,6 +431,9 @@ mod tests {
             ("host.cores=0", "1 to 1024 cores"),
             ("host.queues=5", "0 to 4"),
             ("host.poll_sleep=101%", "0% to 100%"),
+            ("host.poll_gain=101%", "0% to 100%"),
+            ("host.window=0ns", "1ns to 1s"),
+            ("host.patience=2s", "0ns to 1s"),
             ("host.coalesce=0", "1, which is none, to 256"),
             ("host.load=1025", "0 to 1024"),
             ("host.copy=2s", "from 0ns to 1s"),

@@ -8,6 +8,8 @@
 //! | `policy` | how a thread learns of a completion, one policy a file |
 //! | `path` | one I/O of a thread, from the system call to its return |
 //! | `vector` | the interrupt of a queue, and what it leaves to a softirq |
+//! | `notices` | the interrupt of the drive's notices ahead of completions, and what they gained |
+//! | `buffer` | the room in the drive's write buffer, as a host knows it |
 //! | `stages` | the stages of an I/O, and the time in each |
 //! | `threads` | the threads of an application, as a drive |
 //!
@@ -20,7 +22,9 @@
 //! timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
 #![forbid(unsafe_code)]
 
+mod buffer;
 mod config;
+mod notices;
 mod path;
 pub mod policy;
 mod profile;
@@ -28,7 +32,9 @@ mod stages;
 mod threads;
 mod vector;
 
-pub use config::{Config, ConfigError, Costs, KEYS, PathKind};
+pub use buffer::BufferAccount;
+pub use config::{Config, ConfigError, Costs, KEYS, PathKind, Window};
+pub use notices::NoticeFigures;
 pub use path::{Path, Waiting};
 pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
 pub use stages::{LAYER, stage};

@@ -1,8 +1,8 @@
 //! One I/O of a thread: system call, block layer, driver, drive, completion, return.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::task::{self, Poll};
 
@@ -13,10 +13,12 @@ use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::vendor::{Hints, NOTICE};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::config::{Config, ConfigError, Costs};
-use crate::policy::{CompletionPolicy, Notice, Submitted};
+use crate::notices::NoticeFigures;
+use crate::policy::{CompletionPolicy, Ended, Notice, Submitted, Way};
 use crate::stages::{Stages, stage};
 use crate::vector::Vector;
 
@@ -25,7 +27,7 @@ pub struct Path {
     pub(crate) sim: Sim,
     pub(crate) machine: Machine,
     pub(crate) config: Config,
-    policy: Box<dyn CompletionPolicy>,
+    pub(crate) policy: Box<dyn CompletionPolicy>,
     /// Queue pairs, each of one processor or several.
     queues: Vec<Rc<dyn Drive>>,
     /// The interrupts of the queues.
@@ -33,6 +35,13 @@ pub struct Path {
     /// The softirqs of the processors.
     pub(crate) softirqs: Vec<Vector>,
     flights: RefCell<Slots<Flight>>,
+    /// I/Os that have not ended, by the processor that submitted.
+    under_way: Vec<Cell<usize>>,
+    /// The interrupt of notices.
+    pub(crate) announced: Vector,
+    pub(crate) figures: RefCell<NoticeFigures>,
+    pub(crate) window: Cell<Option<Span>>,
+    pub(crate) set_window: RefCell<Option<Box<dyn Fn(Span)>>>,
     /// Interrupts that were raised.
     pub(crate) interrupts: Cell<u64>,
     /// The threads that compute all the time.
@@ -41,19 +50,36 @@ pub struct Path {
 }
 
 /// A command in the drive, or on its way back.
-struct Flight {
-    notice: Notice,
+pub(crate) struct Flight {
+    pub(crate) notice: Notice,
     queue: usize,
     cpu: usize,
+    /// Whether its completion raises an interrupt.
+    pub(crate) is_armed: bool,
+    /// The drive's notice, if one came.
+    pub(crate) ahead: Option<Ahead>,
+    /// From the notice until the thread had its processor.
+    noticed: Option<Span>,
     /// The task of the thread, while it polls.
     task: Option<TaskId>,
     /// The drive's answer, and when it came.
-    done: Option<(Time, Completion)>,
+    pub(crate) done: Option<(Time, Completion)>,
     /// Stages that have ended since.
     marks: Vec<(&'static str, Time)>,
-    /// The thread has been woken.
-    is_woken: bool,
-    event: Rc<Event>,
+    /// The interrupt has woken the thread.
+    pub(crate) is_woken: bool,
+    pub(crate) event: Rc<Event>,
+}
+
+/// A notice ahead of a completion.
+#[derive(Copy, Clone)]
+pub(crate) struct Ahead {
+    /// When it came.
+    pub(crate) at: Time,
+    /// When the command is predicted to end.
+    pub(crate) ends: Time,
+    /// It has woken the thread.
+    pub(crate) is_handled: bool,
 }
 
 /// What is under way.
@@ -61,7 +87,7 @@ struct Flight {
 pub struct Waiting {
     /// Commands in the drive, and completions that their threads have not taken.
     pub in_flight: usize,
-    /// Completions that wait for an interrupt or a softirq.
+    /// Completions and notices that wait for an interrupt or a softirq.
     pub posted: usize,
 }
 
@@ -85,12 +111,28 @@ impl Path {
     pub fn with_policy(
         sim: &Sim,
         config: Config,
-        mut queues: Vec<Rc<dyn Drive>>,
+        queues: Vec<Rc<dyn Drive>>,
         policy: Box<dyn CompletionPolicy>,
     ) -> Result<Rc<Path>, ConfigError> {
         config.check()?;
-        queues.truncate(config.queue_pairs(queues.len()));
         let machine = Machine::new(sim, config.machine.clone()).expect("it has just been checked");
+        Path::on(machine, sim, config, queues, policy)
+    }
+
+    /// The same on a machine that has other paths too: the settings of the machine are its own.
+    ///
+    /// # Errors
+    /// That the host is impossible: the key, and what would be valid.
+    pub fn on(
+        machine: Machine,
+        sim: &Sim,
+        config: Config,
+        mut queues: Vec<Rc<dyn Drive>>,
+        policy: Box<dyn CompletionPolicy>,
+    ) -> Result<Rc<Path>, ConfigError> {
+        let config = Config { machine: machine.config().clone(), ..config };
+        config.check()?;
+        queues.truncate(config.queue_pairs(queues.len()));
         let thread = |_| Rc::new(machine.thread(ThreadSpec::default()).expect("a thread of any processor"));
         let load: Vec<Rc<Context>> = (0..config.load).map(thread).collect();
         for thread in &load {
@@ -106,6 +148,11 @@ impl Path {
             sim: sim.clone(),
             vectors: vectors(queues.len()),
             softirqs: vectors(machine.cpus()),
+            under_way: vec![Cell::new(0); machine.cpus()],
+            announced: Vector::default(),
+            figures: RefCell::default(),
+            window: Cell::new(None),
+            set_window: RefCell::default(),
             machine,
             config,
             policy,
@@ -127,6 +174,11 @@ impl Path {
         &self.config
     }
 
+    /// Whether the policy needs a drive that announces completions.
+    pub fn asks(&self) -> bool {
+        self.policy.asks()
+    }
+
     /// Queue pairs in use.
     pub fn queues(&self) -> usize {
         self.queues.len()
@@ -144,7 +196,8 @@ impl Path {
 
     /// What is under way now.
     pub fn waiting(&self) -> Waiting {
-        let posted = self.vectors.iter().chain(&self.softirqs).map(Vector::waiting).sum();
+        let vectors = self.vectors.iter().chain(&self.softirqs).chain([&self.announced]);
+        let posted = vectors.map(Vector::waiting).sum();
         Waiting { in_flight: self.flights.borrow().len(), posted }
     }
 
@@ -159,11 +212,22 @@ impl Path {
         &self,
         thread: &Context,
         arrived: Time,
+        command: (SubmissionEntry, u32),
+        mem: HostMem,
+    ) -> Completion {
+        self.io_of_idle(thread, (arrived, None), command, mem).await
+    }
+
+    /// The same. `idle` is the thread's time when it began to wait for an I/O, if this one found it so.
+    pub(crate) async fn io_of_idle(
+        &self,
+        thread: &Context,
+        (arrived, idle): (Time, Option<Times>),
         (command, lba_bytes): (SubmissionEntry, u32),
         mem: HostMem,
     ) -> Completion {
         let Costs { syscall, submit, driver, copy, user, .. } = self.config.costs;
-        let mut stages = Stages::begin(&self.sim, thread, arrived);
+        let mut stages = Stages::begin(&self.sim, thread, arrived, idle);
         let enter = Span::from_ns(syscall.ns() / 2);
         let bytes = bytes_of(&command, lba_bytes);
         let copy = Span::from_ns((u128::from(copy.ns()) * u128::from(bytes) / 4_096) as u64);
@@ -175,11 +239,15 @@ impl Path {
         }
         self.work(thread, (submit, Mode::Kernel), stage::SUBMIT, &mut stages).await;
         self.work(thread, (driver, Mode::Kernel), stage::DRIVER, &mut stages).await;
-        let command_of = Submitted { at: self.sim.now(), opcode: command.opcode, bytes };
-        let flight = self.submit(thread.cpu(), &command_of, command, mem);
+        let flight = self.submit(thread.cpu(), (command, lba_bytes), mem);
         let mut completion = match flight.notice {
             Notice::Interrupt => flight.interrupted(thread, &mut stages).await,
             Notice::Poll(sleep) => flight.polled(thread, sleep, &mut stages).await,
+            Notice::PollFor(span) => {
+                flight.spin(thread, Some(self.sim.now() + span)).await;
+                flight.polled_for(thread, Way::Poll, &mut stages).await
+            }
+            Notice::Announced(patience) => flight.announced(thread, patience, &mut stages).await,
         };
         drop(flight);
         if !is_to_drive {
@@ -198,16 +266,56 @@ impl Path {
         }
     }
 
-    fn submit(&self, cpu: usize, of: &Submitted, command: SubmissionEntry, mem: HostMem) -> InFlight<'_> {
-        let (notice, queue) = (self.policy.notice(of), cpu % self.queues.len());
+    fn submit(
+        &self,
+        cpu: usize,
+        (mut command, lba_bytes): (SubmissionEntry, u32),
+        mem: HostMem,
+    ) -> InFlight<'_> {
+        let (queue, under_way) = (cpu % self.queues.len(), &self.under_way[cpu]);
+        let of = Submitted {
+            at: self.sim.now(),
+            opcode: command.opcode,
+            bytes: bytes_of(&command, lba_bytes),
+            units: units_of(&command, lba_bytes, self.info().unit_bytes),
+            others: under_way.get() + self.machine.waiting(cpu),
+        };
+        under_way.set(under_way.get() + 1);
+        if self.policy.asks() && can_ask(command.opcode) {
+            command.cdw2 = (command.cdw2.get() | NOTICE).into();
+        }
+        let notice = self.policy.notice(&of);
         let event = Rc::new(Event::new(&self.machine));
-        let marks = Vec::new();
-        let flight =
-            Flight { notice, queue, cpu, task: None, done: None, marks, is_woken: false, event: event.clone() };
+        let flight = Flight {
+            notice,
+            queue,
+            cpu,
+            is_armed: matches!(notice, Notice::Interrupt | Notice::Announced(_)),
+            ahead: None,
+            noticed: None,
+            task: None,
+            done: None,
+            marks: Vec::new(),
+            is_woken: false,
+            event: event.clone(),
+        };
         let key = self.flights.borrow_mut().insert(flight);
-        let in_flight = InFlight { path: self, key, notice, event, of: *of };
+        let in_flight = InFlight { path: self, key, notice, event, of };
         self.queues[queue].submit(Io { command, mem, token: Token::new(self.me(), key.to_bits()) });
         in_flight
+    }
+
+    /// An I/O that has not ended.
+    pub(crate) fn with_flight<T>(&self, key: Key, look: impl FnOnce(&mut Flight) -> T) -> Option<T> {
+        self.flights.borrow_mut().get_mut(key).map(look)
+    }
+
+    /// Takes an I/O out.
+    fn take_flight(&self, key: Key) -> Option<Flight> {
+        let flight = self.flights.borrow_mut().remove(key)?;
+        let under_way = &self.under_way[flight.cpu];
+        under_way.set(under_way.get() - 1);
+        Some(flight)
     }
 
     pub(crate) fn me(&self) -> Rc<Path> {
@@ -251,6 +359,11 @@ fn is_to_drive(opcode: IoOpcode) -> bool {
     matches!(opcode, IoOpcode::WRITE | IoOpcode::COMPARE | IoOpcode::ZONE_APPEND)
 }
 
+/// Whether a command can ask for a notice and for the free space of the write buffer.
+fn can_ask(opcode: u8) -> bool {
+    matches!(IoOpcode(opcode), IoOpcode::READ | IoOpcode::WRITE)
+}
+
 /// Bytes of data of a command, whose namespace has logical blocks of this size.
 fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
     let opcode = IoOpcode(command.opcode);
@@ -260,19 +373,31 @@ fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
     }
 }
 
+/// Mapping units that the data of a command touches.
+fn units_of(command: &SubmissionEntry, lba_bytes: u32, unit_bytes: u32) -> u32 {
+    let (unit, lba) = (u64::from(unit_bytes.max(1)), u64::from(lba_bytes));
+    let from = command.slba().saturating_mul(lba);
+    let to = from.saturating_add(bytes_of(command, lba_bytes));
+    (to.div_ceil(unit) - from / unit) as u32
+}
+
 impl Sink for Path {
     fn complete(&self, tag: u64, completion: Completion) {
         let key = Key::from_bits(tag);
         let mut flights = self.flights.borrow_mut();
         let Some(flight) = flights.get_mut(key) else { return };
         flight.done = Some((self.sim.now(), completion));
-        let (notice, queue, task) = (flight.notice, flight.queue, flight.task);
+        let (is_armed, queue, task) = (flight.is_armed, flight.queue, flight.task);
         drop(flights);
-        match (notice, task) {
-            (Notice::Interrupt, _) => self.posted(queue, key),
-            (Notice::Poll(_), Some(task)) => self.sim.wake(task),
-            (Notice::Poll(_), None) => {}
+        if is_armed {
+            self.posted(queue, key);
+        } else if let Some(task) = task {
+            self.sim.wake(task);
         }
+    }
+
+    fn announced(&self, tag: u64, remaining: Span) {
+        self.noticed(Key::from_bits(tag), remaining);
     }
 
     fn is_stopped(&self) -> bool {
@@ -290,13 +415,20 @@ struct InFlight<'a> {
 }
 
 impl InFlight<'_> {
+    fn flight<T>(&self, look: impl FnOnce(&mut Flight) -> T) -> T {
+        self.path.with_flight(self.key, look).expect("an I/O is taken once")
+    }
+
     /// Gives the processor away until an interrupt has woken the thread.
     async fn interrupted(&self, thread: &Context, stages: &mut Stages<'_>) -> Completion {
-        let is_woken = || self.path.flights.borrow().get(self.key).is_some_and(|flight| flight.is_woken);
-        while !is_woken() {
+        self.woken(thread, Way::Interrupt, stages).await
+    }
+
+    async fn woken(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
+        while !self.flight(|flight| flight.is_woken) {
             self.event.wait(thread).await;
         }
-        let (done, marks, completion) = self.take();
+        let (done, marks, completion) = self.take(way);
         stages.in_drive(done);
         marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
         // What the thread has done since it submitted is to get its processor again.
@@ -306,48 +438,112 @@ impl InFlight<'_> {
 
     /// Sleeps for a time, then polls.
     async fn polled(&self, thread: &Context, sleep: Span, stages: &mut Stages<'_>) -> Completion {
-        let Path { sim, config, .. } = self.path;
-        let wakes_at = sim.now() + sleep;
+        let wakes_at = self.path.sim.now() + sleep;
         let mut overslept = false;
         if !sleep.is_zero() {
             thread.sleep(sleep).await;
             overslept = self.is_done();
         }
-        thread.spin_until(Done(self)).await;
-        let (done, _, completion) = self.take();
-        stages.in_drive(done);
-        if overslept {
-            if wakes_at > done {
-                stages.pass(stage::OVERSLEEP, wakes_at);
-            }
-            stages.resumed();
-        } else {
-            stages.pass(stage::RUN_DELAY, sim.now());
-            stages.mark_thread();
+        self.spin(thread, None).await;
+        if !overslept {
+            return self.seen(thread, Way::Poll, stages).await;
         }
-        let Costs { poll, handler, complete, .. } = config.costs;
+        let (done, _, completion) = self.take(Way::Poll);
+        stages.in_drive(done);
+        if wakes_at > done {
+            stages.pass(stage::OVERSLEEP, wakes_at);
+        }
+        stages.resumed();
+        self.polls(thread, stages).await;
+        completion
+    }
+
+    /// The end of a command for which the thread has polled for a time: it is there, or an interrupt is waited for.
+    async fn polled_for(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
+        if self.is_done() {
+            return self.seen(thread, way, stages).await;
+        }
+        self.flight(|flight| flight.is_armed = true);
+        stages.mark_thread();
+        self.woken(thread, Way::GaveUp, stages).await
+    }
+
+    /// Gives the processor away until a notice or an interrupt has woken the thread. After a notice it polls.
+    async fn announced(&self, thread: &Context, patience: Span, stages: &mut Stages<'_>) -> Completion {
+        let is_noticed = || self.flight(|flight| flight.ahead.filter(|ahead| ahead.is_handled));
+        while is_noticed().is_none() && !self.flight(|flight| flight.is_woken) {
+            self.event.wait(thread).await;
+        }
+        let ahead = is_noticed().filter(|_| !self.flight(|flight| flight.is_woken));
+        let Some(ahead) = ahead else { return self.woken(thread, Way::Interrupt, stages).await };
+        let noticed = self.path.sim.now() - ahead.at;
+        self.flight(|flight| flight.noticed = Some(noticed));
+        if !self.is_done() {
+            self.spin(thread, Some(ahead.ends + patience)).await;
+            return self.polled_for(thread, Way::Ready, stages).await;
+        }
+        let (done, marks, completion) = self.take(Way::Late);
+        stages.in_drive(done);
+        marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
+        stages.resumed();
+        self.polls(thread, stages).await;
+        completion
+    }
+
+    /// Keeps the processor busy until the drive has completed the command, or until a time.
+    async fn spin(&self, thread: &Context, until: Option<Time>) {
+        let Some(until) = until else { return thread.spin_until(Done(self)).await };
+        let mut timer = pin!(self.path.sim.sleep_until(until));
+        let either = poll_fn(|context| match Pin::new(&mut Done(self)).poll(context) {
+            Poll::Pending => timer.as_mut().poll(context),
+            Poll::Ready(()) => Poll::Ready(()),
+        });
+        thread.spin_until(either).await;
+    }
+
+    /// The end of a command that the thread was polling for.
+    async fn seen(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
+        let (done, _, completion) = self.take(way);
+        stages.in_drive(done);
+        stages.pass(stage::RUN_DELAY, self.path.sim.now());
+        stages.mark_thread();
+        self.polls(thread, stages).await;
+        completion
+    }
+
+    /// The thread finds the completion in the queue, and finishes the I/O itself.
+    async fn polls(&self, thread: &Context, stages: &mut Stages<'_>) {
+        let Costs { poll, handler, complete, .. } = self.path.config.costs;
         self.path.work(thread, (poll, Mode::Kernel), stage::POLL, stages).await;
         self.path.work(thread, (handler + complete, Mode::Kernel), stage::COMPLETE, stages).await;
-        completion
     }
 
     fn is_done(&self) -> bool {
         self.path.flights.borrow().get(self.key).is_some_and(|flight| flight.done.is_some())
     }
 
-    /// Takes the answer; the policy sees how long the drive took.
-    fn take(&self) -> (Time, Vec<(&'static str, Time)>, Completion) {
-        let mut flights = self.path.flights.borrow_mut();
-        let flight = flights.remove(self.key).expect("an I/O is taken once");
+    /// Takes the answer; the policy sees how long the drive took, and how the thread has learnt of it.
+    fn take(&self, way: Way) -> (Time, Vec<(&'static str, Time)>, Completion) {
+        let flight = self.path.take_flight(self.key).expect("an I/O is taken once");
         let (done, completion) = flight.done.expect("it has completed");
-        self.path.policy.completed(&self.of, done - self.of.at);
+        let has_count = self.path.policy.asks() && can_ask(self.of.opcode) && completion.status.is_success();
+        let ended = Ended {
+            took: done - self.of.at,
+            way,
+            delay: self.path.sim.now() - done,
+            noticed: flight.noticed.or(flight.ahead.map(|ahead| self.path.sim.now() - ahead.at)),
+            buffer_free: has_count.then(|| Hints(completion.dw1).buffer_free().into()),
+        };
+        self.path.count_end(self.notice, &self.of, &ended);
         (done, flight.marks, completion)
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.path.flights.borrow_mut().remove(self.key);
+        if self.path.take_flight(self.key).is_some() {
+            self.path.policy.dropped(&self.of);
+        }
     }
 }
 

@@ -33,12 +33,12 @@ impl Vector {
     }
 
     /// Adds an I/O; whether the handler has to be started.
-    fn post(&self, key: Key) -> bool {
+    pub(crate) fn post(&self, key: Key) -> bool {
         self.posted.borrow_mut().push_back(key);
         !self.raised.replace(true)
     }
 
-    fn next(&self) -> Option<Key> {
+    pub(crate) fn next(&self) -> Option<Key> {
         let key = self.posted.borrow_mut().pop_front();
         self.raised.set(key.is_some());
         key

@@ -14,6 +14,7 @@
 //! | `ttflash` | runs of the experiments on the drive of ttFlash |
 //! | `server_trace` | a trace of a real server, beside generated loads |
 //! | `mitt` | runs of the experiments on MittOS |
+//! | `notified` | runs of the experiments on precompletion |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -35,6 +36,7 @@ pub mod experiments;
 pub mod figures;
 mod find;
 mod mitt;
+mod notified;
 mod open_channel;
 pub mod outcome;
 mod ox;

@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::{Drive, DriveInfo};
+use nandscape_drive::{Drive, DriveInfo, QueueDrive};
 use nandscape_host_machine::{Kind, ThreadSpec};
 use nandscape_host_path::{Path, Profile, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
 
+use crate::precompletion::{Asking, WokenReport};
 use crate::rig::Rig;
 use crate::simulation::RunError;
 
@@ -40,6 +41,23 @@ pub struct CpuReport {
     pub load: Option<f64>,
     /// Interrupts of the drive a request; null without requests.
     pub interrupts_per_request: Option<f64>,
+    /// What the host made of the drive's notices; left out unless it asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub woken: Option<WokenReport>,
+}
+
+/// The share of the processors' time from which on they have no room for more, as for the parts of a drive.
+const FULL: f64 = 0.9;
+
+impl CpuReport {
+    /// The name of the processors as what bounds the rate, if they have no room for more. A thread that polls takes what nothing else
+    /// wants: only where threads outnumber processors does that keep others waiting.
+    pub(crate) fn limits(&self) -> Option<&'static str> {
+        let spin = self.request_us_by.as_ref().and_then(|by| by.get("spin")).copied().unwrap_or(0.0);
+        let work = self.request_us.filter(|all| *all > 0.0).map_or(0.0, |all| self.busy * (1.0 - spin / all));
+        let is_full = work >= FULL || self.busy >= FULL && self.threads > self.processors;
+        is_full.then_some("host_processors")
+    }
 }
 
 /// The host of a run.
@@ -79,24 +97,38 @@ fn threads_of_load(load: &LoadSpec) -> u32 {
 }
 
 impl Host {
-    /// A host with queue pairs of the only drive of a rig, each under what `over` puts on it.
+    /// A host with queue pairs of the only drive of a rig, each under what `over` puts on it. `asking` asks that drive for notices.
     ///
     /// # Errors
-    /// When the host is impossible, or the drive has no queue pair left.
+    /// When the host is impossible, or the drive has no queue pair left, or gives no notices to a host that needs them.
     pub(crate) fn new(
         profile: &Profile,
         rig: &Rig,
         trace: bool,
-        over: impl Fn(Rc<dyn Drive>) -> Rc<dyn Drive>,
+        (asking, over): (Option<&Rc<Asking>>, impl Fn(Rc<QueueDrive>) -> Rc<dyn Drive>),
     ) -> Result<Host, RunError> {
         profile.config.check().map_err(|error| RunError::Workload(error.to_string()))?;
         let free = usize::from(rig.profile(0).max_queue_pairs()).saturating_sub(rig.pairs_in_use(0));
         let pairs = profile.config.queue_pairs(free);
-        let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)? as Rc<dyn Drive>));
+        let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)?));
         let queues = (0..pairs).map(connect).collect::<Result<Vec<_>, RunError>>()?;
         let sim = rig.sim().clone();
         let path = Path::new(&sim, profile.config.clone(), queues);
         let path = path.map_err(|error| RunError::Workload(error.to_string()))?;
+        match asking {
+            Some(asking) => {
+                let asking = asking.clone();
+                path.on_window(move |window| asking.set_window(window));
+            }
+            None if path.asks() => {
+                return Err(RunError::Workload(
+                    "host.completion: precompletion needs a drive that announces the ends of reads; \
+                     controller.precompletion.window = \"16us\" makes one"
+                        .to_owned(),
+                ));
+            }
+            None => {}
+        }
         if trace {
             path.machine().show("processor");
         }
@@ -127,6 +159,7 @@ impl Host {
     /// The measured phase begins.
     pub(crate) fn begin(&self) {
         self.begun.replace(Account::of(&self.sim, &self.path));
+        self.path.count_notices_anew();
     }
 
     /// The measured phase has ended, with `requests` requests.
@@ -155,6 +188,7 @@ impl Host {
             busy: share(all),
             load: (config.load > 0).then(|| share(ended.load - begun.load)),
             interrupts_per_request: some.then(|| (ended.interrupts - begun.interrupts) as f64 / requests as f64),
+            woken: self.path.asks().then(|| WokenReport::of(self.path.window(), &self.path.notices())),
         }
     }
 }

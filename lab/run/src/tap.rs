@@ -13,7 +13,7 @@ use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Histogram, Sim, Time};
+use nandscape_sim::{Histogram, Sim, Span, Time};
 use nandscape_wire_nvme::blocks::BlockWork;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
@@ -185,6 +185,13 @@ impl Sink for Tap {
             self.listener.passed(&Served { direction, bytes, offset, submitted, completed, completion: &completion });
         }
         passed.token.complete(completion);
+    }
+
+    fn announced(&self, tag: u64, remaining: Span) {
+        let announcer = self.passing.borrow().get(Key::from_bits(tag)).map(|passing| passing.token.announcer());
+        if let Some(announce) = announcer {
+            announce(remaining);
+        }
     }
 
     fn is_stopped(&self) -> bool {

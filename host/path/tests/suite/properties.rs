@@ -10,7 +10,8 @@ use nandscape_host_path::{Config, Threads, Waiting};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
-use crate::rig::{BEGINNING, DRIVE_US, Rig, config, read, rig_with, stages};
+use crate::announcing::Lead;
+use crate::rig::{BEGINNING, DRIVE_US, Rig, config, read, rig_with, stages, write};
 
 fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
@@ -21,7 +22,8 @@ fn any_host(rng: &mut Rng) -> Config {
     let one_of = |rng: &mut Rng, all: &[&str]| all[rng.below(all.len() as u64) as usize].to_owned();
     let cores = 1 + rng.below(3) as usize;
     let changes = [
-        one_of(rng, &["host.completion=interrupt", "host.completion=poll", "host.completion=hybrid"]),
+        format!("host.completion={}", one_of(rng, &["interrupt", "poll", "hybrid", "adaptive", "precompletion"])),
+        one_of(rng, &["host.patience=0", "host.patience=5us", "host.patience=200us"]),
         one_of(rng, &["host.path=nvme", "host.path=scsi"]),
         one_of(rng, &["host.queues=0", "host.queues=1"]),
         one_of(rng, &["host.coalesce=1", "host.coalesce=3"]),
@@ -34,6 +36,14 @@ fn any_host(rng: &mut Rng) -> Config {
     ];
     let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
     config(cores, &changes)
+}
+
+/// A drive that announces rightly, wrongly or not at all.
+fn any_lead(rng: &mut Rng) -> Lead {
+    let us = |us| Span::from_us(us);
+    let before = rng.chance(0.8).then(|| us(rng.below(DRIVE_US)));
+    let predicts = if rng.chance(0.5) { before.unwrap_or(us(9)) } else { us(rng.below(2 * DRIVE_US)) };
+    Lead { before, predicts, free: rng.below(4) as u32 }
 }
 
 /// A closed loop: each completion is followed by the next command.
@@ -54,7 +64,7 @@ impl Loop {
         self.begun.borrow_mut().push(self.sim.now());
         let token = Token::new(Rc::new(Again(self.clone())), tag);
         let drive = self.drive.borrow().clone().expect("a drive");
-        drive.submit(Io { command: read(), mem: HostMem::none(), token });
+        drive.submit(Io { command: if left % 3 == 0 { write() } else { read() }, mem: HostMem::none(), token });
     }
 }
 
@@ -94,6 +104,7 @@ fn stages_sum_to_the_latency_on_any_host() {
     for host in 0..60 {
         let config = any_host(&mut rng);
         let mut rig = rig_with(config.clone(), Executor::with_spurious_polls());
+        rig.lead.set(any_lead(&mut rng));
         let (threads, depth) = (1 + rng.below(5) as u32, 1 + rng.below(7) as u32);
         let of = looped(&rig, threads, 60);
         (0..depth).for_each(|_| of.issue());
@@ -131,6 +142,7 @@ fn an_io_that_is_dropped_at_any_instant_leaves_nothing_behind() {
         let config = any_host(&mut rng);
         let without_load = Config { load: 0, ..config.clone() };
         let mut rig = rig_with(without_load, Executor::with_spurious_polls());
+        rig.lead.set(any_lead(&mut rng));
         let before = rig.path.machine().contexts();
         for _ in 0..12 {
             let dropped_at = Span::from_us(rng.below(260));

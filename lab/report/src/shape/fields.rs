@@ -84,6 +84,8 @@ pub(super) const REPORT: [Field; 174] = [
     may("busy.*.by", Object),
     may("busy.*.by.*", AmountOrNull),
     may("limited_by", Text),
+    may("cpu", Object),
+    may("cpu.busy", Amount),
     may("reserve_blocks", CountOrNull),
     may("memory_bytes", Object),
     may("memory_bytes.*", Count),
