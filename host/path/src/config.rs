@@ -24,6 +24,34 @@ impl PathKind {
     }
 }
 
+/// How an application uses io_uring.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RingKind {
+    /// It does not: each I/O has a thread.
+    Off,
+    /// One thread submits and reaps in its system call (`IORING_SETUP_DEFER_TASKRUN`).
+    DeferTaskrun,
+    /// The same, and polls in it (`IORING_SETUP_IOPOLL`).
+    Iopoll,
+    /// A thread of the kernel submits (`IORING_SETUP_SQPOLL`).
+    Sqpoll,
+}
+
+impl RingKind {
+    /// All, by the names that users give them.
+    pub const ALL: [(&str, RingKind); 4] = [
+        ("off", RingKind::Off),
+        ("defer_taskrun", RingKind::DeferTaskrun),
+        ("iopoll", RingKind::Iopoll),
+        ("sqpoll", RingKind::Sqpoll),
+    ];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        RingKind::ALL[self as usize].0
+    }
+}
+
 /// The window of the drive's notices.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Window {
@@ -76,6 +104,8 @@ pub struct Costs {
     pub copy: Span,
     /// What the application does for an I/O.
     pub user: Span,
+    /// An entry of a ring, by the application and by the kernel.
+    pub ring_entry: Span,
 }
 
 /// See the file.
@@ -97,6 +127,10 @@ pub struct Config {
     pub window: Window,
     /// How long beyond the expected end `precompletion` polls.
     pub patience: Span,
+    /// Whether applications use io_uring.
+    pub ring: RingKind,
+    /// How long the kernel's thread looks for entries before it sleeps.
+    pub sqpoll_idle: Span,
     /// Completions that the drive gathers before it interrupts, or until `coalesce_time` has passed.
     pub coalesce: u32,
     /// The longest time for which it does.
@@ -119,6 +153,7 @@ impl Costs {
         poll: Span::ZERO,
         copy: Span::ZERO,
         user: Span::ZERO,
+        ring_entry: Span::ZERO,
     };
 }
 
@@ -134,6 +169,7 @@ impl Default for Config {
                 complete: Span::from_ns(200),
                 wake: Span::from_ns(300),
                 poll: Span::from_ns(100),
+                ring_entry: Span::from_ns(50),
                 ..Costs::FREE
             },
             ..Config::free(MachineConfig::default())
@@ -156,7 +192,7 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 19] = [
+pub const KEYS: [(&str, &str); 22] = [
     ("host.completion", "how a thread learns of a completion: interrupt, poll, hybrid, adaptive or precompletion"),
     ("host.path", "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs"),
     ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
@@ -164,6 +200,8 @@ pub const KEYS: [(&str, &str); 19] = [
     ("host.poll_gain", "part of the latency that polling has to save so that adaptive polls, such as 5%"),
     ("host.window", "how long ahead precompletion is notified: drive, adaptive, or a time such as 16us"),
     ("host.patience", "how long precompletion polls beyond the expected end, such as 20us"),
+    ("host.ring", "whether applications use io_uring: off, defer_taskrun, iopoll or sqpoll"),
+    ("host.sqpoll_idle", "how long the kernel's thread looks for entries before it sleeps, such as 1ms"),
     ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
     ("host.coalesce_time", "longest time for which it gathers them, such as 100us"),
     ("host.load", "threads that compute all the time next to the jobs"),
@@ -176,6 +214,7 @@ pub const KEYS: [(&str, &str); 19] = [
     ("host.poll", "cost of a look at the queue that finds a completion, such as 100ns"),
     ("host.copy", "cost of copying 4 KiB to or from the application; 0 is direct I/O"),
     ("host.user", "what the application does for an I/O, such as 500ns"),
+    ("host.ring_entry", "cost of an entry of io_uring, by application and kernel, such as 50ns"),
 ];
 
 /// The longest cost.
@@ -195,6 +234,8 @@ impl Config {
             poll_gain: 0.05,
             window: Window::Drive,
             patience: Span::from_us(20),
+            ring: RingKind::Off,
+            sqpoll_idle: Span::from_ms(1),
             coalesce: 1,
             coalesce_time: Span::from_us(100),
             load: 0,
@@ -226,6 +267,7 @@ impl Config {
         match key {
             "host.completion" => self.completion = named(&PolicyKind::ALL, value).map_err(|valid| wrong(&valid))?,
             "host.path" => self.path = named(&PathKind::ALL, value).map_err(|valid| wrong(&valid))?,
+            "host.ring" => self.ring = named(&RingKind::ALL, value).map_err(|valid| wrong(&valid))?,
             "host.queues" => self.queues = whole()?,
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
@@ -256,6 +298,7 @@ impl Config {
             let text = match key {
                 "host.completion" => self.completion.name().to_owned(),
                 "host.path" => self.path.name().to_owned(),
+                "host.ring" => self.ring.name().to_owned(),
                 "host.queues" => self.queues.to_string(),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
                 "host.poll_gain" => self.poll_gain.to_string(),
@@ -275,6 +318,8 @@ impl Config {
         Some(match key {
             "host.coalesce_time" => &mut self.coalesce_time,
             "host.patience" => &mut self.patience,
+            "host.sqpoll_idle" => &mut self.sqpoll_idle,
+            "host.ring_entry" => &mut costs.ring_entry,
             "host.syscall" => &mut costs.syscall,
             "host.submit" => &mut costs.submit,
             "host.driver" => &mut costs.driver,
@@ -314,6 +359,10 @@ impl Config {
             && !(Span::from_ns(1)..=LONGEST).contains(&window)
         {
             return bad("host.window", window.to_string(), format!("a time from 1ns to {LONGEST}"));
+        }
+        if self.ring != RingKind::Off && self.completion != PolicyKind::Interrupt {
+            let valid = format!("interrupt with host.ring={}, which decides by itself", self.ring.name());
+            return bad("host.completion", self.completion.name().to_owned(), valid);
         }
         if !(1..=256).contains(&self.coalesce) {
             return bad("host.coalesce", self.coalesce.to_string(), "1, which is none, to 256".to_owned());
@@ -380,6 +429,7 @@ mod tests {
                 "host.poll_sleep" => "25%",
                 "host.poll_gain" => "10%",
                 "host.window" => "adaptive",
+                "host.ring" => "off",
                 "host.coalesce" | "host.load" => "8",
                 _ => "3us",
             };
@@ -414,6 +464,7 @@ mod tests {
         for (change, problem) in [
             ("host.completion=guess", "interrupt or poll or hybrid or adaptive or precompletion"),
             ("host.window=wide", "drive, adaptive, or a time such as 16us"),
+            ("host.ring=aio", "off or defer_taskrun or iopoll or sqpoll"),
             ("host.poll_gain=much", "a percentage such as 5%"),
             ("host.path=ahci", "nvme or scsi"),
             ("host.syscall=-1us", "a time such as 500ns"),
@@ -446,5 +497,8 @@ mod tests {
         let mut config = Config::default();
         ["host.path=scsi", "host.queues=2"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("0 or 1 with host.path=scsi"));
+        let mut config = Config::default();
+        ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));
     }
 }

@@ -11,6 +11,7 @@
 //! | `notices` | the interrupt of the drive's notices ahead of completions, and what they gained |
 //! | `buffer` | the room in the drive's write buffer, as a host knows it |
 //! | `stages` | the stages of an I/O, and the time in each |
+//! | `ring` | applications with io_uring, as a drive |
 //! | `threads` | the threads of an application, as a drive |
 //!
 //! # Rules
@@ -18,7 +19,7 @@
 //! - The stages of an I/O and the drive's time sum to its latency, to the nanosecond.
 //! - An I/O that is dropped leaves its thread, and its completion has no effect.
 //!
-//! Left out: io_uring, page cache, separate queues for polling (a polled command raises no interrupt), masking of interrupts,
+//! Left out: page cache, separate queues for polling (a polled command raises no interrupt), masking of interrupts,
 //! timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
 #![forbid(unsafe_code)]
 
@@ -28,14 +29,16 @@ mod notices;
 mod path;
 pub mod policy;
 mod profile;
+mod ring;
 mod stages;
 mod threads;
 mod vector;
 
 pub use buffer::BufferAccount;
-pub use config::{Config, ConfigError, Costs, KEYS, PathKind, Window};
+pub use config::{Config, ConfigError, Costs, KEYS, PathKind, RingKind, Window};
 pub use notices::NoticeFigures;
 pub use path::{Path, Waiting};
 pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
+pub use ring::Ring;
 pub use stages::{LAYER, stage};
 pub use threads::Threads;

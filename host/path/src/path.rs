@@ -18,7 +18,8 @@ use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::config::{Config, ConfigError, Costs};
 use crate::notices::NoticeFigures;
-use crate::policy::{CompletionPolicy, Ended, Notice, Submitted, Way};
+use crate::policy::{self, CompletionPolicy, Notice, Submitted, Way};
+use crate::ring::Ended;
 use crate::stages::{Stages, stage};
 use crate::vector::Vector;
 
@@ -69,6 +70,8 @@ pub(crate) struct Flight {
     /// The interrupt has woken the thread.
     pub(crate) is_woken: bool,
     pub(crate) event: Rc<Event>,
+    /// The ring that takes it; `None` is the thread that submitted.
+    taker: Option<Rc<Ended>>,
 }
 
 /// A notice ahead of a completion.
@@ -226,11 +229,10 @@ impl Path {
         (command, lba_bytes): (SubmissionEntry, u32),
         mem: HostMem,
     ) -> Completion {
-        let Costs { syscall, submit, driver, copy, user, .. } = self.config.costs;
+        let Costs { syscall, submit, driver, user, .. } = self.config.costs;
         let mut stages = Stages::begin(&self.sim, thread, arrived, idle);
         let enter = Span::from_ns(syscall.ns() / 2);
-        let bytes = bytes_of(&command, lba_bytes);
-        let copy = Span::from_ns((u128::from(copy.ns()) * u128::from(bytes) / 4_096) as u64);
+        let copy = copy_of(&self.config, &command, lba_bytes);
         let is_to_drive = is_to_drive(IoOpcode(command.opcode));
         self.work(thread, (user, Mode::User), stage::THREAD, &mut stages).await;
         self.work(thread, (enter, Mode::Kernel), stage::SYSCALL, &mut stages).await;
@@ -272,25 +274,34 @@ impl Path {
         (mut command, lba_bytes): (SubmissionEntry, u32),
         mem: HostMem,
     ) -> InFlight<'_> {
-        let (queue, under_way) = (cpu % self.queues.len(), &self.under_way[cpu]);
         let of = Submitted {
             at: self.sim.now(),
             opcode: command.opcode,
             bytes: bytes_of(&command, lba_bytes),
             units: units_of(&command, lba_bytes, self.info().unit_bytes),
-            others: under_way.get() + self.machine.waiting(cpu),
+            others: self.under_way[cpu].get() + self.machine.waiting(cpu),
         };
-        under_way.set(under_way.get() + 1);
         if self.policy.asks() && can_ask(command.opcode) {
             command.cdw2 = (command.cdw2.get() | NOTICE).into();
         }
         let notice = self.policy.notice(&of);
+        let is_armed = matches!(notice, Notice::Interrupt | Notice::Announced(_));
+        let (key, event) = self.insert(cpu, (notice, is_armed), None);
+        let in_flight = InFlight { path: self, key, notice, event, of };
+        self.launch(key, command, mem);
+        in_flight
+    }
+
+    /// An I/O that is about to be submitted on a processor.
+    fn insert(&self, cpu: usize, (notice, is_armed): (Notice, bool), taker: Option<Rc<Ended>>) -> (Key, Rc<Event>) {
+        let (queue, under_way) = (cpu % self.queues.len(), &self.under_way[cpu]);
+        under_way.set(under_way.get() + 1);
         let event = Rc::new(Event::new(&self.machine));
         let flight = Flight {
             notice,
             queue,
             cpu,
-            is_armed: matches!(notice, Notice::Interrupt | Notice::Announced(_)),
+            is_armed,
             ahead: None,
             noticed: None,
             task: None,
@@ -298,11 +309,32 @@ impl Path {
             marks: Vec::new(),
             is_woken: false,
             event: event.clone(),
+            taker,
         };
-        let key = self.flights.borrow_mut().insert(flight);
-        let in_flight = InFlight { path: self, key, notice, event, of };
+        (self.flights.borrow_mut().insert(flight), event)
+    }
+
+    /// The same for a ring, which takes it when it has ended. Its completion raises an interrupt if it is armed.
+    pub(crate) fn reserve(&self, cpu: usize, taker: Rc<Ended>, is_armed: bool) -> Key {
+        self.insert(cpu, (Notice::Interrupt, is_armed), Some(taker)).0
+    }
+
+    /// Gives the command of an I/O to the drive.
+    pub(crate) fn launch(&self, key: Key, command: SubmissionEntry, mem: HostMem) {
+        let queue = self.with_flight(key, |flight| flight.queue).expect("it has been inserted");
         self.queues[queue].submit(Io { command, mem, token: Token::new(self.me(), key.to_bits()) });
-        in_flight
+    }
+
+    /// The end of an I/O of a ring: when its completion came, the stages since, and the completion.
+    pub(crate) fn take_ended(&self, key: Key) -> (Time, Vec<(&'static str, Time)>, Completion) {
+        let flight = self.take_flight(key).expect("an I/O is taken once");
+        let (done, completion) = flight.done.expect("it has completed");
+        (done, flight.marks, completion)
+    }
+
+    /// The ring that takes an I/O.
+    pub(crate) fn taker(&self, key: Key) -> Option<Rc<Ended>> {
+        self.with_flight(key, |flight| flight.taker.clone()).flatten()
     }
 
     /// An I/O that has not ended.
@@ -354,8 +386,14 @@ impl Path {
     }
 }
 
+/// Copying the data of a command.
+pub(crate) fn copy_of(config: &Config, command: &SubmissionEntry, lba_bytes: u32) -> Span {
+    let bytes = u128::from(bytes_of(command, lba_bytes));
+    Span::from_ns((u128::from(config.costs.copy.ns()) * bytes / 4_096) as u64)
+}
+
 /// Whether a command takes data to the drive.
-fn is_to_drive(opcode: IoOpcode) -> bool {
+pub(crate) fn is_to_drive(opcode: IoOpcode) -> bool {
     matches!(opcode, IoOpcode::WRITE | IoOpcode::COMPARE | IoOpcode::ZONE_APPEND)
 }
 
@@ -387,8 +425,10 @@ impl Sink for Path {
         let mut flights = self.flights.borrow_mut();
         let Some(flight) = flights.get_mut(key) else { return };
         flight.done = Some((self.sim.now(), completion));
-        let (is_armed, queue, task) = (flight.is_armed, flight.queue, flight.task);
+        let (is_armed, queue) = (flight.is_armed, flight.queue);
+        let (task, taker) = (flight.task, flight.taker.clone().filter(|_| !is_armed));
         drop(flights);
+        let task = taker.map_or(task, |ring| ring.push(key));
         if is_armed {
             self.posted(queue, key);
         } else if let Some(task) = task {
@@ -527,7 +567,7 @@ impl InFlight<'_> {
         let flight = self.path.take_flight(self.key).expect("an I/O is taken once");
         let (done, completion) = flight.done.expect("it has completed");
         let has_count = self.path.policy.asks() && can_ask(self.of.opcode) && completion.status.is_success();
-        let ended = Ended {
+        let ended = policy::Ended {
             took: done - self.of.at,
             way,
             delay: self.path.sim.now() - done,

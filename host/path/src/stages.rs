@@ -39,11 +39,13 @@ pub mod stage {
     pub const POLL: &str = "poll";
     /// Copying the data to the application.
     pub const COPY: &str = "copy";
+    /// Entries of a ring: the I/O's own, and the wait for those of others in the same system call.
+    pub const RING: &str = "ring";
 
     /// All, in the order in which an I/O passes them.
-    pub const ALL: [&str; 15] = [
+    pub const ALL: [&str; 16] = [
         THREAD, SYSCALL, SUBMIT, DRIVER, COALESCING, INTERRUPT, IPI, SOFTIRQ, COMPLETE, WAKEUP, OVERSLEEP, RUN_DELAY,
-        SWITCH, POLL, COPY,
+        SWITCH, POLL, COPY, RING,
     ];
 }
 

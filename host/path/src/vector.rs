@@ -10,6 +10,7 @@ use nandscape_sim::{Span, Time};
 
 use crate::config::PathKind;
 use crate::path::Path;
+use crate::ring::Ended;
 use crate::stages::stage;
 
 /// The interrupt of a queue, or the softirq of a processor.
@@ -126,10 +127,27 @@ impl Path {
 
     /// Finishes an I/O in the block layer and wakes its thread.
     async fn finish(&self, context: &Context, key: Key) {
+        if let Some(ring) = self.taker(key) {
+            return self.note(context, key, &ring).await;
+        }
         context.work(self.config.costs.complete, Mode::Kernel).await;
         self.mark(key, stage::COMPLETE);
         context.work(self.config.costs.wake, Mode::Kernel).await;
         self.mark(key, stage::WAKEUP);
         self.wake(context, key);
+    }
+
+    /// Notes for a ring that an I/O has ended, and wakes its thread if it sleeps.
+    async fn note(&self, context: &Context, key: Key, ring: &Ended) {
+        if ring.ends_in_interrupt {
+            context.work(self.config.costs.complete, Mode::Kernel).await;
+            self.mark(key, stage::COMPLETE);
+        }
+        if ring.event.waiting() > 0 {
+            context.work(self.config.costs.wake, Mode::Kernel).await;
+            self.mark(key, stage::WAKEUP);
+        }
+        ring.push(key);
+        ring.event.notify_from(context);
     }
 }

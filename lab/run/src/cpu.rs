@@ -1,12 +1,12 @@
 //! The host under a run: its threads, in which jobs issue their requests, and what its processors did in the measured phase.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, QueueDrive};
 use nandscape_host_machine::{Kind, ThreadSpec};
-use nandscape_host_path::{Path, Profile, Threads};
+use nandscape_host_path::{Path, Profile, Ring, RingKind, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::simulation::RunError;
 pub struct CpuReport {
     /// The host.
     pub host: String,
-    /// How threads learnt of completions.
+    /// How threads learnt of completions: the policy, or the kind of ring.
     pub completion: &'static str,
     /// How completions reached them.
     pub path: &'static str,
@@ -66,6 +66,8 @@ pub(crate) struct Host {
     path: Rc<Path>,
     name: String,
     threads: RefCell<Vec<Rc<Threads>>>,
+    /// Threads of applications with rings, and of the kernel for these.
+    of_rings: Cell<u64>,
     begun: RefCell<Account>,
 }
 
@@ -133,7 +135,7 @@ impl Host {
             path.machine().show("processor");
         }
         let begun = RefCell::new(Account::of(&sim, &path));
-        Ok(Host { sim, path, name: profile.name.clone(), threads: RefCell::default(), begun })
+        Ok(Host { sim, path, name: profile.name.clone(), threads: RefCell::default(), of_rings: Cell::new(0), begun })
     }
 
     /// The drive of each job and of each load of a workload: threads of the host.
@@ -146,7 +148,19 @@ impl Host {
         let jobs =
             workload.jobs.iter().flat_map(|job| (0..job.numjobs).map(move |_| (job.namespace, threads_of_job(job))));
         let loads = workload.loads.iter().map(|load| (1, (threads_of_load(load), threads_of_load(load))));
-        jobs.chain(loads).map(|(nsid, threads)| Ok(self.threads(info(nsid)?, threads)? as Rc<dyn Drive>)).collect()
+        jobs.chain(loads).map(|(nsid, threads)| self.application(info(nsid)?, threads)).collect()
+    }
+
+    /// An application: threads with one I/O each, or one thread with a ring.
+    fn application(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<dyn Drive>, RunError> {
+        let kind = self.path.config().ring;
+        if kind == RingKind::Off {
+            return Ok(self.threads(info, counts)?);
+        }
+        let ring = Ring::new(&self.path, info, kind, ThreadSpec::default());
+        let ring = ring.map_err(|error| RunError::Workload(error.to_string()))?;
+        self.of_rings.set(self.of_rings.get() + u64::from(ring.count()));
+        Ok(ring)
     }
 
     fn threads(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<Threads>, RunError> {
@@ -178,11 +192,12 @@ impl Host {
         let some = requests > 0;
         CpuReport {
             host: self.name.clone(),
-            completion: config.completion.name(),
+            completion: if config.ring == RingKind::Off { config.completion.name() } else { config.ring.name() },
             path: config.path.name(),
             processors,
             queue_pairs: self.path.queues() as u64,
-            threads: self.threads.borrow().iter().map(|threads| u64::from(threads.count())).sum(),
+            threads: self.of_rings.get()
+                + self.threads.borrow().iter().map(|threads| u64::from(threads.count())).sum::<u64>(),
             request_us_by: some.then(|| spent.iter().map(|(name, span)| (*name, each(*span))).collect()),
             request_us: some.then(|| each(all)),
             busy: share(all),

@@ -5,3 +5,4 @@ mod closed_forms;
 mod notices;
 mod properties;
 mod rig;
+mod rings;

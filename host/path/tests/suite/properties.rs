@@ -13,12 +13,12 @@ use nandscape_wire_nvme::Status;
 use crate::announcing::Lead;
 use crate::rig::{BEGINNING, DRIVE_US, Rig, config, read, rig_with, stages, write};
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
 }
 
 /// Any host with few processors.
-fn any_host(rng: &mut Rng) -> Config {
+pub(crate) fn any_host(rng: &mut Rng) -> Config {
     let one_of = |rng: &mut Rng, all: &[&str]| all[rng.below(all.len() as u64) as usize].to_owned();
     let cores = 1 + rng.below(3) as usize;
     let changes = [
@@ -47,17 +47,17 @@ fn any_lead(rng: &mut Rng) -> Lead {
 }
 
 /// A closed loop: each completion is followed by the next command.
-struct Loop {
+pub(crate) struct Loop {
     sim: Sim,
-    drive: RefCell<Option<Rc<Threads>>>,
+    drive: RefCell<Option<Rc<dyn Drive>>>,
     left: Cell<u32>,
     begun: RefCell<Vec<Time>>,
-    ended: Cell<u32>,
-    status: Cell<Status>,
+    pub(crate) ended: Cell<u32>,
+    pub(crate) status: Cell<Status>,
 }
 
 impl Loop {
-    fn issue(self: &Rc<Loop>) {
+    pub(crate) fn issue(self: &Rc<Loop>) {
         let Some(left) = self.left.get().checked_sub(1) else { return };
         self.left.set(left);
         let tag = self.begun.borrow().len() as u64;
@@ -88,6 +88,10 @@ impl Sink for Again {
 
 fn looped(rig: &Rig, threads: u32, commands: u32) -> Rc<Loop> {
     let drive = Threads::new(&rig.path, rig.path.info(), (threads, threads), ThreadSpec::default()).unwrap();
+    looped_on(rig, drive, commands)
+}
+
+pub(crate) fn looped_on(rig: &Rig, drive: Rc<dyn Drive>, commands: u32) -> Rc<Loop> {
     Rc::new(Loop {
         sim: rig.sim.clone(),
         drive: RefCell::new(Some(drive)),

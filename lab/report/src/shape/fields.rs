@@ -28,7 +28,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 174] = [
+pub(super) const REPORT: [Field; 176] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),

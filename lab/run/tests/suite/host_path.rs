@@ -7,7 +7,7 @@ use nandscape_device_ssd::Profile as DriveProfile;
 use nandscape_host_machine::Config as MachineConfig;
 use nandscape_host_path::{Config, Profile};
 use nandscape_lab_run::{CpuReport, Precondition, Report, Simulation};
-use nandscape_lab_workload::{JobSpec, Limit, Workload};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 
 fn run(host: Option<Profile>, jobs: &[JobSpec], changes: &[&str]) -> Report {
     let mut profile = DriveProfile::load("default").unwrap();
@@ -191,8 +191,28 @@ fn processors_that_have_no_room_are_what_bounds_the_rate() {
 /// What waits for its thread to be woken is no request without a thread.
 #[test]
 fn waking_an_idle_thread_is_a_wait_for_the_processor_and_a_switch() {
-    let rate = JobSpec { rate: Some("2000".parse().unwrap()), ..job("randread", 4) };
+    let rate = Some(Rate { iops: 500.0, process: RateProcess::Linear });
+    let rate = JobSpec { rate, ..job("randread", 32) };
     let report = run(Some(server(&["host.cores=1", "host.load=1"])), &[rate], &[]);
     assert_eq!(stage(&report, "read", "thread"), 0.0);
     assert!(stage(&report, "read", "run_delay") + stage(&report, "read", "switch") > 1.0);
+}
+
+#[test]
+fn a_ring_serves_many_requests_with_one_thread_and_stages_sum() {
+    let of = |ring: &str| {
+        let report = run(Some(server(&[&format!("host.ring={ring}"), "host.cores=2"])), &[job("randrw", 16)], &[]);
+        for way in ["read", "write"] {
+            let (sum, mean) = (sum(&report, way), mean(&report, way));
+            assert!((sum - mean).abs() < 1e-6, "{ring}, {way}: {sum} of {mean}");
+        }
+        report
+    };
+    let (threads, ring, poll, kernel) = (of("off"), of("defer_taskrun"), of("iopoll"), of("sqpoll"));
+    let counts = [&threads, &ring, &poll, &kernel].map(|report| (cpu(report).threads, cpu(report).completion));
+    assert_eq!(counts, [(16, "interrupt"), (1, "defer_taskrun"), (1, "iopoll"), (2, "sqpoll")]);
+    let time = |report: &Report| cpu(report).request_us.unwrap();
+    assert!(time(&ring) < 0.8 * time(&threads), "{} {}", time(&ring), time(&threads));
+    assert_eq!(cpu(&poll).interrupts_per_request, Some(0.0));
+    assert!(cpu(&kernel).request_us_by.as_ref().unwrap()["spin"] > 0.0);
 }
