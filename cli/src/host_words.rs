@@ -85,7 +85,9 @@ fn woken(report: Option<&WokenReport>) -> String {
     );
     if report.polled_writes > 0 {
         let (writes, waited) = (count(report.polled_writes), count(report.polled_writes_waited));
-        text.push_str(&format!("writes polled for, as the write buffer had room: {writes}, of which {waited} took longer\n"));
+        text.push_str(&format!(
+            "writes polled for, as the write buffer had room: {writes}, of which {waited} took longer\n"
+        ));
     }
     text
 }

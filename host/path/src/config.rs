@@ -274,8 +274,7 @@ impl Config {
             "host.poll_sleep" => self.poll_sleep = part(value).ok_or_else(|| wrong("a percentage such as 50%"))?,
             "host.poll_gain" => self.poll_gain = part(value).ok_or_else(|| wrong("a percentage such as 5%"))?,
             "host.window" => {
-                self.window =
-                    Window::parse(value).ok_or_else(|| wrong("drive, adaptive, or a time such as 16us"))?;
+                self.window = Window::parse(value).ok_or_else(|| wrong("drive, adaptive, or a time such as 16us"))?;
             }
             _ if let Some(span) = self.span_mut(key) => {
                 *span = time(value).ok_or_else(|| wrong("0, or a time such as 500ns"))?;

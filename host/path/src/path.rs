@@ -268,17 +268,13 @@ impl Path {
         }
     }
 
-    fn submit(
-        &self,
-        cpu: usize,
-        (mut command, lba_bytes): (SubmissionEntry, u32),
-        mem: HostMem,
-    ) -> InFlight<'_> {
+    fn submit(&self, cpu: usize, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
         let of = Submitted {
             at: self.sim.now(),
             opcode: command.opcode,
             bytes: bytes_of(&command, lba_bytes),
             units: units_of(&command, lba_bytes, self.info().unit_bytes),
+            cpu,
             others: self.under_way[cpu].get() + self.machine.waiting(cpu),
         };
         if self.policy.asks() && can_ask(command.opcode) {

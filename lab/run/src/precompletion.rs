@@ -10,8 +10,8 @@ use nandscape_device_controller::{Component, Precompletion};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::io::Sink;
 use nandscape_drive::{
-    CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, Notice, NoticeQueue, QueueDrive, QueueId,
-    Stage, Token,
+    CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, Notice, NoticeQueue, QueueDrive,
+    QueueId, Stage, Token,
 };
 use nandscape_host_path::{BufferAccount, NoticeFigures};
 use nandscape_sim::slots::{Key, Slots};

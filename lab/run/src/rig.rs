@@ -255,7 +255,7 @@ impl Rig {
     }
 
     /// How right the notices of drive `number` were.
-    pub fn precompletion(&self, number: usize, asking: &Asking) -> Option<PrecompletionReport> {
+    pub(crate) fn precompletion(&self, number: usize, asking: &Asking) -> Option<PrecompletionReport> {
         let figures = self.drives[number].ssd.precompletion()?;
         Some(PrecompletionReport::of(asking.window(), &figures, asking.buffer()))
     }

@@ -273,8 +273,12 @@ impl Simulation {
             let drive = asking.as_ref().map_or(drive.clone() as Rc<dyn Drive>, |asking| asking.over(drive));
             block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>)
         };
-        let host =
-            self.host.as_ref().map(|host| Host::new(host, &rig, self.trace, (asking.as_ref(), under_block))).transpose()?.map(Rc::new);
+        let host = self
+            .host
+            .as_ref()
+            .map(|host| Host::new(host, &rig, self.trace, (asking.as_ref(), under_block)))
+            .transpose()?
+            .map(Rc::new);
         let watch = Watch {
             sim: sim.clone(),
             drives,

@@ -1,13 +1,13 @@
 //! Interrupts or polling, by what is measured: a thread polls if nothing else wants its processor and if that saves enough.
 //!
-//! Parallelism: other I/Os that were submitted on the processor and have not ended, and threads that wait for it. With any, the thread
-//! waits for the interrupt: polling would keep the processor from them. Rate: the mean time that such commands take in the drive, against
+//! Parallelism: other I/Os that were submitted on the processor and have not ended, and threads that wait for it, now and on average over
+//! the last commands there. With any, the thread waits for the interrupt: polling would keep the processor from them. Rate: the mean time that such commands take in the drive, against
 //! the time from a completion to its thread by way of an interrupt. Polling saves that time; where it is less than `host.poll_gain` of
 //! the whole, interrupts are as good and leave the processor free.
 //!
 //! Both are measured all the time: the first commands, and one of [`SAMPLE`] after them, take the interrupt.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use nandscape_sim::Span;
 
@@ -19,6 +19,11 @@ const FIRST: u64 = 16;
 /// One of as many commands takes the interrupt, so that its time stays known.
 const SAMPLE: u64 = 256;
 
+/// Commands over which the number of others moves.
+const WEIGHT: usize = 16;
+/// Others of a processor on average, in thousandths, from which on it is wanted by several.
+const CROWDED: usize = 125;
+
 /// See the file.
 pub struct Adaptive {
     /// The least part of a latency that polling has to save, in thousandths.
@@ -28,6 +33,8 @@ pub struct Adaptive {
     measured: Cell<u64>,
     commands: Cell<u64>,
     times: Means,
+    /// Others on average by processor, in thousandths.
+    others: RefCell<Vec<usize>>,
 }
 
 impl Adaptive {
@@ -40,7 +47,19 @@ impl Adaptive {
             measured: Cell::new(0),
             commands: Cell::new(0),
             times: Means::default(),
+            others: RefCell::default(),
         }
+    }
+
+    /// Whether others want the processor of a command, or wanted it lately.
+    fn is_crowded(&self, command: &Submitted) -> bool {
+        let mut all = self.others.borrow_mut();
+        if all.len() <= command.cpu {
+            all.resize(command.cpu + 1, 0);
+        }
+        let others = &mut all[command.cpu];
+        *others = *others - *others / WEIGHT + 1_000 * command.others.min(WEIGHT) / WEIGHT;
+        command.others > 0 || *others >= CROWDED
     }
 
     /// Whether polling saves enough of a command's latency; `None` before that is known.
@@ -54,7 +73,7 @@ impl CompletionPolicy for Adaptive {
     fn notice(&self, command: &Submitted) -> Notice {
         let number = self.commands.replace(self.commands.get() + 1);
         let is_sample = self.measured.get() < FIRST || number.is_multiple_of(SAMPLE);
-        match command.others == 0 && !is_sample && self.saves_enough(command) == Some(true) {
+        match !self.is_crowded(command) && !is_sample && self.saves_enough(command) == Some(true) {
             true => Notice::Poll(Span::ZERO),
             false => Notice::Interrupt,
         }
@@ -94,6 +113,12 @@ mod tests {
         assert_eq!(learnt(100, 2).notice(&command), Notice::Interrupt, "2 of 102");
         let fast = learnt(10, 2);
         assert_eq!(fast.notice(&Submitted { others: 1, ..command }), Notice::Interrupt);
+        assert_eq!(fast.notice(&command), poll, "once is no crowd");
+        (0..8).for_each(|_| _ = fast.notice(&Submitted { others: 1, ..command }));
+        assert_eq!(fast.notice(&command), Notice::Interrupt, "others wanted the processor lately");
+        assert_eq!(fast.notice(&Submitted { cpu: 1, ..command }), poll, "not that one");
+        (0..30).for_each(|_| _ = fast.notice(&command));
+        assert_eq!(fast.notice(&command), poll, "they no longer do");
         let interrupts = (0..1_000).filter(|_| fast.notice(&command) != poll).count();
         assert!((3..=4).contains(&interrupts), "one of 256 is a sample: {interrupts}");
         // The drive becomes slow, and the decision follows.

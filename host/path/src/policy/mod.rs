@@ -28,6 +28,8 @@ pub struct Submitted {
     pub bytes: u64,
     /// Mapping units of the drive that the data touches.
     pub units: u32,
+    /// The processor.
+    pub cpu: usize,
     /// Other I/Os of the processor that have not ended, and threads that wait for it.
     pub others: usize,
 }
@@ -35,7 +37,7 @@ pub struct Submitted {
 impl Submitted {
     /// A command within one mapping unit, on a processor that nothing else wants.
     pub fn of(at: Time, opcode: u8, bytes: u64) -> Submitted {
-        Submitted { at, opcode, bytes, units: 1, others: 0 }
+        Submitted { at, opcode, bytes, units: 1, cpu: 0, others: 0 }
     }
 }
 

@@ -64,7 +64,9 @@ fn one_io_costs_its_entries_a_system_call_and_its_completion() {
     let way_in = 16 + 3 + 10 + 3 + 5 + 3;
     let (latency, stages, interrupts) = one(RingKind::DeferTaskrun);
     assert_eq!((latency, interrupts), (way_in + DRIVE_US + (1 + 7) + 11 + 16 + 9 + 10, 1));
-    for expected in [(stage::RING, 6), (stage::SYSCALL, 20), (stage::SWITCH, 32), (stage::INTERRUPT, 8), (stage::COMPLETE, 9)] {
+    for expected in
+        [(stage::RING, 6), (stage::SYSCALL, 20), (stage::SWITCH, 32), (stage::INTERRUPT, 8), (stage::COMPLETE, 9)]
+    {
         assert!(stages.contains(&expected), "{expected:?} of {stages:?}");
     }
     let (latency, stages, interrupts) = one(RingKind::Iopoll);

@@ -70,7 +70,8 @@ pub(super) fn settle(
     }
     let limit = Limit::Requests(u64::MAX / 4);
     let load = Workload { limit, warmup: 0, ramp: Span::ZERO, ..load.clone() };
-    let drives: Vec<Rc<dyn Drive>> = connect_for(&load, &rig)?.into_iter().map(|drive| drive as Rc<dyn Drive>).collect();
+    let drives: Vec<Rc<dyn Drive>> =
+        connect_for(&load, &rig)?.into_iter().map(|drive| drive as Rc<dyn Drive>).collect();
     if load.places_by(PlacedBy::Streams) {
         rig.enable_streams(0)?;
     }
