@@ -12,7 +12,7 @@ use nandscape_device_ssd::Profile;
 use nandscape_drive::{Drive, HostMem};
 use nandscape_host_machine::scheduler::Nice;
 use nandscape_host_machine::{Context, Kind as TimeKind, Machine, Policy, ThreadSpec, Times};
-use nandscape_host_path::Path;
+use nandscape_host_path::{Path, Window};
 use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted};
 use nandscape_sim::{Rng, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -170,7 +170,12 @@ fn measure(setup: Setup, run: &Run<'_>) -> Result<Figures> {
     let load = format!("host.load={computing}");
     let of_rivals = host(factor, &["host.user=10us", &load])?;
     let machine = Machine::new(rig.sim(), of_reader.config.machine.clone())?;
-    let asking = rig.ask_for_notices(0, Span::from_us(16))?;
+    // The drive has a given window from the beginning.
+    let window = match of_reader.config.window {
+        Window::Fixed(window) => window,
+        Window::Drive | Window::Adaptive => Span::from_us(16),
+    };
+    let asking = rig.ask_for_notices(0, window)?;
     let cpus = 0..machine.cpus();
     let reader_queues = cpus.clone().map(|_| Ok(asking.over(rig.connect_to(0, 1, 64)?))).collect::<Result<Vec<_>>>()?;
     let rival_queues =
