@@ -42,13 +42,16 @@ pub struct Path {
     pub(crate) announced: Vector,
     pub(crate) figures: RefCell<NoticeFigures>,
     pub(crate) window: Cell<Option<Span>>,
-    pub(crate) set_window: RefCell<Option<Box<dyn Fn(Span)>>>,
+    pub(crate) set_window: RefCell<Option<SetWindow>>,
     /// Interrupts that were raised.
     pub(crate) interrupts: Cell<u64>,
     /// The threads that compute all the time.
     load: Vec<Rc<Context>>,
     me: Weak<Path>,
 }
+
+/// Gives the drive another window for its notices.
+type SetWindow = Box<dyn Fn(Span)>;
 
 /// A command in the drive, or on its way back.
 pub(crate) struct Flight {
