@@ -1,36 +1,44 @@
 //! `nandscape engine`: readers and writers on the storage engine over several drives, in simulated time.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use nandscape_apps_engine::OpenError;
 use nandscape_apps_engine::policy::POLICIES;
 use nandscape_device_ssd::{BUILTIN, Resolved};
-use nandscape_lab_engine::{Load, Outcome, RunError, Spec};
+use nandscape_lab_engine::{Load, Machine, Outcome, RunError, Spec};
 use nandscape_lab_report::format::{bytes, count, us};
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
-use crate::sim::resolve;
+use crate::sim::{can_write, resolve, write};
 use crate::store_drive::conventional;
 use crate::store_figures::{lines, ratio};
 use crate::table::table;
 
 /// Measure the tail of reads on the storage engine over several drives, under each policy.
 ///
-/// Readers ask for small items that are not in memory while writers put large ones as fast as the drives take them. All policies have the
-/// same engine, layout (RAID-1+0), load and drives. mixed reads and writes at all drives at any time; epochs writes to even and odd drives
-/// in turn and reads from the others; gc_control also orders when the drives collect garbage, and waits until they are ready for reads.
-/// First the log of each drive is written once.
+/// Readers ask for small items, which the engine does not keep in memory, while writers put large ones as fast as the drives take them. All policies have the
+/// same engine, load and drives, and all but raid0 the same layout (RAID-1+0). mixed and raid0 read and write at all drives at any time;
+/// epochs writes to even and odd drives in turn and reads from the others; rails does the same, and the turns are of a fixed time;
+/// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. First the log of each drive is
+/// written once.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   nandscape engine
-        the three policies on four drives
+        all policies on four drives
+  nandscape engine --policy raid0,gc_control --threads 2 --uplink 1500MB
+        a host of four cores with two threads each, whose drives share an uplink
   nandscape engine --policy mixed,gc_control --readers 32 --reads 1000000
   nandscape engine --policy gc_control --drives 2 --json
+  nandscape engine --policy gc_control --reads 5000 --chrome-trace turns.json
+        a timeline of the turns of the drives
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct EngineArgs {
@@ -68,15 +76,28 @@ pub(crate) struct EngineArgs {
     /// Bytes of changes that may wait for their drives
     #[arg(long, value_name = "BYTES", default_value = "8MiB")]
     dirty: Bytes,
-    /// Processors of the host
+    /// Cores of the host
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     cores: u64,
+    /// Hardware threads of each core, 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=2))]
+    threads: u64,
+    /// Bytes a second of the uplink that all drives share, in each direction; left out, there is no limit
+    #[arg(long, value_name = "BYTES")]
+    uplink: Option<Bytes>,
+    /// How often the log of each drive is written before the measurement
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=20))]
+    passes: u64,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    /// Write the tokens and reads of each drive, and the activity of its dies and channels, to this file, for chrome://tracing or
+    /// ui.perfetto.dev; with one policy
+    #[arg(long, value_name = "FILE")]
+    chrome_trace: Option<PathBuf>,
 }
 
 /// What built-in drives have unless it is set: as much garbage collection as a run of seconds can show.
@@ -118,7 +139,12 @@ impl EngineArgs {
             drives: self.drives as usize,
             policy,
             dirty: self.dirty.0,
-            cores: self.cores as usize,
+            machine: Machine {
+                has_two_threads: self.threads == 2,
+                uplink: self.uplink.map(|bytes| bytes.0),
+                ..Machine::new(self.cores as usize)
+            },
+            passes: self.passes,
             load: Load {
                 readers: self.readers,
                 read_bytes: self.read_size.0,
@@ -128,6 +154,7 @@ impl EngineArgs {
                 fill: self.fill,
             },
             seed: self.seed,
+            trace: self.chrome_trace.is_some(),
         })
     }
 
@@ -139,6 +166,16 @@ impl EngineArgs {
         if self.read_size.0 == 0 || self.write_size.0 == 0 {
             return wrong("--read-size, --write-size: 1 byte or more is valid");
         }
+        if let Some(file) = &self.chrome_trace {
+            if self.policy.len() > 1 {
+                return wrong("--chrome-trace: the file has one run; one --policy is valid");
+            }
+            Files::default().writes("--chrome-trace", file).check()?;
+            can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
+        }
+        if self.uplink.is_some_and(|uplink| uplink.0 < 1_000_000) {
+            return wrong("--uplink: 1MB or more is valid");
+        }
         if self.dirty.0 < 1 << 16 || self.dirty.0 > 1 << 32 {
             return wrong("--dirty: 64KiB to 4GiB are valid");
         }
@@ -148,6 +185,10 @@ impl EngineArgs {
 
 fn failure(error: RunError, policy: &str) -> Failure {
     match error {
+        RunError::TooLarge { read, most } => {
+            let flag = if read { "--read-size" } else { "--write-size" };
+            Failure::Input(anyhow::anyhow!("{flag}: on drives of this size {most} bytes or less are valid"))
+        }
         RunError::Spec(text) => Failure::Input(anyhow::anyhow!("{text}")),
         RunError::Open(OpenError::Engine(error)) => Failure::Input(anyhow::anyhow!("--policy {policy}: {error}")),
         RunError::Open(_) | RunError::Queue(_) => Failure::input(error),
@@ -165,6 +206,9 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
         runs.push((policy.as_str(), outcome));
     }
     drop(progress);
+    if let (Some(file), [(_, Outcome { trace: Some(trace), .. })]) = (&args.chrome_trace, &runs[..]) {
+        write(file, trace).map_err(Failure::Run)?;
+    }
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
         false => output::result(&text(&runs)),

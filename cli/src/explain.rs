@@ -39,10 +39,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let all: Vec<Explanation> =
         args.reports.iter().map(|path| Explanation::load(path)).collect::<Result<_, _>>().map_err(Failure::input)?;
     for one in all.iter().filter(|one| !one.has_tail) {
-        let ways = match one.is_of_array {
-            true if has_drives(&one.path) => "the folders of its drives beside it have theirs",
-            true => "`sim --array --out` records those of its drives",
-            false => "`sim --out` records them",
+        let ways = match (has_drives(&one.path), one.is_of_array) {
+            (true, _) => "the folders of its drives next to it have theirs",
+            (false, true) => "`sim --array --out` records those of its drives",
+            (false, false) => "`sim --out` records them",
         };
         output::note(&format!("{} has no slowest requests and is explained by its means; {ways}", one.path));
     }

@@ -53,7 +53,7 @@ Examples:
   nandscape fox round-robin --drive dfc-mlc --set geometry.channels=2 \\
       --channels 2 --pus 4 --threads 2
 
-All blocks that are used are erased first: what they hold is lost. Runs in virtual time give the same figures on any machine.
+All blocks that are used are erased first: what they hold is lost. Runs in simulated time give the same figures on any machine.
 
 Exit status: 0 when done, 1 when a run failed or oc-1 was interrupted (the first Ctrl-C ends it with the figures so far, the second
 at once), 2 for bad usage or input.")]
@@ -61,7 +61,7 @@ pub(crate) struct FoxArgs {
     /// A micro-benchmark of uFLIP-OC, or an engine; see the end of this help
     #[arg(value_name = "WHAT")]
     what: String,
-    /// An open-channel drive by name or profile file, in virtual time: dfc-mlc, cnex-westlake
+    /// An open-channel drive by name or profile file, in simulated time: dfc-mlc, cnex-westlake
     #[arg(long, value_name = "P", group = "place")]
     drive: Option<String>,
     /// An open-channel drive of another process, at the wall clock: nvme-tcp://HOST:PORT/NQN, whose commands are on blocks in a row,

@@ -1,4 +1,4 @@
-//! `nandscape fsck`: checks a file that a drive is in. Nothing in it changes.
+//! `nandscape fsck`: checks a drive image, which stays unchanged.
 //!
 //! The drive is started on the file with all changes kept in memory, which checks superblock, records of blocks, journal and
 //! snapshot; then its tables are checked against each other and the records of pages, and all data against its checksums.
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::inspect::Inspected;
 use crate::output;
 
-/// Check a file that a drive is in, without changing it.
+/// Check a drive image; it stays unchanged.
 #[derive(Args)]
 #[command(after_help = "\
 Example:

@@ -60,9 +60,10 @@ pub(crate) fn render(cpu: Option<&CpuReport>) -> String {
             .collect();
         let interrupts = cpu.interrupts_per_request.unwrap_or(0.0);
         text.push_str(&format!(
-            "processor time a request {} us: {}; {interrupts:.2} interrupts a request\n",
+            "processor time a request {} us: {}; {interrupts:.2} interrupts a request, the longest {} us\n",
             us(total),
-            kinds.join(", ")
+            kinds.join(", "),
+            us(cpu.longest_interrupt_us)
         ));
     }
     text + &woken(cpu.woken.as_ref())

@@ -1,4 +1,4 @@
-//! `nandscape inspect`: what a file holds that a drive is in. The drive is started on the file as it is, with all changes kept in
+//! `nandscape inspect`: what a drive image holds. The drive is started on the file as it is, with all changes kept in
 //! memory, so that it shows what a start would find; the file stays as it is. Pages and the log are shown as they are in the file,
 //! before a start writes to them.
 //!

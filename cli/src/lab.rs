@@ -15,7 +15,7 @@ use crate::output;
 
 /// Measure the claims of the source papers, and judge them.
 ///
-/// Each claim has an experiment, and fixed rules give its verdict. Experiments in virtual time give the same figures on
+/// Each claim has an experiment, and fixed rules give its verdict. Experiments in simulated time give the same figures on
 /// any machine, with any number of jobs. Experiments in real time need Linux and two cores, run alone, and measure the
 /// machine as well: keep it otherwise idle.
 #[derive(Args)]
@@ -91,7 +91,7 @@ struct RunArgs {
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
-    /// Points in virtual time that run in parallel [default: one per core]
+    /// Points in simulated time that run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
     jobs: Option<u16>,
     /// A first look: a tenth of the requests, 4 rounds of 50 ms

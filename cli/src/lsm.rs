@@ -1,4 +1,4 @@
-//! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in virtual time or on a live drive.
+//! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in simulated time or on a live drive.
 
 use std::io::IsTerminal as _;
 
@@ -30,7 +30,7 @@ use crate::table::table;
 #[command(after_help = "\
 Examples:
   nandscape lsm --benchmark overwrite
-        both forms, in virtual time, on a drive that is full to two thirds
+        both forms, in simulated time, on a drive that is full to two thirds
   nandscape lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
   nandscape lsm --benchmark readwhilewriting --clients 4 --form lsm --json
@@ -64,7 +64,7 @@ pub(crate) struct LsmArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
-    /// The control socket of the server of that drive, on this machine: the processor time of its process is told, too
+    /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "PATH", requires = "to")]
     control: Option<std::path::PathBuf>,
@@ -75,7 +75,7 @@ pub(crate) struct LsmArgs {
     /// Keys, all of which are put first
     #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
-    /// Tell write amplification end to end with each of these numbers of keys, and what it consists of; in virtual time
+    /// Tell write amplification end to end with each of these numbers of keys, and what it consists of; in simulated time
     #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with = "keys", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     experiment: Vec<u64>,
     /// With --experiment, seeds of which the mean and the range are told, from --seed on

@@ -83,7 +83,7 @@ struct Cli {
 enum Command {
     /// A tour: how garbage collection delays reads, as a table and as a page in report.html
     Demo(demo::DemoArgs),
-    /// Simulate a drive under a workload, in virtual time
+    /// Simulate a drive under a workload, in simulated time
     Sim(Box<sim::SimArgs>),
     /// Simulate every combination of chosen values, with tables and figures against them
     Sweep(Box<sweep::SweepArgs>),
@@ -96,9 +96,9 @@ enum Command {
     /// Run a workload on a drive behind a socket or a ring, at the wall clock
     #[cfg(target_os = "linux")]
     Bench(Box<bench::BenchArgs>),
-    /// Show what a file holds that a drive is in
+    /// Inspect a drive image: blocks, wear, map, log
     Inspect(inspect::InspectArgs),
-    /// Check a file that a drive is in, without changing it
+    /// Check a drive image; it stays unchanged
     Fsck(fsck::FsckArgs),
     /// Start a Linux guest that has an emulated NVMe drive
     #[cfg(target_os = "linux")]
@@ -153,7 +153,7 @@ fn main() -> ExitCode {
         Command::Sim(args) => sim::run(&args),
         Command::Sweep(args) => sweep::run(&args),
         #[cfg(target_os = "linux")]
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(*args),
         #[cfg(target_os = "linux")]
         Command::Ctl(args) => ctl::run(&args),
         #[cfg(target_os = "linux")]

@@ -10,7 +10,7 @@ use nandscape_apps_engine::policy::POLICIES;
 use nandscape_apps_engine::{Ack, Config, OpenError};
 use nandscape_device_media::durable::{Membership, StoreFile};
 use nandscape_device_ssd::Resolved;
-use nandscape_lab_engine::live::{ServeError, ServeSpec, serve};
+use nandscape_lab_engine::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
@@ -37,6 +37,8 @@ Examples:
         drives in files of the folder cache, which a restart continues with
   nandscape memcached --listen unix:m.sock --drives 2 --policy epochs \\
       --ack all
+  nandscape memcached --listen 127.0.0.1:11211 --store cache --rebuild
+        the file of a drive is missing: it is made anew from its mirror
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is on the drives; 1 when the server has failed, or a second signal has ended it
 at once; 2 for bad usage or input.")]
@@ -66,6 +68,10 @@ pub(crate) struct MemcachedArgs {
     /// What the drives in files acknowledge outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
     store_sync: bool,
+    /// Make the missing files of a store anew, from the drives' twins. Without it a store whose drives lack their twins is served from
+    /// those that remain
+    #[arg(long)]
+    rebuild: bool,
     /// Memory for index, cached values and changes that wait
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     memory: Bytes,
@@ -112,6 +118,9 @@ impl MemcachedArgs {
         if self.store_sync && self.store.is_none() {
             return wrong("--store-sync: no drive is in a file; give --store FOLDER, or leave it out".to_owned());
         }
+        if self.rebuild && self.store.is_none() {
+            return wrong("--rebuild: no drive is in a file; give --store FOLDER, or leave it out".to_owned());
+        }
         for address in &self.listen {
             check_listen(address, self.allow_remote)?;
         }
@@ -135,6 +144,7 @@ impl MemcachedArgs {
             segment: None,
             flush_after_ms: self.flush_after,
             ack,
+            caches: true,
             start_s: now.as_secs(),
             id: now.as_nanos() as u64 | 1,
         }
@@ -153,34 +163,49 @@ impl MemcachedArgs {
         }
     }
 
-    /// The files of the drives, if they are in files. Those that do not exist are made once all others fit, and added to `new`.
-    fn files(
-        &self,
-        drives: &[DriveSpec],
-        profile: &Resolved,
-        new: &mut NewFiles,
-    ) -> Result<Vec<Option<StoreFile>>, Failure> {
-        let Some(folder) = &self.store else { return Ok(drives.iter().map(|_| None).collect()) };
+    /// Where the drives are. Files that do not exist are made once all others fit, and added to `new`; in a store that has been used only
+    /// to rebuild drives.
+    fn places(&self, drives: &[DriveSpec], profile: &Resolved, new: &mut NewFiles) -> Result<Vec<Place>, Failure> {
+        let Some(folder) = &self.store else { return Ok(drives.iter().map(|_| Place::Memory).collect()) };
         let paths: Vec<PathBuf> = drives.iter().map(|drive| folder.join(format!("{}.nand", drive.name))).collect();
         let mut files = Vec::new();
         for path in &paths {
             files.push(self.existing(path, profile)?);
         }
-        let there = (0..MOST_DRIVES).filter(|number| folder.join(format!("d{number}.nand")).exists()).count();
         let is_used = files.iter().flatten().any(|file| file.before().starts > 0);
-        if there > drives.len() || is_used && there < drives.len() {
-            let count = drives.len();
+        self.check_count(folder, &files, is_used)?;
+        std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error.to_string()))?;
+        let mut places = Vec::new();
+        for ((drive, path), file) in drives.iter().zip(paths).zip(files) {
+            places.push(match file {
+                Some(file) => Place::File(path, Box::new(file)),
+                None if is_used && !self.rebuild => Place::Missing(path),
+                None => {
+                    let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
+                    profile.check_store(&stores[0]).map_err(|problem| wrong(&path, &problem.to_string()))?;
+                    let made = StoreFile::create_all(&path, stores, self.store_sync);
+                    let file = made.map_err(|error| wrong(&path, &error.to_string()))?;
+                    new.add(&path);
+                    Place::File(path, Box::new(file))
+                }
+            });
+        }
+        Ok(places)
+    }
+
+    /// Checks that a folder has the files of as many drives as are served, one of each pair at least.
+    fn check_count(&self, folder: &Path, files: &[Option<StoreFile>], is_used: bool) -> Result<(), Failure> {
+        let count = files.len();
+        let last = (0..MOST_DRIVES).rev().find(|number| folder.join(format!("d{number}.nand")).exists());
+        let there = last.map_or(0, |last| (last as usize + 1).next_multiple_of(2));
+        if there > count || is_used && there < count {
             return Err(wrong(folder, &format!("it has {there} drives, and --drives is {count}; {there} is valid")));
         }
-        std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error.to_string()))?;
-        for ((drive, path), file) in drives.iter().zip(&paths).zip(&mut files).filter(|(_, file)| file.is_none()) {
-            let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
-            profile.check_store(&stores[0]).map_err(|problem| wrong(path, &problem.to_string()))?;
-            let made = StoreFile::create_all(path, stores, self.store_sync);
-            *file = Some(made.map_err(|error| wrong(path, &error.to_string()))?);
-            new.add(path);
-        }
-        Ok(files)
+        let lost = files.chunks(2).position(|pair| pair.iter().all(Option::is_none)).filter(|_| is_used);
+        lost.map_or(Ok(()), |pair| {
+            let (even, odd) = (2 * pair, 2 * pair + 1);
+            Err(wrong(folder, &format!("d{even}.nand and d{odd}.nand are missing; a store with one of them is valid")))
+        })
     }
 
     /// The file of a drive, if there is one.
@@ -253,10 +278,12 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     watched.map_err(Failure::Run)?;
     let drives: Vec<DriveSpec> = (0..args.drives).map(|number| args.drive(number, &profile)).collect();
     let mut new = NewFiles::default();
-    let files = args.files(&drives, &profile, &mut new)?;
+    let places = args.places(&drives, &profile, &mut new)?;
+    let is_missing = |place: &&Place| matches!(place, Place::Missing(_));
+    let missing = places.iter().filter(is_missing).count();
     let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
     let spec = ServeSpec {
-        drives: drives.into_iter().zip(files).collect(),
+        drives: drives.into_iter().zip(places).map(|(spec, place)| ServedDrive { spec, place }).collect(),
         policy,
         config: args.config(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -265,10 +292,13 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         most_clients: descriptors::clients_each(1),
         seed: args.seed,
         failed: Arc::new(move |reason| drop(tell.send(Ending::Failed(reason)))),
-        log: Box::new(output::note),
+        log: Arc::new(output::note),
     };
     let serving = serve(spec).map_err(|error| args.refused(error))?;
     new.keep();
+    if missing > 0 {
+        output::note("a start with --rebuild makes missing drives anew");
+    }
     is_serving.store(true, Ordering::SeqCst);
     let (items, limit) = (serving.items, Bytes(serving.item_limit as u64));
     output::result(&format!(

@@ -1,4 +1,4 @@
-//! `nandscape sim --replay`: a recorded run of live drives, again in virtual time, or its requests on changed drives.
+//! `nandscape sim --replay`: a recorded run of live drives, again in simulated time, or its requests on changed drives.
 
 use std::rc::Rc;
 
@@ -101,7 +101,7 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
 fn text_of(report: &Report) -> String {
     let layers = match &report.chain[..] {
         [] => String::new(),
-        chain => format!("\n{}{}", sim_layers::layers(chain, &report.layers_us), sim_layers::sections(chain)),
+        chain => format!("\n{}{}", sim_layers::layers(chain, &report.layers_us, false), sim_layers::sections(chain)),
     };
     table::render(report) + &layers
 }

@@ -1,4 +1,4 @@
-//! `nandscape sim`: a drive under a workload, in virtual time.
+//! `nandscape sim`: a drive under a workload, in simulated time.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use crate::trace::TraceWords;
 use crate::workload_words::{JOB_WORDS, WorkloadWords};
 use crate::{block_words, host_words, output, progress, sim_layers, table};
 
-/// Simulate a drive under a workload, in virtual time.
+/// Simulate a drive under a workload, in simulated time.
 ///
 /// The same inputs and seed give the same figures on any machine; only the part `host` differs.
 #[derive(Args)]
@@ -91,18 +91,19 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay"])]
     pub(crate) array: Option<Shape>,
     /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
-    /// layer with deadlines), cache (a page cache), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each,
-    /// one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
+    /// layer with deadlines), cache (a page cache), ftl (the FTL of a host over open-channel drives, the lowest layer), ahci:N (an AHCI
+    /// controller), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each, one with N takes N drives or
+    /// layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
     #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
     pub(crate) over: Vec<LayerWords>,
-    /// Replay a recording of `nandscape serve --record` in virtual time: the same drives, arrivals and events, to the
+    /// Replay a recording of `nandscape serve --record` in simulated time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "save_state_after", "precondition_workload", "precondition_trace"])]
     pub(crate) replay: Option<PathBuf>,
     /// Run the jobs in threads of this host, by name or file, see `nandscape hosts`: the report gains the host's stages and its processor
     /// time. Its keys are set with --set, such as host.completion=poll: docs/techniques/host-path.md
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["array", "over", "replay"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["replay"])]
     pub(crate) host: Option<String>,
     /// Change a key of the profile, such as ftl.gc.victim=cost_benefit; may be repeated. block.deadline=500us and other keys of block put
     /// the block layer of a host over the drive: docs/techniques/mittos.md
@@ -212,6 +213,9 @@ impl SimArgs {
             (None, Some(_)) => "--from-state".to_owned(),
             (None, None) => "--over".to_owned(),
         };
+        if self.no_delay {
+            chain.without_delay();
+        }
         let resolved = chain.take_with_block(set).and_then(|others| Ok((chain.resolve()?, others)));
         let (layers, others) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("{option}: {problem}")))?;
         match others.iter().find(|change| is_of_layers(change)) {
@@ -292,7 +296,7 @@ impl SimArgs {
 
 /// Whether a change is one of a layer, by the names that layers have without one of the user's.
 fn is_of_layers(change: &str) -> bool {
-    ["array.", "block.", "cache."].iter().any(|prefix| change.trim_start().starts_with(prefix))
+    ["ahci.", "array.", "block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
 /// A time in the life of a drive, as it is written: the option tells what is wrong with it, not the key that it sets.
@@ -327,7 +331,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         };
         let profiles = sim_layers::profiles(args, drives_below(&layers.layers), of)?;
         // What a layer holds follows from its drives.
-        return sim_layers::run(args, layers, profiles, (workload(args, None)?, file), (args.seed, changes));
+        return sim_layers::run(args, (layers, host), profiles, (workload(args, None)?, file), (args.seed, changes));
     }
     let profile = match (&args.drive, &file) {
         (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,

@@ -1,4 +1,4 @@
-//! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in virtual time.
+//! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in simulated time.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,9 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
-use nandscape_lab_run::chain::{CacheReport, LayerSettings, Named, Part, Section, names as layer_names};
+use nandscape_lab_run::chain::{
+    AhciReport, CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names,
+};
 use nandscape_lab_run::{
     ArrayReport, Gc, HostReport, Observer, Report, RigDrive, Stack, StackFinished, StateFile, Wanted,
 };
@@ -19,7 +21,7 @@ use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
 use crate::sim::{FaultWord, Layers, SimArgs};
-use crate::{block_words, fairness, find_rate, output, progress, sim, table};
+use crate::{block_words, fairness, find_rate, host_words, output, progress, sim, table};
 
 /// Settings of an array that may outlast the process among changes of keys, and the changes of the drives' keys.
 pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
@@ -104,12 +106,7 @@ fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
 fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
     let profile = &profiles[0];
     let words = args.array.map_or("--over".to_owned(), |shape| format!("--array {shape}"));
-    if let Some(has) = nandscape_lab_run::written_in_order(profile) {
-        let problem = format!("drives of {} have {has}, and members are written anywhere", profile.name);
-        return Err(Failure::Input(anyhow::anyhow!(
-            "{words}: {problem}; a profile with a block interface is valid, such as default"
-        )));
-    }
+    check_over(layers, profile).map_err(|problem| Failure::Input(anyhow::anyhow!("{words}: {problem}")))?;
     if profile.parts().len() > 1 {
         let (name, parts) = (&profile.name, profile.parts().len());
         output::note(&format!(
@@ -139,7 +136,7 @@ fn check_array(args: &SimArgs, config: &Config, profiles: &[Resolved]) -> Result
 /// Runs it and prints the report.
 pub(crate) fn run(
     args: &SimArgs,
-    Layers { chain, layers }: Layers,
+    (Layers { chain, layers }, host): (Layers, Option<nandscape_host_path::Profile>),
     profiles: Vec<Resolved>,
     (workload, file): (Workload, Option<StateFile>),
     (seed, set): (u64, Vec<String>),
@@ -160,6 +157,7 @@ pub(crate) fn run(
         seed,
         wanted: Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() },
         check: args.check,
+        host,
     };
     if args.fairness {
         fairness::check(&stack.workload)?;
@@ -183,7 +181,9 @@ pub(crate) fn run(
             output::check_page(&of_drive.join("report.html"))?;
         }
     }
-    let log = sim::request_log(args, &layer_names(&stack.layers))?;
+    let of_host = stack.host.iter().map(|_| nandscape_host_path::LAYER.to_owned());
+    let names: Vec<String> = layer_names(&stack.layers).into_iter().chain(of_host).collect();
+    let log = sim::request_log(args, &names)?;
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
     // A run that fails before its first rows are written leaves the file as it was.
     let mut finished = stack.run_begun(begin, progress::interruptible(), observer).map_err(sim::failure)?;
@@ -258,7 +258,7 @@ fn render(profile: &str, finished: &StackFinished) -> String {
         head(profile, host),
         latencies,
         flows,
-        layers(&host.chain, &host.layers_us),
+        layers(&host.chain, &host.layers_us, host.cpu.is_some()) + &host_words::render(host.cpu.as_ref()),
         sections + &windows(finished),
         drives(finished),
     ]
@@ -273,9 +273,13 @@ fn called(section: &Section) -> String {
             format!("{} ({technique}, chunks of {chunk})", array.array)
         }
         Part::Cache(cache) => format!("{} ({})", section.called(), Bytes(cache.memory_bytes)),
+        Part::Ahci(ahci) => {
+            format!("{} ({} ports, chunks of {})", section.called(), ahci.ports, Bytes(ahci.chunk_bytes))
+        }
         Part::Block(block) => {
             format!("{} (scheduler {}, predictor {})", section.called(), block.scheduler, block.predictor)
         }
+        Part::Ftl(ftl) => format!("{} ({}, by {})", section.called(), ftl.profile, ftl.commands),
         Part::Other => section.called().to_owned(),
     }
 }
@@ -286,8 +290,40 @@ fn counted(section: &Section) -> String {
         Part::Array(array) => array_of(array),
         Part::Block(block) => block_words::render(Some(block)),
         Part::Cache(cache) => cache_of(cache),
+        Part::Ahci(ahci) => ahci_of(ahci),
+        Part::Ftl(ftl) => ftl_of(ftl),
         Part::Other => String::new(),
     }
+}
+
+fn ftl_of(ftl: &FtlReport) -> String {
+    let waf = ftl.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
+    let lost = match ftl.lost_bytes {
+        0 => String::new(),
+        lost => format!("; {} could not be read and are lost", bytes(lost as f64)),
+    };
+    format!(
+        "write amplification {waf}: {} written, {} programmed; {} blocks collected{lost}\n\
+         over the link: {} read, {} written; {} copied in the drive; {} chunks reset\n",
+        bytes(ftl.host_written_bytes as f64),
+        bytes(ftl.programmed_bytes as f64),
+        count(ftl.gc_blocks),
+        bytes(ftl.link_read_bytes as f64),
+        bytes(ftl.link_written_bytes as f64),
+        bytes(ftl.copied_bytes as f64),
+        count(ftl.chunk_resets)
+    )
+}
+
+fn ahci_of(ahci: &AhciReport) -> String {
+    let busy = |share: Option<f64>| percent(share.unwrap_or(0.0));
+    format!(
+        "uplink busy {} to the host, {} to the drives; {} commands waited for one of {} slots of their port\n",
+        busy(ahci.uplink_to_host),
+        busy(ahci.uplink_to_drives),
+        count(ahci.waited_for_slot),
+        ahci.slots
+    )
 }
 
 fn cache_of(cache: &CacheReport) -> String {
@@ -321,9 +357,14 @@ pub(crate) fn sections(chain: &[Section]) -> String {
 }
 
 /// Mean time in each layer itself, from the top down, and in the drives.
-pub(crate) fn layers(chain: &[Section], layers_us: &BTreeMap<&'static str, BTreeMap<&'static str, f64>>) -> String {
+pub(crate) fn layers(
+    chain: &[Section],
+    layers_us: &BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
+    has_host: bool,
+) -> String {
     let mut names: Vec<&str> = chain.iter().rev().map(|one| one.layer.split('/').next().unwrap_or("")).collect();
     names.dedup();
+    names.splice(..0, has_host.then_some(nandscape_host_path::LAYER));
     let heads: Vec<&str> = ["mean time, us"].into_iter().chain(names.iter().copied()).chain(["drives"]).collect();
     let mut rows = table::table(&heads);
     for (way, layers) in layers_us {
@@ -430,7 +471,21 @@ fn drives(finished: &StackFinished) -> String {
             waf.map_or("-".to_owned(), |waf| format!("{waf:.2}")),
         ]);
     }
-    right(rows)
+    right(rows) + &causes(finished)
+}
+
+/// The stages and causes of a single drive, and the faults of each.
+fn causes(finished: &StackFinished) -> String {
+    let stages = match &finished.drives[..] {
+        [only] if !only.report.latency_us.is_empty() => format!("\n{}", table::breakdowns(&only.report)),
+        _ => String::new(),
+    };
+    stages
+        + &finished
+            .drives
+            .iter()
+            .map(|drive| table::faults(&drive.report, &format!("{}: ", drive.name)))
+            .collect::<String>()
 }
 
 #[cfg(test)]

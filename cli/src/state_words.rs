@@ -16,8 +16,8 @@ use crate::trace;
 /// See the file.
 #[derive(Args)]
 pub(crate) struct StateWords {
-    /// State of the drive at the start: new, every logical block written once, the steady state of uniform random overwrites, or
-    /// that in which write amplification stands still under a load, by default the workload itself. Only the last takes drive time
+    /// State of the drive at the start: none (new), every logical block written once, the steady state of uniform random overwrites,
+    /// or steady under a load, by default the workload itself. Only `load` takes simulated time
     /// [default: full; with --replay as recorded]
     #[arg(long, value_enum)]
     precondition: Option<StateArg>,

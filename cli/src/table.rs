@@ -154,7 +154,7 @@ pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> String {
 }
 
 /// The mean by stage (rows) and direction (columns), with the cause of each wait.
-fn breakdowns(report: &Report) -> String {
+pub(crate) fn breakdowns(report: &Report) -> String {
     let ways: Vec<_> = report.breakdown_us.iter().filter(|(way, _)| report.latency_us[*way].count > 0).collect();
     let header: Vec<&str> =
         ["where the mean goes, us"].into_iter().chain(ways.iter().map(|(way, _)| row_name(way))).collect();
@@ -329,9 +329,8 @@ fn aging(aging: Option<&AgingReport>) -> String {
     )
 }
 
-/// The fault rules, with the number of times that each struck.
-fn damage(report: &Report) -> String {
-    let Some(damage) = &report.damage else { return String::new() };
+/// The fault rules, with the number of times that each struck, and outages; of a drive with its own line after `name`.
+pub(crate) fn faults(report: &Report, name: &str) -> String {
     let mut text = String::new();
     for Fault { rule, matched, struck, cost, .. } in &report.faults {
         let met = cost.as_ref().map_or(String::new(), |FaultCost { requests, failed, mean_us, max_us }| {
@@ -340,17 +339,24 @@ fn damage(report: &Report) -> String {
             format!("; {} requests met it: mean {mean} us, max {longest} us{failed}", count(*requests))
         });
         let (struck, matched) = (count(*struck), count(*matched));
-        text.push_str(&format!("fault \"{rule}\": struck {struck} of {matched} operations{met}\n"));
+        text.push_str(&format!("{name}fault \"{rule}\": struck {struck} of {matched} operations{met}\n"));
     }
     if let Some(Outages { outages, out_s, requests, mean_us, max_us }) = &report.power {
         text.push_str(&format!(
-            "outages after power cuts {outages}, {} in all; {} requests waited for power: mean {} us, max {} us\n",
+            "{name}outages after power cuts {outages}, {} in all; {} requests waited for power: mean {} us, max {} us\n",
             seconds(*out_s),
             count(*requests),
             us_or_dash(*mean_us),
             us_or_dash(*max_us)
         ));
     }
+    text
+}
+
+/// Faults, and what they did to the drive.
+fn damage(report: &Report) -> String {
+    let Some(damage) = &report.damage else { return String::new() };
+    let mut text = faults(report, "");
     let Damage { retired_blocks, planes_out_of_use, lost_units, dropped_units, .. } = damage;
     let Damage { spare_blocks, spare_blocks_new, power_cuts, read_only_because, .. } = damage;
     let planes = match planes_out_of_use {

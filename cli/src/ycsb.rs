@@ -27,7 +27,7 @@ use crate::table::table;
 #[command(after_help = "\
 Examples:
   nandscape ycsb --workload a
-        both forms in virtual time, on a drive of 256 MiB
+        both forms in simulated time, on a drive of 256 MiB
   nandscape ycsb --workload e --form offloaded --cache 8MiB --json
   nandscape ycsb --workload a --form chains --pieces 1
         offloaded, with pages of any length and no deltas
@@ -56,7 +56,7 @@ pub(crate) struct YcsbArgs {
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
-    /// The control socket of the server of that drive, on this machine: the processor time of its process is told, too
+    /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "PATH", requires = "to")]
     control: Option<std::path::PathBuf>,
@@ -76,7 +76,7 @@ pub(crate) struct YcsbArgs {
     /// Operations that are measured; a tenth as many run before
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     operations: u64,
-    /// Records of a scan at the most
+    /// Records that a scan returns at most
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     max_scan: u64,
     /// The host's memory for pages

@@ -1,4 +1,4 @@
-//! A model of an SSD, from NAND cell to NVMe command, that runs in virtual time: the same input and seed give the same
+//! A model of an SSD, from NAND cell to NVMe command, that runs in simulated time: the same input and seed give the same
 //! figures on any machine, and every command reports the time of each stage and the cause of each wait.
 //!
 //! This crate is the public interface: its items are stable within a minor version. The crates behind it may change at
@@ -15,7 +15,7 @@
 //! | [`sweep`] | many runs over chosen parameters and seeds, kept point by point |
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
 //! | [`mod@array`] | arrays of drives: levels, techniques against tails, journals, rebuilds |
-//! | [`layer`] | layers of a host over drives: arrays, block layers, page caches, and chains of them |
+//! | [`layer`] | layers of a host over drives: arrays, block layers, page caches, FTLs of open-channel drives, and chains of them |
 //! | [`host`] | what a host does over a drive: transactions, garbage collection on order, open-channel drives |
 //! | [`fox`] | uFLIP-OC on open-channel drives, and engines of one's own |
 //! | [`nvme`] | commands, completions and statuses as bytes |
@@ -282,8 +282,8 @@ pub mod array {
 pub mod layer {
     pub use nandscape_drive::node::{Node, Refused, Role, Use, view};
     pub use nandscape_lab_run::chain::{
-        ArrayLayer, BlockOver, CacheLayer, Chain, Instance, Layer, LayerNode, LayerSettings, LayerWords, Named, Opened,
-        open,
+        AhciLayer, ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings,
+        LayerWords, Named, Opened, Opening, open,
     };
 
     /// A host's block layer with deadlines (MittOS).
@@ -291,6 +291,10 @@ pub mod layer {
         pub use nandscape_host_block::{
             Accuracy, BlockLayer, Busy, Config, ConfigError, LAYER, PredictorKind, Request,
         };
+    }
+    /// An AHCI controller over several drives.
+    pub mod ahci {
+        pub use nandscape_device_ahci::{Ahci, Config, ConfigError, Counters, Port};
     }
     /// A page cache over a drive.
     pub mod cache {

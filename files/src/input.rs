@@ -62,7 +62,7 @@ fn whole(file: impl Read, most: u64, what: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match file.take(most + 1).read_to_end(&mut bytes) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            let problem = format!("it has no end that could be read to; a regular file is valid as a {what}");
+            let problem = format!("the file is endless; a regular file is valid as a {what}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         read => read?,
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_has_no_end_is_refused() {
         let error = whole(Log(3), 1 << 30, "profile").unwrap_err().to_string();
-        assert_eq!(error, "it has no end that could be read to; a regular file is valid as a profile");
+        assert_eq!(error, "the file is endless; a regular file is valid as a profile");
         assert!(whole(io::repeat(0), 1 << 10, "profile").unwrap_err().to_string().starts_with("it is longer than"));
     }
 }

@@ -42,7 +42,7 @@ def run(
     save_state_after: str | os.PathLike[str] | None = None,
     **keys: Value,
 ) -> Result:
-    """Simulates a drive under a workload, in virtual time.
+    """Simulates a drive under a workload, in simulated time.
 
     `drive` is a name or a profile file, "default" if nothing else says which; `workload` is a name, a file, or the content of a workload file as a mapping. Keys in
     `set` and as arguments change both, as `nandscape sweep --set` does: options of jobs (rw, bs, iodepth, rate_iops, io_count),

@@ -33,6 +33,7 @@ const LAYERS: &[Layer] = &[
     layer("sim", &[], &[]),
     layer("wire", &[], &[]),
     layer("drive", &["sim", "wire"], &["device", "lab"]),
+    layer("device/ahci", GROUND, &["device/disk"]),
     layer("device/disk", GROUND, &[]),
     layer("device/media", GROUND, &["device/rig"]),
     layer("device/rig", &["device/media", "drive", "sim", "wire"], &[]),

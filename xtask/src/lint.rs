@@ -1,11 +1,12 @@
 //! `cargo xtask lint`: formatting, Clippy, documentation. Warnings are errors.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 
 use crate::python::PACKAGE;
-use crate::run::{cargo, step};
+use crate::run::{cargo, output, root, step};
 
 /// Check formatting, Clippy's lints and the documentation. Warnings are errors.
 #[derive(Args, Clone, Default)]
@@ -20,7 +21,23 @@ pub(crate) struct LintArgs {
 
 /// Runs them in turn, the quickest first.
 pub(crate) fn run(args: &LintArgs) -> anyhow::Result<()> {
-    commands(args).into_iter().try_for_each(step)
+    let mut commands = commands(args);
+    if let (Some(driver), [_, _, doc]) = (clippy_driver(), &mut commands[..]) {
+        check_as_clippy(doc, &driver);
+    }
+    commands.into_iter().try_for_each(step)
+}
+
+/// Has a command of cargo take the crates that Clippy has checked. A driver or arguments that differ from those of `cargo clippy` make
+/// cargo check all crates once more, and change no result.
+fn check_as_clippy(command: &mut Command, driver: &Path) {
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+}
+
+/// Clippy's compiler, by the path that `cargo clippy` calls it by.
+fn clippy_driver() -> Option<PathBuf> {
+    let folder = output(Command::new("rustc").current_dir(root()).args(["--print", "sysroot"])).ok()?;
+    Path::new(folder.trim_end()).join("bin/clippy-driver").canonicalize().ok()
 }
 
 fn commands(args: &LintArgs) -> Vec<Command> {
@@ -37,6 +54,11 @@ fn commands(args: &LintArgs) -> Vec<Command> {
     let mut doc = cargo();
     doc.arg("doc");
     select(&mut doc, &args.package, args.quick).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings");
+    if args.package.is_empty() {
+        // What is documented without these words; and examples, with which dependencies have the features that all targets of Clippy
+        // select.
+        doc.args(["--lib", "--bin", "xtask", "--examples"]);
+    }
     if args.quick { vec![format, clippy] } else { vec![format, clippy, doc] }
 }
 
@@ -73,7 +95,7 @@ mod tests {
         let expected = [
             "cargo fmt --check --all",
             "cargo clippy --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet --all-targets -- -D warnings",
-            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet --no-deps",
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --workspace --features nandscape-cli/parquet,nandscape-python/module,nandscape-python/parquet --no-deps --lib --bin xtask --examples",
         ];
         assert_eq!(shown(&LintArgs::default()), expected);
     }

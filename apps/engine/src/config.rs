@@ -35,6 +35,8 @@ pub struct Config {
     pub flush_after_ms: u64,
     /// When a change counts as done.
     pub ack: Ack,
+    /// Whether values stay in memory that all replicas have. Without it each read of them is one at a drive.
+    pub caches: bool,
     /// The time at which the clock of the simulation began, in seconds since 1970.
     pub start_s: u64,
     /// The number of the store, if one is made.
@@ -49,6 +51,7 @@ impl Default for Config {
             segment: None,
             flush_after_ms: 100,
             ack: Ack::Cache,
+            caches: true,
             start_s: 0,
             id: 1,
         }

@@ -8,8 +8,9 @@ use nandscape_sim::signal::Signal;
 
 use crate::config::{Ack, Config, item_limit};
 use crate::drives::Member;
-use crate::error::EngineError;
-use crate::log::{Queued, REPLICAS, Spot};
+use crate::error::{EngineError, Event};
+use crate::log::{Queued, Spot};
+use crate::open::Super;
 use crate::policy::Policy;
 use crate::record::{Kind, Record, record_bytes};
 use crate::state::{Entry, State, Stats};
@@ -73,6 +74,15 @@ pub const MOST_KEY: usize = 250;
 /// How often an item is looked for that moves while it is read.
 const TRIES: usize = 8;
 
+/// What the reads of an item have met so far.
+#[derive(Default)]
+struct Tries {
+    /// A drive that has not returned it.
+    bad: Option<usize>,
+    /// The last drive may have it, and does not answer.
+    is_away: bool,
+}
+
 /// See the file.
 pub struct Engine {
     pub(crate) host: Host,
@@ -82,6 +92,9 @@ pub struct Engine {
     pub(crate) state: RefCell<State>,
     pub(crate) segment: u64,
     pub(crate) id: u64,
+    /// The store as its drives record it.
+    pub(crate) shape: Cell<Super>,
+    pub(crate) events: RefCell<Vec<Event>>,
     /// Bytes of a block of the drives' mapping, to which chunks are aligned.
     pub(crate) block: usize,
     /// Something that others wait for has happened.
@@ -146,8 +159,9 @@ impl Engine {
             index_bytes: state.index_bytes(),
             memory_bytes: state.memory_bytes(),
             waiting_bytes: state.waiting_bytes(),
-            read_bytes: sum(|member| member.disk().read_bytes.get()),
-            written_bytes: sum(|member| member.disk().written_bytes.get()),
+            read_bytes: sum(|member| member.disk().map_or(0, |disk| disk.read_bytes.get())),
+            written_bytes: sum(|member| member.disk().map_or(0, |disk| disk.written_bytes.get())),
+            lost_drives: sum(|member| member.is_lost().into()),
             reads_at_tokens: sum(Member::reads_at_token),
             ..state.stats
         }
@@ -162,7 +176,7 @@ impl Engine {
     pub async fn get(&self, key: &[u8]) -> Option<Item> {
         self.host.operation().await;
         self.state.borrow_mut().stats.gets += 1;
-        let mut bad = None;
+        let mut tries = Tries::default();
         for _ in 0..TRIES {
             let (found, spot) = self.begin(key)?;
             if let Some(item) = found {
@@ -171,7 +185,7 @@ impl Engine {
                 return Some(item);
             }
             let spot = spot?;
-            if let Some(item) = self.read(key, spot, &mut bad).await {
+            if let Some(item) = self.read(key, spot, &mut tries).await {
                 self.host.bytes(item.value.len()).await;
                 self.state.borrow_mut().stats.drive_hits += 1;
                 return Some(item);
@@ -179,7 +193,9 @@ impl Engine {
         }
         let mut state = self.state.borrow_mut();
         state.stats.unreadable += 1;
-        state.remove(key);
+        if !tries.is_away {
+            state.remove(key);
+        }
         None
     }
 
@@ -219,24 +235,34 @@ impl Engine {
 
     /// Reads an item from a replica without a token; `None` if it is not there any more, or that replica is `bad`: the other one is to be
     /// asked, once it has no token.
-    async fn read(&self, key: &[u8], spot: Spot, bad: &mut Option<usize>) -> Option<Item> {
+    async fn read(&self, key: &[u8], spot: Spot, tries: &mut Tries) -> Option<Item> {
         let pair = self.state.borrow().pair(key);
-        let replica = self.replica(pair, *bad);
-        let (member, other) = (&self.members[replica], &self.members[replica ^ 1]);
+        let drive = self.replica(pair, tries.bad);
+        let member = &self.members[drive];
+        let apart = self.keeps_apart(pair);
+        let others = || self.group(pair).iter().filter(|other| other.number() != drive && !other.is_lost());
+        // A drive without power is waited for only if the other one has not answered either.
+        let must = tries.bad.is_some() || others().next().is_none();
         let start = self.start_of(spot.slot) + u64::from(spot.offset);
-        let apart = self.policy.keeps_reads_apart();
-        let Ok(bytes) = member.read(start, spot.len as usize, apart).await else {
-            *bad = Some(replica);
-            other.token_left_if(apart).await;
-            return None;
+        let bytes = match member.read(start, spot.len as usize, apart, must).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                (tries.bad, tries.is_away) = (Some(drive), !error.is_damage());
+                for other in others() {
+                    other.token_left_if(apart).await;
+                }
+                return None;
+            }
         };
         let now_s = self.now_s();
         let record = Record::get(&bytes).filter(|record| record.key == key && record.kind == Kind::Put);
         let Some(record) = record else {
             let is_there = self.state.borrow_mut().look(key, now_s).is_some_and(|entry| entry.spot == Some(spot));
             if is_there {
-                *bad = Some(replica);
-                other.token_left_if(apart).await;
+                (tries.bad, tries.is_away) = (Some(drive), false);
+                for other in others() {
+                    other.token_left_if(apart).await;
+                }
             }
             return None;
         };
@@ -259,25 +285,17 @@ impl Engine {
         Some(item)
     }
 
-    /// The replica to read: one without a token if the policy keeps reads apart, else that with fewer reads under way.
+    /// The drive to read: one without a token if the policy keeps reads apart, else that with fewer reads under way.
     fn replica(&self, pair: usize, bad: Option<usize>) -> usize {
-        let (even, odd) = (REPLICAS * pair, REPLICAS * pair + 1);
-        let has_token = |drive: usize| self.policy.keeps_reads_apart() && self.members[drive].has_token();
-        let reads = |drive: usize| self.members[drive].reads();
+        let apart = self.keeps_apart(pair);
         self.turn.set(self.turn.get() + 1);
-        match bad {
-            _ if has_token(even) => odd,
-            _ if has_token(odd) => even,
-            Some(bad) => bad ^ 1,
-            None if reads(even) != reads(odd) => {
-                if reads(even) < reads(odd) {
-                    even
-                } else {
-                    odd
-                }
-            }
-            None => even + (self.turn.get() % 2) as usize,
-        }
+        let in_use = || self.group(pair).iter().filter(|one| !one.is_lost());
+        let turn = (self.turn.get() % self.replicas() as u64) as usize;
+        let order = |one: &&Rc<Member>| {
+            let is_bad = bad == Some(one.number());
+            (apart && one.has_token(), is_bad, one.reads(), one.number() % self.replicas() != turn)
+        };
+        in_use().min_by_key(order).map_or(pair * self.replicas(), |one| one.number())
     }
 
     /// Where a slot begins on a drive, in bytes.
@@ -387,13 +405,18 @@ impl Engine {
 
     /// Waits while as many changes wait for their drives as may.
     async fn wait_for_room(&self) -> Result<(), Refused> {
+        self.wait_for_room_unless(|| false).await
+    }
+
+    /// The same, until nobody wants the change any more.
+    pub(crate) async fn wait_for_room_unless(&self, is_void: impl Fn() -> bool) -> Result<(), Refused> {
         self.check_serves()?;
         if !self.state.borrow().is_crowded(self.config.dirty) {
             return Ok(());
         }
         self.state.borrow_mut().stats.throttled += 1;
         self.waiters.set(self.waiters.get() + 1);
-        while self.state.borrow().is_crowded(self.config.dirty) && self.failure().is_none() {
+        while self.state.borrow().is_crowded(self.config.dirty) && self.failure().is_none() && !is_void() {
             self.changed.changed().await;
         }
         self.waiters.set(self.waiters.get() - 1);
@@ -405,17 +428,14 @@ impl Engine {
         let least = match self.config.ack {
             Ack::Cache => return Ok(()),
             Ack::One => 1,
-            Ack::All => REPLICAS,
+            Ack::All => self.replicas(),
         };
         self.wait_for(pair, number, least).await.map_err(Refused::Failed)
     }
 
     /// Waits until `least` replicas have a change.
     async fn wait_for(&self, pair: usize, number: u64, least: usize) -> Result<(), EngineError> {
-        let has = || {
-            let state = self.state.borrow();
-            (0..REPLICAS).filter(|replica| state.logs[pair].has(*replica, number)).count() >= least
-        };
+        let has = || self.state.borrow().logs[pair].has(least, number);
         self.waiters.set(self.waiters.get() + 1);
         self.changed.notify();
         while !has() && self.failure().is_none() {
@@ -432,7 +452,7 @@ impl Engine {
     pub async fn flush(&self) -> Result<(), EngineError> {
         let numbers: Vec<u64> = self.state.borrow().logs.iter().map(|log| log.queued).collect();
         for (pair, number) in numbers.into_iter().enumerate() {
-            self.wait_for(pair, number, REPLICAS).await?;
+            self.wait_for(pair, number, self.replicas()).await?;
         }
         Ok(())
     }

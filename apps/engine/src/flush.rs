@@ -11,9 +11,10 @@ use nandscape_sim::signal::Signal;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::log::REPLICAS;
 use crate::pack::Form;
 
+/// How often it looks whether there is work, in an epoch that lasts for a time.
+const LOOK: Span = Span::from_us(200);
 /// How often it looks whether a change has waited long enough.
 const TICK: Span = Span::from_ms(5);
 /// A flush begins when this part of the dirty limit waits: 4 is a quarter.
@@ -79,28 +80,34 @@ impl Engine {
 
     /// An epoch. Whether it did anything.
     async fn epoch(self: Rc<Self>, epoch: u64) -> Result<bool, EngineError> {
-        let has_token = |drive: usize| self.policy.has_token(epoch, drive);
-        let pairs = self.members.len() / REPLICAS;
+        // A drive without its twin is written in each epoch.
+        let has_token = |pair: usize, replica: usize| {
+            let member = &self.group(pair)[replica];
+            let is_alone = self.policy.keeps_reads_apart() && !self.keeps_apart(pair);
+            !member.is_lost() && (is_alone || self.policy.has_token(epoch, member.number()))
+        };
+        let pairs = self.members.len() / self.replicas();
         let packs = self.is_flush_due();
         let is_wanted = |pair: usize| {
             let state = self.state.borrow();
             let log = &state.logs[pair];
-            let waits = |replica: usize| has_token(REPLICAS * pair + replica) && !log.queues[replica].is_empty();
+            let waits = |replica: usize| has_token(pair, replica) && !log.queues[replica].is_empty();
             let is_due = !log.moves.is_empty() || self.is_reclaim_due(&state, pair);
-            packs && !log.changes.is_empty() || is_due || (0..REPLICAS).any(waits)
+            packs && !log.changes.is_empty() || is_due || (0..self.replicas()).any(waits)
         };
-        let wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
+        let mut wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
         if wanted.is_empty() {
             return Ok(false);
         }
+        if self.policy.lasts().is_some() {
+            // Work for the others may come meanwhile.
+            wanted = (0..pairs).collect();
+        }
         let work = |pair: usize| {
-            let tokens = [0, 1].map(|replica| has_token(REPLICAS * pair + replica));
+            let drives: Vec<usize> = (0..self.replicas()).filter(|replica| has_token(pair, *replica)).collect();
             // One replica of all data is free for reads: the layout and the policy agree.
-            assert!(
-                !(self.policy.keeps_reads_apart() && tokens == [true; 2]),
-                "both drives of pair {pair} have a token"
-            );
-            self.clone().pair_epoch(pair, tokens, packs)
+            assert!(!self.keeps_apart(pair) || drives.len() < 2, "both drives of pair {pair} have a token");
+            self.clone().pair_epoch(pair, drives, packs)
         };
         let worked = self.side_by_side(wanted.into_iter().map(work)).await;
         self.state.borrow_mut().stats.epochs += u64::from(worked == Ok(true));
@@ -137,41 +144,52 @@ impl Engine {
     }
 
     /// An epoch of a pair: the drives with tokens give up segments, and are written.
-    async fn pair_epoch(
-        self: Rc<Self>,
-        pair: usize,
-        tokens: [bool; REPLICAS],
-        packs: bool,
-    ) -> Result<bool, EngineError> {
-        let apart = self.policy.keeps_reads_apart();
-        let drives: Vec<usize> = (0..REPLICAS).filter(|replica| tokens[*replica]).collect();
+    async fn pair_epoch(self: Rc<Self>, pair: usize, drives: Vec<usize>, packs: bool) -> Result<bool, EngineError> {
+        let apart = self.keeps_apart(pair);
         for replica in &drives {
-            self.members[REPLICAS * pair + replica].take_token(apart).await;
+            self.group(pair)[*replica].take_token(apart).await;
         }
-        let worked = self.write_pair(pair, &drives, packs).await;
-        drives.iter().for_each(|replica| self.members[REPLICAS * pair + replica].leave_token());
+        let until = self.policy.lasts().map(|span| self.host.sim().now() + span);
+        let mut worked = self.write_pair(pair, &drives, packs).await;
+        while let Some(until) = until.filter(|until| self.host.sim().now() < *until && worked.is_ok()) {
+            let more = self.write_pair(pair, &drives, self.is_flush_due()).await;
+            let is_idle = more == Ok(false);
+            worked = worked.and_then(|worked| Ok(more? || worked));
+            if is_idle {
+                self.host.sim().sleep_until(until.min(self.host.sim().now() + LOOK)).await;
+            }
+        }
+        drives.iter().for_each(|replica| self.group(pair)[*replica].leave_token());
         worked
     }
 
     async fn write_pair(self: &Rc<Self>, pair: usize, drives: &[usize], packs: bool) -> Result<bool, EngineError> {
-        let Some(lead) = drives.first().map(|replica| self.members[REPLICAS * pair + replica].clone()) else {
+        let Some(lead) = drives.first().map(|replica| self.group(pair)[*replica].clone()) else {
             return Ok(false);
         };
-        let reclaimed = self.reclaim(pair, &lead).await?;
+        let reclaimed = match self.reclaim(pair, &lead).await {
+            Ok(reclaimed) => reclaimed,
+            Err(error) => return self.lose(error).await.map(|()| true),
+        };
         let has_moves = !self.state.borrow().logs[pair].moves.is_empty();
         if packs || has_moves {
             self.state.borrow_mut().pack(pair, self.form(), self.now_s());
         }
         let work = |replica: &usize| {
             let (engine, replica) = (self.clone(), *replica);
-            async move { engine.write_drive(pair, replica).await }
+            async move {
+                match engine.write_drive(pair, replica).await {
+                    Err(error) => engine.lose(error).await.map(|()| true),
+                    wrote => wrote,
+                }
+            }
         };
         Ok(self.side_by_side(drives.iter().map(work)).await? || reclaimed)
     }
 
     /// Writes what waits for a drive now, in order, one chunk after the other: after a crash a drive has the first of them.
     async fn write_drive(&self, pair: usize, replica: usize) -> Result<bool, EngineError> {
-        let member = &self.members[REPLICAS * pair + replica];
+        let member = &self.group(pair)[replica];
         let (count, bytes) = {
             let state = self.state.borrow();
             let queue = &state.logs[pair].queues[replica];
@@ -180,7 +198,12 @@ impl Engine {
         if count == 0 {
             return Ok(false);
         }
+        let begun = self.host.sim().now();
         self.policy.before_writes(member, bytes).await?;
+        let mut last = self.host.sim().now();
+        if last > begun {
+            member.show("collect", begun, bytes);
+        }
         for _ in 0..count {
             let first = self.state.borrow().logs[pair].queues[replica].front().cloned();
             let Some(chunk) = first else { break };
@@ -188,8 +211,12 @@ impl Engine {
             member.write(chunk.start, &chunk.image).await?;
             self.state.borrow_mut().written(pair, replica);
             self.changed.notify();
+            member.show("write", std::mem::replace(&mut last, self.host.sim().now()), chunk.image.len() as u64);
         }
         self.policy.after_writes(member).await?;
+        if self.host.sim().now() > last {
+            member.show("become ready", last, 0);
+        }
         Ok(true)
     }
 }

@@ -13,7 +13,8 @@
 //! | `pack` | changes become chunks |
 //! | `flush` | epochs: tokens, writes |
 //! | `reclaim` | old segments are given up; eviction |
-//! | `open` | making a store, and finding its items again |
+//! | `open`, `recover` | making a store, and finding its items again |
+//! | `lost` | drives that are missing or fail |
 //! | `record` | records and chunks as bytes |
 //! | `drives` | drives with tokens |
 //! | `memcached` | the text and the meta protocol |
@@ -27,16 +28,18 @@ mod engine;
 mod error;
 mod flush;
 mod log;
+mod lost;
 pub mod memcached;
 mod open;
 mod pack;
 pub mod policy;
 mod reclaim;
 mod record;
+mod recover;
 mod state;
 
 pub use config::{Ack, Config};
 pub use drives::{Given, Member};
 pub use engine::{Engine, Expect, Item, MOST_KEY, New, Refused};
-pub use error::{EngineError, OpenError};
+pub use error::{EngineError, Event, OpenError};
 pub use state::Stats;

@@ -1,6 +1,6 @@
-//! The log of a pair of drives: segments in slots, in a circle, and what waits to be written.
+//! The log of a group of drives, a pair or one: segments in slots, in a circle, and what waits to be written.
 //!
-//! All records of a key are in the log of one pair, in the order of their changes, and segments are given up oldest first. So what says
+//! All records of a key are in the log of one group, in the order of their changes, and segments are given up oldest first. So what says
 //! that an item is gone can be given up with its segment: nothing older of its key is left.
 
 use std::cell::Cell;
@@ -9,8 +9,6 @@ use std::rc::Rc;
 
 use nandscape_sim::Time;
 
-/// Drives of a pair.
-pub(crate) const REPLICAS: usize = 2;
 /// The least number of free slots that only items take that make room for others, and the share of all slots that they are.
 const RESERVE: usize = 2;
 const RESERVE_SHARE: usize = 32;
@@ -75,6 +73,8 @@ pub(crate) struct Segment {
     pub(crate) live: u64,
     /// Chunks that not all replicas have.
     pub(crate) pending: u32,
+    /// Chunks of the segment before it.
+    pub(crate) before: u32,
 }
 
 /// A slot whose items are being written elsewhere.
@@ -104,7 +104,11 @@ pub(crate) struct Log {
     pub(crate) moves_queued: u64,
     pub(crate) moves_packed: u64,
     /// What waits for each replica.
-    pub(crate) queues: [VecDeque<Rc<Chunk>>; REPLICAS],
+    pub(crate) queues: Vec<VecDeque<Rc<Chunk>>>,
+    /// Replicas that are lost: nothing waits for them.
+    pub(crate) lost: Vec<bool>,
+    /// Chunks of the newest segment.
+    pub(crate) newest_chunks: u32,
     /// When the oldest change that waits was made.
     pub(crate) oldest: Option<Time>,
     /// Bytes of items in segments.
@@ -115,9 +119,15 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// An empty log.
-    pub(crate) fn new(slots: u32) -> Log {
-        Log { free: (0..slots).collect(), slots, ..Log::default() }
+    /// An empty log on a number of replicas.
+    pub(crate) fn new(slots: u32, replicas: usize) -> Log {
+        let queues = vec![VecDeque::new(); replicas];
+        Log { free: (0..slots).collect(), slots, queues, lost: vec![false; replicas], ..Log::default() }
+    }
+
+    /// Replicas in use.
+    pub(crate) fn in_use(&self) -> usize {
+        self.lost.iter().filter(|is_lost| !**is_lost).count()
     }
 
     /// Free slots that only items take that make room for others.
@@ -171,9 +181,12 @@ impl Log {
         self.moves_queued += 1;
     }
 
-    /// Whether replica `replica` has change `number`.
-    pub(crate) fn has(&self, replica: usize, number: u64) -> bool {
-        self.queues[replica].front().map_or(self.packed, |chunk| chunk.changes_before) >= number
+    /// Whether `least` replicas have change `number`, or all in use.
+    pub(crate) fn has(&self, least: usize, number: u64) -> bool {
+        let of =
+            |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.packed, |chunk| chunk.changes_before) >= number;
+        let have = self.queues.iter().zip(&self.lost).filter(|(queue, is_lost)| !**is_lost && of(queue)).count();
+        have >= least.min(self.in_use())
     }
 
     /// The moves that all replicas have.

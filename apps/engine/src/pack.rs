@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::log::{Chunk, Queued, REPLICAS, Segment, Spot};
+use crate::log::{Chunk, Queued, Segment, Spot};
 use crate::record::{CHUNK_HEADER, Header, Kind, Record, record_bytes};
 use crate::state::State;
 
@@ -142,7 +142,8 @@ impl State {
             let Some(slot) = log.free.pop_front() else { return false };
             let number = log.next;
             log.next += 1;
-            log.segments.insert(number, Segment { slot, used: 0, chunks: 0, live: 0, pending: 0 });
+            let before = std::mem::take(&mut log.newest_chunks);
+            log.segments.insert(number, Segment { slot, used: 0, chunks: 0, live: 0, pending: 0, before });
             log.is_open = true;
             found = Some((number, slot, 0));
         }
@@ -193,17 +194,27 @@ impl State {
         let (version, log) = (self.version, &mut self.logs[pair]);
         let tail = log.tail_packed();
         let Some(open) = log.segments.get_mut(&segment) else { return };
-        let (number, len) = (open.chunks, bytes.len() as u32);
-        Header { id: form.id, segment, tail, version, number, len, offset: offset as u32 }.seal(&mut bytes);
+        let (number, before, len) = (open.chunks, open.before, bytes.len() as u32);
+        Header { id: form.id, segment, tail, version, number, len, offset: offset as u32, before }.seal(&mut bytes);
         bytes.resize(bytes.len().next_multiple_of(form.block), 0);
         open.used += bytes.len() as u32;
         open.chunks += 1;
         open.pending += 1;
+        log.newest_chunks = open.chunks;
         self.image_bytes += bytes.len() as u64;
         let start = form.segment as u64 * (1 + u64::from(slot)) + offset as u64;
-        let missing = Cell::new(REPLICAS);
+        let missing = Cell::new(log.in_use());
         let chunk = Rc::new(Chunk { segment, start, image: bytes, items, changes_before, moves_before, tail, missing });
-        log.queues.iter_mut().for_each(|queue| queue.push_back(chunk.clone()));
+        let in_use = log.queues.iter_mut().zip(&log.lost).filter(|(_, is_lost)| !**is_lost);
+        in_use.for_each(|(queue, _)| queue.push_back(chunk.clone()));
+    }
+
+    /// A replica is lost: what waits for it waits for the others only.
+    pub(crate) fn lose(&mut self, pair: usize, replica: usize) {
+        self.logs[pair].lost[replica] = true;
+        while !self.logs[pair].queues[replica].is_empty() {
+            self.written(pair, replica);
+        }
     }
 
     /// A replica has the first chunk of its queue. Whether all have it now.
@@ -231,11 +242,13 @@ mod tests {
     use crate::log::Log;
     use crate::record::records;
 
+    const REPLICAS: usize = 2;
+
     /// Two items that fill a segment each are moved: the chunk of the first is not to say that the second's segment was given up.
     #[test]
     fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
         let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
-        let mut state = State::new(vec![Log::new(16)], 1 << 20);
+        let mut state = State::new(vec![Log::new(16, REPLICAS)], 1 << 20, true);
         let value: Rc<[u8]> = vec![7; 40 << 10].into();
         for key in [&b"one"[..], b"two"] {
             state.put(key.into(), (0, 0), value.clone(), (Time::ZERO, 0));
@@ -265,7 +278,7 @@ mod tests {
     #[test]
     fn a_clear_is_packed_before_moves_of_later_items() {
         let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
-        let mut state = State::new(vec![Log::new(16)], 1 << 20);
+        let mut state = State::new(vec![Log::new(16, REPLICAS)], 1 << 20, true);
         let key: Rc<[u8]> = b"one".as_slice().into();
         state.put(key.clone(), (0, 0), vec![7; 3_000].into(), (Time::ZERO, 0));
         state.pack(0, form, 0);

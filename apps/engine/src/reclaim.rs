@@ -8,7 +8,7 @@ use crate::drives::Member;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::log::{Log, Segment};
-use crate::record::{Kind, chunks, records};
+use crate::record::{Kind, chunks, pieces, records};
 use crate::state::State;
 
 /// The most segments that an epoch releases: moved items take memory.
@@ -87,12 +87,17 @@ impl Engine {
             is_any = true;
             let (mut image, start) = (Vec::new(), self.start_of(segment.slot));
             if segment.live > 0 {
-                image = lead.read_what_is_left(start, segment.used as usize).await?;
-                if chunks(&image, self.id, self.block).len() < segment.chunks as usize {
-                    // What this replica has lost the other one may have.
-                    let others = self.members.iter().skip(pair * 2).take(2);
-                    for other in others.filter(|other| !std::ptr::eq(&raw const ***other, lead)) {
-                        image = other.read_what_is_left(start, segment.used as usize).await?;
+                let is_whole = |image: &[u8]| chunks(image, self.id, self.block).len() == segment.chunks as usize;
+                let others = self.group(pair).iter().filter(|other| other.number() != lead.number());
+                // What the lead has lost another replica may have.
+                for member in std::iter::once(lead).chain(others.map(Rc::as_ref)).filter(|one| !one.is_lost()) {
+                    match member.read_what_is_left(start, segment.used as usize, self.block).await {
+                        Ok(read) if image.is_empty() => image = read,
+                        Ok(read) => self.complete(&mut image, &read, number),
+                        Err(error) => self.lose(error).await?,
+                    }
+                    if is_whole(&image) {
+                        break;
                     }
                 }
             }
@@ -102,11 +107,21 @@ impl Engine {
         Ok(is_any)
     }
 
+    /// Puts the chunks of a segment into its image that only another replica has.
+    fn complete(&self, image: &mut [u8], from: &[u8], number: u64) {
+        let there = pieces(image, self.id, self.block);
+        let more = pieces(from, self.id, self.block);
+        for header in more.into_iter().filter(|header| header.segment == number && !there.contains(header)) {
+            let (start, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
+            image[start..start + len].copy_from_slice(&from[start..start + len]);
+        }
+    }
+
     /// Has the items of a segment written again or evicted.
     fn give_up(&self, pair: usize, number: u64, slot: u32, image: &[u8], stay: Stay) {
         let now_s = self.now_s();
         let (mut state, mut kept) = (self.state.borrow_mut(), 0);
-        for header in chunks(image, self.id, self.block) {
+        for header in pieces(image, self.id, self.block).into_iter().filter(|header| header.segment == number) {
             for (offset, record) in records(image, header) {
                 if record.kind != Kind::Put {
                     continue;

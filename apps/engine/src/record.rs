@@ -107,6 +107,8 @@ pub(crate) struct Header {
     pub(crate) len: u32,
     /// Bytes of the segment before it: where it is.
     pub(crate) offset: u32,
+    /// Chunks of the segment before its segment; 0 if there was none.
+    pub(crate) before: u32,
 }
 
 impl Header {
@@ -116,7 +118,7 @@ impl Header {
         bytes.u32(MAGIC);
         bytes.u32(0);
         [self.id, self.segment, self.tail, self.version].into_iter().for_each(|number| bytes.u64(number));
-        [self.number, self.len, self.offset, 0].into_iter().for_each(|number| bytes.u32(number));
+        [self.number, self.len, self.offset, self.before].into_iter().for_each(|number| bytes.u32(number));
         chunk[..CHUNK_HEADER].copy_from_slice(&bytes);
         seal(&mut chunk[..self.len as usize], CHUNK_CRC);
     }
@@ -129,8 +131,8 @@ impl Header {
         }
         reader.u32()?;
         let (id, segment, tail, version) = (reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?);
-        let (number, len, offset) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        ((len as usize) >= CHUNK_HEADER).then_some(Header { id, segment, tail, version, number, len, offset })
+        let (number, len, offset, before) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
+        ((len as usize) >= CHUNK_HEADER).then_some(Header { id, segment, tail, version, number, len, offset, before })
     }
 
     /// The same of a whole chunk; `None` if it is torn.
@@ -155,6 +157,17 @@ pub(crate) fn chunks(image: &[u8], id: u64, block: usize) -> Vec<Header> {
     found
 }
 
+/// All chunks of a store that are whole in the slot of a segment, whatever lies between them: their headers, in order of place.
+pub(crate) fn pieces(image: &[u8], id: u64, block: usize) -> Vec<Header> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < image.len() {
+        let header = Header::get(&image[at..]).filter(|header| header.id == id && header.offset as usize == at);
+        at += header.map_or(block, |header| (header.len as usize).next_multiple_of(block));
+        found.extend(header);
+    }
+    found
+}
+
 /// The records of a chunk that is whole, each with its place in its segment.
 pub(crate) fn records(image: &[u8], header: Header) -> Vec<(u32, Record<'_>)> {
     let (start, end) = (header.offset as usize, (header.offset + header.len) as usize);
@@ -174,7 +187,7 @@ mod tests {
         let mut bytes = vec![0; CHUNK_HEADER];
         records.iter().for_each(|record| record.put(&mut bytes));
         let len = bytes.len() as u32;
-        Header { id: 7, segment: 3, tail: 1, version: 9, number, len, offset }.seal(&mut bytes);
+        Header { id: 7, segment: 3, tail: 1, version: 9, number, len, offset, before: 4 }.seal(&mut bytes);
         bytes.resize(bytes.len().next_multiple_of(512), 0);
         bytes
     }
@@ -199,6 +212,7 @@ mod tests {
             let left = chunks(&torn, 7, 512).len();
             let is_padding = (found[0].len as usize..at).contains(&place);
             assert_eq!(left, if is_padding { 2 } else { usize::from(place >= at) }, "byte {place}");
+            assert_eq!(pieces(&torn, 7, 512).len(), if is_padding { 2 } else { 1 }, "byte {place}");
         }
     }
 }

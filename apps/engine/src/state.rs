@@ -74,6 +74,10 @@ pub struct Stats {
     pub epochs: u64,
     /// Items that could not be read from any replica.
     pub unreadable: u64,
+    /// Items that were dropped when the store was opened: a newer version could be in a part of the log that is damaged.
+    pub dropped: u64,
+    /// Drives that are missing or have failed.
+    pub lost_drives: u64,
     /// Bytes read from drives.
     pub read_bytes: u64,
     /// Bytes written to drives.
@@ -94,11 +98,13 @@ pub(crate) struct State {
     pub(crate) image_bytes: u64,
     clock: VecDeque<(Rc<[u8]>, u64)>,
     memory: u64,
+    /// Whether values stay in memory that all replicas have.
+    caches: bool,
     pub(crate) stats: Stats,
 }
 
 impl State {
-    pub(crate) fn new(logs: Vec<Log>, memory: u64) -> State {
+    pub(crate) fn new(logs: Vec<Log>, memory: u64, caches: bool) -> State {
         let [key_bytes, value_bytes, unpacked_bytes, image_bytes] = [0; 4];
         State {
             index: BTreeMap::new(),
@@ -110,6 +116,7 @@ impl State {
             image_bytes,
             clock: VecDeque::new(),
             memory,
+            caches,
             stats: Stats::default(),
         }
     }
@@ -239,7 +246,7 @@ impl State {
         let Some((key, _)) = self.index.get_key_value(key) else { return false };
         let key = key.clone();
         let Some(entry) = self.index.get_mut(&key).filter(|entry| entry.version == version) else { return false };
-        if entry.value.is_none() {
+        if self.caches && entry.value.is_none() {
             entry.value = Some(value.clone());
             self.value_bytes += value.len() as u64;
             self.clock.push_back((key, version));
@@ -270,6 +277,9 @@ impl State {
     pub(crate) fn unpin(&mut self, key: &[u8], version: u64) {
         if let Some(entry) = self.index.get_mut(key).filter(|entry| entry.version == version) {
             entry.pins = entry.pins.saturating_sub(1);
+            if !self.caches && entry.pins == 0 && !entry.is_unpacked {
+                self.value_bytes -= entry.value.take().map_or(0, |value| value.len() as u64);
+            }
         }
     }
 

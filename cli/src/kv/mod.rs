@@ -24,7 +24,7 @@ Examples:
         three servers, one with a noisy neighbour, with and without fail-fast
   nandscape kv sim --servers 20 --clients 20 --noise bursts \\
       --policy base,hedged,mitt
-        the same in virtual time, on a cluster
+        the same in simulated time, on a cluster
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct KvArgs {
@@ -37,7 +37,7 @@ enum Command {
     /// Three servers on this machine, one with a noisy neighbour: gets with and without fail-fast
     #[cfg(target_os = "linux")]
     Demo(demo::DemoArgs),
-    /// A cluster in virtual time, under several policies of its clients
+    /// A cluster in simulated time, under several policies of its clients
     Sim(Box<sim::SimArgs>),
     /// Serve a store on a drive, in real time
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! `nandscape kv sim`: a cluster in virtual time.
+//! `nandscape kv sim`: a cluster in simulated time.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ use crate::output;
 use crate::progress::Runs;
 use crate::sim::resolve;
 
-/// A cluster in virtual time, under several policies of its clients.
+/// A cluster in simulated time, under several policies of its clients.
 ///
 /// Each server has a drive of its own: the store has one half of it, noise the other. Clients get values of uniformly chosen keys. The
 /// first row is Base without noise. Each policy has the same keys, the same noise and the same drives.

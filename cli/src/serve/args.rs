@@ -7,8 +7,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_host_array::Config;
-use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::host_ftl::{HostedSpec, Moving};
+use nandscape_lab_run::chain::{Chain, FtlLayer, check_over};
+use nandscape_lab_run::host_ftl::{Flash, HostedSpec};
 use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec, notes_of_each};
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::recording::Kept;
@@ -16,9 +16,10 @@ use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::array::ArrayArg;
 use super::functions::{self, DoorbellsArg, FunctionArg};
+use super::layers::{self, Arranged};
 use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
-use super::{faults, layers, memory, plan, states};
+use super::{faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{if_unseen, resolve_profile, resolve_with};
@@ -63,7 +64,7 @@ Examples:
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --record run.rec
   nandscape sim --replay run.rec --chrome-trace run.json
-        the same run again, in virtual time
+        the same run again, in simulated time
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --record run.rec --record-data none
 
@@ -94,19 +95,24 @@ pub(crate) struct ServeArgs {
     /// files (--store PATH: PATH.0, PATH.1 ...) and drives behind NVMe/TCP it has records on them, and goes on
     #[arg(long, value_name = "[NAME=]LEVEL:N")]
     array: Option<ArrayArg>,
-    /// Put a layer of a host over each drive, or over the array: [NAME=]KIND[,KEY=VALUE]..., with KIND block (a block layer with
-    /// deadlines) or cache (a page cache); may be repeated, from the bottom up. --set NAME.KEY=VALUE changes one
+    /// Put a layer of a host over each drive: [NAME=]KIND[:N][,KEY=VALUE]..., with KIND block (a block layer with deadlines), cache (a
+    /// page cache), ftl (the FTL of a host over each open-channel drive, the lowest layer), or raid0:N to raid10:N, as --array,
+    /// once: layers before it are below the array, those after it above; may be repeated, from the bottom up. --set
+    /// NAME.KEY=VALUE changes one
     #[arg(long, value_name = "LAYER")]
     over: Vec<String>,
+    /// The layers below the array.
+    #[arg(skip)]
+    under: Vec<String>,
     /// Make the array anew on drives that are there already: what they hold is lost
-    #[arg(long, requires = "array")]
+    #[arg(long)]
     array_create: bool,
     /// Open an array without those of its drives that are out of reach or whose files cannot be read: they are rebuilt when they
     /// are back
-    #[arg(long, requires = "array", conflicts_with = "array_create")]
+    #[arg(long, conflicts_with = "array_create")]
     array_degraded: bool,
     /// Have an array take drives for spares that are of no array yet, and hold data or are of another server: what they hold is lost
-    #[arg(long, requires = "array", conflicts_with = "array_create")]
+    #[arg(long, conflicts_with = "array_create")]
     array_overwrite: bool,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated. block.deadline=500us and other keys of block put
     /// the block layer of a host between drive and clients: docs/techniques/mittos.md
@@ -136,8 +142,8 @@ pub(crate) struct ServeArgs {
     /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
     pub(super) store_sync: bool,
-    /// The state the drives begin in: none (new), full, or steady (that of uniform random overwrites). A drive that is in a file
-    /// already goes on as it was. A state that a load has brought about is taken with --from-state
+    /// The state the drives begin in: none (new), full, or steady (that of uniform random overwrites). A drive in a file keeps its
+    /// state. Use --from-state to start from a saved state
     #[arg(long, value_name = "none|full|steady", value_parser = live_state, default_value = "none")]
     precondition: Precondition,
     /// Have a drive begin in the state of a file that `nandscape sim --save-state` has written; with several drives, say which.
@@ -234,15 +240,6 @@ pub(crate) enum MovesArg {
     ReadWrite,
 }
 
-impl From<MovesArg> for Moving {
-    fn from(word: MovesArg) -> Moving {
-        match word {
-            MovesArg::Copy => Moving::Copy,
-            MovesArg::ReadWrite => Moving::ReadWrite,
-        }
-    }
-}
-
 impl From<RecordData> for Kept {
     fn from(word: RecordData) -> Kept {
         match word {
@@ -262,6 +259,25 @@ impl From<PollArg> for PollMode {
 }
 
 impl ServeArgs {
+    /// Takes an array among the layers for that of `--array`.
+    pub(super) fn arrange(&mut self) -> Result<(), Failure> {
+        if let Some(Arranged { below, array, set, above }) = layers::arrange(&self.over)? {
+            if let Some(given) = &self.array {
+                return input(format!("--array {}: --over has an array, too; one is served", given.shape));
+            }
+            (self.under, self.over, self.array) = (below, above, Some(array));
+            self.set.splice(0..0, set);
+        }
+        let options =
+            [("create", self.array_create), ("degraded", self.array_degraded), ("overwrite", self.array_overwrite)];
+        match options.iter().find(|(_, is_given)| *is_given && self.array.is_none()) {
+            Some((option, _)) => {
+                input(format!("--array-{option}: there is no array; --array LEVEL:N makes one of the drives"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The drives of each reactor.
     pub(super) fn plan(&self) -> Result<Vec<Part>, Failure> {
         let named = self.named()?;
@@ -285,7 +301,16 @@ impl ServeArgs {
         let stores = self.stores_of(&names)?;
         self.check_stores(&named, &stores)?;
         let (array, set) = self.split()?;
-        let (chain, set) = layers::split(&self.over, &set)?;
+        let all: Vec<String> = self.under.iter().chain(&self.over).cloned().collect();
+        let (mut chain, set) = layers::split(&all, &set)?;
+        if self.no_delay {
+            chain.without_delay();
+        }
+        let over = |problem: String| Failure::Input(anyhow::anyhow!("--over: {problem}"));
+        // A block layer that settings have put there is the lowest.
+        let below = if self.under.is_empty() { 0 } else { chain.layers.len() - self.over.len() };
+        let ftl = chain.take_ftl().map_err(over)?;
+        let below = chain.take_lowest(below.saturating_sub(usize::from(ftl.is_some()))).map_err(over)?;
         let states = states::of_each("--from-state", &self.from_state, &names)?;
         self.check_states(&named, &stores, &states)?;
         let saves = self.saves()?;
@@ -297,10 +322,21 @@ impl ServeArgs {
         };
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
             Named::Profile(profile) if stores[number].target().is_some() => {
-                Ok(PlannedDrive::Hosted(self.hosted(name, profile, (number as u64, &stores[number]))))
+                let (layer, flash) = self.of_store(profile, &set, &stores[number])?;
+                Ok(PlannedDrive::Hosted(HostedSpec { name, number: number as u64, layer, flash }))
             }
             Named::Profile(profile) => {
                 let resolved = resolve_with(profile, &set, &faults[number])?;
+                if let Some(layer) = &ftl {
+                    self.check_ftl(&name, layer, &resolved, &stores[number])?;
+                    let flash = Flash::Model(Box::new(spec(name.clone(), resolved, (number as u64, &stores[number]))));
+                    return Ok(PlannedDrive::Hosted(HostedSpec {
+                        name,
+                        number: number as u64,
+                        layer: layer.clone(),
+                        flash,
+                    }));
+                }
                 let spec = spec(name, resolved, (number as u64, &stores[number]));
                 states::begins_in(spec, states[number].as_deref()).map(PlannedDrive::Model)
             }
@@ -308,6 +344,16 @@ impl ServeArgs {
                 let profile = Profile::of_keys(&drive.profile_name, drive.keys);
                 let resolved = resolve_profile((&drive.profile_name, profile), &set, &faults[number])?;
                 Ok(PlannedDrive::Model(spec(name, resolved, (number as u64, &stores[number]))))
+            }
+            Named::Url(url) if ftl.is_some() => {
+                let RemoteSpec { name, target, .. } = self.remote(name, url)?;
+                let layer = ftl.clone().expect("it was just seen");
+                Ok(PlannedDrive::Hosted(HostedSpec {
+                    name,
+                    number: number as u64,
+                    layer,
+                    flash: Flash::Remote(target),
+                }))
             }
             // A rule that names no drive is for the models.
             Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
@@ -330,7 +376,7 @@ impl ServeArgs {
                 vec![array.over(
                     drives,
                     &stores,
-                    config,
+                    (config, &below),
                     [self.array_create, self.array_degraded, self.array_overwrite],
                 )?]
             }
@@ -434,7 +480,7 @@ impl ServeArgs {
                     .any(|change| !layers::is_key(change) && (self.array.is_none() || !Config::is_key(change))),
             ),
             ("--fault", !self.fault.is_empty()),
-            ("--no-delay", self.no_delay),
+            ("--no-delay", self.no_delay && !layers::begins_with_ftl(&[&self.under[..], &self.over].concat())),
             ("--precondition", self.precondition != Precondition::None),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
@@ -493,17 +539,40 @@ impl ServeArgs {
         given.iter().find(|(_, is_given, _)| *is_given).map_or(Ok(()), |(option, _, why)| refused(option, why))
     }
 
-    fn hosted(&self, name: String, profile: &str, (number, store): (u64, &StoreArg)) -> HostedSpec {
-        HostedSpec {
-            name,
-            number,
-            profile: profile.to_owned(),
-            changes: self.set.clone(),
-            no_delay: self.no_delay,
-            target: store.target().expect("the caller has seen it").clone(),
-            moving: self.store_moves.unwrap_or(MovesArg::Copy).into(),
-            resets: self.store_reset,
+    /// An FTL of the profile of a drive over the open-channel drive that is its store: `--over ftl` by another name.
+    fn of_store(&self, profile: &str, set: &[String], store: &StoreArg) -> Result<(FtlLayer, Flash), Failure> {
+        let moves = match self.store_moves {
+            Some(MovesArg::ReadWrite) => "read-write",
+            Some(MovesArg::Copy) | None => "copy",
+        };
+        let own = [
+            format!("profile={profile}"),
+            format!("moves={moves}"),
+            format!("reset={}", self.store_reset),
+            format!("no-delay={}", self.no_delay),
+        ];
+        let settings: Vec<String> = own.into_iter().chain(set.iter().cloned()).collect();
+        let layer = FtlLayer::with(&settings);
+        let layer = layer.map_err(|problem| Failure::Input(anyhow::anyhow!("--drive {profile}: {problem}")))?;
+        Ok((layer, Flash::Remote(store.target().expect("the caller has seen it").clone())))
+    }
+
+    /// Checks that the FTL of a host can lie over a model.
+    fn check_ftl(&self, name: &str, layer: &FtlLayer, drive: &Resolved, store: &StoreArg) -> Result<(), Failure> {
+        let layers = [layer.clone().into()];
+        check_over(&layers, drive).map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
+        if let Some(path) = store.path() {
+            let path = path.display();
+            return input(format!(
+                "--store {name}={path}: an open-channel drive is in no file; ram and none are valid"
+            ));
         }
+        if self.record.is_some() {
+            return input(
+                "--record: an FTL of the host is not recorded; record the open-channel drive without --over ftl",
+            );
+        }
+        Ok(())
     }
 
     fn remote(&self, name: String, url: &str) -> Result<RemoteSpec, Failure> {

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 
 use nandscape_host_array::{Config, JournalMode, Shape, Technique};
+use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::{ArraySpec, MemberSpec, StateFile};
 
 use super::args::input;
@@ -130,7 +131,7 @@ impl ArrayArg {
         &self,
         drives: Vec<PlannedDrive>,
         stores: &[StoreArg],
-        mut config: Config,
+        (mut config, below): (Config, &Chain),
         [creates, is_degraded, overwrites]: [bool; 3],
     ) -> Result<PlannedDrive, Failure> {
         let refused = |problem: String| input(format!("--array {}={}: {problem}", self.name, self.shape));
@@ -178,6 +179,9 @@ impl ArrayArg {
                 PlannedDrive::Hosted(spec) => MemberSpec::Hosted(spec),
                 PlannedDrive::Array(_) | PlannedDrive::Layered(..) => unreachable!("an array is made of drives"),
             });
+        }
+        if !below.is_empty() {
+            members = members.into_iter().map(|member| MemberSpec::Layered(Box::new(member), below.clone())).collect();
         }
         let (name, shape) = (self.name.clone(), self.shape);
         // The keys of a hasher are the system's randomness: two arrays of one command line differ in more than their time.

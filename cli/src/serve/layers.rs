@@ -1,11 +1,53 @@
-//! `serve --over`: layers of a host between each drive, or an array of them, and its clients. `--set block.KEY=VALUE` puts a block
-//! layer there.
+//! `serve --over`: layers of a host between each drive, or an array of them, and its clients; and layers between the drives of an array and
+//! the array. `--set block.KEY=VALUE` puts a block layer there.
 
-use nandscape_lab_run::chain::{Chain, drives_below};
+use nandscape_lab_run::chain::Chain;
 
 use super::args::input;
+use super::array::ArrayArg;
 use super::plan::PlannedDrive;
 use crate::failure::Failure;
+
+/// An array among layers.
+pub(super) struct Arranged {
+    /// The layers below it.
+    pub(super) below: Vec<String>,
+    /// The array.
+    pub(super) array: ArrayArg,
+    /// Its settings.
+    pub(super) set: Vec<String>,
+    /// The layers above it.
+    pub(super) above: Vec<String>,
+}
+
+/// The array among layers, if there is one.
+pub(super) fn arrange(over: &[String]) -> Result<Option<Arranged>, Failure> {
+    let head = |word: &str| word.split(',').next().unwrap_or_default().trim().to_owned();
+    let is_array = |word: &String| {
+        let head = head(word);
+        head.split_once('=').map_or(head.as_str(), |(_, kind)| kind).trim().starts_with("raid")
+    };
+    let Some(place) = over.iter().position(is_array) else { return Ok(None) };
+    let (below, word, above) = (&over[..place], &over[place], &over[place + 1..]);
+    if let Some(second) = above.iter().find(|word| is_array(word)) {
+        return input(format!(
+            "--over {second}: one array is served, and {word} is below it; block and cache are valid over it"
+        ));
+    }
+    let array = head(word).parse().map_err(|problem| Failure::Input(anyhow::anyhow!("--over {word}: {problem}")))?;
+    let setting = |change: &str| match change.trim().starts_with("array.") {
+        true => change.trim().to_owned(),
+        false => format!("array.{}", change.trim()),
+    };
+    let set = word.split(',').skip(1).map(setting).collect();
+    Ok(Some(Arranged { below: below.to_vec(), array, set, above: above.to_vec() }))
+}
+
+/// Whether the lowest layer is the FTL of a host.
+pub(super) fn begins_with_ftl(over: &[String]) -> bool {
+    let words = over.first().and_then(|word| word.parse().ok());
+    words.is_some_and(|words| Chain { layers: vec![words] }.take_ftl().is_ok_and(|ftl| ftl.is_some()))
+}
 
 /// The layers, with their settings, and the other changes of keys.
 pub(super) fn split(over: &[String], set: &[String]) -> Result<(Chain, Vec<String>), Failure> {
@@ -13,18 +55,13 @@ pub(super) fn split(over: &[String], set: &[String]) -> Result<(Chain, Vec<Strin
     let layers = over.iter().map(|word| word.parse()).collect::<Result<Vec<_>, String>>().map_err(failed)?;
     let mut chain = Chain { layers };
     let others = chain.take_with_block(set).map_err(failed)?;
-    let layers = chain.resolve().map_err(failed)?;
-    if drives_below(&layers) > 1 {
-        return input(
-            "--over: an array of served drives has records on them, and is --array LEVEL:N; --over puts layers over it",
-        );
-    }
+    chain.resolve().map_err(failed)?;
     Ok((chain, others))
 }
 
 /// Whether a change is one of a layer by the name of its kind.
 pub(super) fn is_key(change: &str) -> bool {
-    ["block.", "cache."].iter().any(|prefix| change.trim_start().starts_with(prefix))
+    ["block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
 /// The drives with these layers over each.

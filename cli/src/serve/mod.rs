@@ -49,7 +49,9 @@ enum Ending {
 }
 
 /// Serves until a signal or an order stops it.
-pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
+pub(crate) fn run(mut args: ServeArgs) -> Result<(), Failure> {
+    args.arrange()?;
+    let args = &args;
     let mut plan = args.plan()?;
     check_zones(&plan, args)?;
     remove_sockets_on_panic();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
 use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::host_ftl::{HostedExport, HostedSpec};
+use nandscape_lab_run::host_ftl::{Flash, HostedExport, HostedSpec};
 use nandscape_lab_run::{
     ArrayExport, ArraySpec, DriveSpec, LayersExport, LiveDrives, MemberSpec, Offers, Progress, RemoteExport,
     RemoteSpec, SsdExport, offers_of_model,
@@ -40,7 +40,7 @@ pub(super) enum PlannedDrive {
     Model(DriveSpec),
     /// A drive of another server.
     Remote(RemoteSpec),
-    /// An FTL over the flash of another server's open-channel drive.
+    /// An FTL of this process over an open-channel drive.
     Hosted(HostedSpec),
     /// An array of drives.
     Array(Box<ArraySpec>),
@@ -86,6 +86,15 @@ impl PlannedDrive {
         }
     }
 
+    /// The array, with layers over it or without.
+    pub(super) fn array_mut(&mut self) -> Option<&mut ArraySpec> {
+        match self {
+            PlannedDrive::Array(spec) => Some(spec),
+            PlannedDrive::Layered(below, _) => below.array_mut(),
+            PlannedDrive::Model(_) | PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => None,
+        }
+    }
+
     fn model_mut(&mut self) -> Option<&mut DriveSpec> {
         match self {
             PlannedDrive::Model(spec) => Some(spec),
@@ -124,6 +133,9 @@ impl PlannedDrive {
         match self {
             PlannedDrive::Model(spec) => spec.resolve().map_or(0, |resolved| resolved.capacity()),
             PlannedDrive::Layered(below, _) => below.memory(),
+            PlannedDrive::Hosted(HostedSpec { flash: Flash::Model(spec), .. }) => {
+                spec.resolve().map_or(0, |resolved| resolved.capacity())
+            }
             PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => 0,
         }
     }
@@ -196,7 +208,7 @@ impl PlannedDrive {
             }
             PlannedDrive::Hosted(spec) => {
                 files.next();
-                let export = spec.connect(&sim, seed).map_err(|problem| anyhow::anyhow!("{problem}"))?;
+                let export = spec.build(executor, seed, progress).map_err(|problem| anyhow::anyhow!("{problem}"))?;
                 Ok(Served::Hosted(Rc::new(export), spec.clone()))
             }
             PlannedDrive::Array(spec) => {
@@ -271,7 +283,7 @@ impl Served {
             Served::Layered(below, _) => below.made_from(),
             Served::Array(_, level) => level,
             Served::Remote(_, url) => url,
-            Served::Hosted(_, spec) => &spec.profile,
+            Served::Hosted(_, spec) => spec.layer.profile(),
         }
     }
 
@@ -295,7 +307,7 @@ impl Served {
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Served::Model(export, _) => export.ssd().check(),
-            Served::Hosted(export, _) => export.ssd().check(),
+            Served::Hosted(export, _) => export.check(),
             Served::Layered(below, _) => below.check(),
             Served::Array(export, _) => export.models().try_for_each(|(name, model)| {
                 model.ssd().check().map_err(|problem| format!("drive {name}: {problem}"))
@@ -370,8 +382,8 @@ impl Served {
                 Some(format!("drive {name} is an array: {}{}; {size}", export.describe(), export.left_out()))
             }
             Served::Remote(export, url) => Some(format!("drive {name} is {url}: {}; {size}", export.identity())),
-            Served::Hosted(_, HostedSpec { target, .. }) => Some(format!(
-                "drive {name} is an FTL of this process over {target}: {size}; what it holds ends with this process"
+            Served::Hosted(_, HostedSpec { flash, .. }) => Some(format!(
+                "drive {name} is an FTL of this process over {flash}: {size}; what it holds ends with this process"
             )),
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path
     match (drive, store) {
         (PlannedDrive::Remote(_), _) => refused("the drive is remote; its state is where it is served".to_owned()),
         (PlannedDrive::Hosted(spec), _) => {
-            refused(format!("the drive's flash is {}, and a state is of flash here", spec.target))
+            refused(format!("the drive is an FTL over {}, whose tables are in memory and not saved", spec.flash))
         }
         (PlannedDrive::Array(_), _) => refused("a state is of one drive".to_owned()),
         (PlannedDrive::Layered(below, _), store) => check_save(below, store, path),

@@ -7,7 +7,7 @@ use nandscape_device_ssd::{PartStore, StoredDrive};
 use nandscape_lab_run::{DriveSpec, MemberSpec, Precondition, Target};
 
 use super::ServeArgs;
-use super::plan::{Part, PlannedDrive};
+use super::plan::Part;
 use crate::failure::Failure;
 use crate::output;
 
@@ -168,16 +168,13 @@ pub(super) fn open_all(
         None => Ok(None),
     };
     for drive in &mut part.drives {
-        let PlannedDrive::Array(array) = drive else {
+        if drive.array_mut().is_none() {
             for (model, store) in drive.models().into_iter().zip(stores.by_ref()) {
-                files.push(
-                    model
-                        .map_or(Ok(None), |spec| opened(spec, Some(store), Role::Alone))
-                        .map_err(NotOpened::failure)?,
-                );
+                let file = model.map_or(Ok(None), |spec| opened(spec, Some(store), Role::Alone));
+                files.push(file.map_err(NotOpened::failure)?);
             }
-            continue;
-        };
+        }
+        let Some(array) = drive.array_mut() else { continue };
         let role = if array.creates { Role::NewMember } else { Role::Member };
         for member in &mut array.members {
             let store = stores.next();
@@ -297,7 +294,7 @@ fn open(
     let in_memory: Vec<&str> = in_memory.collect();
     let begins =
         if in_memory.is_empty() { String::new() } else { format!("; in memory, and new: {}", in_memory.join(", ")) };
-    output::note(&format!("drive {} goes on from {shown}{was_killed}{begins}", spec.name));
+    output::note(&format!("drive {} continues from {shown}{was_killed}{begins}", spec.name));
     Ok(file)
 }
 

@@ -10,8 +10,14 @@ fn refused(args: &[&str], parts: &[&str]) {
 
 #[test]
 fn members_are_drives_that_are_written_anywhere() {
-    for (profile, has) in [("wd-zn540", "zones"), ("cnex-westlake", "chunks"), ("dfc-mlc", "chunks")] {
-        let told = format!("drives of {profile} have {has}, and members are written anywhere");
+    let zones = "drives of wd-zn540 have zones, and members are written anywhere".to_owned();
+    let chunks = ["cnex-westlake", "dfc-mlc"].map(|profile| {
+        (
+            profile,
+            format!("drive {profile} has chunks, and layers write anywhere; the layer ftl is valid as the lowest one"),
+        )
+    });
+    for (profile, told) in [("wd-zn540", zones)].into_iter().chain(chunks) {
         refused(&["--array", "raid5:4", "--drive", profile, "--set", "capacity=1GiB"], &["--array raid5:4", &told]);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::{refuse, succeed};
 
 /// The drives that come with the program and that workloads run on: those without zones.
-pub(crate) const DRIVES: [&str; 14] = [
+pub(crate) const DRIVES: [&str; 15] = [
     "default",
     "qlc",
     "femu-blackbox",
@@ -18,6 +18,7 @@ pub(crate) const DRIVES: [&str; 14] = [
     "ttflash",
     "mqsim-mlc",
     "samsung-970pro",
+    "840-pro",
     "wd-zn540-block",
     "ox-block",
     "two-ftls",

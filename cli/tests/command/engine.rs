@@ -11,7 +11,7 @@ const SMALL: [&str; 9] =
 fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
     let json = [&SMALL[..], &["--json"]].concat();
     let report: Value = serde_json::from_str(&succeed(&json)).expect("one JSON object");
-    for (run, policy) in ["mixed", "epochs", "gc_control"].iter().enumerate() {
+    for (run, policy) in ["mixed", "epochs", "gc_control", "raid0", "rails"].iter().enumerate() {
         let of = |what: &str| number(&report, &format!("/runs/{run}/{what}"));
         assert_eq!(report["runs"][run]["policy"], *policy);
         assert_eq!(of("read_latency_us/count"), 3_000.0);
@@ -19,7 +19,7 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
         assert!(of("reads_per_s") > 0.0 && of("written_bytes_per_s") > 0.0 && of("epochs") > 0.0);
         assert_eq!((of("reads_at_tokens"), of("evictions")), (0.0, 0.0));
     }
-    let one = [&SMALL[..], &["--policy", "gc_control"]].concat();
+    let one = [&SMALL[..], &["--policy", "gc_control", "--threads", "2", "--uplink", "1500MB"]].concat();
     let text = succeed(&one);
     assert_eq!(text, succeed(&one), "the same seed");
     assert!(text.contains("p99.99") && text.contains("gc_control"), "{text}");
@@ -29,8 +29,9 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
 fn wrong_usage_is_answered_with_what_is_valid() {
     for (words, reason) in [
         (&["--drives", "3"][..], "2, 4, 6 and so on are valid"),
-        (&["--policy", "rails"], "mixed, epochs, gc_control are valid"),
-        (&["--write-size", "1MiB"], "an item has "),
+        (&["--policy", "turns"], "mixed, epochs, gc_control, raid0, rails are valid"),
+        (&["--uplink", "1"], "--uplink: 1MB or more is valid"),
+        (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
         (&["--read-size", "0"], "1 byte or more is valid"),
         (&["--set", "ftl.kind=ox_block", "--policy", "gc_control"], "takes no orders for its garbage collection"),
@@ -40,6 +41,34 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         let kept: Vec<&str> = kept.flatten().copied().collect();
         refuse(&[&["engine"], &kept[..], words].concat(), &[reason]);
     }
+}
+
+#[test]
+fn a_timeline_has_the_tokens_and_reads_of_each_drive_and_its_dies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("turns.json");
+    let words = ["--policy", "gc_control", "--chrome-trace", file.to_str().expect("a name")];
+    succeed(&[&SMALL[..], &words].concat());
+    let trace: Value = serde_json::from_str(&std::fs::read_to_string(&file).expect("a file")).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let named = |name: &str| events.iter().filter(|event| event["name"] == name).count();
+    for name in ["token", "write", "reads"] {
+        assert!(named(name) > 4, "{name}");
+    }
+    let tracks: Vec<&str> = events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
+    for track in ["engine drive 3 token", "engine drive 0 reads"] {
+        assert!(tracks.contains(&track), "{track}: {tracks:?}");
+    }
+    assert!(tracks.iter().any(|track| track.starts_with("drive 2 ")), "{tracks:?}");
+    refuse(&[&SMALL[..], &words[2..]].concat(), &["--chrome-trace: the file has one run; one --policy is valid"]);
+}
+
+/// Items that would all fit in memory: the load is below the cache, so that reads are at drives.
+#[test]
+fn a_load_that_fits_in_memory_ends() {
+    let words = [&SMALL[..], &["--fill", "1", "--writers", "0", "--policy", "mixed", "--json"]].concat();
+    let report: Value = serde_json::from_str(&succeed(&words)).expect("one JSON object");
+    assert_eq!(number(&report, "/runs/0/read_latency_us/count"), 3_000.0);
 }
 
 #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 44] = [
+const CLAIMS: [&str; 47] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -38,6 +38,9 @@ const CLAIMS: [&str; 44] = [
     "mitt-noop-cfq",
     "gc-tail-motivation",
     "leapio-virt",
+    "kv-tail",
+    "kv-load",
+    "kv-percentiles",
     "ox-mq",
     "ox-fabric",
     "ox-sizes",

@@ -45,6 +45,19 @@ fn an_array_and_a_block_layer_are_the_same_by_their_old_names() {
 }
 
 #[test]
+fn a_table_under_layers_has_causes_outages_and_faults() {
+    let cut = ["--fault", "power_cut nth=200 off=50ms"];
+    let alone = succeed(&with(&[&["--over", "block"][..], &cut].concat()));
+    for line in
+        ["where the mean goes", "behind power", "drive-0: fault \"power_cut", "drive-0: outages after power cuts 1"]
+    {
+        assert!(alone.contains(line), "{line}: {alone}");
+    }
+    let of_two = succeed(&with(&["--over", "raid1:2", "--fault", "drive-1=slow read by=2ms every=10"]));
+    assert!(of_two.contains("drive-1: fault \"slow read") && !of_two.contains("drive-0: fault"), "{of_two}");
+}
+
+#[test]
 fn faults_settings_and_pages_find_their_drives_and_layers() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
@@ -124,6 +137,81 @@ fn each_of_several_jobs_has_its_figures_and_its_slowdown_under_layers() {
     refuse(&with(&["--over", "cache", "--fairness"]), &["--fairness", "no second job"]);
 }
 
+/// An open-channel drive of 96 MiB: 4 parallel units with 24 chunks of a MiB.
+const CHUNKS: [&str; 15] = [
+    "sim",
+    "--drive",
+    "dfc-mlc",
+    "--set",
+    "geometry.channels=2",
+    "--set",
+    "geometry.dies_per_channel=2",
+    "--set",
+    "geometry.blocks_per_plane=24",
+    "--set",
+    "geometry.pages_per_block=32",
+    "--set",
+    "geometry.factory_bad_blocks=0%",
+    "--set",
+    "buffer.mode=through",
+];
+
+#[test]
+fn the_ftl_of_a_host_lies_over_open_channel_drives_and_below_any_layer() {
+    let report = |load: &[&str], words: &[&str]| -> Value {
+        let common = ["--iodepth", "4", "--json", "--check", "--precondition", "steady"];
+        let text = succeed(&[&CHUNKS[..], &common, load, words].concat());
+        serde_json::from_str(&text).expect("one JSON object")
+    };
+    for words in [
+        &["--over", "ftl,buffer.size=1MiB"][..],
+        &["--over", "ftl", "--over", "block,deadline=5ms"],
+        &["--over", "ftl,moves=read-write,commands=rows,order=fifo", "--over", "raid1:2,technique=tea2"],
+        &["--over", "low=ftl,profile=default", "--set", "low.buffer.size=1MiB", "--over", "cache,memory=4MiB"],
+    ] {
+        let found = report(&["--rw", "randrw", "--io-count", "600"], words);
+        assert_eq!(number(&found, "/requests"), 600.0, "{words:?}");
+        let layers = found["layers_us"]["read"].as_object().expect("times by layer");
+        let name = if words[1].starts_with("low=") { "low" } else { "host_ftl" };
+        assert!(layers[name].as_f64() > Some(0.0) && layers["drive"].as_f64() > Some(0.0), "{words:?}: {layers:?}");
+        let sum = layers.values().filter_map(Value::as_f64).sum::<f64>();
+        let mean = number(&found, "/latency_us/read/mean");
+        assert!((sum - mean).abs() < 1e-6, "{words:?}: {sum} of {mean}");
+        let ftl = |figure: &str| number(&found, &format!("/chain/0/ftl/{figure}"));
+        assert!(ftl("host_written_bytes") > 0.0 && ftl("link_read_bytes") > 0.0, "{words:?}: {}", found["chain"]);
+        assert_eq!(found["chain"][0]["ftl"]["precondition"], "steady", "{words:?}");
+    }
+    let writes = ["--rw", "randwrite", "--io-count", "2000"];
+    let moved = |moves: &str| report(&writes, &["--over", &format!("ftl,buffer.size=1MiB,moves={moves}")]);
+    let (copied, through) = (moved("copy"), moved("read-write"));
+    assert!(number(&copied, "/chain/0/ftl/copied_bytes") > 0.0, "{}", copied["chain"]);
+    assert_eq!(number(&through, "/chain/0/ftl/copied_bytes"), 0.0, "{}", through["chain"]);
+    assert!(number(&through, "/chain/0/ftl/waf") > 1.5, "{}", through["chain"]);
+    let text = succeed(&[&CHUNKS[..], &["--over", "ftl", "--rw", "randwrite", "--io-count", "100"]].concat());
+    let begins = text.starts_with("host_ftl (default, by vectors) of dfc-mlc under");
+    assert!(begins && text.contains("over the link"), "{text}");
+}
+
+#[test]
+fn what_the_ftl_of_a_host_cannot_lie_over_is_refused_with_what_it_can() {
+    let (drive, load) = (CHUNKS, ["--rw", "randread", "--io-count", "10"]);
+    let on = |drive: &[&'static str], words: &[&'static str]| [drive, &load, words].concat();
+    let default = &["sim", "--drive", "default", "--set", "capacity=64MiB"][..];
+    refuse(
+        &on(default, &["--over", "ftl"]),
+        &["--over: drive default has its own FTL", "ftl.kind=open_channel is valid"],
+    );
+    refuse(&on(&drive, &["--over", "cache"]), &["drive dfc-mlc has chunks", "ftl is valid as the lowest one"]);
+    refuse(
+        &on(default, &["--over", "cache", "--over", "ftl"]),
+        &["host_ftl: what lies directly below is no open-channel drive"],
+    );
+    refuse(&on(&drive, &["--over", "ftl,moves=fast"]), &["moves=fast: valid are copy, read-write"]);
+    refuse(&on(&drive, &["--over", "ftl,buffer.sise=1MiB"]), &["buffer.sise"]);
+    refuse(&on(&drive, &["--over", "ftl", "--set", "buffer.mode=register"]), &["volatile write cache", "through"]);
+    refuse(&on(&drive, &["--over", "ftl", "--save-state", "x.state"]), &["open_channel"]);
+}
+
 /// A report without what depends on the machine, and without the changes as they were given.
 fn figures(text: &str) -> Value {
     let mut found: Value = serde_json::from_str(text).expect("one JSON object");
@@ -170,7 +258,7 @@ fn a_run_begins_in_the_state_of_drives_under_layers() {
 fn what_is_no_layer_is_refused() {
     for (words, problem) in [
         (&["--over", "raid9:4"][..], "there is no level \"raid9\""),
-        (&["--over", "disk"], "there is no layer \"disk\"; valid are block, cache, raid0:N"),
+        (&["--over", "disk"], "there is no layer \"disk\"; valid are block, cache, ftl, ahci:N, raid0:N"),
         (&["--over", "cache,size=1MiB"], "there is no such key; valid are cache.memory"),
         (&["--over", "raid1:2", "--over", "block,predictor=ssd"], "none and told are valid here"),
         (&["--over", "a=cache", "--over", "a=cache"], "two layers are called \"a\""),

@@ -99,10 +99,10 @@ fn job_files_of_fio_are_workloads() {
     let report: Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(report["workload"], "server");
     assert!(report["inputs"]["workload_lines"][0].as_str().expect("a line").contains("bs=8KiB iodepth=2"));
-    std::fs::write(&file, "[reads]\nrw=randread\nverify=crc32c\n").expect("a file");
+    std::fs::write(&file, "[reads]\nrw=randread\nzone_reset_threshold=1\n").expect("a file");
     refuse(
         &words(&[path]),
-        &["server.fio:3: verify is not understood. Understood: rw, ", "thinktime, ", "stonewall, "],
+        &["server.fio:3: zone_reset_threshold is not understood. Understood: rw, ", "thinktime, ", "stonewall, "],
     );
     refuse(&words(&[path, "--rw", "read"]), &["cannot be used with"]);
     refuse(&words(&["nowhere.fio"]), &["nowhere.fio: cannot be read"]);

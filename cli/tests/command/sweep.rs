@@ -313,6 +313,49 @@ fn settings_of_layers_are_varied() {
 }
 
 #[test]
+fn settings_of_the_ftl_of_a_host_are_varied_and_layers_begin_in_states() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let small = ["geometry.channels=2", "geometry.dies_per_channel=2", "geometry.blocks_per_plane=24"];
+    let drive =
+        ["geometry.pages_per_block=32", "geometry.factory_bad_blocks=0%", "buffer.mode=through", "drive=dfc-mlc"];
+    let load = ["precondition=steady", "rw=randwrite", "io_count=2000", "over=ftl,buffer.size=1MiB"];
+    let out = folder.path().join("ftl").to_str().expect("UTF-8").to_owned();
+    let mut words = vec!["sweep", "--out", &out, "--seeds", "1", "--json", "--vary", "host_ftl.moves=copy,read-write"];
+    small.iter().chain(&drive).chain(&load).for_each(|key| words.extend(["--set", key]));
+    let json: Value = serde_json::from_str(&succeed(&words)).expect("JSON");
+    let copied = |point: usize| number(&json["points"][point]["report"], "/chain/0/ftl/copied_bytes");
+    assert!(copied(0) > 0.0 && copied(1) == 0.0, "{} and {}", copied(0), copied(1));
+
+    let state = folder.path().join("array.state").to_str().expect("UTF-8").to_owned();
+    let made =
+        ["sim", "--drive", "default", "--set", "capacity=64MiB", "--over", "raid1:2", "--over", "cache,memory=1MiB"];
+    succeed(
+        &[&made[..], &["--rw", "randread", "--io-count", "50", "--precondition", "steady", "--save-state", &state]]
+            .concat(),
+    );
+    let out = folder.path().join("states").to_str().expect("UTF-8").to_owned();
+    let from = format!("from_state={state}");
+    let words = [
+        "sweep",
+        "--out",
+        &out,
+        "--seeds",
+        "1",
+        "--json",
+        "--set",
+        &from,
+        "--set",
+        "rw=randread",
+        "--set",
+        "io_count=200",
+    ];
+    let json: Value =
+        serde_json::from_str(&succeed(&[&words[..], &["--vary", "cache.memory=1MiB,2MiB"]].concat())).expect("JSON");
+    assert_eq!(json["points"][1]["report"]["profile"], "cache over raid1:2 of default");
+    assert_eq!(number(&json["points"][1]["report"], "/chain/1/cache/memory_bytes"), 2_097_152.0);
+}
+
+#[test]
 fn arrays_that_cannot_be_swept_are_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |more: &[&str], parts: &[&str]| {
@@ -329,7 +372,7 @@ fn arrays_that_cannot_be_swept_are_told() {
     refused(&of(&["--vary", "array.technique=base,fast"]), &["technique fast", "valid are base"]);
     refused(&of(&["--vary", "array.stripes=1,2"]), &["array.stripes", "valid are array.chunk"]);
     refused(&of(&["--vary", "array.journal=none,data"]), &["array.journal", "has no journal"]);
-    refused(&of(&["--seeds", "1", "--set", "precondition=load"]), &["precondition = load", "of one drive"]);
+    refused(&of(&["--seeds", "1", "--set", "host=server"]), &["host", "it is of one drive, and there are layers"]);
     refused(&with(&["--set", "fault=drive-1=dead"]), &["fault = drive-1=dead", "there is one drive"]);
     // An array that cannot be is an error of its point.
     let list = |more: &[&str]| {

@@ -170,7 +170,13 @@ fn a_store_with_other_drives_is_left_as_it_is() {
     let printed = String::from_utf8_lossy(&refused.stderr);
     assert_eq!(refused.status.code(), Some(2), "{printed}");
     assert!(printed.contains("it has 2 drives, and --drives is 4; 2 is valid"), "{printed}");
-    assert_eq!(std::fs::read_dir(store[1]).unwrap().count(), 2);
+    let files: Vec<_> = std::fs::read_dir(store[1]).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 2);
+    for file in files {
+        let inspected = Command::new(env!("CARGO_BIN_EXE_nandscape")).arg("inspect").arg(&file).output().unwrap();
+        let printed = String::from_utf8_lossy(&inspected.stdout);
+        assert!(printed.contains(" closed in order") && !printed.contains("not closed"), "{printed}");
+    }
     // With --memory alone, changes that wait have a part of it.
     let again = ["--drives", "2", "--memory", "16MiB", "--store-sync"];
     let (server, _) = Server::start(folder.path(), &[&store[..], &again].concat());
@@ -219,4 +225,80 @@ fn a_command_that_runs_when_the_server_ends_is_finished() {
     let found: usize = line.split(": ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(found >= stored, "{found} found, {stored} acknowledged");
     server.end("-TERM");
+}
+
+/// The files of a drive cannot be written beyond a size, as on a full disk.
+#[test]
+fn a_server_whose_drives_fail_ends_and_reports_which_file_and_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let words = ["--store", store.to_str().unwrap(), "--drives", "2", "--ack", "all", "--policy", "epochs"];
+    let (server, _) = Server::start(folder.path(), &words);
+    server.end("-TERM");
+    let mut limited = command(folder.path(), "trap '' XFSZ; ulimit -f 8192", &words);
+    let (mut server, _) = Server::start_by(limited.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut client = Client::connect(folder.path());
+    let value = "v".repeat(100_000);
+    for number in 0..400 {
+        let command = format!("set key{number} 0 0 {}\r\n{value}\r\n", value.len());
+        let mut line = String::new();
+        let sent = client.0.get_mut().write_all(command.as_bytes()).and_then(|()| client.0.read_line(&mut line));
+        if sent.is_err() || line != "STORED\r\n" {
+            break;
+        }
+    }
+    let mut reported = String::new();
+    server.0.stderr.take().unwrap().read_to_string(&mut reported).unwrap();
+    assert_eq!(server.0.wait().unwrap().code(), Some(1), "{reported}");
+    for wanted in ["failed: drive ", ".nand takes no writes: ", "File too large"] {
+        assert!(reported.contains(wanted), "{wanted}: {reported}");
+    }
+}
+
+#[test]
+fn a_store_with_a_lost_file_is_served_and_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let words = ["--store", store.to_str().unwrap(), "--drives", "2", "--ack", "all"];
+    let start = |more: &[&str]| {
+        let words = [&words[..], more].concat();
+        Server::start_by(command(folder.path(), ":", &words).stdout(Stdio::piped()).stderr(Stdio::piped()))
+    };
+    let end = |mut server: Server| {
+        let mut notes = server.0.stderr.take().unwrap();
+        server.end("-TERM");
+        let mut reported = String::new();
+        notes.read_to_string(&mut reported).unwrap();
+        reported
+    };
+    let (server, _) = start(&[]);
+    let mut client = Client::connect(folder.path());
+    assert_eq!(client.ask("set a 0 0 1\r\n1\r\n", "STORED"), "STORED\r\n");
+    end(server);
+    for gone in ["d1.nand", "d0.nand"] {
+        let file = store.join(gone);
+        let kept = folder.path().join("kept");
+        std::fs::rename(&file, &kept).unwrap();
+        let (server, line) = start(&[]);
+        assert!(line.contains(": 1 items found"), "{line}");
+        let mut client = Client::connect(folder.path());
+        assert_eq!(client.ask(&format!("set a 0 0 7\r\n{gone}\r\n"), "STORED"), "STORED\r\n");
+        assert!(client.ask("stats\r\n", "END").contains("STAT engine_lost_drives 1\r\n"));
+        let reported = end(server);
+        assert!(
+            reported.contains(&format!("is missing: drive {}", if gone == "d1.nand" { 0 } else { 1 })),
+            "{reported}"
+        );
+        assert!(reported.contains(&format!("{})", file.display())) && reported.contains("--rebuild"), "{reported}");
+        assert!(!file.exists());
+        // The old file is older than its mirror: it is rebuilt, not read.
+        if gone == "d1.nand" {
+            std::fs::rename(&kept, &file).unwrap();
+        }
+        let (server, _) = start(&["--rebuild"]);
+        let mut client = Client::connect(folder.path());
+        assert_eq!(client.ask("get a\r\n", "END"), format!("VALUE a 0 7\r\n{gone}\r\nEND\r\n"));
+        let reported = end(server);
+        assert!(reported.contains("was rebuilt from drive"), "{reported}");
+    }
 }

@@ -54,6 +54,48 @@ fn fio_verifies_an_array_and_the_figures_tell_of_each_member() {
     assert_eq!((of("counters/array_members_missing"), of("counters/array_lost"), of("writes/errors")), (0.0, 0.0, 0.0));
 }
 
+/// Caches over block layers below an array that is a layer itself, and one above it; over files the array opens again.
+#[test]
+fn layers_lie_below_an_array() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = ["--drive", "member=default", "--set", "capacity=64MiB", "--set", "geometry.channels=2"];
+    let below = ["--over", "block", "--over", "cache,memory=1MiB"];
+    let above = ["--over", "small=raid1:2,chunk=16KiB", "--over", "top=cache,memory=2MiB"];
+    let own = ["--store", "file:m.nand", "--set", "cache.hit=1us", "--nbd", "unix:n.sock", "--check", "--json"];
+    let args = [&drives[..], &below, &above, &own].concat();
+    let mut server = Server::start(folder, &args);
+    let verify = ["--rw=randrw", "--bsrange=512-64k", "--iodepth=16", "--io_size=8m", "--size=16m", "--verify=crc32c"];
+    fio(&server, &verify);
+    server.signal(Signal::TERM);
+    let (ended, folder) = (server.wait(), server.keep_folder());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = "chunks of 16384 bytes, over each drive \"block\", then \"cache,memory=1MiB,hit=1us\"";
+    assert!(ended.err.contains(told), "{}", ended.err);
+    let figures: Value = serde_json::from_str(&ended.out).unwrap();
+    let of = |place: &str| number(&figures, &format!("/drives/0/{place}"));
+    for member in 0..2 {
+        let of = |name: &str| of(&format!("parts/member-{member}/{name}"));
+        assert!(of("block_reads_total") > 0.0 && of("cache_misses_total") > 0.0, "{figures:#}");
+    }
+    assert_eq!((of("counters/array_members_missing"), of("writes/errors")), (0.0, 0.0));
+    let again = Server::start(folder, &args);
+    fio(&again, &["--rw=read", "--bs=64k", "--size=8m"]);
+    assert_eq!(again.end().code, Some(0));
+    let folder = tempfile::tempdir().unwrap();
+    for (words, problem) in [
+        (
+            &["--over", "raid0:2", "--over", "raid1:2"][..],
+            "--over raid1:2: one array is served, and raid0:2 is below it",
+        ),
+        (&["--over", "raid0:2", "--array", "raid0:2"], "--array raid0:2: --over has an array, too"),
+        (&["--array-create"], "--array-create: there is no array"),
+        (&["--over", "raid0:2,chunks=4KiB"], "chunks"),
+    ] {
+        let ended = refuse(folder.path(), &[&drives[..], words, &["--nbd", "unix:n.sock"]].concat());
+        assert!(ended.code == Some(2) && ended.err.contains(problem), "{words:?}: {ended:?}");
+    }
+}
+
 /// A page cache over a block layer over an array: data is right, the figures are those of each layer, and the members take orders.
 #[test]
 fn layers_lie_over_an_array() {

@@ -143,10 +143,7 @@ fn an_array_over_drives_of_other_servers_has_them_to_itself() {
     for more in [&["--array-create"][..], &[]] {
         let folder = tempfile::tempdir().unwrap();
         let refused = refuse(folder.path(), &[&own[..], &drives, more].concat());
-        assert!(
-            refused.code == Some(2) && refused.err.contains("drive m0 is a drive of an array already"),
-            "{refused:?}"
-        );
+        assert!(refused.code == Some(2) && refused.err.contains("drive m0 belongs to an array already"), "{refused:?}");
     }
     fio(&array, &VERIFY);
     assert_eq!(array.end().code, Some(0));
@@ -271,7 +268,7 @@ fn a_server_that_stood_still_while_another_one_took_its_array_over_writes_nothin
     let mut second = None;
     patience::until("another server takes the array over", || {
         let started = Server::try_start(tempfile::tempdir().unwrap(), &args);
-        let told = "is a drive of an array already";
+        let told = "belongs to an array already";
         assert!(started.as_ref().err().is_none_or(|ended| ended.err.contains(told)), "{started:?}");
         second = started.ok();
         second.is_some()

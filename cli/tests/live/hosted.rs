@@ -1,4 +1,5 @@
-//! `serve --store nvme-tcp://HOST:PORT/NQN`: an FTL of one server over the open-channel drive of another.
+//! `serve --over ftl`: an FTL over an open-channel drive, a model of the same server or a remote drive; and `--store
+//! nvme-tcp://HOST:PORT/NQN`, its old name.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -68,6 +69,30 @@ fn fio_verifies_an_ftl_whose_flash_is_an_open_channel_drive() {
     let ended = refuse(folder.path(), &["--drive", "default", "--store", &url, "--nbd", "unix:n.sock"]);
     let told = "hold data; --store-reset resets them";
     assert!(ended.code == Some(2) && ended.err.contains(told), "{ended:?}");
+    assert_eq!(first.end().code, Some(0));
+}
+
+#[test]
+fn fio_verifies_the_layer_ftl_over_a_remote_drive_and_over_a_model() {
+    let first = first(&[]);
+    let drive = format!("small={}", first.url());
+    let here = ["--nbd", "unix:n.sock", "--check", "--json", "--no-delay"];
+    let remote = ["--drive", &drive, "--over", "ftl,buffer.size=1MiB,reset=true"];
+    let named: Vec<&str> = CHUNKS.iter().copied().filter(|word| *word != "--no-delay").collect();
+    let named = [&["--drive", "small=dfc-mlc"], &named[2..]].concat();
+    let model = [&named[..], &["--over", "ftl", "--set", "host_ftl.buffer.size=1MiB"]].concat();
+    for (drive, of) in [(&remote[..], first.url()), (&model[..], "dfc-mlc")] {
+        let over = [drive, &["--over", "block", "--over", "cache,memory=1MiB"], &here].concat();
+        let server = Server::start(tempfile::tempdir().unwrap(), &over);
+        fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=8m", "--verify=crc32c"]);
+        let ended = server.end();
+        let told = format!("drive small is an FTL of this process over {of}: 71MiB in blocks of 512 bytes");
+        assert!(ended.err.contains(&told), "{}", ended.err);
+        let figures = figures(&ended);
+        let counter = |name: &str| number(&figures, &format!("/drives/0/counters/{name}"));
+        assert!(counter("flash_link_written_bytes_total") > 0.0, "{figures:#}");
+        assert!(counter("cache_hits_total") + counter("cache_loaded_pages_total") > 0.0, "{figures:#}");
+    }
     assert_eq!(first.end().code, Some(0));
 }
 
@@ -159,6 +184,11 @@ fn what_cannot_have_such_flash_is_told() {
         (&[&over(none)[..], &["--precondition", "full"]].concat(), "an FTL over it begins empty"),
         (&["--drive", "default", "--store-reset"], "--store-reset: no drive has its flash in an open-channel drive"),
         (&["--drive", none, "--store", none], "its data is where it is served"),
+        (&["--drive", "default", "--over", "ftl"], "--over: drive default has its own FTL"),
+        (&["--drive", block.url(), "--over", "ftl"], "it is no open-channel drive"),
+        (&["--drive", "dfc-mlc", "--over", "cache"], "drive dfc-mlc has chunks"),
+        (&[&CHUNKS[..], &["--over", "ftl", "--record", "r"]].concat(), "--record: an FTL of the host is not recorded"),
+        (&[&CHUNKS[..], &["--over", "ftl", "--store", "file:x"]].concat(), "an open-channel drive is in no file"),
         (&over("nbd+unix:///x?socket=n.sock"), "nbd+unix:// names no flash"),
         (&over("nvme-tcp://127.0.0.1/nqn.x"), "host and port are missing"),
     ] {

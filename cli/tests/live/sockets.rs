@@ -61,7 +61,7 @@ fn bad_addresses_are_refused() {
         ("n.sock", "is not an address: give unix:PATH, or HOST:PORT"),
         ("unix:", "unix: needs a path"),
         ("127.0.0.1:70000", "is not an address"),
-        ("unix:letter", "something that is not a socket is there"),
+        ("unix:letter", "the path is not a socket"),
         ("unix:no/such/folder/n.sock", "No such file"),
         ("0.0.0.0:0", "--allow-remote"),
         ("[::]:0", "--allow-remote"),
@@ -70,12 +70,12 @@ fn bad_addresses_are_refused() {
         refused(folder.path(), &at(&[address]), words, &["letter"]);
     }
     for (more, words) in [
-        (["--control", "letter"], "--control unix:letter: cannot listen: something that is not a socket is there"),
+        (["--control", "letter"], "--control unix:letter: cannot listen: the path is not a socket"),
         (["--control", "n.sock"], "--control unix:n.sock: --nbd has the same address"),
         (["--nbd", "unix:n.sock"], "--nbd unix:n.sock: --nbd has the same address"),
         (["--metrics", "0.0.0.0:0"], "--allow-remote"),
         (["--vfio-user", "n.sock"], "--vfio-user unix:n.sock: --nbd has the same address"),
-        (["--vfio-user", "letter"], "--vfio-user unix:letter: cannot listen: something that is not a socket is there"),
+        (["--vfio-user", "letter"], "--vfio-user unix:letter: cannot listen: the path is not a socket"),
         (["--vfio-user", "no=v.sock"], "there is no drive \"no\"; NAME=PATH names one of small"),
         (["--record", "n.sock"], "--record n.sock and --nbd n.sock are the same file"),
         (["--drive", "a\tb=default"], "no control characters"),

@@ -488,7 +488,7 @@ fn a_file_that_is_not_the_drives_is_refused_and_left_alone() {
     let args = |more: &[&'static str]| [&SMALL[..], &["--nbd", "unix:o.sock"], more].concat();
     let ended = refuse(server.folder.path(), &args(&["--store", "drive.nand"]));
     assert_eq!(ended.code, Some(2));
-    assert!(ended.err.contains("--store drive.nand: another process uses the file"), "{}", ended.err);
+    assert!(ended.err.contains("--store drive.nand: another process has the file open"), "{}", ended.err);
     let mut server = server;
     server.signal(Signal::TERM);
     server.wait();

@@ -65,7 +65,7 @@ pub(crate) const TABLE: Table = Table {
                 "the flash saturates: its dies are always busy programming or loading, as in sequential writes, and \
                  572 K times 4 KiB are the same 2.34 GB/s. The drive is 13% slower at small writes; a firmware that \
                  handles one command at a time would explain that. Here firmware time delays each command, but \
-                 occupies nothing. The model lacks a key that limits commands per second.",
+                 occupies nothing. `controller.processors` would; the sources give no time for it.",
             ),
             words: "--rw randwrite --numjobs 4 --iodepth 32 --io-count 100000 --precondition none",
         },

@@ -84,6 +84,27 @@ pub(crate) const TABLE: Table = Table {
             words: "--rw write --bs 128k --iodepth 1 --io-count 20000",
         },
         Point {
+            what: "writes in 4 zones, the plateau",
+            published: 1_200.0,
+            figure: MBps,
+            role: Judged,
+            words: "--rw write --bs 128k --iodepth 4 --max-open-zones 4 --io-count 20000",
+        },
+        Point {
+            what: "writes in 8 zones, the plateau",
+            published: 1_200.0,
+            figure: MBps,
+            role: Judged,
+            words: "--rw write --bs 128k --iodepth 8 --max-open-zones 8 --io-count 20000",
+        },
+        Point {
+            what: "writes in 14 zones, the plateau",
+            published: 1_200.0,
+            figure: MBps,
+            role: Judged,
+            words: "--rw write --bs 128k --iodepth 14 --max-open-zones 14 --io-count 20000",
+        },
+        Point {
             what: "reset of a zone with one block",
             published: 1.7,
             figure: Ms("reset/mean"),

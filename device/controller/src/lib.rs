@@ -41,12 +41,14 @@ pub use command_set::open_channel::OpenChannel;
 pub use command_set::runs::Runs;
 pub use command_set::sets::{NvmSet, NvmSets};
 pub use command_set::zns::Zns;
-pub use command_set::{Command, CommandSet, Culprit, DirectSet, Failure, Later, Reply, SetInfo};
+pub use command_set::{
+    Administration, Command, CommandSet, Culprit, DirectSet, Failure, Fused, Later, Reply, SetInfo, Storage, Windows,
+};
 pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig, ProcessorsConfig};
 pub use engine::{NvmeController, Stop};
 pub use front::{Front, FrontConfig, front_of, front_of_page};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
 pub use notices::{Component, Precompletion, Recent, TOLERANCE, Tracker};
-pub use subsystem::NvmSubsystem;
+pub use subsystem::{LatencyFigures, NvmSubsystem};
 pub use work::Work;

@@ -28,6 +28,7 @@ builtin![
     "ttflash",
     "mqsim-mlc",
     "samsung-970pro",
+    "840-pro",
     "wd-zn540",
     "wd-zn540-block",
     "ox-block",

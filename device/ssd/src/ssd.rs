@@ -144,6 +144,17 @@ impl Ssd {
         PlantReport { overwritten, waf }
     }
 
+    /// Gives an unused open-channel drive chunks that are written as far as `written` returns for the number of each, in units, in
+    /// no time: what the FTL of its host was planted with lies there.
+    ///
+    /// # Panics
+    /// When the drive is no open-channel drive, or that is no whole number of its writes.
+    pub fn plant_chunks(&self, written: &dyn Fn(u32) -> u32) {
+        let chunks = self.first().open_channel().expect("an open-channel drive");
+        chunks.plant_chunks(written, &mut |_| ());
+        self.front.was_filled();
+    }
+
     /// The drive was given data other than by commands.
     pub(crate) fn was_filled(&self) {
         self.front.was_filled();

@@ -19,7 +19,7 @@ pub trait Remote: Drive {
     /// Whether it waits for room to send, and not only for data to receive.
     fn wants_to_write(&self) -> bool;
 
-    /// That there is no connection, while it is made again.
+    /// That there is no connection, while the driver reconnects.
     fn broken(&self) -> Option<Broken> {
         None
     }

@@ -21,6 +21,12 @@ impl Cpu {
         Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")) }
     }
 
+    /// The same with two hardware threads a core, which slow each other down as [`Config::share`] says.
+    pub fn with_two_threads_a_core(sim: &Sim, cores: usize) -> Cpu {
+        let config = Config { threads: 2, ..Config::free(cores.clamp(1, Affinity::MOST / 2)) };
+        Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")) }
+    }
+
     /// Work takes no time: that is another's business.
     pub fn elsewhere(_: &Sim) -> Cpu {
         Cpu { machine: None }

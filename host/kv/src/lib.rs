@@ -1,13 +1,13 @@
 //! A replicated key-value store on drives, and the ways in which its clients evade the tails of their gets (MittOS, Li 3.1 and 3.5).
 //!
-//! Servers and clients are tasks of the executor. They run in virtual time over a simulated network, and at the wall clock over
+//! Servers and clients are tasks of the executor. They run in simulated time over a simulated network, and at the wall clock over
 //! sockets, which are not here.
 //!
 //! | file | what |
 //! |---|---|
 //! | `store` | a server's values in a log on a drive |
 //! | `server` | a server: handlers, load, cancelling |
-//! | `network` | messages between clients and servers; a network in virtual time |
+//! | `network` | messages between clients and servers; a network in simulated time |
 //! | `ring` | consistent hashing |
 //! | `client` | a client: puts to a majority, gets from one |
 //! | `policy` | how gets evade tails, one file each |

@@ -143,6 +143,11 @@ impl Context {
         self.shared.state.borrow().entity(self.key).counts
     }
 
+    /// The processors that it may use.
+    pub fn affinity(&self) -> Affinity {
+        self.shared.state.borrow().entity(self.key).affinity
+    }
+
     /// From now on the thread may use these processors only. On another one, it loses that at once. An interrupt stays where it is.
     ///
     /// # Errors

@@ -174,6 +174,15 @@ impl OpenChannel {
         OpenChannel { turns: Some(Turns::new(sim, dies, order)), ..self }
     }
 
+    /// With other commands.
+    ///
+    /// # Errors
+    /// Command Size Limit Exceeded when the minimum write of the drive does not fit one of these commands.
+    pub fn with_means(self, means: Means) -> Result<OpenChannel, Error> {
+        let host = OpenChannel { means, ..self };
+        if host.most() == 0 { Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.into()) } else { Ok(host) }
+    }
+
     /// The commands that it uses.
     pub fn means(&self) -> Means {
         self.means

@@ -4,6 +4,7 @@ use nandscape_host_machine::Config as MachineConfig;
 use nandscape_sim::Span;
 
 use crate::policy::PolicyKind;
+use crate::strategy::Strategy;
 
 /// How completions reach the thread that submitted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -12,15 +13,37 @@ pub enum PathKind {
     Nvme,
     /// One queue with one interrupt; a softirq on the processor that submitted finishes I/Os.
     Scsi,
+    /// The [strategy](crate::strategy) whose interrupt finishes I/Os and issues those that wait for a tag (Shin 3.3.3).
+    NonBlocking,
+    /// The same, but each thread finishes its own I/O.
+    Lazy,
+    /// The same, and threads take completions and issue requests of others.
+    Cooperative,
 }
 
 impl PathKind {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, PathKind); 2] = [("nvme", PathKind::Nvme), ("scsi", PathKind::Scsi)];
+    pub const ALL: [(&str, PathKind); 5] = [
+        ("nvme", PathKind::Nvme),
+        ("scsi", PathKind::Scsi),
+        ("non_blocking", PathKind::NonBlocking),
+        ("lazy", PathKind::Lazy),
+        ("cooperative", PathKind::Cooperative),
+    ];
 
     /// The name.
     pub fn name(self) -> &'static str {
         PathKind::ALL[self as usize].0
+    }
+
+    /// The switches of a strategy; `None` of other paths.
+    pub fn strategy(self) -> Option<Strategy> {
+        match self {
+            PathKind::Nvme | PathKind::Scsi => None,
+            PathKind::NonBlocking => Some(Strategy { lazy: false, cooperative: false }),
+            PathKind::Lazy => Some(Strategy { lazy: true, cooperative: false }),
+            PathKind::Cooperative => Some(Strategy { lazy: true, cooperative: true }),
+        }
     }
 }
 
@@ -90,6 +113,8 @@ pub struct Costs {
     pub syscall: Span,
     /// The block layer, on the way to the drive.
     pub submit: Span,
+    /// The SCSI layers (path SCSI): half of it on the way to the drive, half on the way back.
+    pub midlayer: Span,
     /// The driver, on the way to the drive.
     pub driver: Span,
     /// The driver's handler, a completion.
@@ -117,6 +142,8 @@ pub struct Config {
     pub completion: PolicyKind,
     /// How completions reach the thread.
     pub path: PathKind,
+    /// How often a thread looks for completions instead of interrupts (strategies); zero is all the time. `None`: interrupts.
+    pub poll_thread: Option<Span>,
     /// Queue pairs; 0 is one a processor, or as many as the drive has.
     pub queues: usize,
     /// The part of the mean that `hybrid` sleeps before it polls.
@@ -146,6 +173,7 @@ impl Costs {
     pub const FREE: Costs = Costs {
         syscall: Span::ZERO,
         submit: Span::ZERO,
+        midlayer: Span::ZERO,
         driver: Span::ZERO,
         handler: Span::ZERO,
         complete: Span::ZERO,
@@ -192,9 +220,16 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 22] = [
+pub const KEYS: [(&str, &str); 24] = [
     ("host.completion", "how a thread learns of a completion: interrupt, poll, hybrid, adaptive or precompletion"),
-    ("host.path", "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs"),
+    (
+        "host.path",
+        "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs; non_blocking, lazy, cooperative",
+    ),
+    (
+        "host.poll_thread",
+        "interval at which a thread polls instead of interrupts, such as 16us; off (non_blocking and further)",
+    ),
     ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
     ("host.poll_sleep", "part of the mean that hybrid sleeps before it polls, such as 50%"),
     ("host.poll_gain", "part of the latency that polling has to save so that adaptive polls, such as 5%"),
@@ -207,6 +242,7 @@ pub const KEYS: [(&str, &str); 22] = [
     ("host.load", "threads that compute all the time next to the jobs"),
     ("host.syscall", "cost of entering and leaving the kernel for an I/O, such as 550ns"),
     ("host.submit", "cost of the block layer on the way to the drive, such as 379ns"),
+    ("host.midlayer", "cost of the SCSI layers for an I/O, half of it on the way back (path scsi), such as 4us"),
     ("host.driver", "cost of the driver on the way to the drive, such as 113ns"),
     ("host.handler", "cost of the driver's handler for a completion, such as 100ns"),
     ("host.complete", "cost of the end of an I/O in the block layer, such as 200ns"),
@@ -217,6 +253,8 @@ pub const KEYS: [(&str, &str); 22] = [
     ("host.ring_entry", "cost of an entry of io_uring, by application and kernel, such as 50ns"),
 ];
 
+/// No thread polls.
+const OFF: &str = "off";
 /// The longest cost.
 const LONGEST: Span = Span::from_s(1);
 /// The most threads of the load.
@@ -229,6 +267,7 @@ impl Config {
             machine,
             completion: PolicyKind::Interrupt,
             path: PathKind::Nvme,
+            poll_thread: None,
             queues: 0,
             poll_sleep: 0.5,
             poll_gain: 0.05,
@@ -268,6 +307,10 @@ impl Config {
             "host.completion" => self.completion = named(&PolicyKind::ALL, value).map_err(|valid| wrong(&valid))?,
             "host.path" => self.path = named(&PathKind::ALL, value).map_err(|valid| wrong(&valid))?,
             "host.ring" => self.ring = named(&RingKind::ALL, value).map_err(|valid| wrong(&valid))?,
+            "host.poll_thread" if value == OFF => self.poll_thread = None,
+            "host.poll_thread" => {
+                self.poll_thread = Some(time(value).ok_or_else(|| wrong("off, 0, or a time such as 16us"))?);
+            }
             "host.queues" => self.queues = whole()?,
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
@@ -298,6 +341,7 @@ impl Config {
                 "host.completion" => self.completion.name().to_owned(),
                 "host.path" => self.path.name().to_owned(),
                 "host.ring" => self.ring.name().to_owned(),
+                "host.poll_thread" => self.poll_thread.map_or_else(|| OFF.to_owned(), |span| span.to_string()),
                 "host.queues" => self.queues.to_string(),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
                 "host.poll_gain" => self.poll_gain.to_string(),
@@ -321,6 +365,7 @@ impl Config {
             "host.ring_entry" => &mut costs.ring_entry,
             "host.syscall" => &mut costs.syscall,
             "host.submit" => &mut costs.submit,
+            "host.midlayer" => &mut costs.midlayer,
             "host.driver" => &mut costs.driver,
             "host.handler" => &mut costs.handler,
             "host.complete" => &mut costs.complete,
@@ -369,6 +414,30 @@ impl Config {
         if self.load > MOST_LOAD {
             return bad("host.load", self.load.to_string(), format!("0 to {MOST_LOAD}"));
         }
+        let path = self.path.name();
+        if self.path.strategy().is_some() {
+            if self.ring != RingKind::Off {
+                return bad("host.ring", self.ring.name().to_owned(), format!("off with host.path={path}"));
+            }
+            if self.completion != PolicyKind::Interrupt {
+                return bad(
+                    "host.completion",
+                    self.completion.name().to_owned(),
+                    format!("interrupt with host.path={path}"),
+                );
+            }
+            if self.coalesce > 1 {
+                return bad("host.coalesce", self.coalesce.to_string(), format!("1 with host.path={path}"));
+            }
+        }
+        if let Some(interval) = self.poll_thread {
+            if self.path.strategy().is_none() {
+                return bad("host.poll_thread", interval.to_string(), format!("off with host.path={path}"));
+            }
+            if interval > LONGEST {
+                return bad("host.poll_thread", interval.to_string(), format!("off, or a time from 0ns to {LONGEST}"));
+            }
+        }
         let mut copy = self.clone();
         for (key, _) in KEYS {
             if let Some(span) = copy.span_mut(key).filter(|span| **span > LONGEST) {
@@ -378,15 +447,34 @@ impl Config {
         Ok(())
     }
 
+    /// The block layer on the way to the drive, with its part of the SCSI layers.
+    pub(crate) fn submit_cost(&self) -> Span {
+        self.costs.submit + half(self.midlayer())
+    }
+
+    /// The end of an I/O in the block layer, with its part of the SCSI layers.
+    pub(crate) fn complete_cost(&self) -> Span {
+        self.costs.complete + self.midlayer() - half(self.midlayer())
+    }
+
+    fn midlayer(&self) -> Span {
+        if self.path == PathKind::Scsi { self.costs.midlayer } else { Span::ZERO }
+    }
+
     /// Queue pairs on a drive that has room for `most`.
     pub fn queue_pairs(&self, most: usize) -> usize {
         let wanted = match (self.path, self.queues) {
             (PathKind::Scsi, _) => 1,
-            (PathKind::Nvme, 0) => self.machine.cpus(),
-            (PathKind::Nvme, given) => given,
+            (_, 0) => self.machine.cpus(),
+            (_, given) => given,
         };
         wanted.min(most.max(1))
     }
+}
+
+/// Half of a cost.
+pub(crate) fn half(cost: Span) -> Span {
+    Span::from_ns(cost.ns() / 2)
 }
 
 fn of_machine(error: &nandscape_host_machine::ConfigError) -> ConfigError {
@@ -429,6 +517,7 @@ mod tests {
                 "host.poll_gain" => "10%",
                 "host.window" => "adaptive",
                 "host.ring" => "off",
+                "host.poll_thread" => "off",
                 "host.coalesce" | "host.load" => "8",
                 _ => "3us",
             };
@@ -485,6 +574,7 @@ mod tests {
             ("host.window=0ns", "1ns to 1s"),
             ("host.patience=2s", "0ns to 1s"),
             ("host.coalesce=0", "1, which is none, to 256"),
+            ("host.poll_thread=16us", "off with host.path=nvme"),
             ("host.load=1025", "0 to 1024"),
             ("host.copy=2s", "from 0ns to 1s"),
         ] {
@@ -499,5 +589,17 @@ mod tests {
         let mut config = Config::default();
         ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));
+        for (change, problem) in [
+            ("host.completion=poll", "host.completion: poll is not valid; valid is interrupt with host.path=lazy"),
+            ("host.completion=adaptive", "adaptive is not valid; valid is interrupt with host.path=lazy"),
+            ("host.completion=precompletion", "precompletion is not valid; valid is interrupt with host.path=lazy"),
+            ("host.ring=sqpoll", "host.ring: sqpoll is not valid; valid is off with host.path=lazy"),
+            ("host.coalesce=2", "1 with host.path=lazy"),
+            ("host.poll_thread=2s", "off, or a time from 0ns to 1s"),
+        ] {
+            let mut config = Config::default();
+            ["host.path=lazy", change].iter().for_each(|change| config.set(change).unwrap());
+            assert!(config.check().unwrap_err().to_string().contains(problem), "{change}");
+        }
     }
 }

@@ -6,6 +6,9 @@
 //! | `config` | settings, their keys, and which hosts are impossible |
 //! | `profile` | hosts as TOML, built in or of the user, with the source of each cost |
 //! | `policy` | how a thread learns of a completion, one policy a file |
+//! | `queues` | queues and ports, their tags, and requests that wait for one |
+//! | `strategy` | who takes completions, finishes I/Os and issues waiting requests, one part a file |
+//! | `queue_run` | a thread that issues requests without a tag, on the path of SCSI |
 //! | `path` | one I/O of a thread, from the system call to its return |
 //! | `vector` | the interrupt of a queue, and what it leaves to a softirq |
 //! | `notices` | the interrupt of the drive's notices ahead of completions, and what they gained |
@@ -19,7 +22,7 @@
 //! - The stages of an I/O and the drive's time sum to its latency, to the nanosecond.
 //! - An I/O that is dropped leaves its thread, and its completion has no effect.
 //!
-//! Left out: page cache, separate queues for polling (a polled command raises no interrupt), masking of interrupts,
+//! Left out: page cache, separate queues for polling (a polled command raises no interrupt), locks of queues,
 //! timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
 #![forbid(unsafe_code)]
 
@@ -29,8 +32,11 @@ mod notices;
 mod path;
 pub mod policy;
 mod profile;
+mod queue_run;
+mod queues;
 mod ring;
 mod stages;
+pub mod strategy;
 mod threads;
 mod vector;
 
@@ -39,6 +45,7 @@ pub use config::{Config, ConfigError, Costs, KEYS, PathKind, RingKind, Window};
 pub use notices::NoticeFigures;
 pub use path::{Path, Waiting};
 pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
+pub use queues::{Queues, Stripe};
 pub use ring::Ring;
 pub use stages::{LAYER, stage};
 pub use threads::Threads;

@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 use std::task::{self, Poll};
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_drive::{Completion, DriveInfo, HostMem, Io, Token};
 use nandscape_host_machine::{Context, Event, Machine, Mode, ThreadSpec, Times};
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::{Key, Slots};
@@ -16,9 +16,10 @@ use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::vendor::{Hints, NOTICE};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-use crate::config::{Config, ConfigError, Costs};
+use crate::config::{Config, ConfigError, Costs, PathKind};
 use crate::notices::NoticeFigures;
 use crate::policy::{self, CompletionPolicy, Notice, Submitted, Way};
+use crate::queues::{Port, Queues, Stripe};
 use crate::ring::Ended;
 use crate::stages::{Stages, stage};
 use crate::vector::Vector;
@@ -29,13 +30,14 @@ pub struct Path {
     pub(crate) machine: Machine,
     pub(crate) config: Config,
     pub(crate) policy: Box<dyn CompletionPolicy>,
-    /// Queue pairs, each of one processor or several.
-    queues: Vec<Rc<dyn Drive>>,
-    /// The interrupts of the queues.
+    /// Queue pairs, each of one processor or several, or the ports of a controller.
+    pub(crate) ports: Vec<Port>,
+    stripe: Option<Stripe>,
+    /// The interrupts of the queues; one for all ports of a controller.
     pub(crate) vectors: Vec<Vector>,
     /// The softirqs of the processors.
     pub(crate) softirqs: Vec<Vector>,
-    flights: RefCell<Slots<Flight>>,
+    pub(crate) flights: RefCell<Slots<Flight>>,
     /// I/Os that have not ended, by the processor that submitted.
     under_way: Vec<Cell<usize>>,
     /// The interrupt of notices.
@@ -45,6 +47,12 @@ pub struct Path {
     pub(crate) set_window: RefCell<Option<SetWindow>>,
     /// Interrupts that were raised.
     pub(crate) interrupts: Cell<u64>,
+    /// The processor time of the longest handler of an interrupt of the drive.
+    pub(crate) longest_handler: Cell<Span>,
+    /// The threads that issue requests without a tag (path SCSI), one a processor.
+    pub(crate) queue_runs: Vec<Event>,
+    /// Wakes the thread that polls for all.
+    pub(crate) poller: RefCell<Option<TaskId>>,
     /// The threads that compute all the time.
     load: Vec<Rc<Context>>,
     me: Weak<Path>,
@@ -56,8 +64,19 @@ type SetWindow = Box<dyn Fn(Span)>;
 /// A command in the drive, or on its way back.
 pub(crate) struct Flight {
     pub(crate) notice: Notice,
-    queue: usize,
-    cpu: usize,
+    /// The queue whose interrupt ends it.
+    pub(crate) queue: usize,
+    /// Where it is issued; `None` of a command for several ports.
+    pub(crate) port: Option<usize>,
+    pub(crate) cpu: usize,
+    /// The command, until it is issued.
+    unsent: Option<(SubmissionEntry, HostMem)>,
+    /// When it was issued.
+    pub(crate) issued: Option<Time>,
+    /// It holds a tag of its port.
+    has_tag: bool,
+    /// Its thread has left, and the tag is still in use.
+    is_left: bool,
     /// Whether its completion raises an interrupt.
     pub(crate) is_armed: bool,
     /// The drive's notice, if one came.
@@ -70,7 +89,7 @@ pub(crate) struct Flight {
     pub(crate) done: Option<(Time, Completion)>,
     /// Stages that have ended since.
     marks: Vec<(&'static str, Time)>,
-    /// The interrupt has woken the thread.
+    /// A context has woken the thread.
     pub(crate) is_woken: bool,
     pub(crate) event: Rc<Event>,
     /// The ring that takes it; `None` is the thread that submitted.
@@ -105,7 +124,7 @@ impl Path {
     ///
     /// # Errors
     /// That the host is impossible: the key, and what would be valid.
-    pub fn new(sim: &Sim, config: Config, queues: Vec<Rc<dyn Drive>>) -> Result<Rc<Path>, ConfigError> {
+    pub fn new(sim: &Sim, config: Config, queues: impl Into<Queues>) -> Result<Rc<Path>, ConfigError> {
         let policy = config.completion.make(&config);
         Path::with_policy(sim, config, queues, policy)
     }
@@ -117,7 +136,7 @@ impl Path {
     pub fn with_policy(
         sim: &Sim,
         config: Config,
-        queues: Vec<Rc<dyn Drive>>,
+        queues: impl Into<Queues>,
         policy: Box<dyn CompletionPolicy>,
     ) -> Result<Rc<Path>, ConfigError> {
         config.check()?;
@@ -133,12 +152,15 @@ impl Path {
         machine: Machine,
         sim: &Sim,
         config: Config,
-        mut queues: Vec<Rc<dyn Drive>>,
+        queues: impl Into<Queues>,
         policy: Box<dyn CompletionPolicy>,
     ) -> Result<Rc<Path>, ConfigError> {
         let config = Config { machine: machine.config().clone(), ..config };
         config.check()?;
-        queues.truncate(config.queue_pairs(queues.len()));
+        let Queues { mut drives, tags, stripe } = queues.into();
+        if stripe.is_none() {
+            drives.truncate(config.queue_pairs(drives.len()));
+        }
         let thread = |_| Rc::new(machine.thread(ThreadSpec::default()).expect("a thread of any processor"));
         let load: Vec<Rc<Context>> = (0..config.load).map(thread).collect();
         for thread in &load {
@@ -150,24 +172,32 @@ impl Path {
             });
         }
         let vectors = |count: usize| (0..count).map(|_| Vector::default()).collect();
-        Ok(Rc::new_cyclic(|me| Path {
+        let has_queue_runs = config.path == PathKind::Scsi && tags < usize::MAX;
+        let queue_runs = if has_queue_runs { machine.cpus() } else { 0 };
+        let path = Rc::new_cyclic(|me| Path {
             sim: sim.clone(),
-            vectors: vectors(queues.len()),
+            vectors: vectors(if stripe.is_some() { 1 } else { drives.len() }),
             softirqs: vectors(machine.cpus()),
             under_way: vec![Cell::new(0); machine.cpus()],
             announced: Vector::default(),
             figures: RefCell::default(),
             window: Cell::new(None),
             set_window: RefCell::default(),
+            queue_runs: (0..queue_runs).map(|_| Event::new(&machine)).collect(),
+            poller: RefCell::default(),
             machine,
             config,
             policy,
-            queues,
+            ports: drives.into_iter().map(|drive| Port::new(drive, tags)).collect(),
+            stripe,
             flights: RefCell::default(),
             interrupts: Cell::new(0),
+            longest_handler: Cell::new(Span::ZERO),
             load,
             me: me.clone(),
-        }))
+        });
+        path.begin_threads();
+        Ok(path)
     }
 
     /// The machine.
@@ -185,9 +215,19 @@ impl Path {
         self.policy.asks()
     }
 
-    /// Queue pairs in use.
+    /// Queue pairs, or ports, in use.
     pub fn queues(&self) -> usize {
-        self.queues.len()
+        self.ports.len()
+    }
+
+    /// The processor time of the longest handler of an interrupt of the drive, with entering and leaving it.
+    pub fn longest_handler(&self) -> Span {
+        self.longest_handler.get()
+    }
+
+    /// From now on the longest handler is another one.
+    pub fn measure_handlers_anew(&self) {
+        self.longest_handler.set(Span::ZERO);
     }
 
     /// Interrupts that the drive has raised.
@@ -207,9 +247,9 @@ impl Path {
         Waiting { in_flight: self.flights.borrow().len(), posted }
     }
 
-    /// The drive, as its first queue pair shows it.
+    /// The drive, as its first queue pair shows it, or all drives of a controller as one.
     pub fn info(&self) -> DriveInfo {
-        self.queues[0].info()
+        self.stripe.as_ref().map_or_else(|| self.ports[0].drive.info(), |stripe| stripe.whole.info())
     }
 
     /// One I/O of a thread, which requested it at `arrived` and waits for the end. The command comes with the bytes of a logical
@@ -232,7 +272,7 @@ impl Path {
         (command, lba_bytes): (SubmissionEntry, u32),
         mem: HostMem,
     ) -> Completion {
-        let Costs { syscall, submit, driver, user, .. } = self.config.costs;
+        let Costs { syscall, driver, user, .. } = self.config.costs;
         let mut stages = Stages::begin(&self.sim, thread, arrived, idle);
         let enter = Span::from_ns(syscall.ns() / 2);
         let copy = copy_of(&self.config, &command, lba_bytes);
@@ -242,18 +282,25 @@ impl Path {
         if is_to_drive {
             self.work(thread, (copy, Mode::Kernel), stage::COPY, &mut stages).await;
         }
-        self.work(thread, (submit, Mode::Kernel), stage::SUBMIT, &mut stages).await;
-        self.work(thread, (driver, Mode::Kernel), stage::DRIVER, &mut stages).await;
-        let flight = self.submit(thread.cpu(), (command, lba_bytes), mem);
-        let mut completion = match flight.notice {
-            Notice::Interrupt => flight.interrupted(thread, &mut stages).await,
-            Notice::Poll(sleep) => flight.polled(thread, sleep, &mut stages).await,
-            Notice::PollFor(span) => {
-                flight.spin(thread, Some(self.sim.now() + span)).await;
-                flight.polled_for(thread, Way::Poll, &mut stages).await
-            }
-            Notice::Announced(patience) => flight.announced(thread, patience, &mut stages).await,
-        };
+        self.work(thread, (self.config.submit_cost(), Mode::Kernel), stage::SUBMIT, &mut stages).await;
+        let (flight, mut completion);
+        if let Some(strategy) = self.config.path.strategy() {
+            flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
+            completion = flight.by_strategy(thread, strategy, &mut stages).await;
+        } else {
+            self.work(thread, (driver, Mode::Kernel), stage::DRIVER, &mut stages).await;
+            flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
+            self.send_or_wait(flight.key);
+            completion = match flight.notice {
+                Notice::Interrupt => flight.interrupted(thread, &mut stages).await,
+                Notice::Poll(sleep) => flight.polled(thread, sleep, &mut stages).await,
+                Notice::PollFor(span) => {
+                    flight.spin(thread, Some(self.sim.now() + span)).await;
+                    flight.polled_for(thread, Way::Poll, &mut stages).await
+                }
+                Notice::Announced(patience) => flight.announced(thread, patience, &mut stages).await,
+            };
+        }
         drop(flight);
         if !is_to_drive {
             self.work(thread, (copy, Mode::Kernel), stage::COPY, &mut stages).await;
@@ -264,14 +311,21 @@ impl Path {
     }
 
     /// A stage of work, unless it takes no time.
-    async fn work(&self, thread: &Context, (span, mode): (Span, Mode), stage: &'static str, stages: &mut Stages<'_>) {
+    pub(crate) async fn work(
+        &self,
+        thread: &Context,
+        (span, mode): (Span, Mode),
+        stage: &'static str,
+        stages: &mut Stages<'_>,
+    ) {
         if !span.is_zero() {
             thread.work(span, mode).await;
             stages.end(stage);
         }
     }
 
-    fn submit(&self, cpu: usize, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
+    /// A command of a thread that is to be issued.
+    fn begin(&self, cpu: usize, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
         let of = Submitted {
             at: self.sim.now(),
             opcode: command.opcode,
@@ -285,21 +339,35 @@ impl Path {
         }
         let notice = self.policy.notice(&of);
         let is_armed = matches!(notice, Notice::Interrupt | Notice::Announced(_));
-        let (key, event) = self.insert(cpu, (notice, is_armed), None);
-        let in_flight = InFlight { path: self, key, notice, event, of };
-        self.launch(key, command, mem);
-        in_flight
+        let (key, event) = self.insert(cpu, (notice, is_armed), None, (command, mem));
+        InFlight { path: self, key, notice, event, of }
     }
 
-    /// An I/O that is about to be submitted on a processor.
-    fn insert(&self, cpu: usize, (notice, is_armed): (Notice, bool), taker: Option<Rc<Ended>>) -> (Key, Rc<Event>) {
-        let (queue, under_way) = (cpu % self.queues.len(), &self.under_way[cpu]);
+    /// An I/O that is about to be issued on a processor.
+    fn insert(
+        &self,
+        cpu: usize,
+        (notice, is_armed): (Notice, bool),
+        taker: Option<Rc<Ended>>,
+        (mut command, mem): (SubmissionEntry, HostMem),
+    ) -> (Key, Rc<Event>) {
+        let pair = cpu % self.ports.len();
+        let (port, queue) = match &self.stripe {
+            Some(stripe) => (stripe.port_of(&mut command, self.ports.len(), self.ports[0].drive.info()), 0),
+            None => (Some(pair), pair),
+        };
+        let under_way = &self.under_way[cpu];
         under_way.set(under_way.get() + 1);
         let event = Rc::new(Event::new(&self.machine));
         let flight = Flight {
             notice,
             queue,
+            port,
             cpu,
+            unsent: Some((command, mem)),
+            issued: None,
+            has_tag: false,
+            is_left: false,
             is_armed,
             ahead: None,
             noticed: None,
@@ -314,21 +382,65 @@ impl Path {
     }
 
     /// The same for a ring, which takes it when it has ended. Its completion raises an interrupt if it is armed.
-    pub(crate) fn reserve(&self, cpu: usize, taker: Rc<Ended>, is_armed: bool) -> Key {
-        self.insert(cpu, (Notice::Interrupt, is_armed), Some(taker)).0
+    pub(crate) fn reserve(
+        &self,
+        cpu: usize,
+        (taker, is_armed): (Rc<Ended>, bool),
+        command: (SubmissionEntry, HostMem),
+    ) -> Key {
+        self.insert(cpu, (Notice::Interrupt, is_armed), Some(taker), command).0
     }
 
-    /// Gives the command of an I/O to the drive.
-    pub(crate) fn launch(&self, key: Key, command: SubmissionEntry, mem: HostMem) {
-        let queue = self.with_flight(key, |flight| flight.queue).expect("it has been inserted");
-        self.queues[queue].submit(Io { command, mem, token: Token::new(self.me(), key.to_bits()) });
+    /// Issues a command, or has it wait for a tag.
+    pub(crate) fn send_or_wait(&self, key: Key) {
+        let port = self.with_flight(key, |flight| flight.port).flatten();
+        match port.map(|port| &self.ports[port]) {
+            Some(port) if port.has_requests() || !port.take_tag() => port.enqueue(key),
+            port => _ = self.send(key, port.is_some()),
+        }
     }
 
-    /// The end of an I/O of a ring: when its completion came, the stages since, and the completion.
-    pub(crate) fn take_ended(&self, key: Key) -> (Time, Vec<(&'static str, Time)>, Completion) {
+    /// Issues a command, with a tag that was taken for it, or none. Returns whether it was still there.
+    pub(crate) fn send(&self, key: Key, has_tag: bool) -> bool {
+        let mut flights = self.flights.borrow_mut();
+        let unsent = flights.get_mut(key).and_then(|flight| {
+            let unsent = flight.unsent.take()?;
+            (flight.issued, flight.has_tag) = (Some(self.sim.now()), has_tag);
+            Some((flight.port, unsent))
+        });
+        drop(flights);
+        let Some((port, (command, mem))) = unsent else { return false };
+        let drive = match (port, &self.stripe) {
+            (Some(port), _) => &self.ports[port].drive,
+            (None, Some(stripe)) => &stripe.whole,
+            (None, None) => unreachable!("a queue pair takes any command"),
+        };
+        drive.submit(Io { command, mem, token: Token::new(self.me(), key.to_bits()) });
+        true
+    }
+
+    /// Whether a command still waits to be issued.
+    pub(crate) fn is_unsent(&self, key: Key) -> bool {
+        self.flights.borrow().get(key).is_some_and(|flight| flight.unsent.is_some())
+    }
+
+    /// Gives the tag of a command back, whose port is returned. If its thread has left, the command ends.
+    pub(crate) fn release(&self, key: Key) -> Option<usize> {
+        let (port, is_left) = self
+            .with_flight(key, |flight| (flight.port.filter(|_| std::mem::take(&mut flight.has_tag)), flight.is_left))?;
+        if is_left {
+            self.take_flight(key);
+        }
+        port.inspect(|port| self.ports[*port].release_tag())
+    }
+
+    /// Takes an I/O that has ended, and gives its tag back, on the processor of a context.
+    pub(crate) fn take_ended(&self, key: Key, context: Option<&Context>) -> Taken {
+        self.run_queue(self.release(key), context);
         let flight = self.take_flight(key).expect("an I/O is taken once");
         let (done, completion) = flight.done.expect("it has completed");
-        (done, flight.marks, completion)
+        let issued = flight.issued.expect("it was issued");
+        Taken { issued, done, marks: flight.marks, ahead: flight.ahead, noticed: flight.noticed, completion }
     }
 
     /// The ring that takes an I/O.
@@ -424,12 +536,16 @@ impl Sink for Path {
         let mut flights = self.flights.borrow_mut();
         let Some(flight) = flights.get_mut(key) else { return };
         flight.done = Some((self.sim.now(), completion));
-        let (is_armed, queue) = (flight.is_armed, flight.queue);
+        let (is_armed, is_left, queue) = (flight.is_armed, flight.is_left, flight.queue);
         let (task, taker) = (flight.task, flight.taker.clone().filter(|_| !is_armed));
         drop(flights);
         let task = taker.map_or(task, |ring| ring.push(key));
-        if is_armed {
+        if self.config.path.strategy().is_some() {
+            self.posted_event(queue, key);
+        } else if is_armed {
             self.posted(queue, key);
+        } else if is_left {
+            self.run_queue(self.release(key), None);
         } else if let Some(task) = task {
             self.sim.wake(task);
         }
@@ -445,11 +561,11 @@ impl Sink for Path {
 }
 
 /// A command in the drive. Dropped, its completion has no effect.
-struct InFlight<'a> {
-    path: &'a Path,
-    key: Key,
+pub(crate) struct InFlight<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) key: Key,
     notice: Notice,
-    event: Rc<Event>,
+    pub(crate) event: Rc<Event>,
     of: Submitted,
 }
 
@@ -467,8 +583,7 @@ impl InFlight<'_> {
         while !self.flight(|flight| flight.is_woken) {
             self.event.wait(thread).await;
         }
-        let (done, marks, completion) = self.take(way);
-        stages.in_drive(done);
+        let Taken { marks, completion, .. } = self.take_from_drive(way, stages);
         marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
         // What the thread has done since it submitted is to get its processor again.
         stages.end(stage::WAKEUP);
@@ -487,8 +602,7 @@ impl InFlight<'_> {
         if !overslept {
             return self.seen(thread, Way::Poll, stages).await;
         }
-        let (done, _, completion) = self.take(Way::Poll);
-        stages.in_drive(done);
+        let Taken { done, completion, .. } = self.take_from_drive(Way::Poll, stages);
         if wakes_at > done {
             stages.pass(stage::OVERSLEEP, wakes_at);
         }
@@ -521,8 +635,7 @@ impl InFlight<'_> {
             self.spin(thread, Some(ahead.ends + patience)).await;
             return self.polled_for(thread, Way::Ready, stages).await;
         }
-        let (done, marks, completion) = self.take(Way::Late);
-        stages.in_drive(done);
+        let Taken { marks, completion, .. } = self.take_from_drive(Way::Late, stages);
         marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
         stages.resumed();
         self.polls(thread, stages).await;
@@ -542,8 +655,7 @@ impl InFlight<'_> {
 
     /// The end of a command that the thread was polling for.
     async fn seen(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
-        let (done, _, completion) = self.take(way);
-        stages.in_drive(done);
+        let Taken { completion, .. } = self.take_from_drive(way, stages);
         stages.pass(stage::RUN_DELAY, self.path.sim.now());
         stages.mark_thread();
         self.polls(thread, stages).await;
@@ -552,7 +664,8 @@ impl InFlight<'_> {
 
     /// The thread finds the completion in the queue, and finishes the I/O itself.
     async fn polls(&self, thread: &Context, stages: &mut Stages<'_>) {
-        let Costs { poll, handler, complete, .. } = self.path.config.costs;
+        let Costs { poll, handler, .. } = self.path.config.costs;
+        let complete = self.path.config.complete_cost();
         self.path.work(thread, (poll, Mode::Kernel), stage::POLL, stages).await;
         self.path.work(thread, (handler + complete, Mode::Kernel), stage::COMPLETE, stages).await;
     }
@@ -562,26 +675,55 @@ impl InFlight<'_> {
     }
 
     /// Takes the answer; the policy sees how long the drive took, and how the thread has learnt of it.
-    fn take(&self, way: Way) -> (Time, Vec<(&'static str, Time)>, Completion) {
-        let flight = self.path.take_flight(self.key).expect("an I/O is taken once");
-        let (done, completion) = flight.done.expect("it has completed");
-        let has_count = self.path.policy.asks() && can_ask(self.of.opcode) && completion.status.is_success();
+    fn take(&self, way: Way) -> Taken {
+        let taken = self.path.take_ended(self.key, None);
+        let has_count = self.path.policy.asks() && can_ask(self.of.opcode) && taken.completion.status.is_success();
         let ended = policy::Ended {
-            took: done - self.of.at,
+            took: taken.done - taken.issued,
             way,
-            delay: self.path.sim.now() - done,
-            noticed: flight.noticed.or(flight.ahead.map(|ahead| self.path.sim.now() - ahead.at)),
-            buffer_free: has_count.then(|| Hints(completion.dw1).buffer_free().into()),
+            delay: self.path.sim.now() - taken.done,
+            noticed: taken.noticed.or(taken.ahead.map(|ahead| self.path.sim.now() - ahead.at)),
+            buffer_free: has_count.then(|| Hints(taken.completion.dw1).buffer_free().into()),
         };
         self.path.count_end(self.notice, &self.of, &ended);
-        (done, flight.marks, completion)
+        taken
     }
+
+    /// The same, with the wait for a tag as a stage, and the drive's time.
+    pub(crate) fn take_from_drive(&self, way: Way, stages: &mut Stages<'_>) -> Taken {
+        let taken = self.take(way);
+        stages.queued(taken.issued);
+        stages.in_drive(taken.done);
+        taken
+    }
+}
+
+/// An answer of the drive.
+pub(crate) struct Taken {
+    pub(crate) issued: Time,
+    pub(crate) done: Time,
+    /// Stages that have ended since.
+    pub(crate) marks: Vec<(&'static str, Time)>,
+    ahead: Option<Ahead>,
+    noticed: Option<Span>,
+    pub(crate) completion: Completion,
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        if self.path.take_flight(self.key).is_some() {
-            self.path.policy.dropped(&self.of);
+        let Some(has_tag) = self.path.with_flight(self.key, |flight| flight.has_tag) else { return };
+        self.path.policy.dropped(&self.of);
+        if !has_tag {
+            self.path.take_flight(self.key);
+            return;
+        }
+        // The tag is in use until the drive has answered, and a context has taken the answer.
+        let is_over = self.flight(|flight| {
+            flight.is_left = true;
+            flight.done.is_some() && !flight.is_armed
+        });
+        if is_over && self.path.config.path.strategy().is_none() {
+            self.path.run_queue(self.path.release(self.key), None);
         }
     }
 }

@@ -22,8 +22,8 @@ use nandscape_sim::slots::Key;
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::{IoOpcode, Status};
 
-use crate::config::{Costs, RingKind};
-use crate::path::{Path, copy_of, is_to_drive};
+use crate::config::{Costs, RingKind, half};
+use crate::path::{Path, Taken, copy_of, is_to_drive};
 use crate::stages::{LAYER, stage};
 
 /// See the file. The threads end with the simulation.
@@ -224,7 +224,8 @@ impl Ring {
 
     /// The kernel takes an entry and gives its command to the drive.
     async fn submit_one(&self, thread: &Context, Request { io, mut legs }: Request) {
-        let Costs { ring_entry, submit, driver, .. } = self.costs();
+        let Costs { ring_entry, driver, .. } = self.costs();
+        let submit = self.path.config.submit_cost();
         let Io { command, mem, token } = io;
         let copy = copy_of(&self.path.config, &command, self.info.lba_bytes);
         let is_to_drive = is_to_drive(IoOpcode(command.opcode));
@@ -238,9 +239,9 @@ impl Ring {
         let copy = if is_to_drive { Span::ZERO } else { copy };
         let is_armed = self.kind != RingKind::Iopoll;
         // The drive may complete it at once: it is outstanding before.
-        let key = self.path.reserve(thread.cpu(), self.ended.clone(), is_armed);
+        let key = self.path.reserve(thread.cpu(), (self.ended.clone(), is_armed), (command, mem));
         self.outstanding.borrow_mut().push(Outstanding { key, token, legs, copy });
-        self.path.launch(key, command, mem);
+        self.path.send_or_wait(key);
     }
 
     /// Gives entries to the thread of the kernel, and wakes it if it sleeps.
@@ -327,8 +328,9 @@ impl Ring {
         for key in keys {
             let at = self.outstanding.borrow().iter().position(|outstanding| outstanding.key == key);
             let mut outstanding = self.outstanding.borrow_mut().remove(at.expect("it has been submitted"));
-            let (done, marks, completion) = self.path.take_ended(key);
+            let Taken { issued, done, marks, completion, .. } = self.path.take_ended(key, Some(thread));
             let legs = &mut outstanding.legs;
+            legs.pass(stage::QUEUE, issued);
             legs.at = done;
             marks.into_iter().for_each(|(stage, at)| legs.pass(stage, at));
             match slept {
@@ -337,7 +339,8 @@ impl Ring {
             }
             all.push((outstanding, completion));
         }
-        let Costs { syscall, poll, handler, complete, .. } = self.costs();
+        let Costs { syscall, poll, handler, .. } = self.costs();
+        let complete = self.path.config.complete_cost();
         for (Outstanding { legs, copy, .. }, _) in &mut all {
             legs.pass(stage::RING, self.now());
             if self.kind == RingKind::Iopoll {
@@ -359,10 +362,6 @@ impl Ring {
             token.complete(completion);
         }
     }
-}
-
-fn half(span: Span) -> Span {
-    Span::from_ns(span.ns() / 2)
 }
 
 impl Drive for Ring {

@@ -17,6 +17,8 @@ pub mod stage {
     pub const SUBMIT: &str = "submit";
     /// The driver, up to the doorbell.
     pub const DRIVER: &str = "driver";
+    /// Waiting for a free tag of the drive.
+    pub const QUEUE: &str = "queue";
     /// A completion that the drive holds back to join others in one interrupt.
     pub const COALESCING: &str = "coalescing";
     /// From the interrupt to the end of the driver's handler.
@@ -37,15 +39,17 @@ pub mod stage {
     pub const OVERSLEEP: &str = "oversleep";
     /// Finding the completion in the queue.
     pub const POLL: &str = "poll";
+    /// Taking completions and issuing requests of other threads.
+    pub const HELP: &str = "help";
     /// Copying the data to the application.
     pub const COPY: &str = "copy";
     /// Entries of a ring: the I/O's own, and the wait for those of others in the same system call.
     pub const RING: &str = "ring";
 
     /// All, in the order in which an I/O passes them.
-    pub const ALL: [&str; 16] = [
-        THREAD, SYSCALL, SUBMIT, DRIVER, COALESCING, INTERRUPT, IPI, SOFTIRQ, COMPLETE, WAKEUP, OVERSLEEP, RUN_DELAY,
-        SWITCH, POLL, COPY, RING,
+    pub const ALL: [&str; 18] = [
+        THREAD, SYSCALL, SUBMIT, DRIVER, QUEUE, COALESCING, INTERRUPT, IPI, SOFTIRQ, COMPLETE, WAKEUP, OVERSLEEP,
+        RUN_DELAY, SWITCH, POLL, HELP, COPY, RING,
     ];
 }
 
@@ -91,6 +95,13 @@ impl<'a> Stages<'a> {
     pub(crate) fn pass(&mut self, stage: &'static str, at: Time) {
         self.spent.push((stage, at - self.at));
         self.at = at;
+    }
+
+    /// A command was issued at `at`: until then it waited for a tag.
+    pub(crate) fn queued(&mut self, at: Time) {
+        if at > self.at {
+            self.pass(stage::QUEUE, at);
+        }
     }
 
     /// The drive has had the command from the end of the last stage to `at`.

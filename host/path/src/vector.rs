@@ -39,6 +39,22 @@ impl Vector {
         !self.raised.replace(true)
     }
 
+    /// Adds an I/O.
+    pub(crate) fn push(&self, key: Key) {
+        self.posted.borrow_mut().push_back(key);
+    }
+
+    /// Takes the I/O that was posted first.
+    pub(crate) fn take(&self) -> Option<Key> {
+        self.posted.borrow_mut().pop_front()
+    }
+
+    /// Whether the handler was about to run; from now on it is, or is not.
+    pub(crate) fn is_raised(&self, now: bool) -> bool {
+        self.raised.replace(now)
+    }
+
+    /// The same for a handler, which ends when there is none.
     pub(crate) fn next(&self) -> Option<Key> {
         let key = self.posted.borrow_mut().pop_front();
         self.raised.set(key.is_some());
@@ -107,6 +123,12 @@ impl Path {
                 self.sim.spawn(async move { path.handle_softirq(cpu, cpu != queue).await });
             }
         }
+        self.handled(&irq);
+    }
+
+    /// The handler of an interrupt of the drive ends.
+    pub(crate) fn handled(&self, irq: &Context) {
+        self.longest_handler.set(self.longest_handler.get().max(irq.times().busy()));
     }
 
     /// The softirq of a processor, which an interrupt of another processor may have to start.
@@ -130,8 +152,9 @@ impl Path {
         if let Some(ring) = self.taker(key) {
             return self.note(context, key, &ring).await;
         }
-        context.work(self.config.costs.complete, Mode::Kernel).await;
+        context.work(self.config.complete_cost(), Mode::Kernel).await;
         self.mark(key, stage::COMPLETE);
+        self.run_queue(self.release(key), Some(context));
         context.work(self.config.costs.wake, Mode::Kernel).await;
         self.mark(key, stage::WAKEUP);
         self.wake(context, key);
@@ -140,8 +163,9 @@ impl Path {
     /// Notes for a ring that an I/O has ended, and wakes its thread if it sleeps.
     async fn note(&self, context: &Context, key: Key, ring: &Ended) {
         if ring.ends_in_interrupt {
-            context.work(self.config.costs.complete, Mode::Kernel).await;
+            context.work(self.config.complete_cost(), Mode::Kernel).await;
             self.mark(key, stage::COMPLETE);
+            self.run_queue(self.release(key), Some(context));
         }
         if ring.event.waiting() > 0 {
             context.work(self.config.costs.wake, Mode::Kernel).await;

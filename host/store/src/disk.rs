@@ -1,6 +1,4 @@
-//! Commands to a drive that survive power cuts: one that a cut ended is given again.
-//!
-//! Left out: reads and writes that may be given up.
+//! Commands to a drive that survive power cuts: one that a cut ended is given again, while the drive may return.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,6 +14,8 @@ use crate::host::Host;
 
 /// How long the store waits before it gives a command again that a power cut ended.
 pub const AGAIN: Span = Span::from_ms(1);
+/// How long a drive may be without power. Drives restart within seconds; one that has failed never does.
+pub const PATIENCE: Span = Span::from_ms(30_000);
 /// Ranges of a command that deallocates.
 const RANGES: usize = 256;
 /// Bytes that are read side by side where all of a drive is read.
@@ -58,11 +58,24 @@ impl Disk {
         Disk { host: host.clone(), drive, issuer, info, commands, read_bytes, written_bytes }
     }
 
-    /// Gives commands side by side, those that a power cut ended again.
+    /// Gives commands side by side, those that a power cut ended again for [`PATIENCE`].
     ///
     /// # Errors
-    /// The first status that is neither success nor a power cut.
-    pub async fn execute(&self, mut entries: Vec<(SubmissionEntry, HostMem)>) -> Result<(), Status> {
+    /// The first status that is neither success nor a power cut, or the power cut of a drive that does not return.
+    pub async fn execute(&self, entries: Vec<(SubmissionEntry, HostMem)>) -> Result<(), Status> {
+        self.execute_within(entries, PATIENCE).await
+    }
+
+    /// The same with another patience.
+    ///
+    /// # Errors
+    /// As [`Disk::execute`].
+    pub async fn execute_within(
+        &self,
+        mut entries: Vec<(SubmissionEntry, HostMem)>,
+        patience: Span,
+    ) -> Result<(), Status> {
+        let until = self.host.sim().now() + patience;
         loop {
             self.commands.set(self.commands.get() + entries.len() as u64);
             self.host.commands(entries.len()).await;
@@ -73,7 +86,7 @@ impl Disk {
                 let Completion { status, .. } = one.await;
                 match status.meaning() {
                     Status::SUCCESS => {}
-                    Status::ABORTED_POWER_LOSS => again.push(given),
+                    Status::ABORTED_POWER_LOSS if self.host.sim().now() < until => again.push(given),
                     status => return Err(status),
                 }
             }
@@ -106,10 +119,18 @@ impl Disk {
     /// # Errors
     /// When the drive does not answer with them.
     pub async fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.read_within(ranges, PATIENCE).await
+    }
+
+    /// The same with another patience.
+    ///
+    /// # Errors
+    /// As [`Disk::read`].
+    pub async fn read_within(&self, ranges: &[Range], patience: Span) -> Result<Vec<Vec<u8>>, StoreError> {
         let lba = self.info.lba_bytes as usize;
         let memories: Vec<_> = ranges.iter().map(|range| HostMem::zeroed(range.blocks as usize * lba)).collect();
         let parts = ranges.iter().zip(&memories).flat_map(|(range, mem)| self.parts(IoOpcode::READ, *range, mem));
-        self.execute(parts.collect()).await.map_err(StoreError::Drive)?;
+        self.execute_within(parts.collect(), patience).await.map_err(StoreError::Drive)?;
         let bytes: Vec<Vec<u8>> = memories.iter().map(HostMem::to_vec).collect();
         let total: usize = bytes.iter().map(Vec::len).sum();
         self.read_bytes.set(self.read_bytes.get() + total as u64);
@@ -121,10 +142,18 @@ impl Disk {
     /// # Errors
     /// When the drive does not take them.
     pub async fn write(&self, slba: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.write_within(slba, bytes, PATIENCE).await
+    }
+
+    /// The same with another patience.
+    ///
+    /// # Errors
+    /// As [`Disk::write`].
+    pub async fn write_within(&self, slba: u64, bytes: &[u8], patience: Span) -> Result<(), StoreError> {
         let range = Range { slba, blocks: bytes.len() as u64 / u64::from(self.info.lba_bytes) };
         self.written_bytes.set(self.written_bytes.get() + bytes.len() as u64);
         let parts = self.parts(IoOpcode::WRITE, range, &HostMem::from_bytes(bytes));
-        self.execute(parts).await.map_err(StoreError::Drive)
+        self.execute_within(parts, patience).await.map_err(StoreError::Drive)
     }
 
     /// The first block that does not read as zeros; `None` of a drive without data. It reads all of the drive, for few drives tell whether

@@ -1,6 +1,6 @@
 //! The processor time that the store costs its host.
 //!
-//! In virtual time each step costs what [`Costs`] says, on one of the host's processors; the sum is told. At the wall clock the
+//! In simulated time each step costs what [`Costs`] says, on one of the host's processors; the sum is told. At the wall clock the
 //! steps take the time that they take, costs are zero, and a meter may supply the processor time.
 
 use std::cell::Cell;

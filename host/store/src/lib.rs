@@ -15,6 +15,6 @@ mod disk;
 mod error;
 mod host;
 
-pub use disk::{AGAIN, Disk, Range};
+pub use disk::{AGAIN, Disk, PATIENCE, Range};
 pub use error::StoreError;
 pub use host::{Costs, Host};

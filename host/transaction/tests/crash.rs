@@ -1,4 +1,4 @@
-//! Transactions through the queue of a drive in virtual time, whose power is cut at random times.
+//! Transactions through the queue of a drive in simulated time, whose power is cut at random times.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed.
 

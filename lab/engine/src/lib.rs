@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `simulated` | readers and writers in simulated time: the tail of reads under each policy |
+//! | `uplink` | the uplink that drives share |
 //! | `live` | a server of memcached's protocols in wall time (Linux) |
 //!
 //! Left out: drives behind sockets; YCSB and traces as loads.
@@ -10,5 +11,6 @@
 #[cfg(target_os = "linux")]
 pub mod live;
 mod simulated;
+mod uplink;
 
-pub use simulated::{Load, Outcome, RunError, Spec, run};
+pub use simulated::{Load, Machine, Outcome, RunError, Spec, run};

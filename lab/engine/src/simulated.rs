@@ -1,6 +1,6 @@
 //! The micro load of Shin 5.4.2: readers of small items and writers of large ones, on a number of drives, under a policy.
 //!
-//! Readers ask for items that are not in memory, so that what is measured is the schedule of the drives. First all items are put, and
+//! The engine keeps no values in memory, so that what is measured is the schedule of the drives: the load is below the cache. First all items are put, and
 //! large ones until the log has been written once: the drives are in the state that a pass of writes leaves.
 
 use std::cell::{Cell, RefCell};
@@ -10,11 +10,13 @@ use nandscape_apps_engine::policy::policy;
 use nandscape_apps_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Refused, Stats};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_kv::Cpu;
 use nandscape_host_store::{Costs, Host};
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
+
+use crate::uplink::{Behind, Uplink};
 
 /// What runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -33,6 +35,34 @@ pub struct Load {
     pub fill: u64,
 }
 
+/// The host of an engine.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// Its cores.
+    pub cores: usize,
+    /// Whether each has two hardware threads.
+    pub has_two_threads: bool,
+    /// What its work costs.
+    pub costs: Costs,
+    /// Bytes a second of the uplink that all drives share, in each direction; `None` is no limit.
+    pub uplink: Option<u64>,
+}
+
+impl Machine {
+    /// A host with a number of cores, of assumed costs.
+    pub fn new(cores: usize) -> Machine {
+        Machine { cores, has_two_threads: false, costs: Costs::ASSUMED, uplink: None }
+    }
+
+    fn host(&self, sim: &Sim) -> Host {
+        let cpu = match self.has_two_threads {
+            true => Cpu::with_two_threads_a_core(sim, self.cores),
+            false => Cpu::new(sim, self.cores),
+        };
+        Host::new(sim, Rc::new(cpu), self.costs)
+    }
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -44,12 +74,17 @@ pub struct Spec {
     pub policy: &'static str,
     /// Bytes of changes that may wait for their drives.
     pub dirty: u64,
-    /// Processors of the host.
-    pub cores: usize,
+    /// The host.
+    pub machine: Machine,
     /// The load.
     pub load: Load,
+    /// How often the log of each drive is written before the measurement: once is the pass of the thesis, several bring the drives into
+    /// the state in which they collect.
+    pub passes: u64,
     /// Seed of everything random.
     pub seed: u64,
+    /// Whether the event trace of the measurement is wanted.
+    pub trace: bool,
 }
 
 /// What came of it.
@@ -71,6 +106,8 @@ pub struct Outcome {
     pub waf: Option<f64>,
     /// Items that readers ask for.
     pub items: u64,
+    /// The event trace of the measurement, if it was wanted, in the form of Chrome's.
+    pub trace: Option<String>,
 }
 
 /// Why there is none.
@@ -79,6 +116,14 @@ pub enum RunError {
     /// The load is not possible.
     #[error("{0}")]
     Spec(String),
+    /// Values are longer than an item may be.
+    #[error("values are too large: on drives of this size {most} bytes or less are valid")]
+    TooLarge {
+        /// Whether those of readers are, or only those of writers.
+        read: bool,
+        /// The most.
+        most: u64,
+    },
     /// The system gives no memory for a drive.
     #[error("a drive's memory: {0}")]
     Memory(#[from] std::io::Error),
@@ -101,7 +146,7 @@ pub enum RunError {
 
 /// Entries of a queue.
 const ENTRIES: u32 = 256;
-/// Memory for index and cache beyond what waits: little, so that items are on drives.
+/// Memory for the index beyond that of the items.
 const MEMORY: u64 = 8 << 20;
 /// Bytes of an item beyond its value, with its share of index memory: about.
 const AROUND_ITEM: u64 = 64;
@@ -118,9 +163,11 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     let seed = Seed::new(spec.seed);
     let drive = |number: usize| {
         let seed = seed.child("drive").nth(number as u64);
+        sim.trace().set_prefix(&format!("drive {number} "));
         Ssd::new(&sim, &spec.drive, StoreKind::Ram, seed).map(Rc::new)
     };
     let ssds = (0..spec.drives).map(drive).collect::<Result<Vec<_>, _>>()?;
+    sim.trace().set_prefix("");
     executor.block_on(run_on(spec, &sim, &ssds))?
 }
 
@@ -138,36 +185,39 @@ struct Run {
 
 async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
     let mut given = Vec::new();
+    let uplink = spec.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
     for ssd in ssds {
         ssd.in_service().await;
         let entries = ENTRIES.min(spec.drive.max_queue_entries());
         let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
-        given.push(Given { io: queue(QueueId(1), entries)?, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) });
+        let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
+        let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
+        given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
     }
-    let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), Costs::ASSUMED);
+    let host = spec.machine.host(sim);
     let policy = policy(spec.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", spec.policy)))?;
     let items_at_most =
         spec.drive.capacity() * (spec.drives as u64 / 2) / 100 * spec.load.fill / (spec.load.read_bytes + AROUND_ITEM);
+    let replicas = policy.replicas() as u64;
     // The index of all items, so that none is evicted for want of memory.
     let index = items_at_most * 400;
     let memory = MEMORY + 2 * spec.dirty + index;
-    let config = Config { memory, dirty: spec.dirty, ack: Ack::Cache, start_s: 1_767_225_600, ..Config::default() };
+    let fixed = Config { ack: Ack::Cache, caches: false, start_s: 1_767_225_600, ..Config::default() };
+    let config = Config { memory, dirty: spec.dirty, ..fixed };
     let engine = Engine::open(&host, given, policy, config).await?;
-    let run = Rc::new(Run::new(engine, spec.load)?);
-    run.prepare().await?;
+    let run = Rc::new(Run::new(engine, spec.load, replicas)?);
+    run.prepare(spec.passes * replicas).await?;
     run.measure(spec, sim, ssds).await
 }
 
 impl Run {
-    fn new(engine: Rc<Engine>, load: Load) -> Result<Run, RunError> {
+    fn new(engine: Rc<Engine>, load: Load, replicas: u64) -> Result<Run, RunError> {
         let most = engine.item_limit() as u64 - 16;
         if load.read_bytes.max(load.write_bytes) > most {
-            return Err(RunError::Spec(format!(
-                "values of {} bytes: on drives of this size an item has {most} bytes at most",
-                load.read_bytes.max(load.write_bytes)
-            )));
+            return Err(RunError::TooLarge { read: load.read_bytes > most, most });
         }
-        let log = engine.stats().log_bytes;
+        // The same items whatever the replicas: a store without mirrors has more room.
+        let log = engine.stats().log_bytes * replicas / 2;
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
@@ -180,15 +230,14 @@ impl Run {
         self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
     }
 
-    /// Puts all items, and large ones until the log was written once.
-    async fn prepare(&self) -> Result<(), RunError> {
+    /// Puts all items, and large ones until each byte of the log was written so often, on all replicas together.
+    async fn prepare(&self, times: u64) -> Result<(), RunError> {
         for item in 0..self.items {
             self.put(&item.to_le_bytes(), self.load.read_bytes, item).await?;
         }
         let stats = self.engine.stats();
         let (mut round, log) = (0, stats.log_bytes);
-        // Each byte of the log is on two drives.
-        while self.engine.stats().written_bytes < 2 * log {
+        while self.engine.stats().written_bytes < times * log {
             self.put(&large(round % self.written), self.load.write_bytes, round).await?;
             round += 1;
         }
@@ -203,6 +252,9 @@ impl Run {
             (sum(|ssd| ssd.ftl_stats().gc_blocks), programmed, sum(|ssd| ssd.ftl_stats().host_bytes))
         };
         let (begun, before, drives_before) = (sim.now(), self.engine.stats(), figures());
+        if spec.trace {
+            sim.trace().switch_on();
+        }
         let seed = Seed::new(spec.seed);
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
@@ -228,6 +280,7 @@ impl Run {
             collected: drives_after.0 - drives_before.0,
             waf: (host_bytes > 0).then(|| programmed as f64 / host_bytes as f64),
             items: self.items,
+            trace: spec.trace.then(|| sim.trace().to_chrome_json()),
         })
     }
 
@@ -247,7 +300,7 @@ impl Run {
             let item = rng.below(self.items);
             let key = item.to_le_bytes();
             if self.engine.is_in_memory(&key) {
-                // What is in memory is no read; a reader that finds nothing else lets the others go on.
+                // What waits for its drives is no read; a reader that finds nothing else lets the others go on.
                 sim.sleep(Span::from_us(1)).await;
                 continue;
             }

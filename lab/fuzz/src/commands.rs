@@ -1,4 +1,4 @@
-//! Commands of two hosts on one drive in virtual time, admin and I/O, with their data: every command ends once, with any
+//! Commands of two hosts on one drive in simulated time, admin and I/O, with their data: every command ends once, with any
 //! fields and data structures, and the drive's tables agree afterwards. [`commands`] has logical blocks; [`command_sets`] has
 //! zones, chunks, placement, streams, transactions and pages of any length.
 

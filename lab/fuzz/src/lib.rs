@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `input` | bytes as numbers and choices |
 //! | `entry` | a submission queue entry from bytes |
-//! | `commands` | commands of two hosts on one drive in virtual time, and on one with other command sets |
+//! | `commands` | commands of two hosts on one drive in simulated time, and on one with other command sets |
 //! | `kinds` | the drives of these commands |
 //! | `buffers` | buffers and batches of pages of any length |
 //! | `pair` | a queue pair that counts what completes |

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `spec` | a cluster, its noise and its load |
-//! | `simulated` | it in virtual time |
+//! | `simulated` | it in simulated time |
 //! | `load` | the gets, in either time |
 //! | `place` | where on its drive a store lies |
 //! | `live` | servers and clients at the wall clock (Linux) |

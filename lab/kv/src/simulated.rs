@@ -1,4 +1,4 @@
-//! A cluster in virtual time.
+//! A cluster in simulated time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

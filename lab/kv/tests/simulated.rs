@@ -1,4 +1,4 @@
-//! Clusters on drives of the model, in virtual time.
+//! Clusters on drives of the model, in simulated time.
 
 use nandscape_device_ssd::Profile;
 use nandscape_host_kv::client::Order;

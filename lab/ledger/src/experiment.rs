@@ -36,7 +36,7 @@ const SEEDS: u32 = 3;
 /// The clock of an experiment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Clock {
-    /// Virtual time: points run in parallel, and give the same figures on any machine.
+    /// Simulated time: points run in parallel, and give the same figures on any machine.
     Virtual,
     /// Real time: it runs alone, and its figures also depend on the machine.
     Wall,
@@ -77,14 +77,14 @@ pub struct Choice {
 /// How long to measure.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Effort {
-    /// Percent of the requests of a full run, in virtual time.
+    /// Percent of the requests of a full run, in simulated time.
     pub requests_percent: u32,
     /// Rounds of a measurement in real time. The alternatives run in turn in each round, so that disturbances of the
     /// machine affect all equally.
     pub rounds: u32,
     /// Time of each in a round.
     pub slice: Span,
-    /// Whether all points are measured several times: with three seeds in virtual time, five times in real time.
+    /// Whether all points are measured several times: with three seeds in simulated time, five times in real time.
     pub is_repeated: bool,
 }
 
@@ -148,7 +148,7 @@ impl Point {
 }
 
 impl Experiment {
-    /// How often all points are to be measured, so that the spread between the runs is known: with three seeds in virtual time, five
+    /// How often all points are to be measured, so that the spread between the runs is known: with three seeds in simulated time, five
     /// times in real time. Formulas, and points that have runs of their own, are measured once.
     pub fn repeats(&self) -> u32 {
         match self.clock {

@@ -14,6 +14,8 @@
 //! | `ttflash` | runs of the experiments on the drive of ttFlash |
 //! | `server_trace` | a trace of a real server, beside generated loads |
 //! | `mitt` | runs of the experiments on MittOS |
+//! | `engine` | runs of the experiments on the storage engine over several drives |
+//! | `host_path` | runs of the experiments on the host's I/O path |
 //! | `notified` | runs of the experiments on precompletion |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
@@ -26,15 +28,17 @@
 //! | `find` | experiments by their names |
 //! | `unbuilt` | entries of the ledger without an experiment |
 //!
-//! An experiment in virtual time gives the same bytes on any machine, with any number of threads, in one go or resumed.
+//! An experiment in simulated time gives the same bytes on any machine, with any number of threads, in one go or resumed.
 //! Experiments in real time need Linux and two cores, and depend on the machine.
 //!
 mod array;
 pub mod claim;
+mod engine;
 pub mod experiment;
 pub mod experiments;
 pub mod figures;
 mod find;
+mod host_path;
 mod mitt;
 mod notified;
 mod open_channel;

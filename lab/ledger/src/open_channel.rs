@@ -1,4 +1,4 @@
-//! The experiments on open-channel drives: runs of FOX in virtual time on the built-in drives of the papers, and throughputs beside
+//! The experiments on open-channel drives: runs of FOX in simulated time on the built-in drives of the papers, and throughputs beside
 //! the published ones.
 
 use anyhow::{Context as _, Result, anyhow, ensure};

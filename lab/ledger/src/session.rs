@@ -1,5 +1,5 @@
 //! A run of experiments: existing points are kept, the rest is measured, and each point is written as it ends. Points
-//! in virtual time run in parallel; those in real time run afterwards, one at a time.
+//! in simulated time run in parallel; those in real time run afterwards, one at a time.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct Session {
     pub seed: u64,
     /// How long to measure.
     pub effort: Effort,
-    /// Threads for points in virtual time.
+    /// Threads for points in simulated time.
     pub jobs: usize,
     /// Whether existing points are measured again.
     pub fresh: bool,

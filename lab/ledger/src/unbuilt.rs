@@ -87,39 +87,6 @@ pub static UNBUILT: &[Claim] = &[
         kind: Kind::Result,
     },
     Claim {
-        id: "hiops-iops",
-        source: &[(Paper::Shin, "3.4, Fig. 3.2, 3.8")],
-        says: "512 B random reads, six drives on one controller, swept from one to six: up to five are used in full, \
-               671 K IOPS against 354 K of the SCSI path; gain 89% at 512 B, 32% at 4 KiB, none above 8 KiB; \
-               interrupts and polling alike",
-        show: None,
-        ruling: None,
-        check: Check::Ratio(None),
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "hiops-handler",
-        source: &[(Paper::Shin, "Fig. 3.9")],
-        says: "longest interrupt handler at 128 threads: SCSI 18 us; non-blocking over 100 us; with lazy processing \
-               50 us; with cooperative processing 20 us",
-        show: None,
-        ruling: None,
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "hiops-poll",
-        source: &[(Paper::Shin, "Fig. 3.10")],
-        says: "cooperative polling keeps over 600 of 671 K IOPS even at a 128 us poll interval",
-        show: Some("0 to 128 us: cooperative loses at most 11%; a single poll thread loses more at 128 us"),
-        ruling: Some(
-            "the text gives no figure for the single poller (Fig. 3.10 only): its direction counts, its size \
-                      is shown",
-        ),
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
         id: "hiops-kv",
         source: &[(Paper::Shin, "Fig. 3.11")],
         says: "key-value gets: 119 K (IRQ) against 110 K (SCSI) and 101 K (poll) at best; +7% at 32 clients (the two \
@@ -133,46 +100,11 @@ pub static UNBUILT: &[Claim] = &[
         kind: Kind::Result,
     },
     Claim {
-        id: "kv-tail",
-        source: &[(Paper::Shin, "5.4.2, Fig. 5.4-5.5")],
-        says: "four drives on one controller, 8 readers of 4 KiB, 4 writers of 1 MiB: p99.9999 read over 19 ms mixed, \
-               2204 us with epochs, 520 us with GC control (38x and 4.2x); epochs alone do not cut the tail above \
-               p99.7, with spikes of 8 to 9 ms",
-        show: None,
-        ruling: Some(
-            "preconditioned as the paper does (one sequential pass) and in steady state: `depends` if they \
-                      differ. The ratio that counts is at least half of 36.5 (19 over 0.52) and of 4.2. The fair \
-                      baseline (mixed on RAID-1+0) beside it",
-        ),
-        check: Check::Ratio(None),
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "kv-load",
-        source: &[(Paper::Shin, "Fig. 5.6")],
-        says: "p99.9999 and read bandwidth over the number of reader threads: at 16 mixed and epochs are in tens of \
-               ms, GC control under 1 ms; from 32 it rises (processor cores); bandwidth of epochs and GC control \
-               alike, far above mixed; 1.148 of 1.5 GB/s with writes while p99.9999 stays under 1 ms",
-        show: None,
-        ruling: None,
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
         id: "kv-memcached",
         source: &[(Paper::Shin, "Table 5.2")],
         says: "behind memcached: 51,362 / 66,661 / 76,917 ops/s and p99 30,090 / 9,514 / 6,548 us for mixed, epochs, \
                GC control",
         show: None,
-        ruling: None,
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "kv-percentiles",
-        source: &[(Paper::Shin, "Table 5.2")],
-        says: "p50 696/451/437, p90 3578/791/779, p95 4420/1059/1099 us for mixed, epochs, GC control",
-        show: Some("mixed worst at every percentile; GC control at least as good as epochs at p99 and above"),
         ruling: None,
         check: Check::Order,
         kind: Kind::Result,

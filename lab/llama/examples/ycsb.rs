@@ -1,4 +1,4 @@
-//! YCSB A to F on the forms of LLAMA's store, in virtual time: the same operations, the same drive, one processor.
+//! YCSB A to F on the forms of LLAMA's store, in simulated time: the same operations, the same drive, one processor.
 //!
 //! Run it with `cargo run --release -p nandscape-lab-llama --example ycsb`; letters of workloads select some.
 #![expect(clippy::print_stdout, reason = "an example prints")]

@@ -5,7 +5,7 @@
 //! | `load` | records, clients and their operations |
 //! | `outcome` | what came of it, and figures of it |
 //! | `spec` | a tree, its store and its host |
-//! | `simulated` | on a drive of this process, in virtual time |
+//! | `simulated` | on a drive of this process, in simulated time |
 //! | `live` | on a drive behind NVMe/TCP or vfio-user, at the wall clock |
 //!
 //! Left out: several trees, and hosts other than one machine.

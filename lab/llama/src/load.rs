@@ -34,7 +34,7 @@ pub struct Load {
     pub operations: u64,
     /// Operations before.
     pub warm_up: u64,
-    /// Records of a scan at the most.
+    /// Records that a scan returns at most.
     pub max_scan: u64,
     /// Whether each put is made durable.
     pub sync: bool,

@@ -103,7 +103,7 @@ async fn open_chains(
     }
 }
 
-/// A run in virtual time.
+/// A run in simulated time.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The drive.

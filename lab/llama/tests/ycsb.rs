@@ -1,4 +1,4 @@
-//! YCSB on all forms: in virtual time, and over NVMe/TCP to a drive that runs in real time.
+//! YCSB on all forms: in simulated time, and over NVMe/TCP to a drive that runs in real time.
 
 #[cfg(target_os = "linux")]
 #[path = "../../../transport/nvme_tcp/tests/nvme_tcp/server.rs"]

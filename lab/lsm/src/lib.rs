@@ -1,5 +1,5 @@
 //! Loads after RocksDB's db_bench on an LSM-tree: the same store and the same operations on a conventional drive and on one whose FTL knows
-//! sorted runs, in virtual time and at the wall clock.
+//! sorted runs, in simulated time and at the wall clock.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `form` | where runs are |
 //! | `load` | keys, values, clients and their operations |
 //! | `outcome` | what came of it, and figures of it |
-//! | `simulated` | on a drive of this process, in virtual time |
+//! | `simulated` | on a drive of this process, in simulated time |
 //! | `experiment` | write amplification end to end, by form and keys, over several seeds |
 //! | `live` | on a drive behind NVMe/TCP or vfio-user, at the wall clock (Linux) |
 //!

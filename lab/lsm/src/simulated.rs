@@ -1,4 +1,4 @@
-//! A run in virtual time: a host with a number of processors, and a drive of this process that keeps data.
+//! A run in simulated time: a host with a number of processors, and a drive of this process that keeps data.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! One run: replicas on a network in virtual time, some beside a tenant, and the gets of clients.
+//! One run: replicas on a network in simulated time, some beside a tenant, and the gets of clients.
 
 use std::rc::Rc;
 

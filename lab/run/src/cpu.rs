@@ -4,13 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::{Drive, DriveInfo, QueueDrive};
+use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
 use nandscape_host_machine::{Kind, ThreadSpec};
-use nandscape_host_path::{Path, Profile, Ring, RingKind, Threads};
+use nandscape_host_path::policy::PolicyKind;
+use nandscape_host_path::{Path, Profile, Queues, Ring, RingKind, Stripe, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
 
+use crate::chain::Ports;
 use crate::precompletion::{Asking, WokenReport};
 use crate::rig::Rig;
 use crate::simulation::RunError;
@@ -41,6 +43,8 @@ pub struct CpuReport {
     pub load: Option<f64>,
     /// Interrupts of the drive a request; null without requests.
     pub interrupts_per_request: Option<f64>,
+    /// The processor time of the longest handler of an interrupt of the drive; 0 without interrupts.
+    pub longest_interrupt_us: f64,
     /// What the host made of the drive's notices; left out unless it asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub woken: Option<WokenReport>,
@@ -113,9 +117,59 @@ impl Host {
         let free = usize::from(rig.profile(0).max_queue_pairs()).saturating_sub(rig.pairs_in_use(0));
         let pairs = profile.config.queue_pairs(free);
         let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)?));
-        let queues = (0..pairs).map(connect).collect::<Result<Vec<_>, RunError>>()?;
-        let sim = rig.sim().clone();
-        let path = Path::new(&sim, profile.config.clone(), queues);
+        let drives = (0..pairs).map(connect).collect::<Result<Vec<_>, RunError>>()?;
+        // A strategy sees whether a tag is free; with other paths, commands beyond the queue's depth wait in the queue itself.
+        let tags = match profile.config.path.strategy() {
+            Some(_) => rig.profile(0).max_queue_entries() as usize - 1,
+            None => usize::MAX,
+        };
+        Host::over(rig.sim(), profile, Queues { drives, tags, stripe: None }, (asking, trace))
+    }
+
+    /// A host over what is at the top of a chain: the ports of a controller, or as many connections as it has queue pairs.
+    ///
+    /// # Errors
+    /// When the host is impossible, or the top has no connection left.
+    pub(crate) fn over_top(profile: &Profile, sim: &Sim, top: &dyn Node, trace: bool) -> Result<Host, RunError> {
+        profile.config.check().map_err(|error| RunError::Workload(error.to_string()))?;
+        if profile.config.completion == PolicyKind::Precompletion {
+            return Err(RunError::Workload(
+                "host.completion: precompletion is not valid over a layer; valid is interrupt, poll, hybrid or adaptive"
+                    .to_owned(),
+            ));
+        }
+        let connect = || {
+            let connected = top.connect(Use { role: Role::Any, entries: u32::MAX });
+            connected.map_err(|refused| RunError::Workload(refused.to_string()))
+        };
+        let queues = match node::view::<Ports>(top) {
+            Some(ports) => Queues {
+                drives: ports.drives.iter().map(|port| port.clone() as Rc<dyn Drive>).collect(),
+                tags: ports.slots as usize,
+                stripe: Some(Stripe {
+                    whole: connect()?,
+                    chunk_blocks: (ports.chunk_bytes / u64::from(top.info().lba_bytes)).max(1),
+                }),
+            },
+            None => {
+                let pairs = profile.config.queue_pairs(usize::MAX);
+                (0..pairs).map(|_| connect()).collect::<Result<Vec<_>, RunError>>()?.into()
+            }
+        };
+        Host::over(sim, profile, queues, (None, trace))
+    }
+
+    /// A host over queues. `asking` asks their drive for notices.
+    ///
+    /// # Errors
+    /// When the host is impossible, or the drive gives no notices to a host that needs them.
+    fn over(
+        sim: &Sim,
+        profile: &Profile,
+        queues: Queues,
+        (asking, trace): (Option<&Rc<Asking>>, bool),
+    ) -> Result<Host, RunError> {
+        let path = Path::new(sim, profile.config.clone(), queues);
         let path = path.map_err(|error| RunError::Workload(error.to_string()))?;
         match asking {
             Some(asking) => {
@@ -134,8 +188,9 @@ impl Host {
         if trace {
             path.machine().show("processor");
         }
-        let begun = RefCell::new(Account::of(&sim, &path));
-        Ok(Host { sim, path, name: profile.name.clone(), threads: RefCell::default(), of_rings: Cell::new(0), begun })
+        let begun = RefCell::new(Account::of(sim, &path));
+        let (sim, name) = (sim.clone(), profile.name.clone());
+        Ok(Host { sim, path, name, threads: RefCell::default(), of_rings: Cell::new(0), begun })
     }
 
     /// The drive of each job and of each load of a workload: threads of the host.
@@ -144,7 +199,22 @@ impl Host {
     /// When the drive has no such namespace.
     pub(crate) fn connect_for(&self, workload: &Workload, rig: &Rig) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let ssd = rig.ssds().next().expect("a run has a drive");
-        let info = |nsid: u32| ssd.controller().info_of(nsid).ok_or_else(|| no_namespace(nsid));
+        self.connect(workload, |nsid| ssd.controller().info_of(nsid).ok_or_else(|| no_namespace(nsid)))
+    }
+
+    /// The same over a chain, which is one namespace.
+    ///
+    /// # Errors
+    /// When a thread cannot be.
+    pub(crate) fn connect_over(&self, workload: &Workload) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+        self.connect(workload, |_| Ok(self.path.info()))
+    }
+
+    fn connect(
+        &self,
+        workload: &Workload,
+        info: impl Fn(u32) -> Result<DriveInfo, RunError>,
+    ) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let jobs =
             workload.jobs.iter().flat_map(|job| (0..job.numjobs).map(move |_| (job.namespace, threads_of_job(job))));
         let loads = workload.loads.iter().map(|load| (1, (threads_of_load(load), threads_of_load(load))));
@@ -174,6 +244,7 @@ impl Host {
     pub(crate) fn begin(&self) {
         self.begun.replace(Account::of(&self.sim, &self.path));
         self.path.count_notices_anew();
+        self.path.measure_handlers_anew();
     }
 
     /// The measured phase has ended, with `requests` requests.
@@ -203,6 +274,7 @@ impl Host {
             busy: share(all),
             load: (config.load > 0).then(|| share(ended.load - begun.load)),
             interrupts_per_request: some.then(|| (ended.interrupts - begun.interrupts) as f64 / requests as f64),
+            longest_interrupt_us: self.path.longest_handler().as_us(),
             woken: self.path.asks().then(|| WokenReport::of(self.path.window(), &self.path.notices())),
         }
     }

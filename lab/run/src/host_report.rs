@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::array::ArrayReport;
 use crate::chain::Section;
+use crate::cpu::CpuReport;
 use crate::flow::{self, FlowReport};
 use crate::inputs::is_closed;
 use crate::latency::Latency;
@@ -72,6 +73,9 @@ pub struct HostReport {
     /// The lowest array over the drives; left out where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub array: Option<ArrayReport>,
+    /// What the processors of the host did; left out without a host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<CpuReport>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
     /// What the figures do not tell by themselves.
@@ -114,6 +118,7 @@ impl HostReport {
             latency_corrected_us,
             chain: Vec::new(),
             array: None,
+            cpu: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             notes: outcome.notes.iter().cloned().chain(interrupted).chain(overload).chain(omission).collect(),
         }

@@ -261,7 +261,7 @@ impl Source for Far {
         self.losses.set(self.losses.get() + u64::from(is_lost));
         self.lost.set(is_lost);
         Some(match self.drive.problem() {
-            Some(reason) => format!("the connection to {} is lost: {reason}; it is made again", self.url),
+            Some(reason) => format!("the connection to {} is lost: {reason}; reconnecting", self.url),
             None => {
                 self.on_return.borrow().iter().for_each(|act| act());
                 format!("connected to {} again", self.url)

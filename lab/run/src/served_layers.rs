@@ -140,8 +140,7 @@ impl LayersExport {
 
     /// The layers in words, from the bottom up.
     pub fn describe(&self) -> String {
-        let words: Vec<String> = self.chain.layers.iter().map(|words| format!("\"{words}\"")).collect();
-        words.join(", then ")
+        self.chain.in_words()
     }
 }
 
@@ -164,7 +163,7 @@ fn names(seed: u64, name: &str) -> Names {
 }
 
 /// What a layer has counted, by the names of metrics.
-fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
+pub(crate) fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
     if let Some(block) = node::view::<BlockLayer>(&*layer.node) {
         return crate::block::counters(&block).into();
     }
@@ -176,7 +175,7 @@ fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
             ("cache_evicted_pages_total", cache.evicted_pages as f64),
             ("cache_reads_rejected_total", cache.rejected as f64),
         ]),
-        Part::Array(_) | Part::Block(_) | Part::Other => BTreeMap::new(),
+        Part::Ahci(_) | Part::Array(_) | Part::Block(_) | Part::Ftl(_) | Part::Other => BTreeMap::new(),
     }
 }
 

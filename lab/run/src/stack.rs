@@ -11,11 +11,14 @@ use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload
 use nandscape_sim::{Histogram, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
-use crate::chain::{self, Chain, Named, Opened, Section};
+use crate::build::Precondition;
+use crate::chain::{self, Chain, Instance, Named, Opened, Opening, Section};
+use crate::cpu::Host;
 use crate::damage::is_for_faults;
 use crate::flow::mean_us;
 use crate::host::Moment;
 use crate::host_report::HostReport;
+use crate::inputs::HostInputs;
 use crate::percentile::Percentile;
 use crate::pressure::Arrivals;
 use crate::record::{HostDetails, HostRecorder};
@@ -40,6 +43,8 @@ pub struct Stack {
     pub wanted: Wanted,
     /// Whether the drives' tables are checked afterwards.
     pub check: bool,
+    /// The host in whose threads the workload runs, on one drive or layer at the top; without one, hosts take no time.
+    pub host: Option<nandscape_host_path::Profile>,
 }
 
 /// What a run on several drives leaves behind.
@@ -105,6 +110,7 @@ struct Watch {
     drives: Rc<[Placed]>,
     tallies: Rc<[Rc<Tally>]>,
     opened: Rc<Opened>,
+    host: Option<Rc<Host>>,
     recorder: Option<Rc<HostRecorder>>,
     observer: Option<Rc<dyn Observer>>,
     progress: Rc<dyn Progress>,
@@ -117,6 +123,7 @@ impl Hooks for Watch {
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
         self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
         self.opened.layers.iter().for_each(|layer| layer.node.begin());
+        self.host.iter().for_each(|host| host.begin());
         self.recorder.iter().for_each(|recorder| recorder.begin(self.sim.now()));
     }
 
@@ -164,21 +171,25 @@ impl Stack {
         self.drives.iter().try_for_each(|drive| begin.check_save_after(&drive.profile))?;
         let (states, held) = match begin.is_restored() {
             true => {
-                let States { drives, held } = begin.states(self, chain, &*progress)?;
+                let States { drives, held } = begin.states(self, chain, &progress)?;
                 (drives.into_iter().map(Some).collect(), held)
             }
             false => (self.drives.iter().map(|_| None).collect::<Vec<_>>(), Vec::new()),
         };
-        let drives = self.drives.iter().cloned().zip(states).collect();
+        let is_over_chunks = chain::is_over_chunks(&self.layers);
+        // The FTL of a host is brought into the state, and its drive with it.
+        let new = |drive: &RigDrive| RigDrive { precondition: Precondition::None, ..drive.clone() };
+        let given = self.drives.iter().map(|drive| if is_over_chunks { new(drive) } else { drive.clone() });
+        let drives = given.zip(states).collect();
         let mut rig = Rig::build_in(created, drives, self.wanted, &*progress)?;
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
-        let node = |(number, tally): (usize, &Rc<Tally>)| -> (String, Rc<dyn Node>) {
-            (self.drives[number].name.clone(), Rc::new(rig.node((number, 1), Some(tally.clone()))))
-        };
-        let nodes = tallies.iter().enumerate().map(node).collect();
-        let opened = Rc::new(chain::open(rig.sim(), &self.layers, nodes).map_err(RunError::Workload)?);
+        let opened = Rc::new(self.open(&mut rig, &tallies, &*progress)?);
         chain::hold(&opened.layers, &held).map_err(RunError::Workload)?;
-        let tops = self.connect_all(&opened.tops)?;
+        let host = self.host_over(&rig, &opened.tops)?;
+        let tops = match &host {
+            Some(host) => host.connect_over(&self.workload)?,
+            None => self.connect_all(&opened.tops)?,
+        };
         for top in &tops {
             let info = top.info();
             self.workload.check_on(info.bytes(), info.lba_bytes).map_err(RunError::Workload)?;
@@ -195,6 +206,7 @@ impl Stack {
             drives,
             tallies: tapped,
             opened: opened.clone(),
+            host: host.clone(),
             recorder: of_host,
             observer,
             progress,
@@ -212,11 +224,16 @@ impl Stack {
         let finish = |(number, tally): (usize, &Rc<Tally>)| {
             rig.finish(number, &tally.outcome(&outcome), &self.workload, self.seed)
         };
-        let drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
+        let mut drives: Vec<DriveFinished> = tallies.iter().enumerate().map(finish).collect();
+        drives.iter_mut().for_each(|drive| drive.report.inputs.host = self.host.as_ref().map(HostInputs::of));
         if self.check {
             rig.check()?;
+            let check = |layer: &Instance| layer.node.check().map_err(|problem| format!("{}: {problem}", layer.name));
+            opened.layers.iter().try_for_each(check).map_err(RunError::Inconsistent)?;
         }
+        let cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
+        host.cpu = cpu;
         host.chain = opened.layers.iter().map(Section::of).collect();
         host.array = host.chain.iter().find_map(Section::array).cloned();
         if host.array.as_ref().is_some_and(|array| array.windows_refused) {
@@ -242,6 +259,44 @@ impl Stack {
         Ok(StackFinished { host, drives, details, trace, saved, latencies })
     }
 
+    /// The layers over the drives.
+    pub(crate) fn open(
+        &self,
+        rig: &mut Rig,
+        tallies: &[Rc<Tally>],
+        progress: &dyn Progress,
+    ) -> Result<Opened, RunError> {
+        let mut nodes: Vec<(String, Rc<dyn Node>)> = Vec::new();
+        for (number, (drive, tally)) in self.drives.iter().zip(tallies).enumerate() {
+            let node = rig.node((number, 1), Some(tally.clone()));
+            if chain::is_over_chunks(&self.layers) {
+                let failed = |problem: String| RunError::Workload(format!("drive {}: {problem}", drive.name));
+                rig.run(node.open_chunks())?.map_err(failed)?;
+            }
+            nodes.push((drive.name.clone(), Rc::new(node)));
+        }
+        let sim = rig.sim().clone();
+        let how = Opening {
+            seed: Seed::new(self.seed).child("layers"),
+            precondition: self.drives[0].precondition,
+            progress,
+            ..Opening::new(&sim, "")
+        };
+        chain::open_in(&how, &self.layers, nodes).map_err(RunError::Workload)
+    }
+
+    fn host_over(&self, rig: &Rig, tops: &[Rc<dyn Node>]) -> Result<Option<Rc<Host>>, RunError> {
+        let Some(profile) = &self.host else { return Ok(None) };
+        match tops {
+            [top] => Host::over_top(profile, rig.sim(), &**top, self.wanted.trace).map(Rc::new).map(Some),
+            _ => Err(RunError::Workload(format!(
+                "a host runs on one drive or layer, and {} are at the top; a layer over all of them is valid, such as ahci:{}",
+                tops.len(),
+                tops.len()
+            ))),
+        }
+    }
+
     fn check_names(&self) -> Result<(), RunError> {
         let mut seen = BTreeMap::new();
         for (number, drive) in self.drives.iter().enumerate() {
@@ -258,7 +313,7 @@ impl Stack {
     }
 
     /// A drive for each job and each load.
-    fn connect_all(&self, tops: &[Rc<dyn Node>]) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+    pub(crate) fn connect_all(&self, tops: &[Rc<dyn Node>]) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         let jobs = self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| entries(spec)));
         let loads = self.workload.loads.iter().map(|_| u32::MAX);
         let top = |(index, entries): (usize, u32)| {

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
+use nandscape_drive::{Breakdown, CommandRef, Completion, Drive, DriveInfo, Io, Stage, Token};
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Histogram, Sim, Span, Time};
@@ -40,6 +40,13 @@ impl Listener for Tail {
     fn passed(&self, served: &Served<'_>) {
         record(&mut self.0.borrow_mut(), served);
     }
+}
+
+/// Hears nothing.
+struct Unheard;
+
+impl Listener for Unheard {
+    fn passed(&self, _: &Served<'_>) {}
 }
 
 fn record(outcome: &mut Outcome, served: &Served<'_>) {
@@ -89,14 +96,47 @@ pub(crate) struct Tap {
     lba_bytes: u64,
     below: Rc<dyn Drive>,
     listener: Rc<dyn Listener>,
-    /// The layer in breakdowns of a drive that has none inside.
-    layer: Option<&'static str>,
+    charge: Charge,
     passing: RefCell<Slots<Passing>>,
     me: Weak<Tap>,
 }
 
 /// A remote drive, with its network, as a layer in breakdowns.
 const REMOTE: &str = "remote";
+
+/// Whose the time of a command is.
+#[derive(Copy, Clone)]
+enum Charge {
+    /// As the drive below has it.
+    AsBelow,
+    /// All time that is not accounted for is of this layer.
+    Rest(&'static str),
+    /// The drive below is the FTL of a host: all is of this layer but the time in the open-channel drive.
+    Ftl(&'static str),
+}
+
+impl Charge {
+    fn charge(self, completion: &mut Completion, latency: Span) {
+        match self {
+            Charge::AsBelow => {}
+            Charge::Rest(layer) => completion.breakdown.charge_rest(layer, latency),
+            Charge::Ftl(layer) => completion.breakdown = of_ftl(layer, &completion.breakdown),
+        }
+    }
+}
+
+/// The times of a command in the FTL of a host. To the FTL its flash is an array, in which a command is as long as in the drive.
+fn of_ftl(layer: &'static str, times: &Breakdown) -> Breakdown {
+    let mut charged = Breakdown::new();
+    for stage in Stage::ALL {
+        match (stage, times.stage(stage)) {
+            (Stage::Array, span) => charged.spend(Stage::Array, span),
+            (stage, span) => charged.charge(layer, stage.name(), span),
+        }
+    }
+    charged.meet_all(times.met());
+    charged
+}
 
 /// A command on its way.
 struct Passing {
@@ -111,17 +151,22 @@ struct Passing {
 impl Tap {
     /// Over a drive of this process.
     pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>) -> Rc<Tap> {
-        Tap::with(sim, below, listener, None)
+        Tap::with(sim, below, listener, Charge::AsBelow)
+    }
+
+    /// Over an FTL of a host, which is a layer of this name in breakdowns.
+    pub(crate) fn over_ftl(sim: &Sim, below: Rc<dyn Drive>, layer: &'static str) -> Rc<Tap> {
+        Tap::with(sim, below, Rc::new(Unheard), Charge::Ftl(layer))
     }
 
     /// Over a remote drive: all time in it is that of a layer.
     pub(crate) fn over_remote(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>) -> Rc<Tap> {
-        Tap::with(sim, below, listener, Some(REMOTE))
+        Tap::with(sim, below, listener, Charge::Rest(REMOTE))
     }
 
-    fn with(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>, layer: Option<&'static str>) -> Rc<Tap> {
+    fn with(sim: &Sim, below: Rc<dyn Drive>, listener: Rc<dyn Listener>, charge: Charge) -> Rc<Tap> {
         let (sim, lba_bytes, passing) = (sim.clone(), u64::from(below.info().lba_bytes), RefCell::default());
-        Rc::new_cyclic(|me| Tap { sim, lba_bytes, below, listener, layer, passing, me: me.clone() })
+        Rc::new_cyclic(|me| Tap { sim, lba_bytes, below, listener, charge, passing, me: me.clone() })
     }
 }
 
@@ -176,9 +221,7 @@ impl Drive for Tap {
 impl Sink for Tap {
     fn complete(&self, tag: u64, mut completion: Completion) {
         let passed = self.passing.borrow_mut().remove(Key::from_bits(tag)).expect("a command completes once");
-        if let Some(layer) = self.layer {
-            completion.breakdown.charge_rest(layer, self.sim.now() - passed.submitted);
-        }
+        self.charge.charge(&mut completion, self.sim.now() - passed.submitted);
         if let Some(direction) = passed.direction {
             let Passing { bytes, offset, submitted, .. } = passed;
             let completed = self.sim.now();

@@ -1,5 +1,5 @@
 //! The two clocks agree: an emulated SSD served over NBD in real time, with everything that arrives recorded, and the
-//! recording run again in virtual time. Every event of every die and channel is the same, to the byte, and so is every
+//! recording run again in simulated time. Every event of every die and channel is the same, to the byte, and so is every
 //! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, work left behind, and faults
 //! that are ordered meanwhile.
 #![cfg(target_os = "linux")]

@@ -1,16 +1,14 @@
 //! Points on drives with layers over them: all drives have the profile of the point, and some faults of their own.
 //!
-//! Left out: states in files and states under a load, which are of one drive.
+//! Left out: states that several points share and that are made once.
 
 use std::rc::Rc;
 
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileKeys, Resolved};
 use nandscape_host_array::Config;
-use nandscape_lab_run::chain::{Chain, LayerSettings, drives_below};
-use nandscape_lab_run::{
-    Percentile, Progress, RigDrive, Stack, Wanted, name_of_drive, takes_windows, written_in_order,
-};
+use nandscape_lab_run::chain::{Chain, LayerSettings, check_over, drives_below};
+use nandscape_lab_run::{Begin, Percentile, Progress, RigDrive, Stack, Wanted, name_of_drive, takes_windows};
 use nandscape_sim::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,14 +54,7 @@ impl LayerInputs {
             return Err(format!("fault = {name}={rule}: there is no drive {name:?}; NAME=RULE names one of {known}"));
         }
         let drives = names.iter().map(|name| self.drive(drive, name)).collect::<Result<Vec<_>, String>>()?;
-        if let Some(has) = written_in_order(&drives[0]) {
-            let name = &drive.name;
-            return Err(format!(
-                "{}: drives of {name} have {has}, and members are written anywhere; a profile with a block interface is valid, \
-                 such as default",
-                self.chain
-            ));
-        }
+        check_over(&layers, &drives[0]).map_err(|problem| format!("{}: {problem}", self.chain))?;
         if let Some(array) = layers.first().and_then(|lowest| lowest.layer.array()) {
             names.iter().zip(&drives).try_for_each(|(name, drive)| takes_windows(&array.config, (name, drive)))?;
         }
@@ -113,10 +104,13 @@ impl Inputs {
             seed: self.seed,
             wanted: Wanted { trace: false, details: false },
             check: false,
+            host: None,
         };
         let percentiles = self.percentiles.iter().map(|text| text.parse::<Percentile>());
         let percentiles: Vec<Percentile> = percentiles.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let mut finished = stack.run(progress.clone()).map_err(|error| error.to_string())?;
+        let begin = Begin { start: self.start(&stack.workload)?, ..Begin::default() };
+        let finished = stack.run_begun((&begin, &given.chain), progress.clone(), None);
+        let mut finished = finished.map_err(|error| error.to_string())?;
         finished.choose_percentiles(&percentiles);
         let problem = match finished.failures().1 {
             0 => None,

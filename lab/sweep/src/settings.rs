@@ -203,13 +203,8 @@ impl Settings {
     /// Refuses keys of arrays without one, and keys of one drive with layers.
     fn check_layers(&self) -> Result<(), SweepError> {
         if self.has_layers() {
-            let problem = "it is of one drive, and there are layers; precondition = none, full and steady are valid";
-            let of_one = [
-                ("from_state", self.from_state.is_some()),
-                ("precondition = load", self.precondition == Some(Precondition::Load)),
-                ("policies", self.policies.is_some()),
-                ("host", self.host.is_some()),
-            ];
+            let problem = "it is of one drive, and there are layers";
+            let of_one = [("policies", self.policies.is_some()), ("host", self.host.is_some())];
             let given = of_one.iter().find(|(_, is_given)| *is_given);
             return given.map_or(Ok(()), |(key, _)| Err(SweepError::new(*key, problem)));
         }
@@ -227,9 +222,15 @@ impl Settings {
         }
     }
 
+    /// The layers that are given, or else those of a saved state.
+    fn given_chain(&self) -> &Chain {
+        let of_file = self.from_state.as_ref().and_then(|file| file.chain()).filter(|_| self.chain.layers.is_empty());
+        of_file.unwrap_or(&self.chain)
+    }
+
     /// Whether there are layers: a block layer is there as soon as it has a setting.
     fn has_layers(&self) -> bool {
-        !self.chain.layers.is_empty() || self.layer_changes.iter().any(|change| change.starts_with("block."))
+        !self.given_chain().layers.is_empty() || self.layer_changes.iter().any(|change| change.starts_with("block."))
     }
 
     /// The layers of a point whose drives are these, if there are any; the error is that of layers that cannot be.
@@ -237,13 +238,22 @@ impl Settings {
         if !self.has_layers() {
             return Ok(None);
         }
-        let mut chain = self.chain.clone();
+        let mut chain = self.given_chain().clone();
         let others = chain.take_with_block(&self.layer_changes)?;
+        if self.no_delay {
+            chain.without_delay();
+        }
         if let Some(change) = others.first() {
             return Err(format!("{change}: there is no such layer over the drives; they are {chain}"));
         }
         let layers = LayerInputs { chain, faults: self.drive_faults.clone() };
-        layers.drives(drive).map(|_| Some(layers))
+        let drives = layers.drives(drive)?;
+        if let Some(file) = &self.from_state {
+            let drives: Vec<_> = drives.iter().collect();
+            let fits = file.check_fits_layers(&layers.chain.resolve()?, &drives);
+            fits.map_err(|error| format!("from_state: {error}"))?;
+        }
+        Ok(Some(layers))
     }
 
     /// The host of a point, if there is one.
@@ -299,7 +309,8 @@ impl Settings {
             Err(error) => return Ok(Err(error.to_string())),
         };
         let from_state = self.from_state.as_deref();
-        let fits = from_state.map_or(Ok(()), |file| file.check_fits(&resolved));
+        let of_one = from_state.filter(|_| !self.has_layers());
+        let fits = of_one.map_or(Ok(()), |file| file.check_fits(&resolved));
         fits.map_err(|error| SweepError::new("from_state", error))?;
         notes.retain(|note| !resolved.notes.contains(note));
         notes.extend_from_slice(&resolved.notes);

@@ -56,7 +56,7 @@ impl Inputs {
     }
 
     /// Where the run of the point begins.
-    fn start(&self, workload: &Workload) -> Result<Start, String> {
+    pub(crate) fn start(&self, workload: &Workload) -> Result<Start, String> {
         if let Some(state) = &self.from_state {
             return Ok(Start::File(Box::new(state.open()?)));
         }

@@ -158,7 +158,7 @@ fn check_unix(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error.into()),
     }
     if path.symlink_metadata().is_ok_and(|found| !found.file_type().is_socket()) {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "something that is not a socket is there"));
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the path is not a socket"));
     }
     Ok(())
 }

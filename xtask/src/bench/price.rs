@@ -79,7 +79,7 @@ fn us_a_request(report: &Value) -> Option<f64> {
     Some(report.pointer("/host/cpu_s")?.as_f64()? * 1e6 / report.pointer("/requests")?.as_f64()?)
 }
 
-/// Whether two drives behaved identically in virtual time.
+/// Whether two drives behaved identically in simulated time.
 fn drives_alike(one: &Value, other: &Value) -> bool {
     let latency = |report: &Value| report.pointer("/latency_us").cloned();
     latency(one) == latency(other)

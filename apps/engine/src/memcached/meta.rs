@@ -192,7 +192,7 @@ impl Server {
             }
             return refuse(&failed(&Refused::TooLarge)).await;
         }
-        let Some(value) = wire.data(len as usize).await else { return Then::Close };
+        let Some(value) = wire.data(len as usize, &self.engine).await else { return Then::Close };
         let Some(value) = value else {
             wire.put_line("CLIENT_ERROR bad data chunk");
             return Then::GoOn;

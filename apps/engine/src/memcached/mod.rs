@@ -90,10 +90,9 @@ impl Server {
                     b"mg" | b"ms" | b"md" | b"ma" | b"mn" => server.meta(&line, &wire).await,
                     _ => server.text(&line, &wire).await,
                 };
-                if then == Then::Close {
+                if then == Then::Close || !wire.room().await {
                     break;
                 }
-                wire.room().await;
             }
             wire.end();
             server.count(|counters| counters.connections -= 1);

@@ -87,7 +87,9 @@ impl Server {
             if let Some(item) = item.filter(|_| is_there) {
                 put_value(wire, key, &item, with_version);
             }
-            wire.room().await;
+            if !wire.room().await {
+                return Then::Close;
+            }
         }
         wire.put_line("END");
         Then::GoOn
@@ -136,7 +138,7 @@ impl Server {
             }
             return skipped(wire.skip(len).await);
         }
-        let Some(value) = wire.data(len as usize).await else { return Then::Close };
+        let Some(value) = wire.data(len as usize, &self.engine).await else { return Then::Close };
         let Some(value) = value else {
             say(BAD_CHUNK);
             return Then::GoOn;

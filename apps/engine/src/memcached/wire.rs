@@ -7,6 +7,8 @@ use std::rc::Rc;
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
 
+use crate::engine::Engine;
+
 /// The longest command line: a get of some 250 of the longest keys.
 pub const MOST_LINE: usize = 64 << 10;
 /// Bytes that may wait for a client before its next command is served.
@@ -24,7 +26,18 @@ pub struct Wire {
     changed: Signal,
     /// A command is in work.
     is_busy: Cell<bool>,
+    /// It waits for room in the engine, with its data.
+    is_throttled: Cell<bool>,
+    /// Bytes of data that the present command has taken.
+    taken: Cell<usize>,
+    /// Nothing more comes.
     is_gone: Cell<bool>,
+    /// Nothing is sent any more.
+    is_deaf: Cell<bool>,
+    /// Its commands are not served any more.
+    is_cut: Cell<bool>,
+    /// The server ends: what the client does not take now it does not get.
+    is_last: Cell<bool>,
     is_ended: Cell<bool>,
     /// Set when whoever moves its bytes has something to do: bytes to send, room for more, or its end.
     notice: Rc<Cell<bool>>,
@@ -40,7 +53,12 @@ impl Wire {
             needs: Cell::new(MOST_LINE),
             changed: Signal::new(sim),
             is_busy: Cell::new(false),
+            is_throttled: Cell::new(false),
+            taken: Cell::new(0),
             is_gone: Cell::new(false),
+            is_deaf: Cell::new(false),
+            is_cut: Cell::new(false),
+            is_last: Cell::new(false),
             is_ended: Cell::new(false),
             notice: notice.clone(),
         })
@@ -57,15 +75,41 @@ impl Wire {
         self.changed.notify();
     }
 
-    /// The client has left.
+    /// The client sends nothing more. What it has sent is served.
     pub fn hang_up(&self) {
         self.is_gone.set(true);
         self.changed.notify();
     }
 
+    /// The client takes nothing any more. What it has sent is served.
+    pub fn close(&self) {
+        self.is_deaf.set(true);
+        self.output.take();
+        self.hang_up();
+    }
+
+    /// The client is cut off: nothing of it is served that has not begun.
+    pub fn cut(&self) {
+        self.is_cut.set(true);
+        self.input.take();
+        self.looked.set(0);
+        self.close();
+    }
+
+    /// The server ends: nothing more is read, and no answer is waited for.
+    pub fn finish(&self) {
+        self.is_last.set(true);
+        self.hang_up();
+    }
+
     /// Bytes of memory that it holds.
     pub fn held(&self) -> usize {
-        self.input.borrow().len() + self.output.borrow().len()
+        self.input.borrow().len() + self.output.borrow().len() + self.taken.get()
+    }
+
+    /// Whether its command waits for room in the engine: it is the server that it waits for.
+    pub fn is_throttled(&self) -> bool {
+        self.is_throttled.get()
     }
 
     /// Whether nothing of it is in work.
@@ -99,6 +143,9 @@ impl Wire {
 
     /// Appends to what is sent.
     pub(crate) fn put(&self, bytes: &[u8]) {
+        if self.is_deaf.get() {
+            return;
+        }
         self.output.borrow_mut().extend_from_slice(bytes);
         self.notice.set(true);
     }
@@ -115,17 +162,22 @@ impl Wire {
         self.notice.set(true);
     }
 
-    /// Waits until little waits to be sent.
-    pub(crate) async fn room(&self) {
-        while self.output.borrow().len() > MOST_UNSENT && !self.is_gone.get() {
+    /// Waits until little waits to be sent; whether the next command is served.
+    pub(crate) async fn room(&self) -> bool {
+        while self.output.borrow().len() > MOST_UNSENT {
+            if self.is_last.get() {
+                return false;
+            }
             self.changed.changed().await;
         }
+        true
     }
 
     /// The next command line without its end; `None` when there is none any more.
     pub(crate) async fn line(&self) -> Option<Vec<u8>> {
         self.need(MOST_LINE);
         self.is_busy.set(false);
+        self.taken.set(0);
         loop {
             let found = self.input.borrow()[self.looked.get()..].iter().position(|byte| *byte == b'\n');
             if let Some(found) = found {
@@ -150,8 +202,9 @@ impl Wire {
         }
     }
 
-    /// The data of a command, `len` bytes and a line's end: `Some(None)` if that is not where it belongs, `None` if the client has left.
-    pub(crate) async fn data(&self, len: usize) -> Option<Option<Rc<[u8]>>> {
+    /// The data of a command, `len` bytes and a line's end, once the engine has room for it: `Some(None)` if the end is not where it belongs,
+    /// `None` if the client has left.
+    pub(crate) async fn data(&self, len: usize, engine: &Engine) -> Option<Option<Rc<[u8]>>> {
         let all = len.saturating_add(2);
         self.need(all);
         while self.input.borrow().len() < all {
@@ -160,7 +213,15 @@ impl Wire {
             }
             self.changed.changed().await;
         }
+        self.is_throttled.set(true);
+        // A failure is what the command reports.
+        let _ = engine.wait_for_room_unless(|| self.is_cut.get()).await;
+        self.is_throttled.set(false);
+        if self.is_cut.get() {
+            return None;
+        }
         self.need(MOST_LINE);
+        self.taken.set(len);
         let mut input = self.input.borrow_mut();
         let is_right = &input[len..all] == b"\r\n";
         let value = is_right.then(|| Rc::from(&input[..len]));

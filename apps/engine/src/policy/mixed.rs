@@ -1,14 +1,27 @@
-//! Reads and writes at all drives at any time: the fair baseline (MIX of Shin 5.4.2, on RAID-1+0).
+//! Reads and writes at all drives at any time (MIX of Shin 5.4.2): on RAID-0, the thesis' baseline, or on RAID-1+0, the fair one.
 
 use super::{Policy, Work, nothing};
 use crate::drives::Member;
 
 /// See the file.
-pub struct Mixed;
+pub struct Mixed {
+    replicas: usize,
+}
+
+impl Mixed {
+    /// On RAID-1+0.
+    pub const MIRRORED: Mixed = Mixed { replicas: 2 };
+    /// On RAID-0.
+    pub const STRIPED: Mixed = Mixed { replicas: 1 };
+}
 
 impl Policy for Mixed {
     fn name(&self) -> &'static str {
-        "mixed"
+        if self.replicas == 1 { "raid0" } else { "mixed" }
+    }
+
+    fn replicas(&self) -> usize {
+        self.replicas
     }
 
     fn has_token(&self, _: u64, _: usize) -> bool {

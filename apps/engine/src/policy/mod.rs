@@ -5,16 +5,20 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use nandscape_sim::Span;
+
 use crate::drives::Member;
 use crate::error::EngineError;
 
 mod epochs;
 mod gc_control;
 mod mixed;
+mod rails;
 
 pub use epochs::Epochs;
 pub use gc_control::GcControl;
 pub use mixed::Mixed;
+pub use rails::{PERIOD, Rails};
 
 /// Work that a policy does at a drive.
 pub type Work<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + 'a>>;
@@ -23,6 +27,11 @@ pub type Work<'a> = Pin<Box<dyn Future<Output = Result<(), EngineError>> + 'a>>;
 pub trait Policy {
     /// Its name.
     fn name(&self) -> &'static str;
+
+    /// Drives that have the same bytes: 2, or 1 for a store without mirrors.
+    fn replicas(&self) -> usize {
+        2
+    }
 
     /// Whether drive `drive` has a token in epoch `epoch`.
     fn has_token(&self, epoch: u64, drive: usize) -> bool;
@@ -35,6 +44,11 @@ pub trait Policy {
         false
     }
 
+    /// How long an epoch lasts; `None` is until its work has ended.
+    fn lasts(&self) -> Option<Span> {
+        None
+    }
+
     /// Before a drive with a token is written; `bytes` will be written.
     fn before_writes<'a>(&'a self, member: &'a Member, bytes: u64) -> Work<'a>;
 
@@ -43,12 +57,14 @@ pub trait Policy {
 }
 
 /// The policies by name.
-pub const POLICIES: [&str; 3] = ["mixed", "epochs", "gc_control"];
+pub const POLICIES: [&str; 5] = ["mixed", "epochs", "gc_control", "raid0", "rails"];
 
 /// A policy by its name.
 pub fn policy(name: &str) -> Option<Box<dyn Policy>> {
     match name {
-        "mixed" => Some(Box::new(Mixed)),
+        "mixed" => Some(Box::new(Mixed::MIRRORED)),
+        "raid0" => Some(Box::new(Mixed::STRIPED)),
+        "rails" => Some(Box::new(Rails { period: PERIOD })),
         "epochs" => Some(Box::new(Epochs)),
         "gc_control" => Some(Box::new(GcControl)),
         _ => None,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use nandscape_apps_engine::memcached::{Server, Wire};
 use nandscape_apps_engine::policy::policy;
 use nandscape_apps_engine::{Config, Engine, Given, OpenError};
+use nandscape_drive::Drive;
 use nandscape_host_kv::testing::{Disk, QueueingDrive, Times};
 use nandscape_host_store::Host;
 use nandscape_sim::{Sim, Span};
@@ -19,6 +20,7 @@ pub(crate) const SMALL: Config = Config {
     segment: Some(64 << 10),
     flush_after_ms: 20,
     ack: nandscape_apps_engine::Ack::Cache,
+    caches: true,
     start_s: NOW_S,
     id: 7,
 };
@@ -40,7 +42,17 @@ pub(crate) async fn open(
     name: &str,
     config: Config,
 ) -> Result<Rc<Engine>, OpenError> {
-    let given = drives.iter().map(|drive| Given { io: drive.clone(), admin: None }).collect();
+    open_all(sim, drives.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>)), name, config).await
+}
+
+/// The same on drives of which some are missing.
+pub(crate) async fn open_all(
+    sim: &Sim,
+    drives: impl Iterator<Item = Option<Rc<dyn Drive>>>,
+    name: &str,
+    config: Config,
+) -> Result<Rc<Engine>, OpenError> {
+    let given = drives.map(|drive| drive.map(|io| Given { io, admin: None })).collect();
     Engine::open(&Host::free(sim), given, policy(name).expect("a policy"), config).await
 }
 

@@ -1,14 +1,15 @@
 //! Crashes at any time, each of which tears what the drives are writing: what was flushed is there, whole, and nothing older.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_apps_engine::{Ack, Config, Engine, Expect, New};
-use nandscape_host_kv::testing::Disk;
+use nandscape_drive::{Drive, DriveInfo, Io};
+use nandscape_host_kv::testing::{Disk, QueueingDrive};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
-use crate::client::{NOW_S, SMALL, disks, drives, open};
+use crate::client::{NOW_S, SMALL, disks, drives, open, open_all};
 use nandscape_lab_crash::each;
 
 /// Keys that fit the drives, and that do not.
@@ -119,11 +120,26 @@ async fn flush(engine: Rc<Engine>, history: Rc<History>, mut rng: Rng, sim: Sim)
 }
 
 fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) -> (u64, u64) {
+    live_without(None, disks, history, (policy, config), seed)
+}
+
+/// A life in which a drive may be missing.
+fn live_without(
+    missing: Option<usize>,
+    disks: &[Rc<Disk>],
+    history: &Rc<History>,
+    (policy, config): (&str, Config),
+    seed: Seed,
+) -> (u64, u64) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("life").rng());
     let drives = drives(&sim, disks);
+    let there = drives
+        .iter()
+        .enumerate()
+        .map(|(number, drive)| (missing != Some(number)).then(|| drive.clone() as Rc<dyn Drive>));
     let epochs = executor.block_on(async {
-        let engine = open(&sim, &drives, policy, config).await.unwrap();
+        let engine = open_all(&sim, there, policy, config).await.unwrap();
         history.check(&engine).await;
         for writer in 0..WRITERS {
             let rng = seed.child("writers").nth(writer).rng();
@@ -132,7 +148,7 @@ fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Conf
         sim.spawn(flush(engine.clone(), history.clone(), seed.child("flush").rng(), sim.clone()));
         sim.sleep(Span::from_us(rng.below(600_000))).await;
         let stats = engine.stats();
-        assert_eq!((stats.unreadable, stats.reads_at_tokens), (0, 0));
+        assert_eq!((stats.unreadable, stats.reads_at_tokens, stats.dropped), (0, 0, 0));
         assert!(history.evicts || stats.evictions == 0, "{stats:?}");
         (stats.moved, stats.evictions)
     });
@@ -140,12 +156,105 @@ fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Conf
     epochs.unwrap()
 }
 
+/// Counts the commands to drives.
+struct Counting(Rc<QueueingDrive>, Rc<Cell<u64>>);
+
+impl Drive for Counting {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, io: Io) {
+        self.1.set(self.1.get() + 1);
+        self.0.submit(io);
+    }
+}
+
+/// A life that ends while the command of a number is under way.
+fn live_until(command: u64, disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) {
+    let mut executor = Executor::new();
+    let (sim, count) = (executor.sim(), Rc::<Cell<u64>>::default());
+    let drives = drives(&sim, disks);
+    let counting = drives.iter().map(|drive| Rc::new(Counting(drive.clone(), count.clone())) as Rc<dyn Drive>);
+    let given: Vec<Option<Rc<dyn Drive>>> = counting.map(Some).collect();
+    let ran = executor.block_on(async {
+        let (clock, history, policy) = (sim.clone(), history.clone(), policy.to_owned());
+        sim.spawn(async move {
+            let engine = open_all(&clock, given.into_iter(), &policy, config).await.unwrap();
+            for writer in 0..WRITERS {
+                let rng = seed.child("writers").nth(writer).rng();
+                clock.spawn(write(engine.clone(), history.clone(), rng, clock.clone()));
+            }
+            clock.spawn(flush(engine, history, seed.child("flush").rng(), clock.clone()));
+        });
+        while count.get() < command {
+            sim.sleep(Span::from_us(20)).await;
+        }
+    });
+    let mut rng = seed.child("tear").rng();
+    drives.iter().for_each(|drive| drive.tear(&mut rng));
+    ran.unwrap();
+}
+
+/// The first commands make the store, and all that follow write or reclaim.
+#[test]
+fn a_crash_at_every_third_command_loses_nothing() {
+    let seed = Seed::new(1);
+    for command in (1..=150).step_by(3) {
+        let disks: Vec<Rc<Disk>> = (0..2).map(|_| Disk::new(1_200 << 10)).collect();
+        let config = Config { start_s: NOW_S, ack: Ack::All, memory: 1 << 20, ..SMALL };
+        let history = Rc::new(History { count: KEYS[0], ..History::default() });
+        live_until(command, &disks, &history, ("epochs", config), seed);
+        live(&disks, &history, ("epochs", config), seed.nth(command));
+        live_until(command, &disks, &history, ("mixed", config), seed);
+        open_only(&disks, ("mixed", config), seed);
+        live(&disks, &history, ("mixed", config), seed.nth(command));
+    }
+}
+
+/// Opens a store, and crashes meanwhile or at once.
+fn open_only(disks: &[Rc<Disk>], (policy, config): (&str, Config), seed: Seed) {
+    let mut executor = Executor::new();
+    let (sim, mut rng) = (executor.sim(), seed.child("opening").rng());
+    let drives = drives(&sim, disks);
+    let ran = executor.block_on(async {
+        let (clock, given) = (sim.clone(), drives.clone());
+        let policy = policy.to_owned();
+        sim.spawn(async move { drop(open(&clock, &given, &policy, config).await) });
+        sim.sleep(Span::from_us(rng.below(40_000))).await;
+    });
+    drives.iter().for_each(|drive| drive.tear(&mut rng));
+    ran.unwrap();
+}
+
+/// Drives are missing in turn, return, and are rebuilt: what they lack is not taken from them.
+#[test]
+fn a_drive_that_was_missing_is_rebuilt_and_not_believed() {
+    each(10, |seed| {
+        let mut rng = seed.child("missing").rng();
+        let disks: Vec<Rc<Disk>> = (0..2).map(|_| Disk::new(1_200 << 10)).collect();
+        let policy = ["mixed", "epochs", "rails"][rng.below(3) as usize];
+        let ack = [Ack::Cache, Ack::One, Ack::All][rng.below(3) as usize];
+        let config = Config { start_s: NOW_S, ack, memory: 1 << 20, ..SMALL };
+        let history = Rc::new(History { count: KEYS[0], ..History::default() });
+        for life in 0..6 {
+            let seed = seed.nth(life);
+            // A life with both comes between: only then has the other one all that it takes to be alone.
+            let missing = (life % 2 == 1).then(|| rng.below(2) as usize);
+            if missing.is_none() && rng.chance(0.4) {
+                open_only(&disks, (policy, config), seed);
+            }
+            live_without(missing, &disks, &history, (policy, config), seed);
+        }
+    });
+}
+
 #[test]
 fn what_was_flushed_is_there_after_a_crash_and_nothing_older() {
     let mut moved = 0;
     each(16, |seed| {
         let mut rng = seed.child("config").rng();
-        let policy = ["mixed", "epochs"][rng.below(2) as usize];
+        let policy = ["mixed", "epochs", "raid0", "rails"][rng.below(4) as usize];
         // Small disks: segments are given up all the time.
         let disks: Vec<Rc<Disk>> = match rng.chance(0.7) {
             true => (0..2).map(|_| Disk::new(1_200 << 10)).collect(),

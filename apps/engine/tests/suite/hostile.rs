@@ -39,12 +39,58 @@ fn a_long_line_and_a_huge_length_hold_little_memory() {
             let slow = Client::new(&sim, &server);
             slow.wire().received("get b b b b b b b b b b b b b b b b b b b b b b\r\n".repeat(100).as_bytes());
             sim.sleep(Span::from_ms(10)).await;
-            assert!(slow.wire().held() < (256 << 10) + limit + MOST_LINE, "{}", slow.wire().held());
+            let bound = (256 << 10) + limit + MOST_LINE;
+            assert!(slow.wire().held() < bound, "{}", slow.wire().held());
             assert_eq!(good.ask("mn\r\n", 1).await, "MN\r\n");
             assert_eq!(server.counters().connections, 3);
+            // One that only sends nothing more has the same bound.
             slow.wire().hang_up();
+            sim.sleep(Span::from_ms(10)).await;
+            assert!(slow.wire().held() < bound, "{}", slow.wire().held());
+            assert_eq!(server.counters().connections, 3);
+            slow.wire().close();
+            sim.sleep(Span::from_ms(1)).await;
+            assert_eq!((server.counters().connections, slow.wire().held()), (2, 0));
+            // When the server ends it waits for no client.
+            let last = Client::new(&sim, &server);
+            last.wire().received("get b b b b b b b b b b b b b b b b b b b b b b\r\n".repeat(100).as_bytes());
+            sim.sleep(Span::from_ms(10)).await;
+            last.wire().finish();
             sim.sleep(Span::from_ms(1)).await;
             assert_eq!(server.counters().connections, 2);
+        })
+        .unwrap();
+}
+
+/// Values that wait for room stay with their clients, where they count and can be given up.
+#[test]
+fn values_that_wait_for_room_count_as_their_clients() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    executor
+        .block_on(async {
+            let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
+            let server = Server::new(engine.clone(), "1");
+            let value = "v".repeat(20_000);
+            let mut clients: Vec<Client> = (0..40).map(|_| Client::new(&sim, &server)).collect();
+            for (number, client) in clients.iter().enumerate() {
+                client.wire().received(format!("set key{number} 0 0 {}\r\n{value}\r\n", value.len()).as_bytes());
+            }
+            sim.sleep(Span::from_us(1)).await;
+            let throttled = || clients.iter().filter(|client| client.wire().is_throttled()).count();
+            let waiting = throttled();
+            assert!(waiting > 30, "{waiting} wait");
+            let held: usize = clients.iter().map(|client| client.wire().held()).sum();
+            assert!(held >= waiting * value.len(), "{held} bytes of {waiting}");
+            assert!(engine.stats().memory_bytes < SMALL.memory, "{:?}", engine.stats());
+            clients[39].wire().cut();
+            assert_eq!(clients[39].wire().held(), 0);
+            clients.pop();
+            for client in &mut clients {
+                assert_eq!(client.answer(1).await, "STORED\r\n");
+            }
+            assert!(engine.look(b"key38").is_some() && engine.look(b"key39").is_none());
         })
         .unwrap();
 }

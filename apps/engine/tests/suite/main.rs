@@ -4,6 +4,7 @@
 
 mod client;
 mod crash;
+mod degraded;
 mod hostile;
 mod opening;
 mod policies;

@@ -33,10 +33,14 @@ fn only_the_drives_of_one_store_in_their_order_are_opened() {
     assert!(matches!(try_open(&mixed, SMALL), Err(OpenError::Other { drive: 2, .. })));
     let mut replaced = four.clone();
     replaced[0] = disks(1).remove(0);
-    assert!(matches!(try_open(&replaced, SMALL), Err(OpenError::Foreign(_))));
-    replaced[0] = four[0].clone();
-    replaced[3] = disks(1).remove(0);
-    assert_eq!(try_open(&replaced, SMALL), Err(OpenError::Foreign(3)));
+    // An empty drive in the place of one is rebuilt, and the other is not one of the store any more.
+    assert_eq!(try_open(&replaced, SMALL), Ok(100));
+    replaced[1] = disks(1).remove(0);
+    assert_eq!(try_open(&replaced, SMALL), Ok(100));
+    replaced[0] = disks(1).remove(0);
+    replaced[1] = replaced[0].clone();
+    let gone = OpenError::Gone { drive: 0, what: "is empty", twin: 1 };
+    assert_eq!(try_open(&replaced, SMALL), Err(gone));
     four[1].spoil(3);
     assert_eq!(try_open(&four, SMALL), Err(OpenError::Foreign(1)));
     four[1].spoil(3);

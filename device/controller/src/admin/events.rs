@@ -180,7 +180,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Critical Warning of the SMART log.
     pub(super) fn warnings(&self) -> u8 {
         let hot = if self.admin.settings.is_temperature_critical() { log::WARNING_TEMPERATURE } else { 0 };
-        self.subsystem.set.warnings() | hot
+        self.subsystem.set.storage().warnings() | hot
     }
 
     /// Tells the host what it has not been told. Called whenever a command has ended.

@@ -88,7 +88,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             data.ctratt = (data.ctratt.get() | identify::CTRATT_PREDICTABLE_LATENCY).into();
             data.oaes = (data.oaes.get() | feature::EVENT_PREDICTABLE_LATENCY).into();
         }
-        if self.subsystem.set.administers_namespaces() {
+        if self.subsystem.set.administration().is_some() {
             self.namespace_fields(&mut data);
         }
         (data.sqes, data.cqes) = (0x66, 0x44);

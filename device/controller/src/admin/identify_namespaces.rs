@@ -53,7 +53,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 Ok(controller_list(self.subsystem.controllers_with(nsid), cntid))
             }
             cns::CONTROLLERS => Ok(controller_list(self.subsystem.controllers(), cntid)),
-            cns::NAMESPACE_GRANULARITY if set.administers_namespaces() => Ok(self.granularity().as_bytes().to_vec()),
+            cns::NAMESPACE_GRANULARITY if set.administration().is_some() => Ok(self.granularity().as_bytes().to_vec()),
             cns::NVM_SETS if self.has_sets() => Ok(self.nvm_sets(entry.cdw11.get() as u16)),
             cns::ENDURANCE_GROUPS if self.has_groups() => Ok(self.endurance_groups(entry.cdw11.get() as u16)),
             // Of a controller, where FFFFh is this one. All have the same.

@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
 use super::{Answer, Event, fdp, latency, telemetry};
-use crate::command_set::DirectSet;
+use crate::command_set::{DirectSet, open_channel};
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::refusal::Refusal;
 
@@ -93,8 +93,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 return Err(NUMBER_OF_DWORDS);
             }
         }
-        if self.subsystem.set.own_logs().contains(&lid) {
-            let (len, part) = self.subsystem.set.own_log(lid, offset..offset.saturating_add(bytes));
+        if let Some(drive) = self.subsystem.set.open_channel().filter(|_| open_channel::LOGS.contains(&lid)) {
+            let (len, part) = drive.log(lid, offset..offset.saturating_add(bytes));
             return if offset > len { Err(OFFSET) } else { Ok(Answer::padded(part, bytes as usize)) };
         }
         let log = match lid {
@@ -108,7 +108,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             log::ENDURANCE_GROUP if self.has_groups() => self.endurance_group(entry)?.as_bytes().to_vec(),
             log::FIRMWARE_SLOT => self.firmware_slot().as_bytes().to_vec(),
             log::SELF_TEST => self.subsystem.self_tests.log().as_bytes().to_vec(),
-            log::SANITIZE_STATUS if self.subsystem.set.administers_namespaces() => {
+            log::SANITIZE_STATUS if self.subsystem.set.administration().is_some() => {
                 self.subsystem.sanitize_status().as_bytes().to_vec()
             }
             log::CHANGED_NAMESPACES => self.admin.changed_namespaces.page(),
@@ -133,8 +133,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Log pages are of the subsystem or of the controller (Base 5.1.12.1), and SMART of a namespace is not offered; but the zones that
     /// have changed are those of a namespace, as are logs of the command set.
     fn check_log_namespace(&self, lid: u8, nsid: u32) -> Result<(), Refusal> {
-        let is_of_namespace =
-            lid == log::CHANGED_ZONES && self.has_zones() || self.subsystem.set.own_logs().contains(&lid);
+        let is_of_namespace = lid == log::CHANGED_ZONES && self.has_zones()
+            || self.subsystem.set.open_channel().is_some() && open_channel::LOGS.contains(&lid);
         match self.namespaces.get(nsid) {
             Some(_) if is_of_namespace || lid == log::CHANGED_ZONES => Ok(()),
             None if is_of_namespace => Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::NSID)),
@@ -154,7 +154,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         smart.critical_warning = self.warnings();
         (smart.media_errors, smart.error_log_entries) =
             (self.subsystem.media_errors.get().into(), errors.count().into());
-        self.subsystem.set.smart(&mut smart);
+        self.subsystem.set.storage().smart(&mut smart);
         smart
     }
 
@@ -204,7 +204,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
         let test = log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM;
         effects.admin[usize::from(AdminOpcode::DEVICE_SELF_TEST.0)] = test.into();
-        if self.subsystem.set.geometry().is_some() {
+        if self.subsystem.set.open_channel().is_some() {
             effects.admin[usize::from(GEOMETRY.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
         }
         if self.subsystem.set.collections().is_some() {
@@ -217,7 +217,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
             }
         }
-        if self.subsystem.set.administers_namespaces() {
+        if self.subsystem.set.administration().is_some() {
             effects_on_namespaces(&mut effects);
         }
         self.subsystem.set.effects(&mut effects);
@@ -249,14 +249,14 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 
     fn supported_log_pages(&self) -> Identifiers {
         let mut logs = supported_log_pages();
-        if !self.subsystem.set.administers_namespaces() {
+        if self.subsystem.set.administration().is_none() {
             logs.ids[usize::from(log::SANITIZE_STATUS)] = 0.into();
         }
         if self.has_zones() {
             logs.ids[usize::from(log::CHANGED_ZONES)] = log::LOG_SUPPORTED.into();
         }
-        for lid in self.subsystem.set.own_logs() {
-            logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into();
+        if self.subsystem.set.open_channel().is_some() {
+            open_channel::LOGS.iter().for_each(|lid| logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into());
         }
         if self.has_placement() {
             fdp::LOGS.iter().for_each(|lid| logs.ids[usize::from(*lid)] = log::LOG_SUPPORTED.into());

@@ -210,7 +210,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 
     /// Geometry (OC 3.1).
     fn geometry(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
-        let data = self.subsystem.set.geometry().ok_or(Status::INVALID_OPCODE)?;
+        let data = self.subsystem.set.open_channel().ok_or(Status::INVALID_OPCODE)?.geometry();
         match self.namespaces.get(entry.nsid.get()) {
             Some(_) => Ok(Answer::data(&data)),
             None => Err(Refusal::of(Status::INVALID_NAMESPACE, Parameter::NSID)),

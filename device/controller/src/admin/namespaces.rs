@@ -55,7 +55,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// has failed.
     pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
         let opcode = AdminOpcode(entry.opcode);
-        if !self.subsystem.set.administers_namespaces() && opcode != AdminOpcode::DEVICE_SELF_TEST {
+        if self.subsystem.set.administration().is_none() && opcode != AdminOpcode::DEVICE_SELF_TEST {
             return Err(Status::INVALID_OPCODE.into());
         }
         match self.subsystem.sanitizing.refuses() {

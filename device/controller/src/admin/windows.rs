@@ -22,7 +22,7 @@ const LONGEST: Span = Span::from_s(3_600);
 impl<C: DirectSet + ?Sized> NvmeController<C> {
     /// Whether there are windows by schedule.
     pub(super) fn has_windows(&self) -> bool {
-        self.subsystem.config.windows.is_some() && self.subsystem.set.window_ranges().is_some()
+        self.subsystem.config.windows.is_some() && self.subsystem.set.windows().is_some()
     }
 
     /// Get Features: what is in force, or the default.
@@ -35,6 +35,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     pub(super) fn set_windows(&self, mem: &HostMem) -> Result<(), Status> {
         let given = Windows::read_from_bytes(&data::<64>(mem, size_of::<Windows>())?).expect("as many bytes");
         let rules = self.subsystem.config.windows.ok_or(Status::INVALID_FIELD)?;
+        let drive = self.subsystem.set.windows().ok_or(Status::INVALID_FIELD)?;
         let is_zero = given.reserved_12.get() == 0 && given.reserved_48 == [0; 16];
         if given.magic != MAGIC || given.version.get() != 1 || !is_zero {
             return Err(Status::INVALID_FIELD);
@@ -42,11 +43,11 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         let (width, position) = (given.width.get(), given.position.get());
         if width == 0 {
             self.subsystem.windows.set(None);
-            self.subsystem.set.set_schedule(None);
+            drive.set_schedule(None);
             return Ok(());
         }
         let ranges = given.ranges.get().max(1);
-        let may_have = ranges == 1 || Some(ranges) == self.subsystem.set.window_ranges();
+        let may_have = ranges == 1 || ranges == drive.ranges();
         let recommended = rules.recommended(width).max(SHORTEST).min(LONGEST);
         let length = match given.length.get() {
             0 => recommended,
@@ -64,7 +65,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         };
         let epoch = i128::from(given.epoch_us.get()) * 1_000 - i128::from(self.clock_ms_at_zero()) * 1_000_000;
         self.subsystem.windows.set(Some(in_force));
-        self.subsystem.set.set_schedule(Some(Schedule {
+        drive.set_schedule(Some(Schedule {
             width,
             position,
             ranges,

@@ -3,27 +3,27 @@
 //! A command set never sees queues. It is given each command with its data memory, the host link, the settings that the
 //! host has made, and a [`Stop`] that tells when the command is to end early.
 
+mod administration;
 pub mod forward;
+mod fused;
 pub mod nvm;
 pub mod open_channel;
 pub mod runs;
 pub mod sets;
+mod storage;
 mod together;
+mod windows;
 pub mod zns;
 
 use std::future::Future;
-use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::LatencyWindow;
-use nandscape_device_ftl::policy::Schedule;
-use nandscape_device_ftl::{Collections, PlacementReport, Sanitization};
+use nandscape_device_ftl::{Collections, PlacementReport};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;
-use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
-use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup};
 use nandscape_wire_nvme::{IoOpcode, Parameter, Status, SubmissionEntry};
 
 use crate::admin::{PAGE, Settings};
@@ -31,10 +31,15 @@ use crate::engine::Stop;
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::notices::Tracker;
-pub use crate::subsystem::LatencyFigures;
 use crate::work::Work;
+pub use administration::Administration;
+pub use fused::Fused;
 pub use nvm::fdp::Fdp;
 pub use nvm::streams::Streams;
+use open_channel::OpenChannel;
+pub use storage::Storage;
+pub use windows::Windows;
+use zns::Zns;
 
 /// Command Set Identifier of the NVM command set.
 pub(crate) const NVM: u8 = 0;
@@ -77,70 +82,15 @@ pub trait CommandSet: 'static {
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
     }
 
+    /// What lies behind the commands: data, counts, power.
+    fn storage(&self) -> &dyn Storage;
+
     /// Serves a command.
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply>;
-
-    /// Whether Compare and Write can be fused.
-    fn fuses(&self) -> bool {
-        false
-    }
 
     /// Whether a namespace can be formatted to have pages that are chains of pieces.
     fn has_pieces(&self, _namespace: &Namespace) -> bool {
         false
-    }
-
-    /// Serves a fused operation as one: its first and its second command. It is not called where nothing is fused.
-    fn serve_fused<'a>(&'a self, _pair: [Command<'a>; 2], _breakdown: &'a mut Breakdown) -> Later<'a, [Reply; 2]> {
-        Box::pin(async { [Err(Status::INVALID_FIELD.final_()).into(), Err(Status::INVALID_FIELD.final_()).into()] })
-    }
-
-    /// Whether namespaces are created, formatted and sanitized here.
-    fn administers_namespaces(&self) -> bool {
-        true
-    }
-
-    /// Drops all data of a namespace, on which no command works. It is not called where namespaces are not administered.
-    fn erase<'a>(&'a self, _namespace: &'a Namespace) -> Later<'a, ()> {
-        Box::pin(async {})
-    }
-
-    /// Removes all data from the media. All namespaces are erased, and no command works on any. `progress` is given what is
-    /// done, and all.
-    ///
-    /// # Errors
-    /// Command Aborted due to Power Loss Notification: it is to be repeated once the command set has started again, and goes
-    /// on. Sanitize Failed: some data could not be removed, or the set removes none.
-    fn sanitize<'a>(&'a self, _how: Sanitization, _progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), Status>> {
-        Box::pin(async { Err(Status::SANITIZE_FAILED) })
-    }
-
-    /// Reads blocks of a namespace, and keeps the data to itself.
-    ///
-    /// # Errors
-    /// Why they cannot be read.
-    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>>;
-
-    /// Counts of commands, to be noted; none where the set counts nothing.
-    fn totals(&self) -> Vec<u64> {
-        Vec::new()
-    }
-
-    /// Counts go on from what was noted.
-    fn restore_totals(&self, _totals: &[u64]) {}
-
-    /// Bytes that hosts have written so far.
-    fn bytes_written(&self) -> u64;
-
-    /// Whether the media may hold data of hosts, be it current or stale.
-    fn may_hold_data(&self) -> bool;
-
-    /// Sends all data that a power cut would lose to flash.
-    fn flush<'a>(&'a self) -> Later<'a, ()>;
-
-    /// The same, and writes what the next start would have to find out.
-    fn shut_down<'a>(&'a self) -> Later<'a, ()> {
-        self.flush()
     }
 
     /// Fills in what Identify Controller says of the command set.
@@ -165,15 +115,6 @@ pub trait CommandSet: 'static {
     /// Fills in which I/O commands there are and what they do.
     fn effects(&self, effects: &mut CommandsAndEffects);
 
-    /// Fills in what the SMART log says of the media and of I/O commands.
-    fn smart(&self, smart: &mut Smart);
-
-    /// Fills in what the drive log says of the media and of the FTL.
-    fn drive_log(&self, log: &mut DriveLog);
-
-    /// Critical Warning of the SMART log.
-    fn warnings(&self) -> u8;
-
     /// Endurance Group Information of an NVM Set, without its capacity; each set is a group of its own. `None` where there is
     /// only one.
     fn endurance_group(&self, _set: usize) -> Option<EnduranceGroup> {
@@ -190,18 +131,6 @@ pub trait CommandSet: 'static {
         None
     }
 
-    /// Equal ranges of the blocks that may have windows of their own in which the drive does its own work; `None` where there are
-    /// no windows.
-    fn window_ranges(&self) -> Option<u16> {
-        None
-    }
-
-    /// From now on, the drive does its own work in the windows of the schedule, or at any time.
-    fn set_schedule(&self, _schedule: Option<Schedule>) {}
-
-    /// From now on, there is Predictable Latency Mode and one of its windows, or there is not.
-    fn set_latency_window(&self, _window: Option<LatencyWindow>) {}
-
     /// Garbage collection at a host's command; `None` where the drive takes no such orders.
     fn collections(&self) -> Option<&dyn Collections> {
         None
@@ -212,45 +141,35 @@ pub trait CommandSet: 'static {
         None
     }
 
-    /// What it says of itself for that mode.
-    fn latency_figures(&self) -> LatencyFigures {
-        LatencyFigures::default()
-    }
-
     /// The streams of hosts, where the drive has any.
     fn streams(&self) -> Option<&Streams> {
         None
     }
 
-    /// Has `told` called whenever power is cut, in the middle of any operation: it may only start a task.
-    fn on_power_cut(&self, told: Box<dyn Fn()>);
-
-    /// What Geometry returns, an admin command of open-channel drives.
-    fn geometry(&self) -> Option<Vec<u8>> {
+    /// Fused operations; `None` where nothing is fused.
+    fn fused(&self) -> Option<&dyn Fused> {
         None
     }
 
-    /// Log pages of its own namespace.
-    fn own_logs(&self) -> &'static [u8] {
-        &[]
+    /// Namespaces that are created, formatted and sanitized here; `None` where hosts cannot change them.
+    fn administration(&self) -> Option<&dyn Administration> {
+        None
     }
 
-    /// The length of such a log page, and the part of it that is asked for, as far as it is there.
-    fn own_log(&self, _lid: u8, _part: Range<u64>) -> (u64, Vec<u8>) {
-        (0, Vec::new())
+    /// Windows in which the drive does its own work; `None` where there are none.
+    fn windows(&self) -> Option<&dyn Windows> {
+        None
     }
 
-    /// Has `told` called, with a log page of its own, whenever the log has something new to tell.
-    fn on_notice(&self, _told: Box<dyn Fn(u8)>) {}
+    /// The command set of an open-channel drive, with its geometry and its log pages.
+    fn open_channel(&self) -> Option<&OpenChannel> {
+        None
+    }
 
-    /// Has `told` called, with the first block of a zone, whenever the drive itself has changed the zone.
-    fn on_zone_change(&self, _told: Box<dyn Fn(u64)>) {}
-
-    /// Waits until power is back after a cut.
-    fn power_returns<'a>(&'a self) -> Later<'a, ()>;
-
-    /// Starts again after a power cut. Power is back, and no command is in work.
-    fn restart<'a>(&'a self) -> Later<'a, ()>;
+    /// The command set of zones.
+    fn zones(&self) -> Option<&Zns> {
+        None
+    }
 }
 
 /// A command set whose commands are served without an allocation each. The engine is compiled for each of them: only what

@@ -135,7 +135,10 @@ impl<C: DirectSet + ?Sized> FusedJob<C> {
             let (link, work) = (&subsystem.link, &subsystem.work);
             Command { entry, namespace, mem, link, work, settings, stop: stop(submission) }
         };
-        subsystem.set.serve_fused([command(first, &compared), command(second, &written)], breakdown).await
+        match subsystem.set.fused() {
+            Some(set) => set.serve_fused([command(first, &compared), command(second, &written)], breakdown).await,
+            None => [(); 2].map(|()| Err(Status::INVALID_FIELD.final_()).into()),
+        }
     }
 }
 

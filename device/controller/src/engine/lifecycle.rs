@@ -62,7 +62,7 @@ impl<C: DirectSet + ?Sized> Shutdown<C> {
     /// shut down.
     async fn run(&self) {
         if self.flushes {
-            self.controller.subsystem.set.shut_down().await;
+            self.controller.subsystem.set.storage().shut_down().await;
         }
         if self.controller.registers.borrow().is_current_shutdown(self.number) {
             // The host may use their memory for something else from now on, without a reset before (Linux does when its driver is removed).

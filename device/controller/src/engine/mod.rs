@@ -267,7 +267,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 continue;
             };
             drop(queues);
-            if is_fused(id, &submission) && subsystem.set.fuses() {
+            if is_fused(id, &submission) && subsystem.set.fused().is_some() {
                 self.fetch_fused(queue, submission);
             } else {
                 self.start(queue, submission);

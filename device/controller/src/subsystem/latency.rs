@@ -17,7 +17,7 @@ use nandscape_wire_nvme::predictable_latency::{
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::DirectSet;
+use crate::command_set::{DirectSet, Windows};
 
 /// How often it is looked at what a deterministic window still holds.
 const LOOK: Span = Span::from_ms(1);
@@ -104,16 +104,22 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         latency.window.set(window);
         latency.generation.set(latency.generation.get() + 1);
         latency.begun.set(self.used());
-        self.set.set_latency_window(window);
+        if let Some(drive) = self.set.windows() {
+            drive.set_latency_window(window);
+        }
         if window == Some(LatencyWindow::Deterministic) {
             self.watch_window(latency.generation.get());
         }
     }
 
+    fn latency_figures(&self) -> LatencyFigures {
+        self.set.windows().map(Windows::latency_figures).unwrap_or_default()
+    }
+
     fn used(&self) -> Used {
-        let reads = self.set.totals().get(1).map_or(0, |bytes| bytes / READ);
-        let units = self.set.bytes_written() / u64::from(self.set.info().unit_bytes);
-        Used { at: self.sim.now(), reads, units, forced: self.set.latency_figures().forced }
+        let reads = self.set.storage().totals().get(1).map_or(0, |bytes| bytes / READ);
+        let units = self.set.storage().bytes_written() / u64::from(self.set.info().unit_bytes);
+        Used { at: self.sim.now(), reads, units, forced: self.latency_figures().forced }
     }
 
     fn watch_window(&self, generation: u64) {
@@ -142,7 +148,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         ] {
             events |= if low { bit & config.events.get() } else { 0 };
         }
-        let forced = self.set.latency_figures().forced > self.latency.begun.get().forced;
+        let forced = self.latency_figures().forced > self.latency.begun.get().forced;
         let ends = match (forced, log.left_ms.get()) {
             (true, _) => EVENT_EXCURSION,
             (false, 0) => EVENT_EXCEEDED,
@@ -160,7 +166,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// Predictable Latency Per NVM Set.
     pub(crate) fn latency_log(&self) -> Log {
         let mut log = Log::zeroed();
-        let (figures, unit) = (self.set.latency_figures(), f64::from(self.set.info().unit_bytes));
+        let (figures, unit) = (self.latency_figures(), f64::from(self.set.info().unit_bytes));
         let Some(rules) = self.config.windows else { return log };
         log.events = self.latency.events.get().into();
         let lasts_ms = (figures.most_free as f64 * unit / rules.user_rate * 1e3) as u64;

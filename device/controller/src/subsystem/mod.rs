@@ -121,23 +121,27 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             config,
         });
         let weak = Rc::downgrade(&subsystem);
-        subsystem.set.on_power_cut(Box::new(move || {
+        subsystem.set.storage().on_power_cut(Box::new(move || {
             if let Some(subsystem) = weak.upgrade() {
                 subsystem.power_cut();
             }
         }));
-        let weak = Rc::downgrade(&subsystem);
-        subsystem.set.on_zone_change(Box::new(move |zslba| {
-            if let Some(subsystem) = weak.upgrade() {
-                subsystem.controllers.all().iter().for_each(|controller| controller.zone_changed(zslba));
-            }
-        }));
-        let weak = Rc::downgrade(&subsystem);
-        subsystem.set.on_notice(Box::new(move |lid| {
-            if let Some(subsystem) = weak.upgrade() {
-                subsystem.controllers.all().iter().for_each(|controller| controller.raise(Event::own_log(lid)));
-            }
-        }));
+        if let Some(set) = subsystem.set.zones() {
+            let weak = Rc::downgrade(&subsystem);
+            set.on_zone_change(Box::new(move |zslba| {
+                if let Some(subsystem) = weak.upgrade() {
+                    subsystem.controllers.all().iter().for_each(|controller| controller.zone_changed(zslba));
+                }
+            }));
+        }
+        if let Some(set) = subsystem.set.open_channel() {
+            let weak = Rc::downgrade(&subsystem);
+            set.on_notice(Box::new(move |lid| {
+                if let Some(subsystem) = weak.upgrade() {
+                    subsystem.controllers.all().iter().for_each(|controller| controller.raise(Event::own_log(lid)));
+                }
+            }));
+        }
         subsystem
     }
 
@@ -201,7 +205,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     pub(crate) fn drive_log(&self) -> DriveLog {
         let mut log = DriveLog::new();
         log.now = self.sim.now().ns().into();
-        self.set.drive_log(&mut log);
+        self.set.storage().drive_log(&mut log);
         log.link_busy = by_cause(&self.link.usage());
         log.commands = [self.slots.in_work().into(), self.config.command_slots.into()];
         log

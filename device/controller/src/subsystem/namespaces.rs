@@ -73,11 +73,18 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         let removed: Vec<_> = which()?.into_iter().filter_map(|nsid| self.remove_namespace(nsid)).collect();
         for namespace in removed {
             self.drain(&namespace).await;
-            self.set.erase(&namespace).await;
+            self.erase(&namespace).await;
             self.namespaces.give_back(&namespace);
             self.note();
         }
         Ok(())
+    }
+
+    /// Drops all data of a namespace, on which no command works.
+    pub(crate) async fn erase(&self, namespace: &Namespace) {
+        if let Some(set) = self.set.administration() {
+            set.erase(namespace).await;
+        }
     }
 
     /// Takes a namespace from the table and from all controllers.
@@ -117,7 +124,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         let replaced: Vec<_> = which()?.into_iter().map(replace).collect();
         for (old, new, users) in replaced {
             self.drain(&old).await;
-            self.set.erase(&new).await;
+            self.erase(&new).await;
             new.set_formatting(false);
             self.note();
             users.iter().for_each(|user| user.namespace_changed(new.nsid));
@@ -171,7 +178,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             let (old, ..) = self.replace(nsid, format);
             self.drain(&old).await;
         }
-        self.set.flush().await;
+        self.set.storage().flush().await;
     }
 
     /// The controllers, by identifier.

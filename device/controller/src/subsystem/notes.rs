@@ -43,7 +43,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             self.namespaces.restore(&notes.namespaces).map_err(|error| damaged(&error))?;
             self.saved.restore(&notes.saved_features);
             self.media_errors.set(notes.media_errors);
-            self.set.restore_totals(&notes.totals);
+            self.set.storage().restore_totals(&notes.totals);
             self.resume_sanitize(&notes.sanitize, memory.before().in_use);
         }
         assert!(self.notebook.0.set(memory).is_ok(), "notes are taken up once");
@@ -58,7 +58,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             saved_features: self.saved.note(),
             sanitize: self.sanitizing.note(),
             media_errors: self.media_errors.get(),
-            totals: self.set.totals(),
+            totals: self.set.storage().totals(),
         };
         let _ = memory.set_notes(&serde_json::to_vec(&notes).expect("plain data"));
     }

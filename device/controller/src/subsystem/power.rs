@@ -113,11 +113,11 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             for controller in self.controllers.all() {
                 controller.waiters.stop(Status::ABORTED_POWER_LOSS, |_, _| true);
             }
-            self.set.power_returns().await;
+            self.set.storage().power_returns().await;
             self.slots.all_ended().await;
             // Power may have gone again while the last commands ended.
             if self.power.cuts.get() == cuts {
-                self.set.restart().await;
+                self.set.storage().restart().await;
                 self.forget_until_power_loss();
             }
             if self.power.cuts.get() == cuts {

@@ -144,8 +144,8 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         sanitizing.command.set(Sanitize(note.command));
         sanitizing.pattern.set(note.pattern);
         sanitizing.in_failure.set(note.in_failure);
-        let is_erased = || !self.set.may_hold_data();
-        let after_kill = |_| is_erased().then(|| self.set.bytes_written());
+        let is_erased = || !self.set.storage().may_hold_data();
+        let after_kill = |_| is_erased().then(|| self.set.storage().bytes_written());
         sanitizing.erased_at.set(if was_killed { note.erased_at.and_then(after_kill) } else { note.erased_at });
         self.update_sanitizing();
         if note.status == manage::SANITIZE_IN_PROGRESS {
@@ -190,7 +190,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         sanitizing.status.set(succeeded);
         sanitizing.progress.set(NO_PROGRESS);
         if ended.is_ok() {
-            sanitizing.erased_at.set(Some(self.set.bytes_written()));
+            sanitizing.erased_at.set(Some(self.set.storage().bytes_written()));
         }
         self.note();
         self.update_sanitizing();
@@ -211,11 +211,12 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             namespaces.extend(self.drain_to_sanitize(*nsid).await);
         }
         if let Some(how) = how {
-            return self.set.sanitize(how, &|done, all| self.sanitizing.report(done, all)).await;
+            let set = self.set.administration().ok_or(Status::SANITIZE_FAILED)?;
+            return set.sanitize(how, &|done, all| self.sanitizing.report(done, all)).await;
         }
         for (done, namespace) in namespaces.iter().enumerate() {
             self.sanitizing.report(done as u64, all.len() as u64);
-            self.set.erase(namespace).await;
+            self.erase(namespace).await;
         }
         Ok(())
     }
@@ -224,8 +225,8 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// that has succeeded (Base 5.1.12.1.33, Global Data Erased). A drive may be made with data in it.
     fn is_erased(&self) -> bool {
         let sanitizing = &self.sanitizing;
-        let is_untouched = sanitizing.erased_at.get() == Some(self.set.bytes_written());
-        is_untouched && (sanitizing.status.get() != manage::SANITIZE_NEVER || !self.set.may_hold_data())
+        let is_untouched = sanitizing.erased_at.get() == Some(self.set.storage().bytes_written());
+        is_untouched && (sanitizing.status.get() != manage::SANITIZE_NEVER || !self.set.storage().may_hold_data())
     }
 
     /// To be called when the drive is given data other than by commands, before it starts: it is not erased any more.

@@ -173,7 +173,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     /// Reads blocks as a command would: a restart after a power cut and a change of the namespace wait for it.
     async fn test_blocks(&self, namespace: Rc<Namespace>, slba: u64, blocks: u32) -> Result<(), Failure> {
         self.slots.begin_background();
-        let read = self.set.test(&namespace, slba, blocks).await;
+        let read = self.set.storage().test(&namespace, slba, blocks).await;
         let is_leaving = namespace.is_leaving();
         drop(namespace);
         if is_leaving {

@@ -172,10 +172,25 @@ impl OpenChannel {
 
     /// Gives an unused drive chunks that are written to their ends, in no time.
     pub fn plant(&self, _: Plant, _: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
-        let (count, units) = (self.layout.all_chunks(), self.layout.chunk_units());
+        let units = self.layout.chunk_units();
+        self.plant_chunks(&|_| units, progress);
+        PlantReport { overwritten: 0, waf: 1.0 }
+    }
+
+    /// Gives an unused drive chunks that are written as far as `written` returns for the number of each, in units, in no time.
+    ///
+    /// # Panics
+    /// When that is no whole number of strips, or more than a chunk has.
+    pub fn plant_chunks(&self, written: &dyn Fn(u32) -> u32, progress: &mut dyn FnMut(f64)) {
+        let (count, size, strip_units) =
+            (self.layout.all_chunks(), self.layout.chunk_units(), self.layout.strip_units());
         for number in (0..count).filter(|number| self.chunk(*number).state == ChunkState::Free) {
-            let geometry = *self.media.geometry();
-            for strip in 0..units / self.layout.strip_units() {
+            let (geometry, units) = (*self.media.geometry(), written(number));
+            assert!(units <= size && units.is_multiple_of(strip_units), "chunk {number}: {units} units are no strips");
+            if units == 0 {
+                continue;
+            }
+            for strip in 0..units / strip_units {
                 let first = self.layout.address(number, strip * self.layout.strip_units()) as u32;
                 for (page, tag) in
                     self.layout.pages(&geometry, number, strip).zip((first..).step_by(self.layout.page_units as usize))
@@ -184,11 +199,10 @@ impl OpenChannel {
                 }
             }
             let chunk = &mut self.chunks.borrow_mut()[number as usize];
-            chunk.write(units, units);
+            chunk.write(units, size);
             chunk.programmed(units);
             progress(f64::from(number + 1) / f64::from(count));
         }
-        PlantReport { overwritten: 0, waf: 1.0 }
     }
 }
 

@@ -26,7 +26,7 @@ pub enum StoreError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Another process has it.
-    #[error("another process uses the file; one at a time can")]
+    #[error("another process has the file open; only one may")]
     InUse,
     /// It is something else.
     #[error(

@@ -1,4 +1,4 @@
-//! Drives behind sockets that a task of virtual time polls. Shared by tests of several crates.
+//! Drives behind sockets that a task of simulated time polls. Shared by tests of several crates.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ pub(crate) fn poll<D: 'static>(sim: &Sim, drive: &Rc<D>, poll: fn(&D) -> Result<
 
 /// Connects to a target, and polls it.
 pub(crate) fn connected(sim: &Sim, address: &str, nqn: &str) -> Rc<NvmeTcp> {
-    // Virtual time runs far ahead of the target: nothing is to expire.
+    // Simulated time runs far ahead of the target: nothing is to expire.
     let (keep_alive, patience) = (Span::from_s(40_000), Span::from_s(1_000_000));
     let target = Target { keep_alive, patience, ..Target::new(address, nqn) };
     let time = sim.clone();

@@ -1,4 +1,4 @@
-//! Through the queue of a drive in virtual time, whose power is cut at random times.
+//! Through the queue of a drive in simulated time, whose power is cut at random times.
 
 use std::rc::Rc;
 

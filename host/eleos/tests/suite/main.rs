@@ -1,4 +1,4 @@
-//! Buffers and batches of a log-structured store: in virtual time, and over each transport to a drive that runs in real time.
+//! Buffers and batches of a log-structured store: in simulated time, and over each transport to a drive that runs in real time.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_SEEDS` more of them, from that one on.
 

@@ -1,4 +1,4 @@
-//! Messages between clients and servers. The same clients and servers run over a network in virtual time and over sockets.
+//! Messages between clients and servers. The same clients and servers run over a network in simulated time and over sockets.
 //!
 //! Left out: sockets, which are the business of the crate that runs a server or client at the wall clock.
 

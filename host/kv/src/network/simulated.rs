@@ -1,4 +1,4 @@
-//! A network in virtual time: each message takes a hop's latency and its time at the bandwidth of its connection. Servers can be
+//! A network in simulated time: each message takes a hop's latency and its time at the bandwidth of its connection. Servers can be
 //! cut off, hang, be slow, or be dead.
 //!
 //! Left out: switches, loss of single packets, and the sharing of one machine's bandwidth by its connections.

@@ -1,4 +1,4 @@
-//! The key-value store on drives that behave like those of the product, over a network in virtual time.
+//! The key-value store on drives that behave like those of the product, over a network in simulated time.
 
 mod cluster;
 mod crash;

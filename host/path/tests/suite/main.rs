@@ -6,3 +6,4 @@ mod notices;
 mod properties;
 mod rig;
 mod rings;
+mod strategies;

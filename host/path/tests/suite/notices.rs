@@ -76,7 +76,7 @@ fn without_a_notice_and_for_large_reads_the_interrupt_comes() {
     assert_eq!((read(&mut rig).0, rig.path.notices().missing), (interrupted, 1));
     rig.lead.set(lead(50));
     let large = SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 16);
-    assert!(16 * INFO.lba_bytes >= 8_192);
+    const { assert!(16 * INFO.lba_bytes >= 8_192) };
     let (path, sim, thread) = (rig.path.clone(), rig.sim.clone(), rig.pinned(0));
     let run = async { path.io(&thread, sim.now(), (large, INFO.lba_bytes), HostMem::none()).await };
     let completion = rig.executor.block_on(run).unwrap();

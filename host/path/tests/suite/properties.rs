@@ -11,7 +11,7 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::announcing::Lead;
-use crate::rig::{BEGINNING, DRIVE_US, Rig, config, read, rig_with, stages, write};
+use crate::rig::{BEGINNING, DRIVE_US, Rig, config, read, rig_on, rig_with, stages, write};
 
 pub(crate) fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
@@ -44,6 +44,38 @@ fn any_lead(rng: &mut Rng) -> Lead {
     let before = rng.chance(0.8).then(|| us(rng.below(DRIVE_US)));
     let predicts = if rng.chance(0.5) { before.unwrap_or(us(9)) } else { us(rng.below(2 * DRIVE_US)) };
     Lead { before, predicts, free: rng.below(4) as u32 }
+}
+
+/// Any host with a strategy or the path of SCSI, and its queues: number, tags, chunk.
+fn any_strategy(rng: &mut Rng) -> (Config, (usize, usize, Option<u64>)) {
+    let mut config = any_host(rng);
+    let one_of = |rng: &mut Rng, all: &[&str]| all[rng.below(all.len() as u64) as usize].to_owned();
+    let path = one_of(rng, &["scsi", "non_blocking", "lazy", "cooperative", "cooperative"]);
+    let mut changes = vec![format!("host.path={path}"), "host.queues=0".to_owned()];
+    if path != "scsi" {
+        let poll = one_of(rng, &["off", "off", "0", "16us", "100us"]);
+        changes.extend(["host.completion=interrupt".to_owned(), "host.coalesce=1".to_owned()]);
+        changes.push(format!("host.poll_thread={poll}"));
+    }
+    changes.push(one_of(rng, &["host.midlayer=0", "host.midlayer=3us"]));
+    changes.push(one_of(rng, &["host.cold_core=0", "host.cold_core=2us"]));
+    changes.iter().for_each(|change| config.set(change).unwrap());
+    let queues = any_queues(rng, &config);
+    (config, queues)
+}
+
+/// Any queues of a host: number, tags, chunk.
+pub(crate) fn any_queues(rng: &mut Rng, config: &Config) -> (usize, usize, Option<u64>) {
+    let tags = [1, 2, 5, usize::MAX][rng.below(4) as usize];
+    let is_stripe = rng.below(2) == 0;
+    let count = if is_stripe { 1 + rng.below(3) as usize } else { config.queue_pairs(64) };
+    (count, tags, is_stripe.then_some(8))
+}
+
+/// As many queues as a host uses, which take any number of commands.
+fn plain(config: Config) -> (Config, (usize, usize, Option<u64>)) {
+    let count = config.queue_pairs(64);
+    (config, (count, usize::MAX, None))
 }
 
 /// A closed loop: each completion is followed by the next command.
@@ -105,9 +137,9 @@ pub(crate) fn looped_on(rig: &Rig, drive: Rc<dyn Drive>, commands: u32) -> Rc<Lo
 #[test]
 fn stages_sum_to_the_latency_on_any_host() {
     let mut rng = Seed::new(seed()).child("hosts").rng();
-    for host in 0..60 {
-        let config = any_host(&mut rng);
-        let mut rig = rig_with(config.clone(), Executor::with_spurious_polls());
+    for host in 0..120 {
+        let (config, queues) = if host % 2 == 0 { plain(any_host(&mut rng)) } else { any_strategy(&mut rng) };
+        let mut rig = rig_on(config.clone(), Executor::with_spurious_polls(), queues);
         rig.lead.set(any_lead(&mut rng));
         let (threads, depth) = (1 + rng.below(5) as u32, 1 + rng.below(7) as u32);
         let of = looped(&rig, threads, 60);
@@ -142,10 +174,10 @@ fn the_same_host_does_the_same_again() {
 #[test]
 fn an_io_that_is_dropped_at_any_instant_leaves_nothing_behind() {
     let mut rng = Seed::new(seed()).child("drops").rng();
-    for host in 0..40 {
-        let config = any_host(&mut rng);
+    for host in 0..80 {
+        let (config, queues) = if host % 2 == 0 { plain(any_host(&mut rng)) } else { any_strategy(&mut rng) };
         let without_load = Config { load: 0, ..config.clone() };
-        let mut rig = rig_with(without_load, Executor::with_spurious_polls());
+        let mut rig = rig_on(without_load, Executor::with_spurious_polls(), queues);
         rig.lead.set(any_lead(&mut rng));
         let before = rig.path.machine().contexts();
         for _ in 0..12 {

@@ -7,7 +7,7 @@ use nandscape_drive::breakdown::Breakdown;
 use nandscape_drive::testing::{FakeDrive, INFO, Servers};
 use nandscape_drive::{Completion, Drive, HostMem};
 use nandscape_host_machine::{Affinity, Config as MachineConfig, Context, ThreadSpec};
-use nandscape_host_path::{Config, LAYER, Path};
+use nandscape_host_path::{Config, LAYER, Path, Queues, Stripe};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
@@ -47,13 +47,27 @@ pub(crate) fn config(cores: usize, changes: &[&str]) -> Config {
 }
 
 pub(crate) fn rig_with(config: Config, executor: Executor) -> Rig {
+    let count = config.queue_pairs(64);
+    rig_on(config, executor, (count, usize::MAX, None))
+}
+
+/// The same with queues of so many tags; with a chunk, the queues are ports of a controller.
+pub(crate) fn rig_on(
+    config: Config,
+    executor: Executor,
+    (count, tags, chunk_blocks): (usize, usize, Option<u64>),
+) -> Rig {
     let sim = executor.sim();
     let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(DRIVE_US));
     let us = Span::from_us(50);
     let lead = Rc::new(Cell::new(Lead { before: Some(us), predicts: us, free: 0 }));
     let connect = |_| Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead);
-    let queues = (0..config.queue_pairs(64)).map(connect).collect();
-    let path = Path::new(&sim, config, queues).unwrap();
+    let drives: Vec<Rc<dyn Drive>> = (0..count).map(connect).collect();
+    let stripe = chunk_blocks.map(|chunk_blocks| {
+        let whole = Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead);
+        Stripe { whole, chunk_blocks }
+    });
+    let path = Path::new(&sim, config, Queues { drives, tags, stripe }).unwrap();
     Rig { executor, sim, path, drive, lead }
 }
 

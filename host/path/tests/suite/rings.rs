@@ -10,8 +10,8 @@ use nandscape_host_path::{Config, Ring, RingKind, Waiting, stage};
 use nandscape_sim::{Executor, Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
-use crate::properties::{any_host, looped_on, seed};
-use crate::rig::{DRIVE_US, Rig, config, host_us, read, rig, rig_with, stages};
+use crate::properties::{any_host, any_queues, looped_on, seed};
+use crate::rig::{DRIVE_US, Rig, config, host_us, read, rig, rig_on, stages};
 
 const KINDS: [RingKind; 3] = [RingKind::DeferTaskrun, RingKind::Iopoll, RingKind::Sqpoll];
 
@@ -115,9 +115,11 @@ fn stages_sum_to_the_latency_on_any_host() {
         let mut config = any_host(&mut rng);
         config.set("host.completion=interrupt").unwrap();
         config.set("host.ring_entry=2us").unwrap();
+        config.set("host.midlayer=3us").unwrap();
         let config = Config { sqpoll_idle: Span::from_us(rng.below(300)), ..config };
         let kind = KINDS[host % KINDS.len()];
-        let mut rig = rig_with(config.clone(), Executor::with_spurious_polls());
+        let queues = any_queues(&mut rng, &config);
+        let mut rig = rig_on(config.clone(), Executor::with_spurious_polls(), queues);
         let of = looped_on(&rig, ring_of(&rig, kind), 60);
         (0..1 + rng.below(7)).for_each(|_| of.issue());
         rig.executor.block_on(rig.sim.sleep(Span::from_ms(400))).unwrap();

@@ -9,22 +9,22 @@ use std::thread::JoinHandle;
 use nandscape_apps_engine::memcached::Server;
 use nandscape_apps_engine::policy::policy;
 use nandscape_apps_engine::{Config, Engine, Given, OpenError};
-use nandscape_device_media::durable::StoreFile;
-use nandscape_drive::{Drive, DriveInfo, QueueDrive, QueueId, Subsystem};
+use nandscape_drive::{DriveInfo, Subsystem};
 use nandscape_host_store::Host;
-use nandscape_lab_run::{DriveSpec, SsdExport};
+use nandscape_lab_run::SsdExport;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::listening::Accepting;
 use nandscape_transport_reactor::socket::Address;
 use nandscape_transport_reactor::{Export, Handle, Pairs, PollMode, Port, Reactor, Setup, Source};
 use nandscape_wire_nvme::Status;
 
+use super::drives::{Drive, ServedDrive};
 use super::sockets::{Door, OnFailure, Sockets};
 
 /// What is served.
 pub struct ServeSpec {
-    /// The drives, each with the file that it is in, if it is in one.
-    pub drives: Vec<(DriveSpec, Option<StoreFile>)>,
+    /// The drives.
+    pub drives: Vec<ServedDrive>,
     /// The policy's name.
     pub policy: &'static str,
     /// The engine's settings.
@@ -42,7 +42,7 @@ pub struct ServeSpec {
     /// Hears why the server has failed, should it fail once clients can connect. [`Serving::stop`] is what remains to be called.
     pub failed: Arc<dyn Fn(String) + Send + Sync>,
     /// Receives what happens.
-    pub log: Box<dyn Fn(&str) + Send>,
+    pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// Why nothing is served.
@@ -85,7 +85,7 @@ impl Export for Front {
         self.drive.info()
     }
 
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+    fn connect(&self) -> Result<Rc<dyn nandscape_drive::Drive>, Status> {
         self.drive.connect()
     }
 
@@ -119,7 +119,7 @@ impl Drop for Watched {
 
 const PANICKED: &str = "its thread has panicked";
 
-fn other(error: impl ToString) -> ServeError {
+pub(super) fn other(error: impl ToString) -> ServeError {
     ServeError::Other(error.to_string())
 }
 
@@ -168,19 +168,25 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, ServeError> {
 fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 'static)) -> Result<(), ServeError> {
     let executor = Executor::new();
     let sim = executor.sim();
-    let sockets = Rc::new(Sockets::new(&sim, spec.most_clients, spec.failed.clone()).map_err(other)?);
+    let drives = spec.drives.into_iter().map(|drive| Drive::build(&sim, drive, spec.seed));
+    let drives: Rc<[Drive]> = drives.collect::<Result<Vec<_>, _>>()?.into();
+    let given = drives.iter().map(|drive| drive.given(&sim)).collect::<Result<Vec<_>, _>>()?;
+    let (log, failed) = (spec.log.clone(), spec.failed.clone());
+    let sockets = Sockets::new(&sim, spec.most_clients, drives.clone(), (log, failed)).map_err(other)?;
+    let sockets = Rc::new(sockets);
     let door = sockets.door();
-    let (mut drives, mut names) = (Vec::new(), Vec::new());
-    for (drive, file) in spec.drives {
+    let mut exports: Vec<Rc<dyn Export>> = Vec::new();
+    let mut names = Vec::new();
+    for (drive, export) in drives.iter().filter_map(|drive| Some((drive, drive.export.clone()?))) {
         names.push(drive.name.clone());
-        drives.push(Rc::new(drive.build_in(&sim, spec.seed, file, &()).map_err(other)?));
+        exports.push(match exports.is_empty() {
+            true => Rc::new(Front { drive: export, sockets: sockets.clone() }),
+            false => export,
+        });
     }
-    let given = drives.iter().map(|drive| given(&sim, drive)).collect::<Result<Vec<_>, _>>()?;
-    let first = Front { drive: drives[0].clone(), sockets: sockets.clone() };
-    let mut exports: Vec<Rc<dyn Export>> = vec![Rc::new(first)];
-    exports.extend(drives.iter().skip(1).map(|drive| drive.clone() as Rc<dyn Export>));
     let port = Port::new(&sim, exports);
-    let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: spec.log };
+    let log = spec.log;
+    let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(move |what| log(what)) };
     let (reactor, handle) = Reactor::new(setup).map_err(other)?;
     tell(Ok(Begun::Loop(handle, door)));
     let (policy, config, version) = (spec.policy, spec.config, spec.version);
@@ -188,20 +194,14 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     sim.spawn(async move {
         tell(open(&clock, given, policy, config, &version, &sockets).await);
     });
-    reactor.run().map(drop).map_err(other)
-}
-
-fn given(sim: &Sim, drive: &Rc<SsdExport>) -> Result<Given, ServeError> {
-    let io = drive.connect().map_err(|status| other(format!("a drive has no queue pair: {status}")))?;
-    let admin = QueueDrive::new(sim, drive.ssd().controller(), QueueId::ADMIN, 32);
-    let admin = admin.map_err(|status| other(format!("a drive has no admin queue: {status}")))?;
-    Ok(Given { io, admin: Some(admin) })
+    let (mut executor, _) = reactor.run().map_err(other)?;
+    drives.iter().try_for_each(|drive| drive.turn_off(&mut executor))
 }
 
 /// Opens the engine, and has clients served.
 async fn open(
     sim: &Sim,
-    drives: Vec<Given>,
+    drives: Vec<Option<Given>>,
     name: &str,
     config: Config,
     version: &str,
@@ -210,6 +210,7 @@ async fn open(
     let policy = policy(name).ok_or_else(|| other(format!("no policy {name}")))?;
     let engine = Engine::open(&Host::free(sim), drives, policy, config).await?;
     let (items, limit) = (engine.stats().items, engine.item_limit());
+    sockets.report(&engine);
     sockets.open(Server::new(engine, version));
     Ok(Begun::Open(items, limit))
 }

@@ -13,6 +13,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::drives::{self, Drive};
+use nandscape_apps_engine::Engine;
 use nandscape_apps_engine::memcached::{Server, Wire};
 use nandscape_sim::{Sim, Span};
 use nandscape_transport_reactor::Source;
@@ -26,13 +28,16 @@ const READ: usize = 16 << 10;
 const EVENTS: usize = 64;
 /// The number of the event of what comes from other threads.
 const CAME: u64 = u64::MAX;
-/// Bytes that all clients may hold.
+/// Bytes that all clients may hold in commands and answers that are not complete, and as many in values that wait for room.
 const MOST_HELD: usize = 64 << 20;
 /// A client that holds less is not cut off for what others hold.
 const LITTLE: usize = 32 << 10;
 
 /// Hears why the engine does not serve any more.
 pub(super) type OnFailure = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Receives what happens.
+pub(super) type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What comes from other threads.
 enum Came {
@@ -56,6 +61,10 @@ pub(super) struct Sockets {
     server: RefCell<Option<Rc<Server>>>,
     /// Clients at a time.
     most_clients: usize,
+    /// As many values wait for room as may: more are not read.
+    is_full: Cell<bool>,
+    drives: Rc<[Drive]>,
+    log: Log,
     failed: OnFailure,
     has_failed: Cell<bool>,
     is_ending: Cell<bool>,
@@ -73,6 +82,8 @@ struct Client {
     /// When something last moved, as [`Sockets`] count.
     heard: u64,
     is_over: bool,
+    /// It is cut off: what it has sent is not served.
+    is_cut: bool,
 }
 
 /// The way in for other threads.
@@ -105,11 +116,16 @@ impl Door {
 }
 
 impl Client {
+    /// Whether it is read while many values wait for room: small commands are.
+    fn is_read(&self, is_full: bool) -> bool {
+        !is_full || self.wire.held() <= LITTLE
+    }
+
     /// Reads what it may send now. Whether anything came.
-    fn receive(&mut self) -> bool {
+    fn receive(&mut self, is_full: bool) -> bool {
         let mut bytes = [0; READ];
         let most = self.wire.wants().min(READ);
-        if most == 0 {
+        if most == 0 || !self.is_read(is_full) {
             return false;
         }
         match (&self.stream).read(&mut bytes[..most]) {
@@ -160,9 +176,9 @@ impl Client {
     }
 
     /// What it is to be waited for.
-    fn wanted(&self) -> EventFlags {
+    fn wanted(&self, is_full: bool) -> EventFlags {
         let mut wanted = self.interest & EventFlags::RDHUP;
-        if self.wire.wants() > 0 && !self.has_left() {
+        if self.wire.wants() > 0 && !self.has_left() && self.is_read(is_full) {
             wanted |= EventFlags::IN;
         }
         if self.wire.has_output() {
@@ -173,7 +189,12 @@ impl Client {
 }
 
 impl Sockets {
-    pub(super) fn new(sim: &Sim, most_clients: usize, failed: OnFailure) -> io::Result<Sockets> {
+    pub(super) fn new(
+        sim: &Sim,
+        most_clients: usize,
+        drives: Rc<[Drive]>,
+        (log, failed): (Log, OnFailure),
+    ) -> io::Result<Sockets> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
@@ -190,6 +211,9 @@ impl Sockets {
             notice: Rc::default(),
             server: RefCell::default(),
             most_clients,
+            is_full: Cell::new(false),
+            drives,
+            log,
             failed,
             has_failed: Cell::new(false),
             is_ending: Cell::new(false),
@@ -226,7 +250,7 @@ impl Sockets {
                 Came::End(ended) => {
                     self.ends.borrow_mut().push(ended);
                     self.is_ending.set(true);
-                    self.clients.borrow().values().for_each(|client| client.wire.hang_up());
+                    self.clients.borrow().values().for_each(|client| client.wire.finish());
                     self.notice.set(true);
                 }
             }
@@ -237,23 +261,31 @@ impl Sockets {
     fn close(&self) {
         let Some(server) = self.server().filter(|server| server.counters().connections == 0) else { return };
         for ended in self.ends.take() {
-            let engine = server.engine().clone();
+            let (engine, drives) = (server.engine().clone(), self.drives.clone());
             self.sim.spawn(async move {
-                let closed = engine.close().await.map_err(|error| error.to_string());
+                let closed = engine.close().await.map_err(|error| drives::failure(&drives, &error));
                 // The thread that waits for it may have given up.
                 let _ = ended.send(closed);
             });
         }
     }
 
-    /// Reports once that the engine has failed, if it has.
+    /// Reports what has happened to the engine.
+    pub(super) fn report(&self, engine: &Engine) {
+        engine.take_events().iter().for_each(|event| (self.log)(&drives::event(&self.drives, event)));
+    }
+
+    /// The same, and once that it has failed.
     fn report_failure(&self) {
+        if let Some(server) = self.server() {
+            self.report(server.engine());
+        }
         if self.has_failed.get() {
             return;
         }
         if let Some(error) = self.server.borrow().as_ref().and_then(|server| server.engine().failure()) {
             self.has_failed.set(true);
-            (self.failed)(error.to_string());
+            (self.failed)(drives::failure(&self.drives, &error));
         }
     }
 
@@ -275,7 +307,8 @@ impl Sockets {
         }
         let wire = Wire::new(&self.sim, &self.notice);
         server.serve(&wire);
-        let client = Client { stream, wire, interest, is_apart: false, heard: self.next_heard(), is_over: false };
+        let client =
+            Client { stream, wire, interest, is_apart: false, heard: self.next_heard(), is_over: false, is_cut: false };
         self.clients.borrow_mut().insert(number, client);
     }
 
@@ -288,20 +321,27 @@ impl Sockets {
         }
         let present = clients.values_mut().filter(|client| !client.is_over);
         let Some(silent) = present.min_by_key(|client| (!client.wire.is_idle(), client.heard)) else { return false };
-        silent.is_over = true;
+        (silent.is_over, silent.is_cut) = (true, true);
         self.notice.set(true);
         true
     }
 
-    /// Cuts off who was silent longest of those that hold much, while all hold too much.
+    /// Cuts off who was silent longest of those that hold much, while all hold too much. Those whose values wait for room wait for the
+    /// server: they are not cut off, and no more values are read while they hold too much.
     fn limit_held(&self) {
         let mut clients = self.clients.borrow_mut();
-        let mut held: usize = clients.values().map(|client| client.wire.held()).sum();
+        let held = |is_throttled: bool| {
+            let some = clients.values().filter(|client| !client.is_over && client.wire.is_throttled() == is_throttled);
+            some.map(|client| client.wire.held()).sum::<usize>()
+        };
+        let (mut held, waiting) = (held(false), held(true));
+        self.is_full.set(waiting > MOST_HELD);
         while held > MOST_HELD {
-            let much = clients.values_mut().filter(|client| client.wire.held() > LITTLE && !client.is_over);
-            let Some(worst) = much.min_by_key(|client| client.heard) else { return };
+            let is_much =
+                |client: &&mut Client| client.wire.held() > LITTLE && !client.is_over && !client.wire.is_throttled();
+            let Some(worst) = clients.values_mut().filter(is_much).min_by_key(|client| client.heard) else { return };
             held -= worst.wire.held();
-            worst.is_over = true;
+            (worst.is_over, worst.is_cut) = (true, true);
         }
     }
 
@@ -310,7 +350,7 @@ impl Sockets {
         let Some(client) = clients.get_mut(&number) else { return };
         client.heard = self.next_heard();
         if !self.is_ending.get() {
-            client.receive();
+            client.receive(self.is_full.get());
         }
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             // It would be reported for ever.
@@ -326,22 +366,26 @@ impl Sockets {
         self.limit_held();
         let mut moved = false;
         let heard = self.next_heard();
-        let is_ending = self.is_ending.get();
+        let (is_ending, is_full) = (self.is_ending.get(), self.is_full.get());
         self.clients.borrow_mut().retain(|number, client| {
             if client.wire.has_output() && client.send() {
                 (client.heard, moved) = (heard, true);
             }
-            while client.is_apart && !is_ending && client.receive() {
+            while client.is_apart && !is_ending && client.receive(is_full) {
                 moved = true;
             }
             if client.is_over || client.wire.is_ended() && !client.wire.has_output() {
-                client.wire.hang_up();
+                if client.is_cut {
+                    client.wire.cut()
+                } else {
+                    client.wire.close()
+                }
                 let _ = epoll::delete(&self.epoll, &client.stream);
                 client.stream.shutdown(std::net::Shutdown::Both);
                 moved = true;
                 return false;
             }
-            let mut wanted = client.wanted();
+            let mut wanted = client.wanted(is_full);
             if is_ending {
                 wanted -= EventFlags::IN;
             }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use anyhow::{Result, anyhow, ensure};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_drive::{HostMem, QueueDrive, QueueId};
 use nandscape_host_open_channel::{Error, Means, OpenChannel, Place};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Time};
 
@@ -184,6 +184,8 @@ fn measure(link: &str, collection: Option<(Way, u32)>, run: &Run<'_>) -> Result<
 struct Load {
     sim: Sim,
     host: OpenChannel,
+    /// The data of a piece. The drive keeps none.
+    zeros: HostMem,
     /// What is counted: from the first time to the second.
     counted: Cell<(Time, Time)>,
     read: Cell<u64>,
@@ -199,6 +201,7 @@ impl Load {
     async fn fill(sim: &Sim, host: OpenChannel) -> Result<Rc<Load>> {
         let load = Rc::new(Load {
             sim: sim.clone(),
+            zeros: HostMem::zeroed(PIECE as usize * host.block_bytes()),
             host,
             counted: Cell::new((Time::ZERO, Time::ZERO)),
             read: Cell::new(0),
@@ -210,7 +213,7 @@ impl Load {
             load.task(move |load| async move {
                 for chunk in 0..READ + FULL {
                     for piece in 0..load.pieces() {
-                        load.write(&load.piece(unit, chunk, piece)).await?;
+                        load.host.write_from(&load.piece(unit, chunk, piece), &load.zeros).await?;
                     }
                 }
                 Ok(())
@@ -288,10 +291,6 @@ impl Load {
                 self.host.write(to, &data).await
             }
         }
-    }
-
-    async fn write(&self, addresses: &[u64]) -> Result<(), Error> {
-        self.host.write(addresses, &vec![0; addresses.len() * self.host.block_bytes()]).await
     }
 
     fn units(&self) -> u32 {

@@ -154,7 +154,9 @@ mod tests {
             let mut figures = Figures::default();
             let polled = point.name.ends_with(WAYS[1].0);
             figures.add("mean latency", if polled { 20.0 } else { 20.0 + saved }, "us");
-            ["processor time a write", "writes that found room", "writes polled for"].iter().for_each(|name| figures.add(*name, 1.0, ""));
+            ["processor time a write", "writes that found room", "writes polled for"]
+                .iter()
+                .for_each(|name| figures.add(*name, 1.0, ""));
             (point.name, figures)
         });
         judge(&Results(points.collect())).unwrap().verdict().0

@@ -29,15 +29,20 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     },
     clock: Clock::Virtual,
     runs: 1,
-    published: &[
-        Published::of("IOPS*", "1.08").ratio(1.08),
-        Published::of("mean latency*", "0.92").ratio(0.92),
-    ],
+    published: &[Published::of("IOPS*", "1.08").ratio(1.08), Published::of("mean latency*", "0.92").ratio(0.92)],
     awaits: &[],
     parameters: &[
-        Parameter { what: "drive", value: "vc709: 8 channels of 4 dies, 80 us, PCIe 3 x4", source: "Shin 2017, 4.4.1(3)" },
+        Parameter {
+            what: "drive",
+            value: "vc709: 8 channels of 4 dies, 80 us, PCIe 3 x4",
+            source: "Shin 2017, 4.4.1(3)",
+        },
         MACHINE,
-        Parameter { what: "load", value: "4 KiB random reads of 1 to 64 threads", source: "Shin 2017, 4.4.2(5); the numbers of threads are in the figures alone" },
+        Parameter {
+            what: "load",
+            value: "4 KiB random reads of 1 to 64 threads",
+            source: "Shin 2017, 4.4.2(5); the numbers of threads are in the figures alone",
+        },
     ],
     choices: &[
         COST,
@@ -146,9 +151,10 @@ fn judge(results: &Results) -> Result<Judgement> {
     }
     let head = ["over interrupts", "IOPS, 8 us", "mean latency, 8 us", "IOPS, adaptive", "mean latency, adaptive"];
     judgement.tables.push(Table { title: "costs".to_owned(), head: head.map(str::to_owned).to_vec(), rows });
-    judgement.reason = "Interrupt, wake-up and switch take some 2 us of 84 here, all that a notice can hide; 8% are 7 us. The thesis \
+    judgement.reason =
+        "Interrupt, wake-up and switch take some 2 us of 84 here, all that a notice can hide; 8% are 7 us. The thesis \
         states up to 11 us from an interrupt to its thread, and not where they are spent"
-        .to_owned();
+            .to_owned();
     Ok(judgement)
 }
 
@@ -158,11 +164,28 @@ fn all(results: &Results) -> Result<Table> {
         for (way, _) in WAYS {
             let of = results.of(&name(FACTORS[0].1, way, threads))?;
             let cell = |figure: &str| of.number(figure).map_or("-".to_owned(), short);
-            let figures = ["IOPS", "mean latency", "processor time a read", "ready", "late", "from notice to thread", "last window"];
+            let figures = [
+                "IOPS",
+                "mean latency",
+                "processor time a read",
+                "ready",
+                "late",
+                "from notice to thread",
+                "last window",
+            ];
             rows.push([vec![format!("{threads} threads, {way}")], figures.map(cell).to_vec()].concat());
         }
     }
-    let head = ["", "IOPS", "mean latency, us", "processor time a read, us", "ready, %", "late, %", "notice to thread, us", "last window, us"];
+    let head = [
+        "",
+        "IOPS",
+        "mean latency, us",
+        "processor time a read, us",
+        "ready, %",
+        "late, %",
+        "notice to thread, us",
+        "last window, us",
+    ];
     Ok(Table { title: "threads and windows".to_owned(), head: head.map(str::to_owned).to_vec(), rows })
 }
 

@@ -44,9 +44,21 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     ],
     awaits: &[],
     parameters: &[
-        Parameter { what: "times", value: "352 us, deviation 0.66; 9 us, deviation 0.26", source: "Shin 2017, Table 4.1" },
-        Parameter { what: "prediction", value: "the mean of the last three times of a component", source: "Shin 2017, 4.3.1" },
-        Parameter { what: "drives", value: "vc709, and default, whose pages have three times of reading", source: "Shin 2017, 4.4.1(3); the second is shown" },
+        Parameter {
+            what: "times",
+            value: "352 us, deviation 0.66; 9 us, deviation 0.26",
+            source: "Shin 2017, Table 4.1",
+        },
+        Parameter {
+            what: "prediction",
+            value: "the mean of the last three times of a component",
+            source: "Shin 2017, 4.3.1",
+        },
+        Parameter {
+            what: "drives",
+            value: "vc709, and default, whose pages have three times of reading",
+            source: "Shin 2017, 4.4.1(3); the second is shown",
+        },
     ],
     choices: &[
         Choice {
@@ -130,7 +142,8 @@ fn loaded(drive: &str, depth: u32, run: &Run<'_>) -> Result<Figures> {
     let report = simulation.run(Rc::new(()))?.report;
     let notices = report.precompletion.as_ref().context("the drive has notices")?;
     let mut figures = Figures::default();
-    let parts = [("in time", notices.in_time), ("early", notices.early), ("late", notices.late), ("missing", notices.missing)];
+    let parts =
+        [("in time", notices.in_time), ("early", notices.early), ("late", notices.late), ("missing", notices.missing)];
     for (part, reads) in parts {
         figures.add(part, 100.0 * notices.share(reads), "%");
     }
@@ -146,7 +159,12 @@ fn judge(results: &Results) -> Result<Judgement> {
     for (component, _, deviation) in COMPONENTS {
         let error = results.of(SCATTERED)?.number(&format!("error, {component}"))?;
         let independent = deviation * (4.0_f64 / 3.0).sqrt();
-        judgement.criteria.push(order::at_most(format!("error of the prediction, {component}"), error, "us", independent * 1.01));
+        judgement.criteria.push(order::at_most(
+            format!("error of the prediction, {component}"),
+            error,
+            "us",
+            independent * 1.01,
+        ));
         rows.push(vec![component.to_owned(), format!("{error:.3}"), format!("{independent:.3}")]);
     }
     let head = ["component", "RMS error, us", "deviation x sqrt(4/3), us"].map(str::to_owned).to_vec();
@@ -164,7 +182,8 @@ fn judge(results: &Results) -> Result<Judgement> {
             rows.push([vec![name(drive, depth)], row?].concat());
         }
     }
-    let head = ["", "in time, %", "early, %", "late, %", "missing, %", "error, mean, us", "p99, us", "blocks collected"];
+    let head =
+        ["", "in time, %", "early, %", "late, %", "missing, %", "error, mean, us", "p99, us", "blocks collected"];
     judgement.tables.push(Table { title: "loaded drives".to_owned(), head: head.map(str::to_owned).to_vec(), rows });
     judgement.notes.push(
         "on default a chip has one history and pages with three times (50, 60 and 70 us), so that most notices are early or late: what the \

@@ -51,7 +51,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     ],
     awaits: &[],
     parameters: &[
-        Parameter { what: "drive", value: "cosmos: one command at a time, 352 us in the flash and 9 us to the host", source: "Shin 2017, 4.4.1, Table 4.1" },
+        Parameter {
+            what: "drive",
+            value: "cosmos: one command at a time, 352 us in the flash and 9 us to the host",
+            source: "Shin 2017, 4.4.1, Table 4.1",
+        },
         MACHINE,
         Parameter { what: "load", value: "one thread, 4 KiB random reads", source: "Shin 2017, 4.4.1(2); fio" },
         Parameter { what: "priority", value: "nice -20", source: "Shin 2017, 4.4.2: niceness, without a value" },
@@ -76,7 +80,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             taken: "the smallest of 2, 4, 8, 16, 32 and 64 us whose mean latency is within 1% of the lowest of them, without the time of the flash",
             why: "wider windows have the same latency, and cost processor time",
         },
-        Choice { open: "\"no harm\", \"no significant drop\"", taken: "at least 95% of the throughput alone", why: "no number is given" },
+        Choice {
+            open: "\"no harm\", \"no significant drop\"",
+            taken: "at least 95% of the throughput alone",
+            why: "no number is given",
+        },
     ],
     points,
     judge,
@@ -120,7 +128,8 @@ fn points() -> Vec<Point> {
     let mut points = Vec::new();
     for (factor, costs) in FACTORS {
         // I/O threads cost most to simulate: at other costs, computing threads show what flips.
-        for (rivals, readers, computing) in RIVALS.into_iter().filter(|(_, readers, _)| factor == 1.0 || *readers == 0) {
+        for (rivals, readers, computing) in RIVALS.into_iter().filter(|(_, readers, _)| factor == 1.0 || *readers == 0)
+        {
             let alone = [(ALONE, None)].into_iter();
             for (way, how) in alone.chain(WAYS.into_iter().map(|(way, setting, nice)| (way, Some((setting, nice))))) {
                 let setup = Setup { factor, readers, computing, how };
@@ -155,7 +164,12 @@ fn drives(run: &Run<'_>) -> Result<Vec<RigDrive>> {
 }
 
 /// One path to a drive on a machine.
-fn path(rig: &Rig, machine: &Machine, profile: &nandscape_host_path::Profile, queues: Vec<Rc<dyn Drive>>) -> Result<Rc<Path>> {
+fn path(
+    rig: &Rig,
+    machine: &Machine,
+    profile: &nandscape_host_path::Profile,
+    queues: Vec<Rc<dyn Drive>>,
+) -> Result<Rc<Path>> {
     let config = profile.config.clone();
     let policy = config.completion.make(&config);
     Ok(Path::on(machine.clone(), rig.sim(), config, queues, policy)?)
@@ -178,8 +192,7 @@ fn measure(setup: Setup, run: &Run<'_>) -> Result<Figures> {
     let asking = rig.ask_for_notices(0, window)?;
     let cpus = 0..machine.cpus();
     let reader_queues = cpus.clone().map(|_| Ok(asking.over(rig.connect_to(0, 1, 64)?))).collect::<Result<Vec<_>>>()?;
-    let rival_queues =
-        cpus.map(|_| Ok(rig.connect_to(1, 1, 64)? as Rc<dyn Drive>)).collect::<Result<Vec<_>>>()?;
+    let rival_queues = cpus.map(|_| Ok(rig.connect_to(1, 1, 64)? as Rc<dyn Drive>)).collect::<Result<Vec<_>>>()?;
     let reader = path(&rig, &machine, &of_reader, reader_queues)?;
     reader.on_window(move |window| asking.set_window(window));
     let rivals = path(&rig, &machine, &of_rivals, rival_queues)?;
@@ -198,7 +211,8 @@ fn measure(setup: Setup, run: &Run<'_>) -> Result<Figures> {
     let thread = machine.thread(spec)?;
     let (sim, rng) = (rig.sim().clone(), run.seed.child("reader").rng());
     let reads = run.effort.of(READS[usize::from(readers > 0)]).max(20);
-    let count = || (sim.now(), served.get(), rivals.load_times().iter().map(|times| times.by(TimeKind::User)).sum::<Span>());
+    let count =
+        || (sim.now(), served.get(), rivals.load_times().iter().map(|times| times.by(TimeKind::User)).sum::<Span>());
     let measured = rig.run(async {
         sim.sleep(Span::from_ms(5)).await;
         let mut reading = Reading { path: &reader, thread: &thread, rng, spent: Span::ZERO };
@@ -305,11 +319,21 @@ impl Seen<'_> {
         let (best, window) = self.best()?;
         let of = |what: &str| format!("{rivals}: {what}");
         // The published window is in the middle of those that count as it: half of it, and twice.
-        criteria.push(order::at_least(of("best window, from half of the published one"), window, "us", published / 2.0));
+        criteria.push(order::at_least(
+            of("best window, from half of the published one"),
+            window,
+            "us",
+            published / 2.0,
+        ));
         criteria.push(order::at_most(of("best window, to twice the published one"), window, "us", 2.0 * published));
         let ranking = [("the best window", vec![self.latency(best)?]), (INTERRUPT, vec![self.latency(INTERRUPT)?])];
         criteria.push(order::ranked(of("latency without the flash"), &ranking, "us"));
-        criteria.push(order::at_least(of("throughput next to the window, of that alone"), self.left(best)?, "", HARMLESS));
+        criteria.push(order::at_least(
+            of("throughput next to the window, of that alone"),
+            self.left(best)?,
+            "",
+            HARMLESS,
+        ));
         let time = |way: &'static str| -> Result<(&'static str, Vec<f64>)> {
             Ok((way, vec![self.of(way, "processor time of the reader, a read")?]))
         };
@@ -328,7 +352,12 @@ fn judge(results: &Results) -> Result<Judgement> {
     let (io, _, _) = RIVALS[0];
     let seen = Seen(results, given, io);
     let criteria = &mut judgement.criteria;
-    criteria.push(order::below(format!("{io}: throughput next to polling, of that alone"), seen.left(POLL)?, "", HARMLESS));
+    criteria.push(order::below(
+        format!("{io}: throughput next to polling, of that alone"),
+        seen.left(POLL)?,
+        "",
+        HARMLESS,
+    ));
     let delay = seen.latency(INTERRUPT)? - seen.latency(PRIORITY)?.min(seen.latency(POLL)?);
     criteria.push(order::above(format!("{io}: delay of interrupts, beyond polling"), delay, "us", 0.0));
     seen.windows(io, 16.0, criteria)?;
@@ -339,7 +368,12 @@ fn judge(results: &Results) -> Result<Judgement> {
         let mut criteria = vec![
             order::ranked(of("latency by plain polling, over interrupts"), &ranking, "us"),
             order::at_least(of("throughput next to plain polling, of that alone"), seen.left(POLL)?, "", HARMLESS),
-            order::below(of("throughput next to polling with priority, of that alone"), seen.left(PRIORITY)?, "", HARMLESS),
+            order::below(
+                of("throughput next to polling with priority, of that alone"),
+                seen.left(PRIORITY)?,
+                "",
+                HARMLESS,
+            ),
         ];
         seen.windows(rivals, 8.0, &mut criteria)?;
         Ok((*rivals, criteria))
@@ -379,7 +413,14 @@ fn table(seen: &Seen<'_>, costs: &str, rivals: &str) -> Result<Table> {
         let of = results.of(&name(costs, rivals, way)).context("a point")?;
         let cell = |figure: &str| of.number(figure).map_or("-".to_owned(), short);
         let mut row = vec![way.to_owned(), cell("latency without the flash"), format!("{:.3}", seen.left(way)?)];
-        let figures = ["processor time of the reader, a read", "ready", "late", "from notice to thread, mean", "from notice to thread, p90", "last window"];
+        let figures = [
+            "processor time of the reader, a read",
+            "ready",
+            "late",
+            "from notice to thread, mean",
+            "from notice to thread, p90",
+            "last window",
+        ];
         row.extend(figures.map(cell));
         rows.push(row);
     }

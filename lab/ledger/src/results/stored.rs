@@ -1,4 +1,4 @@
-//! One file of results: figures and their inputs. Two runs with the same inputs in virtual time write the same bytes.
+//! One file of results: figures and their inputs. Two runs with the same inputs in simulated time write the same bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,7 +53,7 @@ pub struct Inputs {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum EffortOf {
-    /// In virtual time.
+    /// In simulated time.
     Virtual {
         /// Percent of the requests of a full run.
         requests_percent: u32,

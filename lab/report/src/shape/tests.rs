@@ -131,20 +131,21 @@ fn figures_limit_each_other() {
 /// Explanations are made of every report that passes, whatever is spoilt in it.
 #[test]
 fn what_passes_is_explained() {
-    let report = of_an_array();
+    let mut report = of_an_array();
     let mut all = Vec::new();
     places(&report, "", &mut all);
     for place in all.iter().filter(|place| !place.is_empty()) {
         for bad in [json!(-1), json!("x"), Value::Null, json!([]), json!({}), json!(1e300), json!([[{"a": [-1]}]])] {
-            let mut spoilt = report.clone();
-            *spoilt.pointer_mut(place).unwrap() = bad;
-            if check(&spoilt, "").is_ok() {
-                let text = crate::Explanation::of(&spoilt).text();
+            // In place: a copy of the report costs more than the check.
+            let good = std::mem::replace(report.pointer_mut(place).unwrap(), bad);
+            if check(&report, "").is_ok() {
+                let text = crate::Explanation::of(&report).text();
                 assert!(
                     !text.contains("NaN") && !text.contains("inf") && !text.contains("-1.") && !text.contains("-0."),
                     "{place}: {text}"
                 );
             }
+            *report.pointer_mut(place).unwrap() = good;
         }
     }
 }

@@ -9,7 +9,7 @@ use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::Status;
 
-use super::{Layer, LayerNode, Part};
+use super::{Layer, LayerNode, Opening, Part};
 use crate::array::{ArrayReport, ENTRIES, RailsReport};
 use crate::array_history::History;
 use crate::record::Turns;
@@ -45,7 +45,8 @@ impl Layer for ArrayLayer {
         self.config.settings()
     }
 
-    fn open(&self, sim: &Sim, name: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+    fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+        let (sim, name) = (how.sim, how.name);
         let config = Config { layer: name, ..self.config.clone() };
         config.check(self.shape).map_err(|error| error.to_string())?;
         if config.technique == Technique::Rails {

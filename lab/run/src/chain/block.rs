@@ -8,9 +8,8 @@ use nandscape_device_media::Priority;
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
 use nandscape_host_block::{BlockLayer, Config, PredictorKind};
-use nandscape_sim::Sim;
 
-use super::{Layer, LayerNode, Part};
+use super::{Layer, LayerNode, Opening, Part};
 use crate::block::{self, BlockReport};
 
 /// What a block layer knows of a drive whose flash the host manages (Li 3.1.7).
@@ -41,7 +40,8 @@ impl Layer for BlockOver {
         self.config.settings()
     }
 
-    fn open(&self, sim: &Sim, name: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+    fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+        let (sim, name) = (how.sim, how.name);
         let below = below.into_iter().next().ok_or("there is nothing below it")?;
         let config = Config { layer: name, ..self.config.clone() };
         let layer = match node::view::<ManagedView>(&*below) {

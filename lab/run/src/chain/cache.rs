@@ -5,10 +5,9 @@ use std::rc::Rc;
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
 use nandscape_host_block::BlockLayer;
 use nandscape_host_cache::{Cache, Config, Counters, PAGE};
-use nandscape_sim::Sim;
 use serde::Serialize;
 
-use super::{Layer, LayerNode, Part};
+use super::{Layer, LayerNode, Opening, Part};
 
 /// Entries of the queue pair of a cache.
 const ENTRIES: u32 = 1_024;
@@ -50,7 +49,8 @@ impl Layer for CacheLayer {
         self.config.settings()
     }
 
-    fn open(&self, sim: &Sim, name: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+    fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+        let (sim, name) = (how.sim, how.name);
         let below = below.into_iter().next().ok_or("there is nothing below it")?;
         let config = Config { layer: name, ..self.config.clone() };
         let connected = below.connect(Use { role: Role::Any, entries: ENTRIES });

@@ -1,4 +1,4 @@
-//! Layers of a host over the drives of a run: arrays, block layers, page caches, in any order.
+//! Layers of a host over the drives of a run: FTLs of open-channel drives, arrays, block layers, page caches, in any order.
 //!
 //! | file | what |
 //! |---|---|
@@ -6,8 +6,10 @@
 //! | `words` | a chain as text: `raid5:4,technique=tea2` |
 //! | `model` | the node at the bottom: a drive of this process |
 //! | `array` | arrays |
+//! | `ahci` | an AHCI controller over several drives |
 //! | `block` | a block layer with deadlines |
 //! | `cache` | a page cache |
+//! | `ftl` | the FTL of a host over an open-channel drive |
 //! | `section` | a layer's part of the report |
 //!
 //! A layer that takes one node lies over each node below it; one that takes several takes them in groups, in order. The jobs of
@@ -15,9 +17,11 @@
 //!
 //! Left out: arrays in wall time, which open with their records ([`ArraySpec`](crate::ArraySpec)).
 
+mod ahci;
 mod array;
 mod block;
 mod cache;
+mod ftl;
 mod model;
 mod section;
 mod words;
@@ -26,20 +30,57 @@ use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use nandscape_device_ssd::Resolved;
 use nandscape_drive::Node;
 use nandscape_drive::breakdown::layer_name;
 use nandscape_host_array::Schedule;
-use nandscape_sim::Sim;
+use nandscape_sim::{Seed, Sim};
 
+use crate::array_members::written_in_order;
+use crate::build::Precondition;
 use crate::record::Turns;
+use crate::simulation::Progress;
 
+pub(crate) use ahci::Ports;
+pub use ahci::{AhciLayer, AhciReport};
 pub use array::ArrayLayer;
 pub(crate) use array::member;
 pub use block::{BlockOver, ManagedView};
 pub use cache::{CacheLayer, CacheReport};
+pub use ftl::{FtlLayer, FtlNode, FtlReport};
 pub use model::ModelNode;
 pub use section::{Part, Section};
 pub use words::{Chain, LayerWords};
+
+/// How a layer is opened.
+pub struct Opening<'a> {
+    /// The simulation that it is part of.
+    pub sim: &'a Sim,
+    /// The name in breakdowns, which all of its instances share.
+    pub name: &'static str,
+    /// The name of the instance.
+    pub instance: &'a str,
+    /// Seed of everything random in the instance.
+    pub seed: Seed,
+    /// The state that a layer with flash begins in; drives below have their own.
+    pub precondition: Precondition,
+    /// Receives the progress of reaching that state.
+    pub progress: &'a dyn Progress,
+}
+
+impl<'a> Opening<'a> {
+    /// Of a new layer, called `name`.
+    pub fn new(sim: &'a Sim, name: &'a str) -> Opening<'a> {
+        Opening {
+            sim,
+            name: layer_name(name),
+            instance: name,
+            seed: Seed::new(1),
+            precondition: Precondition::None,
+            progress: &(),
+        }
+    }
+}
 
 /// A layer that is to be opened: its kind with its settings.
 pub trait Layer: Debug + Send + Sync {
@@ -53,6 +94,11 @@ pub trait Layer: Debug + Send + Sync {
 
     /// The array, if it is one.
     fn array(&self) -> Option<&ArrayLayer> {
+        None
+    }
+
+    /// The FTL of a host, if it is one.
+    fn ftl(&self) -> Option<&FtlLayer> {
         None
     }
 
@@ -71,11 +117,11 @@ pub trait Layer: Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Opens one over `below`, as many nodes as it takes. In breakdowns it is called `name`.
+    /// Opens one over `below`, as many nodes as it takes.
     ///
     /// # Errors
     /// Why it cannot lie over these nodes, and what would be valid.
-    fn open(&self, sim: &Sim, name: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String>;
+    fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String>;
 }
 
 /// A layer that is open.
@@ -86,6 +132,14 @@ pub trait LayerNode: Node {
     /// Its part of the report.
     fn part(&self) -> Part {
         Part::Other
+    }
+
+    /// Checks its tables against each other.
+    ///
+    /// # Errors
+    /// The problem, in one sentence.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
     }
 
     /// Whether nothing is under way in it that would change what it holds, or what lies below.
@@ -217,11 +271,45 @@ pub fn drives_below(layers: &[Named]) -> usize {
     layers.iter().map(|one| one.layer.takes()).product()
 }
 
-/// Opens layers over drives, which have names.
+/// Whether the lowest layer is the FTL of a host: the flash below it has the state of a run through that layer only.
+pub fn is_over_chunks(layers: &[Named]) -> bool {
+    layers.first().is_some_and(|lowest| lowest.layer.ftl().is_some())
+}
+
+/// Checks that the lowest of some layers can lie over a drive.
+///
+/// # Errors
+/// Why it cannot, and what would be valid.
+pub fn check_over(layers: &[Named], drive: &Resolved) -> Result<(), String> {
+    let name = &drive.name;
+    match (is_over_chunks(layers), written_in_order(drive)) {
+        (true, _) if drive.open_channel().is_none() => Err(format!(
+            "drive {name} has its own FTL, and ftl is that of an open-channel drive; a profile with ftl.kind=open_channel is valid, such as \
+             dfc-mlc with buffer.mode=through"
+        )),
+        (true, _) | (false, None) => Ok(()),
+        (false, Some("chunks")) => {
+            Err(format!("drive {name} has chunks, and layers write anywhere; the layer ftl is valid as the lowest one"))
+        }
+        (false, Some(has)) => Err(format!(
+            "drives of {name} have {has}, and members are written anywhere; a profile with a block interface is valid, such as default"
+        )),
+    }
+}
+
+/// Opens layers over drives, which have names. All begin new.
 ///
 /// # Errors
 /// The layer that cannot lie over what is below it, why, and what would be valid.
 pub fn open(sim: &Sim, layers: &[Named], drives: Vec<(String, Rc<dyn Node>)>) -> Result<Opened, String> {
+    open_in(&Opening::new(sim, ""), layers, drives)
+}
+
+/// The same, with the seed, the state and the progress of `how`.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_in(how: &Opening<'_>, layers: &[Named], drives: Vec<(String, Rc<dyn Node>)>) -> Result<Opened, String> {
     let (mut opened, mut nodes) = (Vec::new(), drives);
     for (name, Named { layer, .. }) in names(layers).into_iter().zip(layers) {
         let (takes, count) = (layer.takes(), nodes.len());
@@ -233,7 +321,8 @@ pub fn open(sim: &Sim, layers: &[Named], drives: Vec<(String, Rc<dyn Node>)>) ->
         for (number, group) in nodes.chunks(takes).enumerate() {
             let one = if several { format!("{name}/{number}") } else { name.clone() };
             let (over, below) = group.iter().cloned().unzip();
-            let node = layer.open(sim, layer_name(&name), below).map_err(|problem| format!("{one}: {problem}"))?;
+            let how = Opening { name: layer_name(&name), instance: &one, seed: how.seed.child(&one), ..*how };
+            let node = layer.open(&how, below).map_err(|problem| format!("{one}: {problem}"))?;
             above.push((one.clone(), node.clone() as Rc<dyn Node>));
             opened.push(Instance { name: one, over, node });
         }

@@ -1,15 +1,17 @@
 //! The node at the bottom of a chain: a drive of this process.
 
 use std::any::{Any, TypeId};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, QueueId, Refused, Role, Use};
+use nandscape_host_open_channel::Means;
 use nandscape_sim::Sim;
 
 use super::block::ManagedView;
 use crate::array::write_entries;
+use crate::host_ftl::{self, Chunks};
 use crate::tap::{Listener, Tap};
 
 /// Entries of an admin queue at most.
@@ -25,6 +27,8 @@ pub struct ModelNode {
     queues: Rc<Cell<u16>>,
     /// Hears of all commands that its connections pass.
     listener: Option<Rc<dyn Listener>>,
+    /// The drive as its host has opened it, if it is an open-channel drive.
+    chunks: OnceCell<Rc<Chunks>>,
 }
 
 impl ModelNode {
@@ -41,7 +45,25 @@ impl ModelNode {
         listener: Option<Rc<dyn Listener>>,
     ) -> ModelNode {
         let (sim, ssd, profile) = (sim.clone(), ssd.clone(), profile.clone());
-        ModelNode { sim, ssd, profile, nsid, queues, listener }
+        ModelNode { sim, ssd, profile, nsid, queues, listener, chunks: OnceCell::new() }
+    }
+
+    /// Opens its drive for an FTL of a host above, if it is an open-channel drive.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    pub async fn open_chunks(&self) -> Result<(), String> {
+        if self.profile.open_channel().is_some() {
+            let (host, report) = host_ftl::open(&self.sim, self, Means::Vector).await?;
+            let _ = self.chunks.set(Chunks::of_model(&self.ssd, host, report));
+        }
+        Ok(())
+    }
+
+    /// The same, with a drive that is open.
+    #[must_use]
+    pub fn with_chunks(self, chunks: Rc<Chunks>) -> ModelNode {
+        ModelNode { chunks: OnceCell::from(chunks), ..self }
     }
 
     fn queue(&self, id: QueueId, entries: u32) -> Result<Rc<QueueDrive>, Refused> {
@@ -80,6 +102,9 @@ impl Node for ModelNode {
     }
 
     fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
+        if of == TypeId::of::<Chunks>() {
+            return self.chunks.get().cloned().map(|chunks| chunks as Rc<dyn Any>);
+        }
         let view = || Rc::new(ManagedView { ssd: self.ssd.clone(), priority: self.profile.priority() });
         (of == TypeId::of::<ManagedView>()).then(|| view() as Rc<dyn Any>)
     }

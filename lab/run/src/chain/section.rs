@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CacheReport, Instance};
+use super::{AhciReport, CacheReport, FtlReport, Instance};
 use crate::array::ArrayReport;
 use crate::block::BlockReport;
 
@@ -16,6 +16,10 @@ pub enum Part {
     Block(Box<BlockReport>),
     /// A page cache.
     Cache(CacheReport),
+    /// An AHCI controller.
+    Ahci(AhciReport),
+    /// The FTL of a host.
+    Ftl(Box<FtlReport>),
     /// One that counts nothing.
     Other,
 }
@@ -48,7 +52,9 @@ impl Section {
     pub fn called(&self) -> &str {
         match &self.part {
             Part::Array(report) => &report.array,
-            Part::Block(_) | Part::Cache(_) | Part::Other => self.layer.split('/').next().unwrap_or_default(),
+            Part::Ahci(_) | Part::Block(_) | Part::Cache(_) | Part::Ftl(_) | Part::Other => {
+                self.layer.split('/').next().unwrap_or_default()
+            }
         }
     }
 
@@ -56,7 +62,7 @@ impl Section {
     pub fn array(&self) -> Option<&ArrayReport> {
         match &self.part {
             Part::Array(report) => Some(report),
-            Part::Block(_) | Part::Cache(_) | Part::Other => None,
+            Part::Ahci(_) | Part::Block(_) | Part::Cache(_) | Part::Ftl(_) | Part::Other => None,
         }
     }
 }

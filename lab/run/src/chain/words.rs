@@ -9,7 +9,7 @@ use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_cache::Config as CacheConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{ArrayLayer, BlockOver, CacheLayer, Layer, Named, names};
+use super::{AhciLayer, ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names};
 
 /// Layers, the lowest first.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct LayerWords {
 }
 
 /// The kinds, as they are written.
-const KINDS: &str = "block, cache, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
+const KINDS: &str = "block, cache, ftl, ahci:N, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
 /// Levels of arrays begin so.
 const LEVEL: &str = "raid";
 
@@ -94,6 +94,14 @@ impl LayerWords {
                 self.set.iter().try_for_each(set)?;
                 Ok(Arc::new(CacheLayer { config }))
             }
+            ftl::WORD => Ok(Arc::new(FtlLayer::with(&self.set)?)),
+            kind if kind.starts_with("ahci") => {
+                let ports = kind.strip_prefix("ahci:").and_then(|ports| ports.parse().ok());
+                let mut layer = AhciLayer::new(ports.ok_or_else(|| format!("{kind:?} is not valid; ahci:N is"))?)?;
+                let set = |change: &String| layer.config.set(&full("ahci", change)).map_err(|error| error.to_string());
+                self.set.iter().try_for_each(set)?;
+                Ok(Arc::new(layer))
+            }
             kind if kind.starts_with(LEVEL) => self.array(full),
             kind => Err(format!("there is no layer {kind:?}; valid are {KINDS}")),
         }
@@ -144,6 +152,27 @@ impl Chain {
         self.layers.is_empty()
     }
 
+    /// The layers in a sentence, from the bottom up: `"block", then "cache"`.
+    pub fn in_words(&self) -> String {
+        let words: Vec<String> = self.layers.iter().map(|words| format!("\"{words}\"")).collect();
+        words.join(", then ")
+    }
+
+    /// Takes the lowest `count` layers out of it. Those of both parts keep their names.
+    ///
+    /// # Errors
+    /// A layer that is not valid.
+    pub fn take_lowest(&mut self, count: usize) -> Result<Chain, String> {
+        if count == 0 {
+            return Ok(Chain::default());
+        }
+        let names = names(&self.resolve()?);
+        for (words, name) in self.layers.iter_mut().zip(names) {
+            words.name = (name != words.kind || words.name.is_some()).then_some(name);
+        }
+        Ok(Chain { layers: self.layers.drain(..count).collect() })
+    }
+
     /// Whether a key is one of a layer: of one of these, or of a kind by its own name.
     pub fn is_key(&self, key: &str) -> bool {
         let Some((name, _)) = key.split_once('.') else { return false };
@@ -151,7 +180,24 @@ impl Chain {
         // Two of a kind are numbered.
         let kind =
             name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(name, |(kind, _)| kind);
-        ["array", "block", "cache"].contains(&kind) || self.layers.iter().any(is_named)
+        ["ahci", "array", "block", "cache", ftl::NAME].contains(&kind) || self.layers.iter().any(is_named)
+    }
+
+    /// Takes the lowest layer out of it if that is the FTL of a host.
+    ///
+    /// # Errors
+    /// What is wrong with its settings.
+    pub fn take_ftl(&mut self) -> Result<Option<FtlLayer>, String> {
+        match self.layers.first() {
+            Some(words) if words.kind == ftl::WORD => FtlLayer::with(&self.layers.remove(0).set).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The firmware of FTLs of the host takes no time.
+    pub fn without_delay(&mut self) {
+        let ftls = self.layers.iter_mut().filter(|words| words.kind == ftl::WORD);
+        ftls.for_each(|words| words.set.push("no-delay=true".to_owned()));
     }
 
     /// As [`Chain::take`]. Settings of a block layer put one over each drive if the chain has none.
@@ -209,7 +255,14 @@ mod tests {
 
     #[test]
     fn a_layer_is_written_as_it_is_read() {
-        for word in ["block", "raid5:4,technique=tea2", "hot=cache,memory=64MiB,hit=1us", "block,block.deadline=2ms"] {
+        for word in [
+            "block",
+            "raid5:4,technique=tea2",
+            "hot=cache,memory=64MiB,hit=1us",
+            "block,block.deadline=2ms",
+            "ftl,moves=copy,buffer.size=1MiB",
+            "ahci:6,uplink=2GB/s",
+        ] {
             assert_eq!(word.parse::<LayerWords>().unwrap().to_string(), word);
         }
     }
@@ -217,7 +270,12 @@ mod tests {
     #[test]
     fn what_is_no_layer_is_refused_with_what_would_be() {
         for (word, problem) in [
-            ("blok", "valid are block, cache, raid0:N"),
+            ("blok", "valid are block, cache, ftl, ahci:N, raid0:N"),
+            ("ftl,moves=fast", "moves=fast: valid are copy, read-write"),
+            ("ftl,buffer.sise=1MiB", "buffer.sise"),
+            ("ahci", "ahci:N is"),
+            ("ahci:33", "1 to 32 ports"),
+            ("ahci:6,slots=64", "from 1 to 32"),
             ("", "there is no layer"),
             ("raid5:2", "raid5"),
             ("raid5:4,technique=fast", "technique"),
@@ -241,5 +299,10 @@ mod tests {
         assert_eq!(chain.take(&set).unwrap(), ["ftl.gc.scheme=plane"]);
         assert_eq!(chain.layers[1].to_string(), "raid1:2,technique=tea2");
         assert!(chain.take(&["array.technique=x".to_owned()]).is_err());
+        // Keys of the drive's own FTL are no keys of the layer.
+        let mut chain = Chain { layers: vec!["ftl".parse().unwrap()] };
+        let set = ["host_ftl.ftl.gc.victim=fifo", "ftl.kind=open_channel"].map(str::to_owned);
+        assert_eq!(chain.take(&set).unwrap(), ["ftl.kind=open_channel"]);
+        assert_eq!(chain.layers[0].to_string(), "ftl,ftl.gc.victim=fifo");
     }
 }

@@ -1,25 +1,30 @@
-//! An FTL of this process over the flash of an open-channel drive behind NVMe/TCP, served as a drive of its own.
+//! The layer `ftl` of a server: an FTL of this process over an open-channel drive, a model or a remote drive, served as a drive.
 //!
 //! Its tables are in memory only: what it holds ends with the server, and the next one begins with chunks that are reset.
 //!
 //! A drive has one FTL at a time: it marks the drive as its own, and one that finds the mark of another that is connected does not
 //! begin. Drives without reservations keep no mark.
 
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::rc::Rc;
 
 use nandscape_device_ssd::Ssd;
-use nandscape_drive::{Drive, DriveInfo, Subsystem};
+use nandscape_drive::{Drive, DriveInfo, Node, Refused, Subsystem, Use};
 use nandscape_host_driver::nvme_tcp::Target;
 use nandscape_host_open_channel::{ChunkInfo, Error, Geometry, Means, OpenChannel};
-use nandscape_sim::{Seed, Sim};
-use nandscape_transport_reactor::{Export, Order, Pairs, Source};
+use nandscape_sim::{Executor, Seed, Sim};
+use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::open_channel::CHUNK_OFFLINE;
 
-use super::{HostFlash, Moving, over, profile, used_chunks};
-use crate::live::SsdExport;
+use super::{Chunks, used_chunks};
+use crate::build::Precondition;
+use crate::chain::{FtlLayer, FtlNode, Layer as _, ModelNode, Opening};
+use crate::live::{DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin};
+use crate::simulation::Progress;
 use crate::wall::{Connection, Endpoint, on_target};
 
 /// The mark of such an FTL on the drive.
@@ -35,60 +40,91 @@ pub struct HostedSpec {
     pub name: String,
     /// Its number among all drives of the run: part of its seed.
     pub number: u64,
-    /// The profile whose FTL and buffer it has, by name or file.
-    pub profile: String,
-    /// Changes of the profile.
-    pub changes: Vec<String>,
-    /// Whether controller and firmware take no time.
-    pub no_delay: bool,
+    /// The layer.
+    pub layer: FtlLayer,
     /// The open-channel drive.
-    pub target: Target,
-    /// How garbage collection moves data.
-    pub moving: Moving,
-    /// Whether all chunks are reset first.
-    pub resets: bool,
+    pub flash: Flash,
+}
+
+/// The open-channel drive below an FTL of a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Flash {
+    /// A drive of another server.
+    Remote(Target),
+    /// A model of this process. The FTL begins in its precondition.
+    Model(Box<DriveSpec>),
+}
+
+impl fmt::Display for Flash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Flash::Remote(target) => write!(f, "{target}"),
+            Flash::Model(spec) => f.write_str(&spec.profile_name),
+        }
+    }
 }
 
 impl HostedSpec {
-    /// Connects to the drive, and makes an FTL over it. Blocks until the drive has told of its chunks and has reset them.
+    /// Builds the drive or connects to it, and makes an FTL over it. Blocks until the drive has reported its chunks and has reset them.
     ///
     /// # Errors
     /// That it cannot be reached, is no open-channel drive, has another FTL or chunks with data, or does not fit the profile; with the
     /// option at fault.
-    pub fn connect(&self, sim: &Sim, seed: u64) -> Result<HostedExport, String> {
-        let store = |problem: String| format!("--store {}={}: {problem}", self.name, self.target);
-        let drive = |problem: String| format!("--drive {}={}: {problem}", self.name, self.profile);
-        let (geometry, report) = self.prepare()?;
-        let used = used_chunks(&report);
-        if used > 0 {
-            return Err(store(format!(
-                "{used} chunks of the drive hold data; --store-reset resets them, and loses what they hold"
-            )));
-        }
-        let far = Rc::new(Far::connect(&self.host()).map_err(|problem| format!("--store {}={problem}", self.name))?);
-        // Another one may have begun since it was asked: now both are connected.
-        self.ask(|host| async move { check_alone(&host, 2).await })?;
-        let queues = (Rc::new(FarAdmin::of(&far)) as Rc<dyn Drive>, far.clone() as Rc<dyn Drive>);
-        let host = OpenChannel::with_geometry(sim, queues, geometry, Means::Rows);
-        let changes: Vec<&str> = self.changes.iter().map(String::as_str).collect();
-        let resolved = profile(&self.profile, &geometry, &changes).map_err(|error| drive(error.to_string()))?;
-        let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
+    pub fn build(&self, executor: &mut Executor, seed: u64, progress: &dyn Progress) -> Result<HostedExport, String> {
+        let sim = executor.sim();
+        let (node, lowest): (Rc<dyn Node>, Lowest) = match &self.flash {
+            Flash::Remote(target) => {
+                let (node, far) = self.connect(&sim, target)?;
+                (Rc::new(node), Lowest::Remote(far))
+            }
+            Flash::Model(spec) => {
+                let empty = DriveSpec { precondition: Precondition::None, ..(**spec).clone() };
+                let model = Rc::new(empty.build(&sim, seed, progress).map_err(|error| error.to_string())?);
+                let node = ModelNode::new(&sim, model.ssd(), model.profile());
+                executor.block_on(node.open_chunks()).map_err(|stalled| stalled.to_string())??;
+                (Rc::new(node), Lowest::Model(model))
+            }
+        };
+        let precondition = match &self.flash {
+            Flash::Remote(_) => Precondition::None,
+            Flash::Model(spec) => spec.precondition,
+        };
         let seed = Seed::new(seed).child("live").nth(self.number);
-        let made = over(sim, (host, &report), &resolved, self.moving, seed);
-        let (ssd, flash) = made.map_err(|error| store(error.to_string()))?;
-        let model = SsdExport::new(sim, ssd, resolved, None);
-        Ok(HostedExport { model, far, flash })
+        let how = Opening { seed, precondition, progress, ..Opening::new(&sim, self.layer.kind()) };
+        let made = self.layer.open_over(&how, &*node);
+        let ftl = made.map_err(|problem| format!("drive {} over {}: {problem}", self.name, self.flash))?;
+        let model = SsdExport::new(&sim, ftl.ssd().clone(), ftl.profile().clone(), None);
+        Ok(HostedExport { model, ftl, lowest })
     }
 
-    /// The drive, reached as the host that an FTL is.
-    fn host(&self) -> Target {
-        Target { host_nqn: HOST_NQN.to_owned(), host_id: HOST_ID, ..self.target.clone() }
+    /// A remote drive as its FTL sees it.
+    fn connect(&self, sim: &Sim, target: &Target) -> Result<(FarChunks, Rc<Far>), String> {
+        let (geometry, report) = self.prepare(target)?;
+        let used = used_chunks(&report);
+        if used > 0 {
+            return Err(self.failed(
+                target,
+                format!(
+                    "{used} chunks of the drive hold data; --store-reset resets them, as reset=true of ftl does, and loses what they hold"
+                ),
+            ));
+        }
+        let far = Rc::new(Far::connect(&as_ftl(target)).map_err(|problem| format!("--store {}={problem}", self.name))?);
+        // Another one may have begun since it was asked: now both are connected.
+        self.ask(target, |host| async move { check_alone(&host, 2).await })?;
+        let queues = (Rc::new(FarAdmin::of(&far)) as Rc<dyn Drive>, far.clone() as Rc<dyn Drive>);
+        let host = OpenChannel::with_geometry(sim, queues, geometry, Means::Rows);
+        Ok((FarChunks { info: far.info(), chunks: Chunks::new(host, report) }, far))
+    }
+
+    fn failed(&self, target: &Target, problem: String) -> String {
+        format!("--store {}={target}: {problem}", self.name)
     }
 
     /// What the drive tells of itself, once its chunks are reset if that is wanted.
-    fn prepare(&self) -> Result<(Geometry, Vec<ChunkInfo>), String> {
-        let resets = self.resets;
-        self.ask(move |host| async move {
+    fn prepare(&self, target: &Target) -> Result<(Geometry, Vec<ChunkInfo>), String> {
+        let resets = self.layer.resets();
+        self.ask(target, move |host| async move {
             match host.mark(MARK).await {
                 Err(error) if error.status != Status::INVALID_OPCODE => {
                     return Err(format!("it takes no mark: {error}"));
@@ -109,10 +145,11 @@ impl HostedSpec {
     /// Has a host of the drive ask it something.
     fn ask<T: 'static, F: Future<Output = Result<T, String>>>(
         &self,
+        target: &Target,
         question: impl FnOnce(OpenChannel) -> F + 'static,
     ) -> Result<T, String> {
         let asked = on_target(
-            &Endpoint::NvmeTcp(self.host()),
+            &Endpoint::NvmeTcp(as_ftl(target)),
             true,
             |_| (),
             move |connection| async move {
@@ -122,7 +159,33 @@ impl HostedSpec {
             },
         );
         let told = asked.map_err(|error| format!("--store {}={error}", self.name))?;
-        told.map_err(|problem| format!("--store {}={}: {problem}", self.name, self.target))
+        told.map_err(|problem| self.failed(target, problem))
+    }
+}
+
+/// A drive as the host that an FTL is reaches it.
+fn as_ftl(target: &Target) -> Target {
+    Target { host_nqn: HOST_NQN.to_owned(), host_id: HOST_ID, ..target.clone() }
+}
+
+/// A remote open-channel drive, whose only user is its FTL.
+struct FarChunks {
+    info: DriveInfo,
+    chunks: Rc<Chunks>,
+}
+
+impl Node for FarChunks {
+    fn info(&self) -> DriveInfo {
+        self.info
+    }
+
+    fn connect(&self, _: Use) -> Result<Rc<dyn Drive>, Refused> {
+        let what = "a remote open-channel drive has its FTL as only user".to_owned();
+        Err(Refused { what, status: Status::INVALID_QUEUE_ID, hint: "" })
+    }
+
+    fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
+        (of == TypeId::of::<Chunks>()).then(|| self.chunks.clone() as Rc<dyn Any>)
     }
 }
 
@@ -144,11 +207,17 @@ async fn check_alone(host: &OpenChannel, own: usize) -> Result<(), String> {
     }
 }
 
+/// The open-channel drive of an FTL that is served.
+enum Lowest {
+    Remote(Rc<Far>),
+    Model(Rc<SsdExport>),
+}
+
 /// An FTL that is served. See the file.
 pub struct HostedExport {
     model: SsdExport,
-    far: Rc<Far>,
-    flash: Rc<HostFlash>,
+    ftl: Rc<FtlNode>,
+    lowest: Lowest,
 }
 
 impl HostedExport {
@@ -162,9 +231,22 @@ impl HostedExport {
         &self.model
     }
 
-    /// The drive whose flash it has.
-    pub(crate) fn far(&self) -> &Rc<Far> {
-        &self.far
+    /// The remote drive whose flash it has.
+    pub(crate) fn far(&self) -> Option<&Rc<Far>> {
+        if let Lowest::Remote(far) = &self.lowest { Some(far) } else { None }
+    }
+
+    fn lowest(&self) -> Option<&Rc<SsdExport>> {
+        if let Lowest::Model(model) = &self.lowest { Some(model) } else { None }
+    }
+
+    /// Checks the tables of the FTL, and those of a drive of this process.
+    ///
+    /// # Errors
+    /// The problem, in one sentence.
+    pub fn check(&self) -> Result<(), String> {
+        self.ftl.ssd().check()?;
+        self.lowest().map_or(Ok(()), |model| model.ssd().check())
     }
 
     /// I/O queue pairs of each controller.
@@ -195,8 +277,8 @@ impl Export for HostedExport {
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
-        let (mut counters, traffic) = (self.model.counters(), self.flash.traffic());
-        counters.extend(self.far.counters());
+        let (mut counters, traffic) = (self.model.counters(), self.ftl.traffic());
+        counters.extend(self.far().into_iter().flat_map(|far| far.counters()));
         counters.extend([
             ("flash_link_read_bytes_total", traffic.read as f64),
             ("flash_link_written_bytes_total", traffic.written as f64),
@@ -211,16 +293,21 @@ impl Export for HostedExport {
     }
 
     fn order(&self, order: &Order) -> Result<(), String> {
-        match order {
-            Order::Set(_) => self.model.order(order),
-            Order::AddFault(_) | Order::ClearFaults => {
-                Err(format!("the flash is {}: faults are ordered where it is", self.far.url()))
+        match (order, &self.lowest) {
+            (Order::Set(_), _) => self.model.order(order),
+            (Order::AddFault(_) | Order::ClearFaults, Lowest::Model(model)) => model.order(order),
+            (Order::AddFault(_) | Order::ClearFaults, Lowest::Remote(far)) => {
+                Err(format!("the flash is {}: faults are ordered where it is", far.url()))
             }
         }
     }
 
     fn sources(&self) -> Vec<Rc<dyn Source>> {
-        vec![self.far.clone()]
+        self.far().map(|far| far.clone() as Rc<dyn Source>).into_iter().collect()
+    }
+
+    fn faults(&self) -> Vec<FaultCount> {
+        self.lowest().map_or_else(Vec::new, |model| model.faults())
     }
 
     fn settings(&self) -> Vec<(String, String)> {

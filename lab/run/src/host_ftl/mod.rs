@@ -5,11 +5,17 @@
 //! Garbage collection moves data through the host (a read and a write), or has the drive copy it ([`Moving`]). [`Traffic`]
 //! counts what crosses the link for either.
 //!
-//! `live` serves such a drive whose flash is behind NVMe/TCP.
+//! | file | what |
+//! |---|---|
+//! | `chunks` | an open-channel drive as its node shows it to the FTL above |
+//! | `live` | such an FTL served, over a model or a remote drive |
+//!
+//! [`FtlLayer`](crate::chain::FtlLayer) is it as a layer of a chain.
 //!
 //! Left out: out-of-band areas in the drive, hence a start from a drive that holds data: such a drive is refused; OX-Block; strips
 //! of several pages of a word line whose bytes are no power of two; notifications of the drive.
 
+mod chunks;
 #[cfg(target_os = "linux")]
 mod live;
 
@@ -21,13 +27,14 @@ use std::rc::Rc;
 use nandscape_device_media::remote::Elsewhere;
 use nandscape_device_media::{BlockId, Geometry, MediaError, PageId, RemoteArray, UnitId};
 use nandscape_device_ssd::{Profile, ProfileError, Resolved, Ssd};
-use nandscape_host_open_channel::{ChunkInfo, Error, Geometry as Chunks, OpenChannel, Place};
+use nandscape_host_open_channel::{ChunkInfo, Error, Geometry as Shape, OpenChannel, Place};
 use nandscape_sim::{Seed, Sim};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::open_channel::{CHUNK_FREE, CHUNK_OFFLINE};
 
+pub use chunks::{Chunks, open};
 #[cfg(target_os = "linux")]
-pub use live::{HostedExport, HostedSpec};
+pub use live::{Flash, HostedExport, HostedSpec};
 
 /// How garbage collection moves data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -49,6 +56,19 @@ pub struct Traffic {
     pub copied: u64,
     /// Chunks reset.
     pub resets: u64,
+}
+
+impl Traffic {
+    /// What was added since an earlier reading.
+    #[must_use]
+    pub fn since(&self, earlier: &Traffic) -> Traffic {
+        Traffic {
+            read: self.read - earlier.read,
+            written: self.written - earlier.written,
+            copied: self.copied - earlier.copied,
+            resets: self.resets - earlier.resets,
+        }
+    }
 }
 
 /// Pages of a block with their data, the oldest first.
@@ -84,7 +104,7 @@ fn used_chunks(report: &[ChunkInfo]) -> usize {
 ///
 /// # Errors
 /// When the drive's minimum write size or chunks are no page and block of a profile, or the changes are not valid.
-pub fn profile(base: &str, chunks: &Chunks, changes: &[&str]) -> Result<Resolved, ProfileError> {
+pub fn profile(base: &str, chunks: &Shape, changes: &[&str]) -> Result<Resolved, ProfileError> {
     let mut profile = Profile::load(base)?;
     let flash = [
         format!("geometry.channels={}", chunks.groups),
@@ -147,6 +167,15 @@ impl HostFlash {
         let (unread, traffic) = (RefCell::default(), Cell::default());
         let is_out_of_reach = Cell::new(false);
         Ok(Rc::new(HostFlash { host, geometry, bad, moving, unread, traffic, is_out_of_reach }))
+    }
+
+    /// The first `pages` pages of a block hold zeros, which were not written by commands. Those that the drive does not read yet are here.
+    pub(crate) fn plant(&self, block: BlockId, pages: u32) {
+        let (zeros, size) =
+            (self.host.geometry().mw_cunits.div_ceil(self.geometry.units_per_page()), self.geometry.page_size());
+        for page in pages.saturating_sub(zeros)..pages {
+            self.keep_unread(self.geometry.page_at(block, page), vec![0; size as usize]);
+        }
     }
 
     /// What has crossed the link so far.

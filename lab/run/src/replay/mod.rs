@@ -1,4 +1,4 @@
-//! Replays a recorded run of live drives in virtual time, exactly or on changed drives, and reports on it.
+//! Replays a recorded run of live drives in simulated time, exactly or on changed drives, and reports on it.
 //!
 //! | file | what |
 //! |---|---|

@@ -4,14 +4,14 @@
 
 use std::path::Path;
 
-use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_sim::{Sim, Span, Stalled};
 
 use super::history::History;
 use super::write::Contents;
 use super::{HeldLayers, StateError, write};
 use crate::chain::{Chain, Instance, Opened};
-use crate::rig::{Placed, Rig};
+use crate::rig::Rig;
 use crate::simulation::RunError;
 
 /// Brings the only drive of a rig to rest after a run with so many `requests` of `workload`, and saves its state. The drive is not to be
@@ -62,19 +62,32 @@ pub(crate) fn save_layers(
     history: &History,
 ) -> Result<(), RunError> {
     let cannot = |why: String| StateError::Drive(format!("the state after the run cannot be saved: {why}"));
+    let (saved, held) = take_all(rig, &opened.layers)?.map_err(cannot)?;
     let drives = rig.drives().clone();
-    drives.iter().try_for_each(|drive| check_can_rest(&drive.ssd)).map_err(cannot)?;
+    let drives = drives.iter().map(|drive| &drive.given.profile).zip(&saved).collect();
+    Ok(write::write(path, &Contents { history, drives, layers: Some((chain, held)) })?)
+}
+
+/// The states of drives, and what each layer over them holds.
+pub(super) type Taken = (Vec<SavedDrive>, Vec<Vec<u8>>);
+
+/// Brings the drives of a rig and the layers over them to rest, and takes their states. None of them is to be used any more. The inner
+/// error is what cannot come to rest.
+pub(super) fn take_all(rig: &mut Rig, layers: &[Instance]) -> Result<Result<Taken, String>, RunError> {
+    let drives = rig.drives().clone();
+    if let Err(why) = drives.iter().try_for_each(|drive| check_can_rest(&drive.ssd)) {
+        return Ok(Err(why));
+    }
     let sim = rig.sim().clone();
-    rig.run(at_rest(&sim, &opened.layers))?.map_err(cannot)?;
+    if let Err(why) = rig.run(at_rest(&sim, layers))? {
+        return Ok(Err(why));
+    }
     // No drive time passes once the first state is taken: an array still sets windows while others come to rest.
     for _ in 0..2 {
         drives.iter().try_for_each(|drive| rig.run(drive.ssd.come_to_rest()))?;
     }
-    let take = |drive: &Placed| drive.ssd.take_saved().map_err(cannot);
-    let saved = drives.iter().map(take).collect::<Result<Vec<_>, StateError>>()?;
-    let held = held(&opened.layers).map_err(cannot)?;
-    let drives = drives.iter().map(|drive| &drive.given.profile).zip(&saved).collect();
-    Ok(write::write(path, &Contents { history, drives, layers: Some((chain, held)) })?)
+    let saved = drives.iter().map(|drive| drive.ssd.take_saved()).collect::<Result<Vec<_>, String>>();
+    Ok(saved.and_then(|saved| Ok((saved, held(layers)?))))
 }
 
 /// Waits until layers are at rest.

@@ -20,10 +20,13 @@ use nandscape_lab_workload::{Direction, Hooks, Limit, PlacedBy, Runner, Served, 
 use nandscape_sim::{Seed, Span};
 
 use super::StateError;
+use super::after::{Taken, take_all};
 use super::history::{History, Settled};
 use crate::build::{DriveError, Precondition};
 use crate::rig::{Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError, Simulation, check_placement, connect_for, zone_limits};
+use crate::stack::Stack;
+use crate::tap::Tally;
 
 /// Write amplification of two windows is the same when it differs by less than this share.
 const SAME: f64 = 0.01;
@@ -64,21 +67,73 @@ pub(super) fn settle(
     };
     let mut rig = Rig::build(vec![drive], Wanted::default(), &Filling(progress))?;
     let ssd = rig.ssds().next().expect("one was given").clone();
-    if load.groups().len() > 1 {
-        let problem = "precondition load: jobs with stonewall never end before it settles; choose a load without with --precondition-workload";
-        return Err(RunError::Workload(problem.to_owned()));
-    }
-    let limit = Limit::Requests(u64::MAX / 4);
-    let load = Workload { limit, warmup: 0, ramp: Span::ZERO, ..load.clone() };
+    let load = endless(load)?;
     let drives: Vec<Rc<dyn Drive>> =
         connect_for(&load, &rig)?.into_iter().map(|drive| drive as Rc<dyn Drive>).collect();
     if load.places_by(PlacedBy::Streams) {
         rig.enable_streams(0)?;
     }
-    let mut windows = Windows::new(&load, &profile, &ssd, progress.clone());
-    let begun = rig.sim().now();
+    let windows = Windows::new(&load, profile.capacity(), vec![ssd.clone()], progress.clone());
+    let settled = bring(&mut rig, &load, &drives, windows, seed)?;
+    rig.run(ssd.come_to_rest())?;
+    let saved = ssd.take_saved().map_err(StateError::Drive)?;
+    Ok((saved, History::under_load(simulation.seed, settled)))
+}
+
+/// Runs `load` on what is at the top of the layers of a stack until the write amplification of its drives, taken together, stands still.
+/// Returns the states of the drives, what each layer holds, and the history.
+pub(super) fn settle_layers(
+    stack: &Stack,
+    load: &Workload,
+    progress: &Rc<dyn Progress>,
+) -> Result<(Taken, History), RunError> {
+    let drive = |drive: &RigDrive| -> Result<RigDrive, RunError> {
+        let profile = without_faults(&drive.profile)?;
+        Ok(RigDrive { profile, precondition: Precondition::Full, ..drive.clone() })
+    };
+    let settling = Stack {
+        drives: stack.drives.iter().map(drive).collect::<Result<_, RunError>>()?,
+        workload: endless(load)?,
+        wanted: Wanted::default(),
+        ..stack.clone()
+    };
+    let load = &settling.workload;
+    let mut rig = Rig::build(settling.drives.clone(), Wanted::default(), &Filling(progress))?;
+    let tallies: Vec<Rc<Tally>> = (0..settling.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
+    let opened = settling.open(&mut rig, &tallies, &Filling(progress))?;
+    let drives = settling.connect_all(&opened.tops)?;
+    let mut infos = drives.iter().map(|drive| drive.info());
+    let fits = infos.try_for_each(|info| load.check_on(info.bytes(), info.lba_bytes));
+    fits.map_err(RunError::Workload)?;
+    let capacity = opened.tops.iter().map(|top| top.info().bytes()).sum();
+    let windows = Windows::new(load, capacity, rig.ssds().cloned().collect(), progress.clone());
+    let settled = bring(&mut rig, load, &drives, windows, Seed::new(stack.seed))?;
+    drop(drives);
+    let taken = take_all(&mut rig, &opened.layers)?.map_err(StateError::Drive)?;
+    Ok((taken, History::under_load(stack.seed, settled)))
+}
+
+/// A load that does not end by itself.
+fn endless(load: &Workload) -> Result<Workload, RunError> {
+    if load.groups().len() > 1 {
+        let problem = "precondition load: jobs with stonewall never end before it settles; choose a load without with --precondition-workload";
+        return Err(RunError::Workload(problem.to_owned()));
+    }
+    let limit = Limit::Requests(u64::MAX / 4);
+    Ok(Workload { limit, warmup: 0, ramp: Span::ZERO, ..load.clone() })
+}
+
+/// Runs the load, again and again, until write amplification stands still.
+fn bring(
+    rig: &mut Rig,
+    load: &Workload,
+    drives: &[Rc<dyn Drive>],
+    mut windows: Windows,
+    seed: Seed,
+) -> Result<Settled, RunError> {
+    let (begun, progress) = (rig.sim().now(), windows.progress.clone());
     for round in 0.. {
-        windows = run(&mut rig, &load, &drives, windows, seed.child("precondition-load").nth(round))?;
+        windows = run(rig, load, drives, windows, seed.child("precondition-load").nth(round))?;
         if windows.is_over.get() {
             break;
         }
@@ -86,10 +141,8 @@ pub(super) fn settle(
     if progress.is_stopped() {
         return Err(RunError::Interrupted);
     }
-    windows.settled.get_mut().virtual_s = rig.sim().now().since(begun).ns() as f64 / 1e9;
-    rig.run(ssd.come_to_rest())?;
-    let saved = ssd.take_saved().map_err(StateError::Drive)?;
-    Ok((saved, History::under_load(simulation.seed, windows.settled.into_inner())))
+    let virtual_s = rig.sim().now().since(begun).ns() as f64 / 1e9;
+    Ok(Settled { virtual_s, ..windows.settled.into_inner() })
 }
 
 /// Runs the load once, to the end or until write amplification stands still.
@@ -128,9 +181,14 @@ fn without_faults(profile: &Resolved) -> Result<Resolved, RunError> {
     resolved.map_err(|error| RunError::Drive(DriveError::State(error.to_string())))
 }
 
+/// Counters of the FTLs of all drives.
+fn stats(ssds: &[Rc<Ssd>]) -> Stats {
+    ssds.iter().map(|ssd| ssd.ftl_stats()).reduce(|one, other| one.plus(&other)).unwrap_or_default()
+}
+
 /// Write amplification, window by window.
 struct Windows {
-    ssd: Rc<Ssd>,
+    ssds: Vec<Rc<Ssd>>,
     settled: RefCell<Settled>,
     /// Bytes of the host in the window so far.
     written: Cell<u64>,
@@ -150,16 +208,18 @@ struct Windows {
 }
 
 impl Windows {
-    fn new(load: &Workload, profile: &Resolved, ssd: &Rc<Ssd>, progress: Rc<dyn Progress>) -> Windows {
-        let unit = u64::from(ssd.controller().info().unit_bytes);
-        let window = profile.capacity().max(MIN_WINDOW * unit);
-        let flash = ssd.parts().iter().map(|part| u64::from(part.media().geometry().units())).sum();
+    /// Of a drive, or of layers, of `capacity` bytes.
+    fn new(load: &Workload, capacity: u64, ssds: Vec<Rc<Ssd>>, progress: Rc<dyn Progress>) -> Windows {
+        let unit = u64::from(ssds[0].controller().info().unit_bytes);
+        let window = capacity.max(MIN_WINDOW * unit);
+        let parts = ssds.iter().flat_map(|ssd| ssd.parts());
+        let flash = parts.map(|part| u64::from(part.media().geometry().units())).sum();
         Windows {
-            ssd: ssd.clone(),
+            begun: Cell::new(stats(&ssds)),
+            ssds,
             settled: RefCell::new(Settled::new(load, window)),
             written: Cell::new(0),
             served: Cell::new(0),
-            begun: Cell::new(ssd.ftl_stats()),
             unit,
             flash,
             early: Cell::new(0),
@@ -190,7 +250,7 @@ impl Windows {
 
     fn end_window(&self) {
         self.written.set(0);
-        let now = self.ssd.ftl_stats();
+        let now = stats(&self.ssds);
         let begun = self.begun.replace(now);
         let programmed = (now.programmed_units() - begun.programmed_units()) * self.unit;
         let host = (now.host_bytes - begun.host_bytes).max(1);

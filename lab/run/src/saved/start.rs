@@ -82,11 +82,11 @@ impl Begin {
     ///
     /// # Errors
     /// When it cannot be reached, read, or written.
-    pub(crate) fn states(&self, stack: &Stack, chain: &Chain, progress: &dyn Progress) -> Result<States, RunError> {
+    pub(crate) fn states(&self, stack: &Stack, chain: &Chain, progress: &Rc<dyn Progress>) -> Result<States, RunError> {
         stack.drives.iter().try_for_each(|drive| drive.profile.check_can_be_saved()).map_err(StateError::Drive)?;
         let states = match &self.start {
             Start::Simulation => {
-                let plant = |drive| plant(drive, stack.seed, progress);
+                let plant = |drive| plant(drive, stack.seed, &**progress);
                 let drives = stack.drives.iter().map(plant).collect::<Result<_, RunError>>()?;
                 States { drives, held: Vec::new() }
             }
@@ -96,10 +96,9 @@ impl Begin {
                 let drives = file.load_all()?.into_iter().map(|saved| (saved, file.history().clone()));
                 States { drives: drives.collect(), held: file.load_held(&stack.layers)? }
             }
-            Start::Load(_) => {
-                let problem = "precondition load: drives under layers have no load before the run; none, full and steady are valid, \
-                               and --save-state-after saves what a run brings about";
-                return Err(RunError::Workload(problem.to_owned()));
+            Start::Load(load) => {
+                let ((saved, held), history) = settle::settle_layers(stack, load, progress)?;
+                States { drives: saved.into_iter().map(|saved| (saved, history.clone())).collect(), held }
             }
         };
         if let (Some(path), Some((_, history))) = (&self.save, states.drives.first()) {

@@ -56,8 +56,7 @@ pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) 
                 .map_err(|status| format!("drive {name} cannot be reserved: {}", unreserved(status)))?,
             Ok(_) => {
                 return Err(format!(
-                    "drive {name} is a drive of an array already: of another server, which is to end first, or of this one, to which it is given \
-                     twice"
+                    "drive {name} belongs to an array already: stop the other server, or name the drive once"
                 ));
             }
             Err(status) => return Err(format!("drive {name} does not tell its hosts: {status}")),

@@ -72,6 +72,9 @@ impl ArrayExport {
         if !spares.is_empty() {
             text += &format!(", with {} as spare", named(&spares));
         }
+        if let Some(chain) = self.under.iter().map(Under::chain).find(|chain| !chain.is_empty()) {
+            text += &format!(", over each drive {}", chain.in_words());
+        }
         if recovered != Recovered::default() {
             let Recovered { regions, writes } = recovered;
             text += &format!(
@@ -146,7 +149,7 @@ impl ArrayExport {
         self.array.listen(move |news| {
             let of = |drive: usize| names.get(drive).map_or("?", String::as_str);
             tell(&match news {
-                News::Failed { member, drive } => format!("member {member}, {}, has failed: the array goes on without it", of(drive)),
+                News::Failed { member, drive } => format!("member {member}, {}, has failed: the array continues without it", of(drive)),
                 News::Lost => format!("more members have failed than {shape} tolerates: reads of what they held and all writes fail"),
                 News::Rebuilding { member, drive } => format!("member {member} is being rebuilt on {}", of(drive)),
                 News::Rebuilt { member, drive } => format!("member {member} is rebuilt on {}", of(drive)),

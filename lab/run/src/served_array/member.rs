@@ -1,25 +1,30 @@
 //! The drives under a served array: models of this process, drives of other servers, and FTLs of this process over the flash of
 //! such drives.
 
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
-use nandscape_drive::{Drive, DriveInfo, QueueDrive, QueueId};
+use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, QueueId, Refused, Role, Use};
 use nandscape_host_array::Member;
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_lab_workload::Direction;
-use nandscape_sim::Sim;
+use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::{Export, FaultCount, Order};
+use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
 use nandscape_wire_nvme::vendor::FAST_FAIL;
 
 use super::absent::Absent;
 use super::alone::as_array;
 use super::plain::{HINTS, Plain};
+use crate::chain::{self, Chain, Instance, ManagedView};
 use crate::host_ftl::{HostedExport, HostedSpec};
 use crate::live::{DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin, RemoteSpec};
+use crate::served_layers;
 use crate::simulation::Progress;
 use crate::tap::{Tail, Tap};
 
@@ -33,10 +38,12 @@ pub enum MemberSpec {
     Model(DriveSpec),
     /// A drive of another server.
     Remote(RemoteSpec),
-    /// An FTL over the flash of another server's open-channel drive. It is empty at each start.
+    /// An FTL over an open-channel drive. It is empty at each start.
     Hosted(HostedSpec),
     /// A model in a file that cannot be opened, and why.
     Unreadable(DriveSpec, String),
+    /// One of these with layers of the host between it and the array.
+    Layered(Box<MemberSpec>, Chain),
 }
 
 /// Such a drive at work.
@@ -44,6 +51,38 @@ pub(super) struct Under {
     name: String,
     at: Place,
     tail: Rc<Tail>,
+    /// The layers between it and the array.
+    chain: Chain,
+    /// They, at work.
+    layers: RefCell<Vec<Instance>>,
+}
+
+/// Such a drive as the node below its layers: they share its connections.
+struct Lowest {
+    member: Member,
+    model: Option<Rc<SsdExport>>,
+}
+
+impl Node for Lowest {
+    fn info(&self) -> DriveInfo {
+        self.member.io.info()
+    }
+
+    fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
+        let Member { io, reads, admin } = &self.member;
+        let found = match wanted.role {
+            Role::Admin => admin.clone(),
+            Role::Writes => Some(io.clone()),
+            Role::Any | Role::Reads => reads.clone().or_else(|| Some(io.clone())),
+        };
+        let what = "it has no admin queue".to_owned();
+        found.ok_or(Refused { what, status: Status::INVALID_QUEUE_ID, hint: "" })
+    }
+
+    fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
+        let model = self.model.as_ref().filter(|_| of == TypeId::of::<ManagedView>())?;
+        Some(Rc::new(ManagedView { ssd: model.ssd().clone(), priority: model.profile().priority() }))
+    }
 }
 
 /// Where it is.
@@ -71,7 +110,13 @@ impl MemberSpec {
             MemberSpec::Model(spec) | MemberSpec::Unreadable(spec, _) => &spec.name,
             MemberSpec::Remote(spec) => &spec.name,
             MemberSpec::Hosted(spec) => &spec.name,
+            MemberSpec::Layered(below, _) => below.name(),
         }
+    }
+
+    /// The drive below its layers.
+    pub(super) fn lowest(&self) -> &MemberSpec {
+        if let MemberSpec::Layered(below, _) = self { below.lowest() } else { self }
     }
 
     /// The model, if it is one.
@@ -79,33 +124,49 @@ impl MemberSpec {
         match self {
             MemberSpec::Model(spec) | MemberSpec::Unreadable(spec, _) => Some(spec),
             MemberSpec::Remote(_) | MemberSpec::Hosted(_) => None,
+            MemberSpec::Layered(below, _) => below.model(),
         }
     }
 
     pub(super) fn build(
         &self,
-        sim: &Sim,
+        executor: &mut Executor,
         seed: u64,
         file: Option<StoreFile>,
         progress: &dyn Progress,
     ) -> Result<Under, String> {
+        let sim = &executor.sim();
         let at = match self {
             MemberSpec::Model(spec) => {
                 let export = spec.build_in(sim, seed, file, progress).map_err(|error| error.to_string())?;
                 Place::Here(Rc::new(export))
             }
             MemberSpec::Remote(spec) => Place::Elsewhere(Rc::new(Far::connect(&as_array(&spec.target))?)),
-            MemberSpec::Hosted(spec) => Place::Hosted(Rc::new(spec.connect(sim, seed)?)),
+            MemberSpec::Hosted(spec) => Place::Hosted(Rc::new(spec.build(executor, seed, progress)?)),
             MemberSpec::Unreadable(_, problem) => return Err(problem.clone()),
+            MemberSpec::Layered(below, chain) => {
+                let below = below.build(executor, seed, file, progress)?;
+                return Ok(Under { chain: chain.clone(), ..below });
+            }
         };
-        Ok(Under { name: self.name().to_owned(), at, tail: Rc::default() })
+        Ok(Under::new(self.name(), at))
     }
 }
 
 impl Under {
+    fn new(name: &str, at: Place) -> Under {
+        let (tail, chain, layers) = (Rc::default(), Chain::default(), RefCell::default());
+        Under { name: name.to_owned(), at, tail, chain, layers }
+    }
+
     /// In the place of a drive that could not be reached, and is taken to be like this.
     pub(super) fn absent(name: &str, info: DriveInfo) -> Under {
-        Under { name: name.to_owned(), at: Place::Nowhere(info), tail: Rc::default() }
+        Under::new(name, Place::Nowhere(info))
+    }
+
+    /// The layers between it and the array.
+    pub(super) fn chain(&self) -> &Chain {
+        &self.chain
     }
 
     /// What the drive is.
@@ -162,7 +223,7 @@ impl Under {
     /// The same, or that whose flash it has.
     pub(super) fn reached(&self) -> Option<&Rc<Far>> {
         match &self.at {
-            Place::Hosted(export) => Some(export.far()),
+            Place::Hosted(export) => export.far(),
             _ => self.far(),
         }
     }
@@ -171,8 +232,24 @@ impl Under {
         self.reached().map(|far| far.connection().clone())
     }
 
-    /// Its queues, as the array uses them.
+    /// Its queues, through its layers, as the array uses them.
     pub(super) fn member(&self, sim: &Sim) -> Result<Member, String> {
+        let member = self.queues(sim)?;
+        if self.chain.is_empty() {
+            return Ok(member);
+        }
+        let lowest: Rc<dyn Node> = Rc::new(Lowest { member, model: self.model().cloned() });
+        let failed = |problem: String| format!("drive {}: {problem}", self.name);
+        let layers = self.chain.resolve().map_err(failed)?;
+        let opened = chain::open(sim, &layers, vec![(self.name.clone(), lowest)]).map_err(failed)?;
+        let [top] = &opened.tops[..] else { return Err(failed("its layers are to be over one drive".to_owned())) };
+        let member = chain::member(&**top, true).map_err(failed)?;
+        self.layers.replace(opened.layers);
+        Ok(member)
+    }
+
+    /// Its own queues.
+    fn queues(&self, sim: &Sim) -> Result<Member, String> {
         match &self.at {
             Place::Here(export) => self.member_here(sim, export),
             Place::Hosted(export) => self.member_here(sim, export.model()),
@@ -189,7 +266,7 @@ impl Under {
 
     /// Those of an FTL of this process.
     fn member_here(&self, sim: &Sim, export: &SsdExport) -> Result<Member, String> {
-        let refused = |status: nandscape_wire_nvme::Status| format!("drive {}: {}", self.name, status.name());
+        let refused = |status: Status| format!("drive {}: {}", self.name, status.name());
         let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, ADMIN_ENTRIES);
         let tap = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
         Ok(Member {
@@ -213,6 +290,7 @@ impl Under {
             Place::Hosted(export) => export.counters(),
             Place::Nowhere(_) => BTreeMap::from([("remote_connected", 0.0)]),
         };
+        self.layers.borrow().iter().for_each(|layer| counters.extend(served_layers::counters(layer)));
         self.tail.with(Direction::Read, |reads| {
             if reads.count() > 0 {
                 counters.extend(TAIL.map(|(name, quantile)| (name, reads.quantile(quantile).as_us())));

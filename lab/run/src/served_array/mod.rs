@@ -68,7 +68,7 @@ pub struct ArraySpec {
 impl ArraySpec {
     /// Whether the array outlasts the process, if its models with a file are `in_files`.
     fn lasts(&self, in_files: &[bool]) -> bool {
-        let is_remote = |member: &MemberSpec| matches!(member, MemberSpec::Remote(_));
+        let is_remote = |member: &MemberSpec| matches!(member.lowest(), MemberSpec::Remote(_));
         in_files.contains(&true) || self.members.iter().any(is_remote)
     }
 
@@ -85,18 +85,19 @@ impl ArraySpec {
     ) -> Result<ArrayExport, String> {
         let failed = |problem: String| format!("--array {}={}: {problem}", self.name, self.shape);
         self.check_distinct().map_err(failed)?;
-        let sim = executor.sim();
         let in_files: Vec<bool> = files.iter().map(Option::is_some).collect();
         let is_new = |file: &Option<StoreFile>| file.as_ref().is_none_or(|file| file.before().starts == 0);
-        let all_new = files.iter().all(is_new) && !self.members.iter().any(|one| matches!(one, MemberSpec::Remote(_)));
+        let all_new =
+            files.iter().all(is_new) && !self.members.iter().any(|one| matches!(one.lowest(), MemberSpec::Remote(_)));
         let opening = match self.lasts(&in_files) || self.config.journal == JournalMode::Data {
             false => Opening::ForNow,
             true if all_new => Opening::New,
             true if self.creates => Opening::Anew,
             true => Opening::Again,
         };
-        let built = self.members.iter().zip(files).map(|(member, file)| member.build(&sim, seed, file, progress));
-        let built: Vec<Result<Under, String>> = built.collect();
+        let members = self.members.iter().zip(files);
+        let built: Vec<Result<Under, String>> =
+            members.map(|(member, file)| member.build(executor, seed, file, progress)).collect();
         let models: Vec<_> = built.iter().filter_map(|drive| drive.as_ref().ok()?.model().cloned()).collect();
         let made = self.over(executor, seed, built, opening).and_then(|array| {
             // Only now it is known that the drives are members.
@@ -163,10 +164,10 @@ impl ArraySpec {
 
     /// A drive that is a member twice would be rebuilt over itself. Two ways of writing one URL are seen later, by its mark.
     fn check_distinct(&self) -> Result<(), String> {
-        let remote = self.members.iter().filter_map(|member| match member {
+        let remote = self.members.iter().filter_map(|member| match member.lowest() {
             MemberSpec::Remote(spec) => Some(spec),
             // An FTL marks its drive, and two of one drive are refused.
-            MemberSpec::Model(_) | MemberSpec::Hosted(_) | MemberSpec::Unreadable(..) => None,
+            _ => None,
         });
         let mut seen: Vec<&RemoteSpec> = Vec::new();
         for spec in remote {
@@ -190,7 +191,7 @@ impl ArraySpec {
                 Ok(drive) => under.push(drive),
                 Err(_) if self.is_degraded && opening == Opening::Again => lacking.push(number),
                 Err(problem) if opening == Opening::Again => {
-                    let rebuilt = match self.members[number] {
+                    let rebuilt = match self.members[number].lowest() {
                         MemberSpec::Remote(_) | MemberSpec::Hosted(_) => "",
                         _ => "; without its file it is new, and is rebuilt",
                     };

@@ -22,7 +22,7 @@ pub(super) trait Source {
     /// What it owes the load now.
     fn pending(&self) -> Pending;
 
-    /// That there is no connection, while it is made again.
+    /// That there is no connection, while the driver reconnects.
     fn broken(&self) -> Option<Broken> {
         None
     }

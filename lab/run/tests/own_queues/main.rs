@@ -1,5 +1,5 @@
 //! A host with queues of its own in a live drive's controller: admin commands, doorbells, resets and memory that comes
-//! and goes arrive through the port, and the recording, run again in virtual time, gives the same events to the byte.
+//! and goes arrive through the port, and the recording, run again in simulated time, gives the same events to the byte.
 //! The host is a thread, and another process.
 #![cfg(target_os = "linux")]
 

@@ -36,6 +36,7 @@ fn run(shape: &str, settings: &[&str]) -> StackFinished {
         seed: 5,
         wanted: Wanted::default(),
         check: true,
+        host: None,
     };
     stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -94,6 +95,7 @@ fn teafa(changes: &[&str], workload: Workload) -> StackFinished {
         seed: 1,
         wanted: Wanted::default(),
         check: false,
+        host: None,
     };
     let finished = stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"));
     assert!(array(&finished).window_ms.unwrap() > 1_000.0);

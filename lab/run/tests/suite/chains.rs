@@ -9,14 +9,18 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Load, Subject};
 use nandscape_drive::{Node, Role, Use};
-use nandscape_lab_run::chain::{Chain, ModelNode, drives_below, open};
+use nandscape_host_open_channel::{ChunkInfo, Geometry, Means, OpenChannel};
+use nandscape_lab_run::chain::{Chain, LayerNode, ModelNode, drives_below, is_over_chunks, open};
+use nandscape_lab_run::host_ftl::{self, Chunks};
 use nandscape_lab_run::{DRIVE, Precondition, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
-use nandscape_sim::{Rng, Seed, Sim};
+use nandscape_sim::{Executor, Rng, Seed, Sim};
 
 /// Every kind, with settings that make it work: small memory, small queues, a technique that evades.
 const KINDS: [&str; 5] =
     ["block,depth=8,scheduler=ssd", "cache,memory=64KiB", "raid0:2", "raid1:2,technique=tea2", "raid5:3,chunk=8KiB"];
+/// The FTL of a host, the lowest layer of a chain over open-channel drives.
+const FTL: &str = "ftl,buffer.size=256KiB,controller.queue_pairs=8,controller.max_transfer=256KiB";
 /// Drives of a drawn chain at most.
 const MOST_DRIVES: usize = 6;
 
@@ -44,17 +48,63 @@ fn profile() -> Resolved {
     profile.resolve().expect("a possible drive")
 }
 
+/// An open-channel drive of four parallel units, with chunks of 16 strips of 16 KiB.
+fn profile_of_chunks() -> Resolved {
+    let small = [
+        "lba_size=4KiB",
+        "geometry.channels=2",
+        "geometry.dies_per_channel=2",
+        "geometry.planes_per_die=1",
+        "geometry.blocks_per_plane=24",
+        "geometry.pages_per_block=16",
+        "geometry.factory_bad_blocks=0%",
+        "buffer.mode=through",
+        "ftl.kind=open_channel",
+        "controller.max_transfer=256KiB",
+    ];
+    let mut profile = Profile::load("default").expect("a built-in profile");
+    profile.set_all(small).expect("valid changes");
+    profile.resolve().expect("a possible drive")
+}
+
+/// What a new open-channel drive reports of itself.
+fn told(profile: &Resolved) -> (Geometry, Vec<ChunkInfo>) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssd = Rc::new(Ssd::new(&sim, profile, StoreKind::None, Seed::new(3)).expect("memory"));
+    let node = ModelNode::new(&sim, &ssd, profile);
+    let (host, report) = executor.block_on(host_ftl::open(&sim, &node, Means::Vector)).unwrap().expect("chunks");
+    (*host.geometry(), report)
+}
+
+/// A drive as the lowest node, opened for an FTL if it is an open-channel one.
+fn lowest(sim: &Sim, ssd: &Rc<Ssd>, profile: &Resolved) -> Rc<dyn Node> {
+    let node = ModelNode::new(sim, ssd, profile);
+    if profile.open_channel().is_none() {
+        return Rc::new(node);
+    }
+    let (geometry, report) = told(profile);
+    let connect = |role| node.connect(Use { role, entries: 256 }).expect("a free queue pair");
+    let queues = (connect(Role::Admin), connect(Role::Any));
+    let host = OpenChannel::with_geometry(sim, queues, geometry, Means::Vector);
+    Rc::new(node.with_chunks(Chunks::of_model(ssd, host, report)))
+}
+
 /// The top of a chain over drives that keep data.
 fn make(sim: &Sim, chain: &Chain) -> Subject {
-    let (layers, profile) = (chain.resolve().expect("valid layers"), profile());
+    let layers = chain.resolve().expect("valid layers");
+    let profile = if is_over_chunks(&layers) { profile_of_chunks() } else { profile() };
     let ssd = |number: usize| Ssd::new(sim, &profile, StoreKind::Ram, Seed::new(3).nth(number as u64)).expect("memory");
     let ssds: Vec<Rc<Ssd>> = (0..drives_below(&layers)).map(|number| Rc::new(ssd(number))).collect();
     let node = |(number, ssd): (usize, &Rc<Ssd>)| -> (String, Rc<dyn Node>) {
-        (format!("drive-{number}"), Rc::new(ModelNode::new(sim, ssd, &profile)))
+        (format!("drive-{number}"), lowest(sim, ssd, &profile))
     };
     let opened = open(sim, &layers, ssds.iter().enumerate().map(node).collect()).expect("it fits");
     let drive = opened.tops[0].connect(Use { role: Role::Any, entries: 33 }).expect("a free queue pair");
-    let check = move || ssds.iter().try_for_each(|ssd| ssd.check());
+    let nodes: Vec<Rc<dyn LayerNode>> = opened.layers.iter().map(|layer| layer.node.clone()).collect();
+    let check = move || {
+        ssds.iter().try_for_each(|ssd| ssd.check()).and_then(|()| nodes.iter().try_for_each(|layer| layer.check()))
+    };
     Subject { check: Box::new(check), ..Subject::new(drive) }
 }
 
@@ -71,6 +121,28 @@ fn passes(words: &[&str]) {
 }
 
 #[test]
+fn an_ftl_below_each_kind_passes_the_checks_of_a_drive() {
+    for above in KINDS {
+        passes(&[FTL, above]);
+    }
+}
+
+#[test]
+fn an_ftl_over_another_layer_is_refused() {
+    for below in KINDS.into_iter().chain([FTL]) {
+        let layers = chain(&[below, FTL]).resolve().expect("valid layers");
+        let executor = Executor::new();
+        let sim = executor.sim();
+        let profile = if is_over_chunks(&layers) { profile_of_chunks() } else { profile() };
+        let ssd = |_| Rc::new(Ssd::new(&sim, &profile, StoreKind::None, Seed::new(3)).expect("memory"));
+        let node = |ssd: Rc<Ssd>| ("drive".to_owned(), lowest(&sim, &ssd, &profile));
+        let drives = (0..drives_below(&layers)).map(ssd).map(node).collect();
+        let problem = open(&sim, &layers, drives).map(drop).unwrap_err();
+        assert!(problem.starts_with("host_ftl") && problem.contains("no open-channel drive"), "{below}: {problem}");
+    }
+}
+
+#[test]
 fn every_ordered_pair_passes_the_checks_of_a_drive() {
     for below in KINDS {
         for above in KINDS {
@@ -82,8 +154,9 @@ fn every_ordered_pair_passes_the_checks_of_a_drive() {
 #[test]
 fn drawn_chains_of_four_pass_the_checks_of_a_drive() {
     let mut rng: Rng = Seed::new(seed()).child("chains").rng();
-    for _ in 0..4 {
-        let mut words: Vec<&str> = Vec::new();
+    for number in 0..20 {
+        // Every fourth lies over open-channel drives.
+        let mut words: Vec<&str> = if number % 4 == 0 { vec![FTL] } else { Vec::new() };
         while words.len() < 4 {
             words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
             let fits = drives_below(&chain(&words).resolve().expect("valid")) <= MOST_DRIVES;
@@ -113,6 +186,7 @@ fn run(words: &[&str]) -> StackFinished {
         seed: 5,
         wanted: Wanted { trace: false, details: true },
         check: true,
+        host: None,
     };
     stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -143,7 +217,7 @@ fn times_of_all_layers_sum_and_each_has_its_section() {
 #[test]
 fn what_cannot_lie_over_what_is_below_it_is_refused() {
     let opened = |words: &[&str], drives: usize| {
-        let (executor, profile) = (nandscape_sim::Executor::new(), profile());
+        let (executor, profile) = (Executor::new(), profile());
         let sim = executor.sim();
         let node = |number: usize| -> (String, Rc<dyn Node>) {
             let ssd = Rc::new(Ssd::new(&sim, &profile, StoreKind::None, Seed::new(3)).expect("memory"));

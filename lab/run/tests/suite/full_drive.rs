@@ -69,10 +69,10 @@ fn of_64_mebibytes() {
     profiles("64MiB", Precondition::Full, 5 * (64 << 8));
 }
 
-/// In steady state, which overwriting without time has reached, and then half filled.
+/// In steady state, which overwriting without time has reached, and then an eighth overwritten.
 #[test]
 fn of_a_gibibyte() {
-    profiles("1GiB", Precondition::Steady, (1 << 18) / 2);
+    profiles("1GiB", Precondition::Steady, (1 << 18) / 8);
 }
 
 /// A buffer of two programs (of two planes at once in mqsim-mlc), and writes larger than it that start and end anywhere.

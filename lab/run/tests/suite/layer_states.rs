@@ -49,6 +49,7 @@ fn stack(text: &str, store: StoreKind, precondition: Precondition, seed: u64) ->
         seed,
         wanted: Wanted { trace: true, details: false },
         check: true,
+        host: None,
     }
 }
 
@@ -96,6 +97,26 @@ fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
             assert!(found.1 == plain.1, "{text}: the trace of {of}");
         }
     }
+}
+
+#[test]
+fn a_load_settles_drives_under_layers_and_a_run_from_the_file_is_the_same() {
+    let mut rng = rng();
+    let text = "raid1:2 cache,memory=1MiB";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let stack = stack(text, StoreKind::None, Precondition::Load, rng.below(1 << 40));
+    let job =
+        JobSpec { rw: "randwrite".parse().unwrap(), bs: "64k".parse().unwrap(), iodepth: 4, ..JobSpec::default() };
+    let load = Workload { limit: Limit::Requests(20_000), ..Workload::of(job) };
+    let begin = Begin { start: Start::Load(Box::new(load)), save: Some(path.clone()), ..Begin::default() };
+    let settled = run(&stack, text, &begin).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let history = StateFile::open(&path).unwrap().history().clone();
+    let windows = history.settled.as_ref().expect("a load has brought it about");
+    assert!(windows.waf.len() >= 3 && windows.waf.iter().all(|waf| *waf >= 1.0), "{windows:?}");
+    assert_eq!(history.precondition, Precondition::Load);
+    let (from_load, from_file) = (bytes_of(&settled), bytes_of(&run(&stack, text, &from(&path)).unwrap()));
+    assert!(from_load == from_file, "a run from the file differs from the run that wrote it");
 }
 
 #[test]

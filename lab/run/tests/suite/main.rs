@@ -1,7 +1,8 @@
-//! Runs of workloads on drives in virtual time, a file for each property. One program, which links and starts once.
+//! Runs of workloads on drives in simulated time, a file for each property. One program, which links and starts once.
 //!
 //! Beside it: recordings and their replays, and drives of other servers.
 
+mod ahci;
 mod alone;
 mod array;
 mod cancel;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, Node, Refused, Use};
-use nandscape_lab_run::chain::{Layer, LayerNode};
+use nandscape_lab_run::chain::{Layer, LayerNode, Opening};
 use nandscape_lab_run::{DRIVE, Precondition, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use nandscape_sim::{Seed, Sim, Span};
@@ -40,8 +40,8 @@ impl Layer for Stripe {
         self.0
     }
 
-    fn open(&self, sim: &Sim, _: &'static str, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
-        Ok(Rc::new(StripeNode { sim: sim.clone(), below }))
+    fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
+        Ok(Rc::new(StripeNode { sim: how.sim.clone(), below }))
     }
 }
 
@@ -133,6 +133,7 @@ fn stack(drives: usize, bs: &str) -> Stack {
         seed: 5,
         wanted: Wanted { trace: true, details: true },
         check: true,
+        host: None,
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) const UNDERSTOOD: [&str; 43] = [
 ];
 
 /// Options that say how fio reaches a device, prepares data, writes logs and reports: requests are the same without them.
-pub(super) const LEFT_OUT: [&str; 100] = [
+pub(super) const LEFT_OUT: [&str; 103] = [
     "allow_file_create",
     "allow_mounted_write",
     "block_error_percentiles",
@@ -77,6 +77,7 @@ pub(super) const LEFT_OUT: [&str; 100] = [
     "disable_clat",
     "disable_lat",
     "disable_slat",
+    "disk_util",
     "exec_postrun",
     "exec_prerun",
     "fadvise_hint",
@@ -93,9 +94,11 @@ pub(super) const LEFT_OUT: [&str; 100] = [
     "hipri",
     "hugepage-size",
     "invalidate",
+    "io_submit_mode",
     "iomem",
     "iomem_align",
     "iopsavgtime",
+    "kb_base",
     "lat_percentiles",
     "lockmem",
     "log_alternate_epoch",
@@ -150,6 +153,27 @@ pub(super) const LEFT_OUT: [&str; 100] = [
     "write_lat_log",
     "zero_buffers",
 ];
+
+/// Options whose effect is not modelled, each with the values that have none.
+pub(super) const NEUTRAL: [(&str, &[&str]); 12] = [
+    ("continue_on_error", &["none", "0"]),
+    ("do_verify", &["0"]),
+    ("exitall_on_error", &["0"]),
+    ("max_latency", &["0"]),
+    ("nrfiles", &["1"]),
+    ("overwrite", &["0"]),
+    ("pre_read", &["0"]),
+    ("rate", &["0"]),
+    ("rate_min", &["0"]),
+    ("startdelay", &["0"]),
+    ("verify", &["0", "none"]),
+    ("verify_fatal", &["0"]),
+];
+
+/// The values of an option that have no effect, if others have one that is not modelled.
+pub(super) fn neutral(key: &str) -> Option<&'static [&'static str]> {
+    NEUTRAL.iter().find(|(name, _)| *name == key).map(|(_, values)| *values)
+}
 
 /// What is wrong with an option that is neither.
 pub(super) fn not_understood(key: &str) -> String {

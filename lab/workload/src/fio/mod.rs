@@ -186,8 +186,9 @@ size=50%
     #[test]
     fn what_is_not_understood_is_told_with_its_line() {
         let error = |text: &str| parse_fio("x.fio", text, None).unwrap_err().to_string();
-        let unknown = error("[a]\nrw=read\nverify=crc32c\n");
-        assert!(unknown.starts_with("x.fio:3: verify is not understood. Understood: rw, bs, "), "{unknown}");
+        let unknown = error("[a]\nrw=read\nzone_reset_threshold=0.5\n");
+        let begins = "x.fio:3: zone_reset_threshold is not understood. Understood: rw, bs, ";
+        assert!(unknown.starts_with(begins), "{unknown}");
         for word in super::known::UNDERSTOOD.iter().chain(&super::known::LEFT_OUT) {
             assert!(unknown.contains(word), "{word}");
         }
@@ -212,6 +213,20 @@ size=50%
         let logs = "randseed=9\nwrite_lat_log=x\ngroup_reporting\nname=b\nfilename=/dev/nvme0n1\n";
         let FioJobs { notes, .. } = parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{logs}"), None).unwrap();
         assert!(notes[0].ends_with("do not depend on them: randseed, write_lat_log, group_reporting, name, filename"));
+    }
+
+    #[test]
+    fn options_whose_effect_is_not_modelled_may_have_the_values_without_effect() {
+        for (word, values) in super::known::NEUTRAL {
+            let parsed = |value: &str| parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{word}={value}\n"), None);
+            for value in values {
+                let FioJobs { notes, .. } = parsed(value).unwrap();
+                assert!(notes[0].ends_with(&format!("do not depend on them: {word}")), "{notes:?}");
+            }
+            let error = parsed("crc32c").unwrap_err().to_string();
+            let right = format!("x.fio:4: {word}: its effect is not modelled; valid, without effect: {}", values[0]);
+            assert!(error.starts_with(&right), "{error}");
+        }
     }
 
     #[test]

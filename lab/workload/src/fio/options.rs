@@ -7,7 +7,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 
 use super::ini::{Given, Section};
-use super::known::{LEFT_OUT, not_understood};
+use super::known::{LEFT_OUT, neutral, not_understood};
 use crate::distribution::Distribution;
 use crate::flushes::{FlushWords, Flushes};
 use crate::placement::PlacementWords;
@@ -159,7 +159,9 @@ impl Read {
             "ioengine" => self.left_out.push("ioengine".to_owned()),
             "norandommap" | "randrepeat" | "allrandrepeat" => {}
             "exitall" => self.exitall = given.is_on().then_some(given.line),
-            "direct" if !given.is_on() => return Err(wrong(given, "no page cache is modelled; give direct=1")),
+            "direct" | "odirect" if !given.is_on() => {
+                return Err(wrong(given, "no page cache is modelled; give direct=1"));
+            }
             "buffered" if given.is_on() => return Err(wrong(given, "no page cache is modelled; give direct=1")),
             "end_fsync" if given.is_on() => {
                 return Err(wrong(given, "a job has no flush at its end here; leave the option out"));
@@ -167,10 +169,19 @@ impl Read {
             "fill_device" | "fill_fs" if given.is_on() => {
                 return Err(wrong(given, "no job ends when the drive is full; give io_size instead"));
             }
-            "direct" | "buffered" | "end_fsync" | "fill_device" | "fill_fs" => self.left_out.push(given.key.clone()),
+            "direct" | "odirect" | "buffered" | "end_fsync" | "fill_device" | "fill_fs" => {
+                self.left_out.push(given.key.clone())
+            }
             "filesize" => return Err(wrong(given, "a job uses one part of the drive; give size instead")),
             key if LEFT_OUT.contains(&key) => self.left_out.push(key.to_owned()),
-            key => return Err((given.line, not_understood(key))),
+            key => match neutral(key) {
+                Some(values) if values.contains(&given.value.as_str()) => self.left_out.push(key.to_owned()),
+                Some(values) => {
+                    let valid = values.join(", ");
+                    return Err(wrong(given, format!("its effect is not modelled; valid, without effect: {valid}")));
+                }
+                None => return Err((given.line, not_understood(key))),
+            },
         }
         Ok(())
     }

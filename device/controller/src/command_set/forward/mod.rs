@@ -12,6 +12,7 @@
 //! not see them.
 
 mod identify;
+mod storage;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,13 +24,12 @@ use nandscape_sim::units::Rate;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA, LIMITED_RETRY};
-use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
+use nandscape_wire_nvme::log::CommandsAndEffects;
 use nandscape_wire_nvme::opcode::Transfer;
-use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::command::NvmCommand;
-use super::{Command, CommandSet, Culprit, DirectSet, Failure, Later, Reply, SetInfo};
+use super::{Command, CommandSet, Culprit, DirectSet, Later, Reply, SetInfo, Storage};
 use crate::arbiter::ArbiterKind;
 use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
@@ -239,39 +239,12 @@ impl CommandSet for Forward {
     /// The drive's tables are not here.
     fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
 
+    fn storage(&self) -> &dyn Storage {
+        self
+    }
+
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
         Box::pin(self.serve_directly(command, breakdown))
-    }
-
-    fn administers_namespaces(&self) -> bool {
-        false
-    }
-
-    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
-        Box::pin(async move {
-            let entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, slba, blocks);
-            let mem = HostMem::zeroed(blocks as usize * namespace.lba_bytes as usize);
-            let completion = self.issuer.execute(&*self.drive, entry, mem).await;
-            let Reply { status, .. } = reply(&completion);
-            if status.is_success() { Ok(()) } else { Err(status.into()) }
-        })
-    }
-
-    fn bytes_written(&self) -> u64 {
-        self.counts.get().written_bytes
-    }
-
-    /// It is not known here.
-    fn may_hold_data(&self) -> bool {
-        true
-    }
-
-    fn flush<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
-            // A drive that is out of reach is as flushed as it will be.
-            let _ = self.issuer.execute(&*self.drive, entry, HostMem::none()).await;
-        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -284,29 +257,6 @@ impl CommandSet for Forward {
 
     fn effects(&self, effects: &mut CommandsAndEffects) {
         self.fill_in_effects(effects);
-    }
-
-    fn smart(&self, smart: &mut Smart) {
-        self.fill_in_smart(smart);
-    }
-
-    fn drive_log(&self, log: &mut DriveLog) {
-        log.host_bytes = self.counts.get().written_bytes.into();
-    }
-
-    fn warnings(&self) -> u8 {
-        0
-    }
-
-    /// The power of the drive is not that of this controller, which has none to lose.
-    fn on_power_cut(&self, _: Box<dyn Fn()>) {}
-
-    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {})
-    }
-
-    fn restart<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {})
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `memory` | memory in which commands hold data |
 //! | `turns` | turns of long work inside the drive |
 //! | `metadata` | commands on blocks with metadata |
+//! | `storage` | counts and power |
 //! | `identify`, `health`, `drive_log` | what Identify and the logs say |
 //!
 //! Left out: reservations, which are checked before a command comes here.
@@ -38,6 +39,7 @@ mod metadata;
 mod pieces;
 mod placed;
 mod read;
+mod storage;
 pub(crate) mod streams;
 mod turns;
 mod write;
@@ -52,15 +54,16 @@ use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
-use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
-use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use super::{Command, CommandSet, DirectSet, Failure, LatencyFigures, Later, Placement, Reply, SetInfo, Streams};
+use super::{
+    Administration, Command, CommandSet, DirectSet, Fused, Later, Placement, Reply, SetInfo, Storage, Streams, Windows,
+};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::notices::Tracker;
-use crate::subsystem::NvmSubsystem;
+use crate::subsystem::{LatencyFigures, NvmSubsystem};
 use command::NvmCommand;
 pub(crate) use drive_log::{FlashLog, by_cause};
 use exclusive::Exclusive;
@@ -222,85 +225,16 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.ftl.prefetch(sector.saturating_add(namespace.layout.start()));
     }
 
+    fn storage(&self) -> &dyn Storage {
+        self
+    }
+
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
         Box::pin(self.serve_directly(command, breakdown))
     }
 
     fn has_pieces(&self, namespace: &Namespace) -> bool {
         self.piece_limits(namespace).is_some()
-    }
-
-    fn fuses(&self) -> bool {
-        // Without data there is nothing to compare with.
-        self.media.keeps_data()
-    }
-
-    fn serve_fused<'a>(&'a self, pair: [Command<'a>; 2], breakdown: &'a mut Breakdown) -> Later<'a, [Reply; 2]> {
-        Box::pin(async move {
-            if pair[0].namespace.format.has_pieces {
-                return [(); 2].map(|()| Err(Status::INVALID_NAMESPACE.final_()).into());
-            }
-            match pair[0].namespace.format.lba().metadata {
-                0 => self.compare_and_write(pair, breakdown).await,
-                _ => self.compare_and_write_protected(pair, breakdown).await,
-            }
-        })
-    }
-
-    fn erase<'a>(&'a self, namespace: &'a Namespace) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.stores.forget(Some(namespace.nsid));
-            self.erase_for_good(namespace).await;
-        })
-    }
-
-    fn sanitize<'a>(&'a self, how: Sanitization, progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), Status>> {
-        Box::pin(async move {
-            self.stores.forget(None);
-            self.ftl.sanitize(how, progress).await.map_err(|error| match error {
-                MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
-                _ => Status::SANITIZE_FAILED,
-            })
-        })
-    }
-
-    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
-        Box::pin(async move { self.read_for_test(namespace, slba, blocks).await })
-    }
-
-    fn totals(&self) -> Vec<u64> {
-        let HostCounts { reads, read_bytes, writes } = self.counts.get();
-        vec![reads, read_bytes, writes]
-    }
-
-    fn restore_totals(&self, totals: &[u64]) {
-        if let [reads, read_bytes, writes] = *totals {
-            self.counts.set(HostCounts { reads, read_bytes, writes });
-        }
-    }
-
-    fn bytes_written(&self) -> u64 {
-        self.ftl.stats().host_bytes
-    }
-
-    fn may_hold_data(&self) -> bool {
-        self.ftl.may_hold_data()
-    }
-
-    fn flush<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            if let Some(settling) = self.ftl.flush() {
-                // A drive that cannot take the data any more is as flushed as it will be.
-                let _ = settling.settled().await;
-            }
-        })
-    }
-
-    fn shut_down<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.flush().await;
-            self.ftl.shut_down().await;
-        })
     }
 
     fn identify_controller(&self, data: &mut IdentifyController) {
@@ -313,18 +247,6 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     fn effects(&self, effects: &mut CommandsAndEffects) {
         self.fill_in_effects(effects);
-    }
-
-    fn smart(&self, smart: &mut Smart) {
-        self.health().fill_in(smart);
-    }
-
-    fn drive_log(&self, log: &mut DriveLog) {
-        self.flash_log().fill_in(log);
-    }
-
-    fn warnings(&self) -> u8 {
-        self.critical_warnings()
     }
 
     fn endurance_group(&self, _set: usize) -> Option<EnduranceGroup> {
@@ -343,8 +265,64 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.streams.as_deref()
     }
 
-    fn window_ranges(&self) -> Option<u16> {
-        self.ftl.has_windows().then(|| self.ftl.window_ranges())
+    fn collections(&self) -> Option<&dyn Collections> {
+        self.ftl.collections()
+    }
+
+    fn tracker(&self) -> Option<&Tracker> {
+        self.tracker.as_deref()
+    }
+
+    fn fused(&self) -> Option<&dyn Fused> {
+        // Without data there is nothing to compare with.
+        self.media.keeps_data().then_some(self)
+    }
+
+    fn administration(&self) -> Option<&dyn Administration> {
+        Some(self)
+    }
+
+    fn windows(&self) -> Option<&dyn Windows> {
+        self.ftl.has_windows().then_some(self)
+    }
+}
+
+impl<F: Ftl> Fused for Nvm<F> {
+    fn serve_fused<'a>(&'a self, pair: [Command<'a>; 2], breakdown: &'a mut Breakdown) -> Later<'a, [Reply; 2]> {
+        Box::pin(async move {
+            if pair[0].namespace.format.has_pieces {
+                return [(); 2].map(|()| Err(Status::INVALID_NAMESPACE.final_()).into());
+            }
+            match pair[0].namespace.format.lba().metadata {
+                0 => self.compare_and_write(pair, breakdown).await,
+                _ => self.compare_and_write_protected(pair, breakdown).await,
+            }
+        })
+    }
+}
+
+impl<F: Ftl> Administration for Nvm<F> {
+    fn erase<'a>(&'a self, namespace: &'a Namespace) -> Later<'a, ()> {
+        Box::pin(async move {
+            self.stores.forget(Some(namespace.nsid));
+            self.erase_for_good(namespace).await;
+        })
+    }
+
+    fn sanitize<'a>(&'a self, how: Sanitization, progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), Status>> {
+        Box::pin(async move {
+            self.stores.forget(None);
+            self.ftl.sanitize(how, progress).await.map_err(|error| match error {
+                MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
+                _ => Status::SANITIZE_FAILED,
+            })
+        })
+    }
+}
+
+impl<F: Ftl> Windows for Nvm<F> {
+    fn ranges(&self) -> u16 {
+        self.ftl.window_ranges()
     }
 
     fn set_schedule(&self, schedule: Option<Schedule>) {
@@ -353,14 +331,6 @@ impl<F: Ftl> CommandSet for Nvm<F> {
 
     fn set_latency_window(&self, window: Option<LatencyWindow>) {
         self.ftl.set_latency_window(window);
-    }
-
-    fn collections(&self) -> Option<&dyn Collections> {
-        self.ftl.collections()
-    }
-
-    fn tracker(&self) -> Option<&Tracker> {
-        self.tracker.as_deref()
     }
 
     fn latency_figures(&self) -> LatencyFigures {
@@ -372,23 +342,6 @@ impl<F: Ftl> CommandSet for Nvm<F> {
             forced: self.ftl.stats().forced_steps,
             reads_per_s: u64::from(geometry.planes()) * 1_000_000_000 / read,
         }
-    }
-
-    fn on_power_cut(&self, told: Box<dyn Fn()>) {
-        self.media.on_power_cut(told);
-    }
-
-    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.media.power_returns().await;
-        })
-    }
-
-    fn restart<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.ftl.restart(self.keeps_buffer()).await;
-            self.erase_again().await;
-        })
     }
 }
 

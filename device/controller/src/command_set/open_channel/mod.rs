@@ -33,17 +33,19 @@ use nandscape_wire_nvme::identify::{
     self, Controller as IdentifyController, LbaFormat, Namespace as IdentifyNamespace,
 };
 use nandscape_wire_nvme::io::Cdw12;
-use nandscape_wire_nvme::log::{self, CommandsAndEffects, Smart};
+use nandscape_wire_nvme::log::{self, CommandsAndEffects};
 use nandscape_wire_nvme::open_channel as oc;
-use nandscape_wire_nvme::vendor::DriveLog;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
+use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo, Storage};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 use addresses::{in_a_row, runs, vectored};
+
+/// Log pages of the namespace.
+pub(crate) const LOGS: [u8; 2] = [oc::CHUNK_LOG, oc::NOTIFICATION_LOG];
 
 /// See the file.
 pub struct OpenChannel {
@@ -106,6 +108,23 @@ fn times(media: &Media) -> [u32; 6] {
     [read, read_most, write, write_most, ns(timing.erase), ns(timing.erase + longer)]
 }
 
+impl OpenChannel {
+    /// What Geometry returns (OC 3.1).
+    pub(crate) fn geometry(&self) -> Vec<u8> {
+        self.geometry_data().as_bytes().to_vec()
+    }
+
+    /// The length of one of [`LOGS`], and the part of it that is asked for, as far as it exists.
+    pub(crate) fn log(&self, lid: u8, part: Range<u64>) -> (u64, Vec<u8>) {
+        if lid == oc::CHUNK_LOG { self.chunk_log(part) } else { self.notification_log(part) }
+    }
+
+    /// Calls `changed` with the log page whenever a log gains an entry.
+    pub(crate) fn on_notice(&self, changed: Box<dyn Fn(u8)>) {
+        self.ftl().on_notice(Box::new(move || changed(oc::NOTIFICATION_LOG)));
+    }
+}
+
 impl CommandSet for OpenChannel {
     fn info(&self) -> SetInfo {
         SetInfo { keeps_metadata: false, sanitizes: false, ..self.nvm.info() }
@@ -122,6 +141,10 @@ impl CommandSet for OpenChannel {
             _ => "other",
         };
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
+
+    fn storage(&self) -> &dyn Storage {
+        &self.nvm
     }
 
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
@@ -141,36 +164,6 @@ impl CommandSet for OpenChannel {
                 IoOpcode::FLUSH => self.nvm.serve_directly(command, breakdown).await,
                 _ => Err(Status::INVALID_OPCODE.final_()).into(),
             }
-        })
-    }
-
-    fn administers_namespaces(&self) -> bool {
-        false
-    }
-
-    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
-        Box::pin(async move { self.nvm.test(namespace, slba, blocks).await })
-    }
-
-    fn totals(&self) -> Vec<u64> {
-        self.nvm.totals()
-    }
-
-    fn restore_totals(&self, totals: &[u64]) {
-        self.nvm.restore_totals(totals);
-    }
-
-    fn bytes_written(&self) -> u64 {
-        self.nvm.bytes_written()
-    }
-
-    fn may_hold_data(&self) -> bool {
-        self.nvm.may_hold_data()
-    }
-
-    fn flush<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.flush().await;
         })
     }
 
@@ -201,22 +194,6 @@ impl CommandSet for OpenChannel {
         data
     }
 
-    fn geometry(&self) -> Option<Vec<u8>> {
-        Some(self.geometry_data().as_bytes().to_vec())
-    }
-
-    fn own_logs(&self) -> &'static [u8] {
-        &[oc::CHUNK_LOG, oc::NOTIFICATION_LOG]
-    }
-
-    fn own_log(&self, lid: u8, part: Range<u64>) -> (u64, Vec<u8>) {
-        if lid == oc::CHUNK_LOG { self.chunk_log(part) } else { self.notification_log(part) }
-    }
-
-    fn on_notice(&self, told: Box<dyn Fn(u8)>) {
-        self.ftl().on_notice(Box::new(move || told(oc::NOTIFICATION_LOG)));
-    }
-
     fn effects(&self, effects: &mut CommandsAndEffects) {
         self.nvm.effects(effects);
         LEFT_OUT_OPCODES.iter().for_each(|opcode| effects.io[usize::from(opcode.0)] = 0.into());
@@ -227,31 +204,7 @@ impl CommandSet for OpenChannel {
         }
     }
 
-    fn smart(&self, smart: &mut Smart) {
-        self.nvm.smart(smart);
-    }
-
-    fn drive_log(&self, log: &mut DriveLog) {
-        self.nvm.drive_log(log);
-    }
-
-    fn warnings(&self) -> u8 {
-        self.nvm.warnings()
-    }
-
-    fn on_power_cut(&self, told: Box<dyn Fn()>) {
-        self.nvm.on_power_cut(told);
-    }
-
-    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.power_returns().await;
-        })
-    }
-
-    fn restart<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.restart().await;
-        })
+    fn open_channel(&self) -> Option<&OpenChannel> {
+        Some(self)
     }
 }

@@ -25,12 +25,12 @@ use nandscape_drive::Breakdown;
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;
-use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
-use nandscape_wire_nvme::vendor::{DriveLog, RUN_COMMIT, RUN_OPEN, RUN_REPORT};
+use nandscape_wire_nvme::log::CommandsAndEffects;
+use nandscape_wire_nvme::vendor::{RUN_COMMIT, RUN_OPEN, RUN_REPORT};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
+use super::{Command, CommandSet, DirectSet, Later, Reply, SetInfo, Storage};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 
@@ -87,6 +87,10 @@ impl CommandSet for Runs {
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
     }
 
+    fn storage(&self) -> &dyn Storage {
+        &self.nvm
+    }
+
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
         Box::pin(async move {
             match IoOpcode(command.entry.opcode) {
@@ -105,36 +109,6 @@ impl CommandSet for Runs {
         })
     }
 
-    fn administers_namespaces(&self) -> bool {
-        false
-    }
-
-    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
-        Box::pin(async move { self.nvm.test(namespace, slba, blocks).await })
-    }
-
-    fn totals(&self) -> Vec<u64> {
-        self.nvm.totals()
-    }
-
-    fn restore_totals(&self, totals: &[u64]) {
-        self.nvm.restore_totals(totals);
-    }
-
-    fn bytes_written(&self) -> u64 {
-        self.nvm.bytes_written()
-    }
-
-    fn may_hold_data(&self) -> bool {
-        self.nvm.may_hold_data()
-    }
-
-    fn flush<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.flush().await;
-        })
-    }
-
     fn identify_controller(&self, data: &mut IdentifyController) {
         self.nvm.identify_controller(data);
         self.fill_in_controller(data);
@@ -146,33 +120,5 @@ impl CommandSet for Runs {
 
     fn effects(&self, effects: &mut CommandsAndEffects) {
         self.fill_in_effects(effects);
-    }
-
-    fn smart(&self, smart: &mut Smart) {
-        self.nvm.smart(smart);
-    }
-
-    fn drive_log(&self, log: &mut DriveLog) {
-        self.nvm.drive_log(log);
-    }
-
-    fn warnings(&self) -> u8 {
-        self.nvm.warnings()
-    }
-
-    fn on_power_cut(&self, told: Box<dyn Fn()>) {
-        self.nvm.on_power_cut(told);
-    }
-
-    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.power_returns().await;
-        })
-    }
-
-    fn restart<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.restart().await;
-        })
     }
 }

@@ -6,8 +6,8 @@ use nandscape_wire_nvme::vendor::{Capabilities, DriveLog, HAS_GC_CONTROL, HAS_WI
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U16;
 
-use super::super::CommandSet;
 use super::super::nvm::{FlashLog, Health};
+use super::super::{CommandSet, Storage};
 use super::{NvmSets, on};
 
 impl NvmSets {

@@ -9,11 +9,13 @@
 //! |---|---|
 //! | `any` | a set over one of the kinds of FTL |
 //! | `identify` | what Identify and the logs say |
+//! | `storage` | data, counts and power of all sets |
 //!
 //! Left out: namespaces over several sets.
 
 mod any;
 mod identify;
+mod storage;
 
 use std::cell::Cell;
 use std::future::Future;
@@ -23,11 +25,10 @@ use std::task::Poll;
 use nandscape_device_ftl::Sanitization;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
-use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup, Smart};
-use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup};
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
-use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
+use super::{Administration, Command, CommandSet, DirectSet, Fused, Later, Reply, SetInfo, Storage};
 use crate::engine::LOST_DATA;
 use crate::namespace::Namespace;
 pub use any::NvmSet;
@@ -132,6 +133,10 @@ impl CommandSet for NvmSets {
         on!(self.of(namespace), nvm => nvm.announce(namespace, entry));
     }
 
+    fn storage(&self) -> &dyn Storage {
+        self
+    }
+
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
         Box::pin(async move {
             if command.entry.nsid.get() == NSID_ALL && command.entry.opcode == IoOpcode::FLUSH.0 {
@@ -149,10 +154,34 @@ impl CommandSet for NvmSets {
         on!(self.of(namespace), nvm => nvm.has_pieces(namespace))
     }
 
-    fn fuses(&self) -> bool {
-        self.all().all(|set| on!(set, nvm => nvm.fuses()))
+    fn identify_controller(&self, data: &mut IdentifyController) {
+        self.fill_in_identify(data);
     }
 
+    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
+        let set = namespace.map_or(self.first(), |namespace| self.of(namespace));
+        on!(set, nvm => nvm.identify_namespace(namespace))
+    }
+
+    fn effects(&self, effects: &mut CommandsAndEffects) {
+        self.fill_in_effects(effects);
+    }
+
+    fn endurance_group(&self, set: usize) -> Option<EnduranceGroup> {
+        let member = self.sets.get(set)?;
+        Some(on!(&member.set, nvm => nvm.health()).group(member.errors.get()))
+    }
+
+    fn fused(&self) -> Option<&dyn Fused> {
+        self.all().all(|set| on!(set, nvm => nvm.fused().is_some())).then_some(self)
+    }
+
+    fn administration(&self) -> Option<&dyn Administration> {
+        Some(self)
+    }
+}
+
+impl Fused for NvmSets {
     fn serve_fused<'a>(&'a self, pair: [Command<'a>; 2], breakdown: &'a mut Breakdown) -> Later<'a, [Reply; 2]> {
         Box::pin(async move {
             let namespace = pair[0].namespace;
@@ -161,7 +190,9 @@ impl CommandSet for NvmSets {
             replies
         })
     }
+}
 
+impl Administration for NvmSets {
     fn erase<'a>(&'a self, namespace: &'a Namespace) -> Later<'a, ()> {
         Box::pin(async move {
             on!(self.of(namespace), nvm => nvm.erase(namespace).await);
@@ -187,96 +218,6 @@ impl CommandSet for NvmSets {
             }
             self.sanitized.set(0);
             Ok(())
-        })
-    }
-
-    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
-        Box::pin(async move { on!(self.of(namespace), nvm => nvm.test(namespace, slba, blocks).await) })
-    }
-
-    /// Those of each set, one after the other, and its failed commands behind them.
-    fn totals(&self) -> Vec<u64> {
-        let of = |member: &Member| {
-            let mut totals = on!(&member.set, nvm => nvm.totals());
-            totals.push(member.errors.get());
-            totals
-        };
-        self.sets.iter().flat_map(of).collect()
-    }
-
-    fn restore_totals(&self, totals: &[u64]) {
-        let each = totals.len() / self.sets.len();
-        for (member, totals) in self.sets.iter().zip(totals.chunks_exact(each.max(1))) {
-            let Some((errors, totals)) = totals.split_last() else { continue };
-            on!(&member.set, nvm => nvm.restore_totals(totals));
-            member.errors.set(*errors);
-        }
-    }
-
-    fn bytes_written(&self) -> u64 {
-        self.all().map(|set| on!(set, nvm => nvm.bytes_written())).sum()
-    }
-
-    fn may_hold_data(&self) -> bool {
-        self.all().any(|set| on!(set, nvm => nvm.may_hold_data()))
-    }
-
-    fn flush<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.flush())) })).await;
-        })
-    }
-
-    fn shut_down<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.shut_down())) })).await;
-        })
-    }
-
-    fn identify_controller(&self, data: &mut IdentifyController) {
-        self.fill_in_identify(data);
-    }
-
-    fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
-        let set = namespace.map_or(self.first(), |namespace| self.of(namespace));
-        on!(set, nvm => nvm.identify_namespace(namespace))
-    }
-
-    fn effects(&self, effects: &mut CommandsAndEffects) {
-        self.fill_in_effects(effects);
-    }
-
-    fn smart(&self, smart: &mut Smart) {
-        self.fill_in_smart(smart);
-    }
-
-    fn drive_log(&self, log: &mut DriveLog) {
-        self.fill_in_drive_log(log);
-    }
-
-    fn warnings(&self) -> u8 {
-        self.all().fold(0, |warnings, set| warnings | on!(set, nvm => nvm.warnings()))
-    }
-
-    fn endurance_group(&self, set: usize) -> Option<EnduranceGroup> {
-        let member = self.sets.get(set)?;
-        Some(on!(&member.set, nvm => nvm.health()).group(member.errors.get()))
-    }
-
-    /// All flash has one power supply.
-    fn on_power_cut(&self, told: Box<dyn Fn()>) {
-        on!(self.first(), nvm => nvm.on_power_cut(told));
-    }
-
-    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            on!(self.first(), nvm => nvm.power_returns().await);
-        })
-    }
-
-    fn restart<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            all_done(self.all().map(|set| -> Work<'_> { on!(set, nvm => Box::pin(nvm.restart())) })).await;
         })
     }
 }

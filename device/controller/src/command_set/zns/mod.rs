@@ -29,12 +29,11 @@ use nandscape_sim::Sim;
 use nandscape_sim::resource::Resource;
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;
-use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
-use nandscape_wire_nvme::vendor::DriveLog;
+use nandscape_wire_nvme::log::CommandsAndEffects;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, zns};
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo};
+use super::{Command, CommandSet, DirectSet, Later, Reply, SetInfo, Storage};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 
@@ -106,6 +105,14 @@ impl Zns {
     }
 }
 
+impl Zns {
+    /// Calls `changed` with the first block of a zone whenever the drive itself has changed the zone.
+    pub(crate) fn on_zone_change(&self, changed: Box<dyn Fn(u64)>) {
+        let size = u64::from(self.ftl().config().size);
+        self.ftl().on_change(Box::new(move |zone| changed(u64::from(zone) * size)));
+    }
+}
+
 impl CommandSet for Zns {
     fn info(&self) -> SetInfo {
         SetInfo { keeps_metadata: false, sanitizes: false, ..self.nvm.info() }
@@ -125,6 +132,10 @@ impl CommandSet for Zns {
             _ => "other",
         };
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
+    }
+
+    fn storage(&self) -> &dyn Storage {
+        &self.nvm
     }
 
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
@@ -148,36 +159,6 @@ impl CommandSet for Zns {
         })
     }
 
-    fn administers_namespaces(&self) -> bool {
-        false
-    }
-
-    fn test<'a>(&'a self, namespace: &'a Namespace, slba: u64, blocks: u32) -> Later<'a, Result<(), Failure>> {
-        Box::pin(async move { self.nvm.test(namespace, slba, blocks).await })
-    }
-
-    fn totals(&self) -> Vec<u64> {
-        self.nvm.totals()
-    }
-
-    fn restore_totals(&self, totals: &[u64]) {
-        self.nvm.restore_totals(totals);
-    }
-
-    fn bytes_written(&self) -> u64 {
-        self.nvm.bytes_written()
-    }
-
-    fn may_hold_data(&self) -> bool {
-        self.nvm.may_hold_data()
-    }
-
-    fn flush<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.flush().await;
-        })
-    }
-
     fn identify_controller(&self, data: &mut IdentifyController) {
         self.nvm.identify_controller(data);
         self.fill_in_controller(data);
@@ -195,36 +176,7 @@ impl CommandSet for Zns {
         self.fill_in_effects(effects);
     }
 
-    fn smart(&self, smart: &mut Smart) {
-        self.nvm.smart(smart);
-    }
-
-    fn drive_log(&self, log: &mut DriveLog) {
-        self.nvm.drive_log(log);
-    }
-
-    fn warnings(&self) -> u8 {
-        self.nvm.warnings()
-    }
-
-    fn on_power_cut(&self, told: Box<dyn Fn()>) {
-        self.nvm.on_power_cut(told);
-    }
-
-    fn on_zone_change(&self, told: Box<dyn Fn(u64)>) {
-        let size = u64::from(self.ftl().config().size);
-        self.ftl().on_change(Box::new(move |zone| told(u64::from(zone) * size)));
-    }
-
-    fn power_returns<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.power_returns().await;
-        })
-    }
-
-    fn restart<'a>(&'a self) -> Later<'a, ()> {
-        Box::pin(async move {
-            self.nvm.restart().await;
-        })
+    fn zones(&self) -> Option<&Zns> {
+        Some(self)
     }
 }

@@ -1,0 +1,81 @@
+//! Drives that are missing or fail: their twins serve alone.
+//!
+//! All other drives record a loss before the engine goes on: what is written from then on the lost drive does not have, and when it
+//! returns it is rebuilt, not believed.
+
+use std::rc::Rc;
+
+use crate::drives::Member;
+use crate::engine::Engine;
+use crate::error::{EngineError, Event};
+use crate::open::Super;
+
+impl Engine {
+    /// Drives of a group with the same bytes.
+    pub(crate) fn replicas(&self) -> usize {
+        self.policy.replicas()
+    }
+
+    /// The drives of a group.
+    pub(crate) fn group(&self, pair: usize) -> &[Rc<Member>] {
+        &self.members[pair * self.replicas()..][..self.replicas()]
+    }
+
+    /// Whether a group has all of its drives, and the policy keeps reads apart: one drive alone is written and read at the same time.
+    pub(crate) fn keeps_apart(&self, pair: usize) -> bool {
+        self.policy.keeps_reads_apart()
+            && self.group(pair).len() > 1
+            && !self.group(pair).iter().any(|one| one.is_lost())
+    }
+
+    /// What has happened since the last call.
+    pub fn take_events(&self) -> Vec<Event> {
+        self.events.take()
+    }
+
+    pub(crate) fn event(&self, event: Event) {
+        self.events.borrow_mut().push(event);
+    }
+
+    /// A drive has failed: its twin serves alone.
+    ///
+    /// # Errors
+    /// The failure, if there is no twin.
+    pub(crate) async fn lose(&self, error: EngineError) -> Result<(), EngineError> {
+        let mut error = error;
+        loop {
+            let drive = error.drive();
+            let (pair, replica) = (drive / self.replicas(), drive % self.replicas());
+            let twin = self.group(pair).iter().position(|member| !member.is_lost() && member.number() != drive);
+            let Some(twin) = twin.map(|twin| pair * self.replicas() + twin) else { return Err(error) };
+            if self.members[drive].is_lost() {
+                return Ok(());
+            }
+            self.members[drive].lose();
+            // The others know of it before any of them has what this one lacks, and before anyone hears that a change is done.
+            let recorded = self.record_losses().await;
+            self.state.borrow_mut().lose(pair, replica);
+            self.event(Event::Failed { error, twin });
+            self.changed.notify();
+            match recorded {
+                Ok(()) => return Ok(()),
+                Err(another) => error = another,
+            }
+        }
+    }
+
+    /// Has all drives in use record which are lost.
+    ///
+    /// # Errors
+    /// The failure of one of them.
+    pub(crate) async fn record_losses(&self) -> Result<(), EngineError> {
+        let lost = self.members.iter().filter(|member| member.is_lost()).fold(0, |lost, one| lost | 1 << one.number());
+        let before = self.shape.get();
+        let shape = Super { generation: before.generation + 1, lost, ..before };
+        self.shape.set(shape);
+        for member in self.members.iter().filter(|member| !member.is_lost()) {
+            shape.write(member).await?;
+        }
+        Ok(())
+    }
+}

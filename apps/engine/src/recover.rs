@@ -1,0 +1,321 @@
+//! Finding the items of a store again.
+//!
+//! The segments of a group are read from the newest to the oldest, and each from its end to its beginning: the first record of a key that
+//! is found counts. A chunk counts if it is whole on a replica, and the others get a copy before anything is served. What is older than the
+//! tail that a newer chunk names was given up and does not count.
+//!
+//! A chunk that is missing although a newer one exists is damaged on all replicas: each chunk names how many the segment before had, and
+//! segments are numbered without gaps. Any key could have had a newer version in it. So of what is older nothing counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::engine::Engine;
+use crate::error::{Event, OpenError};
+use crate::log::{Segment, Spot};
+use crate::open::Part;
+use crate::record::{CHUNK_HEADER, Header, Kind, pieces, records};
+use crate::state::Entry;
+
+/// Slots whose first blocks are read at once.
+const AT_ONCE: usize = 64;
+
+/// A segment as its slot has it on all replicas together.
+struct Found {
+    number: u64,
+    slot: u32,
+    image: Vec<u8>,
+    /// Its chunks from the first on, as far as none is missing.
+    whole: Vec<Header>,
+    /// Chunks behind one that is missing.
+    behind: Vec<Header>,
+    /// The place of the first chunk that is missing, if one is.
+    gap: Option<u32>,
+    /// Chunks that each replica lacks: its drive, and the headers.
+    lacking: Vec<(usize, Vec<Header>)>,
+}
+
+impl Found {
+    /// Bytes up to the end of its last chunk.
+    fn used(&self, block: usize) -> usize {
+        let last = self.behind.last().or(self.whole.last());
+        last.map_or(0, |last| (last.offset as usize + last.len as usize).next_multiple_of(block))
+    }
+}
+
+/// What was found so far, from the newest record on.
+#[derive(Default)]
+struct Replay {
+    /// Keys whose newest record was found.
+    decided: BTreeSet<Rc<[u8]>>,
+    touched: BTreeMap<Rc<[u8]>, (u64, u64)>,
+    is_cleared: bool,
+    /// The oldest segment that counts.
+    tail: u64,
+    /// The segment that was read last, and how many chunks the one before it had.
+    last: Option<(u64, u32)>,
+    taken: BTreeSet<u32>,
+    /// Where the log is damaged: of what is older nothing counts.
+    damage: Option<u64>,
+    /// Whether there are chunks that are older. Without them a chunk of an empty segment may be torn that is written in its place.
+    is_older: bool,
+    dropped: u64,
+    /// The slot of the damaged segment, if chunks of it count.
+    cut: Option<(u64, u32)>,
+}
+
+impl Engine {
+    /// Reads the index of a group, and makes its drives equal.
+    pub(crate) async fn recover(&self, pair: usize, parts: &[Part]) -> Result<(), OpenError> {
+        let seen = self.segments(pair, parts).await?;
+        let mut replay = Replay::default();
+        // A number may be in several slots: of all but one of them no chunk is whole.
+        for (number, slot) in seen.into_iter().rev() {
+            if number < replay.tail {
+                break;
+            }
+            if replay.taken.contains(&slot) {
+                continue;
+            }
+            let before = replay.last.filter(|(last, _)| *last == number + 1).map(|(_, before)| before);
+            let found = self.find(pair, parts, (number, slot), before).await?;
+            let Some(last) = found.behind.last().or(found.whole.last()) else { continue };
+            if number < last.tail {
+                continue;
+            }
+            replay.taken.insert(slot);
+            self.equalize(pair, parts, &found).await?;
+            self.host.bytes(found.image.len()).await;
+            self.replay(pair, &found, &mut replay);
+            self.host.tick().await;
+        }
+        self.wipe(pair, parts, &replay.taken).await?;
+        self.finish_recovery(pair, replay);
+        Ok(())
+    }
+
+    /// The drives of a group of which something is believed, or that are rebuilt.
+    fn parts<'a>(&self, pair: usize, parts: &'a [Part], wanted: Part) -> impl Iterator<Item = usize> + use<'a> {
+        let first = pair * self.replicas();
+        parts.iter().enumerate().filter(move |(_, part)| **part == wanted).map(move |(replica, _)| first + replica)
+    }
+
+    /// The segments of a group and their slots, as the first blocks of the slots say; all of a slot if its first block is damaged.
+    async fn segments(&self, pair: usize, parts: &[Part]) -> Result<BTreeSet<(u64, u32)>, OpenError> {
+        let slots = self.state.borrow().logs[pair].slots;
+        let mut seen = BTreeSet::new();
+        for drive in self.parts(pair, parts, Part::Whole) {
+            let member = &self.members[drive];
+            for first in (0..slots).step_by(AT_ONCE) {
+                let some: Vec<u32> = (first..slots.min(first + AT_ONCE as u32)).collect();
+                let starts: Vec<u64> = some.iter().map(|slot| self.start_of(*slot)).collect();
+                let heads = member.read_all(&starts, CHUNK_HEADER).await?;
+                for (slot, bytes) in some.into_iter().zip(heads) {
+                    let header = bytes.as_deref().and_then(Header::peek).filter(|header| header.id == self.id);
+                    if let Some(header) = header {
+                        seen.insert((header.segment, slot));
+                    }
+                    let is_empty = bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+                    if header.is_none() && !is_empty {
+                        let (start, len) = (self.start_of(slot), self.segment as usize);
+                        let image = member.read_what_is_left(start, len, self.block).await?;
+                        seen.extend(pieces(&image, self.id, self.block).iter().map(|header| (header.segment, slot)));
+                    }
+                }
+                self.host.tick().await;
+            }
+        }
+        Ok(seen)
+    }
+
+    /// What the replicas have of a segment. `before` is how many chunks the next one counts in it.
+    async fn find(
+        &self,
+        pair: usize,
+        parts: &[Part],
+        (number, slot): (u64, u32),
+        before: Option<u32>,
+    ) -> Result<Found, OpenError> {
+        let (mut image, mut all) = (Vec::new(), BTreeMap::<u32, Header>::new());
+        let mut have: Vec<(usize, Vec<Header>)> = Vec::new();
+        for drive in self.parts(pair, parts, Part::Whole) {
+            let (start, len) = (self.start_of(slot), self.segment as usize);
+            let read = self.members[drive].read_what_is_left(start, len, self.block).await?;
+            let whole = pieces(&read, self.id, self.block).into_iter().filter(|header| header.segment == number);
+            let whole: Vec<Header> = whole.collect();
+            if image.is_empty() {
+                image = vec![0; len];
+            }
+            for header in &whole {
+                let (start, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
+                let end = (start + len).min(image.len());
+                if all.insert(header.number, *header).is_none() {
+                    image[start..end].copy_from_slice(&read[start..end]);
+                }
+            }
+            have.push((drive, whole));
+        }
+        let (mut whole, mut end): (Vec<Header>, u32) = (Vec::new(), 0);
+        while let Some(header) = all.remove(&(whole.len() as u32)).filter(|header| header.offset == end) {
+            end = (header.offset + header.len).next_multiple_of(self.block as u32);
+            whole.push(header);
+        }
+        // Where the next segment knows how many there are, others are left over from a history that did not continue.
+        let before = before.filter(|before| *before > 0);
+        if let Some(before) = before {
+            whole.truncate(before as usize);
+        }
+        let counts = |header: &Header| before.is_none_or(|before| header.number < before);
+        let behind: Vec<Header> = all.into_values().filter(counts).collect();
+        let is_short = before.is_some_and(|before| whole.len() < before as usize);
+        let gap = (is_short || !behind.is_empty()).then_some(end);
+        let lacks = |(drive, has): (usize, Vec<Header>)| {
+            (drive, whole.iter().chain(&behind).filter(|header| !has.contains(header)).copied().collect())
+        };
+        let lacking = have.into_iter().map(lacks).collect();
+        Ok(Found { number, slot, image, whole, behind, gap, lacking })
+    }
+
+    /// Writes what replicas lack of a segment; all of it where a drive is rebuilt.
+    async fn equalize(&self, pair: usize, parts: &[Part], found: &Found) -> Result<(), OpenError> {
+        let start = self.start_of(found.slot);
+        for (drive, lacking) in &found.lacking {
+            for header in lacking {
+                let (at, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
+                self.members[*drive].write(start + at as u64, &found.image[at..at + len]).await?;
+            }
+        }
+        for drive in self.parts(pair, parts, Part::Rebuilt) {
+            self.members[drive].write(start, &found.image).await?;
+        }
+        Ok(())
+    }
+
+    /// A rebuilt drive has no segment of its own.
+    async fn wipe(&self, pair: usize, parts: &[Part], taken: &BTreeSet<u32>) -> Result<(), OpenError> {
+        let slots = self.state.borrow().logs[pair].slots;
+        for drive in self.parts(pair, parts, Part::Rebuilt) {
+            for slot in (0..slots).filter(|slot| !taken.contains(slot)) {
+                let head = self.members[drive].read_what_is_left(self.start_of(slot), CHUNK_HEADER, self.block).await?;
+                if head.iter().any(|byte| *byte != 0) {
+                    self.members[drive].write(self.start_of(slot), &vec![0; self.segment as usize]).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the records of a segment say, from its end to its beginning.
+    fn replay(&self, pair: usize, found: &Found, replay: &mut Replay) {
+        let Found { number, slot, whole, behind, .. } = found;
+        let chunks = whole.len() + behind.len();
+        let is_newest = replay.last.is_none();
+        let skipped = replay.last.is_some_and(|(last, _)| last != number + 1);
+        if skipped && replay.damage.is_none() {
+            // The segment between is on no replica.
+            replay.damage = Some(self.start_of(*slot));
+        }
+        if let Some(first) = whole.first().or(behind.first()) {
+            replay.last = Some((*number, first.before));
+        }
+        if is_newest {
+            let last = behind.last().or(whole.last()).map_or(0, |last| last.number + 1);
+            let mut state = self.state.borrow_mut();
+            (state.logs[pair].next, state.logs[pair].newest_chunks) = (number + 1, last);
+        }
+        if replay.damage.is_none() && found.gap.is_none() {
+            let used = found.used(self.block) as u32;
+            let segment = Segment { slot: *slot, used, chunks: chunks as u32, live: 0, pending: 0, before: 0 };
+            self.state.borrow_mut().logs[pair].segments.insert(*number, segment);
+        }
+        for header in behind.iter().rev() {
+            self.replay_chunk(found, *header, replay);
+        }
+        if let Some(gap) = found.gap.filter(|_| replay.damage.is_none()) {
+            replay.damage = Some(self.start_of(*slot) + u64::from(gap));
+            replay.cut = Some((*number, *slot));
+        }
+        for header in whole.iter().rev() {
+            self.replay_chunk(found, *header, replay);
+        }
+    }
+
+    /// The same of a chunk.
+    fn replay_chunk(&self, found: &Found, header: Header, replay: &mut Replay) {
+        let now_s = self.now_s();
+        let mut state = self.state.borrow_mut();
+        replay.tail = replay.tail.max(header.tail);
+        state.version = state.version.max(header.version);
+        replay.is_older |= replay.damage.is_some();
+        for (offset, record) in records(&found.image, header).into_iter().rev() {
+            if replay.is_cleared {
+                return;
+            }
+            let key: Rc<[u8]> = record.key.into();
+            if replay.damage.is_some() {
+                let is_lost = record.kind == Kind::Put && replay.decided.insert(key);
+                replay.dropped += u64::from(is_lost);
+                continue;
+            }
+            match record.kind {
+                Kind::Clear => replay.is_cleared = true,
+                Kind::Touch => drop(replay.touched.entry(key).or_insert((record.version, record.expiry))),
+                Kind::Delete => drop(replay.decided.insert(key)),
+                Kind::Put if replay.decided.insert(key.clone()) => {
+                    let touched = replay.touched.get(&key).filter(|(version, _)| *version == record.version);
+                    let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
+                    let spot = Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32 };
+                    let is_expired = expiry != 0 && expiry <= now_s;
+                    if !is_expired {
+                        let entry = entry(record.version, (record.flags, expiry), record.value.len(), spot, now_s);
+                        state.enter(key.clone(), entry);
+                        if found.gap.is_some() {
+                            // Its segment does not stay.
+                            state.move_item(key, record.value);
+                        }
+                    }
+                }
+                Kind::Put => {}
+            }
+        }
+    }
+
+    /// The log continues behind its newest segment.
+    fn finish_recovery(&self, pair: usize, replay: Replay) {
+        let mut state = self.state.borrow_mut();
+        let log = &mut state.logs[pair];
+        let newest = log.segments.last_key_value().map(|(_, segment)| segment.slot);
+        let first = newest.or(replay.cut.map(|(_, slot)| slot)).map_or(0, |slot| slot + 1);
+        let slots = log.slots;
+        let is_kept = |slot: &u32| log.segments.values().any(|segment| segment.slot == *slot);
+        let cut = replay.cut.map(|(_, slot)| slot);
+        let free = (0..slots).map(|step| (first + step) % slots);
+        log.free = free.filter(|slot| !is_kept(slot) && cut != Some(*slot)).collect();
+        log.durable_tail = replay.tail;
+        if let Some((number, slot)) = replay.cut {
+            log.retire(number, slot);
+        }
+        if let Some(at) = replay.damage.filter(|_| replay.is_older) {
+            state.stats.dropped += replay.dropped;
+            let drives = self.group(pair).iter().map(|member| member.number()).collect();
+            self.event(Event::Damaged { drives, at, dropped: replay.dropped });
+        }
+    }
+}
+
+fn entry(version: u64, (flags, expiry): (u32, u64), len: usize, spot: Spot, now_s: u64) -> Entry {
+    Entry {
+        version,
+        flags,
+        expiry,
+        len: len as u32,
+        value: None,
+        spot: Some(spot),
+        is_unpacked: false,
+        pins: 0,
+        accessed: now_s,
+        is_fetched: false,
+        is_recent: false,
+        is_hot: false,
+    }
+}
