@@ -1,8 +1,8 @@
 //! The host on command lines: `--host`, its keys among `--set`, and its lines of a report.
 
 use nandscape_host_path::{Config, LAYER, Profile, stage};
-use nandscape_lab_report::format::{count, percent, us};
-use nandscape_lab_run::CpuReport;
+use nandscape_lab_report::format::{count, percent, us, us_or_dash};
+use nandscape_lab_run::{CpuReport, WokenReport};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -64,6 +64,30 @@ pub(crate) fn render(cpu: Option<&CpuReport>) -> String {
             us(total),
             kinds.join(", "),
             us(cpu.longest_interrupt_us)
+        ));
+    }
+    text + &woken(cpu.woken.as_ref())
+}
+
+/// What the host made of the drive's notices.
+fn woken(report: Option<&WokenReport>) -> String {
+    let Some(report) = report else { return String::new() };
+    let all = report.ready + report.late + report.missing + report.gave_up;
+    let share = |part: u64| percent(if all == 0 { 0.0 } else { part as f64 / all as f64 });
+    let window = report.window_us.map_or("that of the drive".to_owned(), |window| format!("{} us", us(window)));
+    let mut text = format!(
+        "threads woken by notices, window {window}: ready {}, late {}, no notice {}, gave up {}; delay mean {} us, p90 {}\n",
+        share(report.ready),
+        share(report.late),
+        share(report.missing),
+        share(report.gave_up),
+        us_or_dash(report.delay_mean_us),
+        us_or_dash(report.delay_p90_us)
+    );
+    if report.polled_writes > 0 {
+        let (writes, waited) = (count(report.polled_writes), count(report.polled_writes_waited));
+        text.push_str(&format!(
+            "writes polled for, as the write buffer had room: {writes}, of which {waited} took longer\n"
         ));
     }
     text

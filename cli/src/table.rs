@@ -193,6 +193,9 @@ fn drive(report: &Report) -> String {
         })
         .collect();
     text.push_str(&format!("busy: {}\n", busy.join(", ")));
+    if let Some(cpu) = report.cpu.as_ref().filter(|_| report.limited_by == Some("host_processors")) {
+        text.push_str(&format!("limited by the host's processors: busy {:.1}% of the time\n", cpu.busy * 100.0));
+    }
     if let Some(registers) = report.busy.get("register").filter(|_| report.limited_by == Some("register")) {
         text.push_str(&format!(
             "limited by registers: each plane has one, taken {:.1}% of the time (busiest {:.1}%), also while its page waits for a channel\n",

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
+use nandscape_sim::Span;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::breakdown::Breakdown;
@@ -44,6 +45,10 @@ pub trait Sink {
     /// The command with this tag has ended.
     fn complete(&self, tag: u64, completion: Completion);
 
+    /// The drive announces the end of the command with this tag, which is predicted to take `remaining` from now on
+    /// ([`NOTICES`](nandscape_wire_nvme::vendor::NOTICES)). It comes once at most, and never after the completion.
+    fn announced(&self, _tag: u64, _remaining: Span) {}
+
     /// Whether the run has stopped: tokens that are dropped now must have no effect.
     fn is_stopped(&self) -> bool;
 }
@@ -80,6 +85,17 @@ impl Token {
         Token { sink: Some(sink), tag }
     }
 
+    /// Announces the end of the command to the receiver of its completion, by the time that it is predicted to take. It borrows nothing, so
+    /// that the receiver may do anything.
+    pub fn announcer(&self) -> impl FnOnce(Span) + use<> {
+        let (sink, tag) = (self.sink.clone(), self.tag);
+        move |remaining| {
+            if let Some(sink) = sink {
+                sink.announced(tag, remaining);
+            }
+        }
+    }
+
     /// Completes the command.
     pub fn complete(mut self, completion: Completion) {
         if let Some(sink) = self.sink.take() {
@@ -113,11 +129,16 @@ mod tests {
     struct Log {
         entries: RefCell<Vec<(u64, Status)>>,
         stopped: Cell<bool>,
+        announced: Cell<Option<(u64, Span)>>,
     }
 
     impl Sink for Log {
         fn complete(&self, tag: u64, completion: Completion) {
             self.entries.borrow_mut().push((tag, completion.status));
+        }
+
+        fn announced(&self, tag: u64, remaining: Span) {
+            self.announced.set(Some((tag, remaining)));
         }
 
         fn is_stopped(&self) -> bool {
@@ -133,5 +154,15 @@ mod tests {
         log.stopped.set(true);
         drop(Token::new(log.clone(), 3));
         assert_eq!(*log.entries.borrow(), [(1, Status::SUCCESS), (2, Status::INTERNAL_ERROR)]);
+    }
+
+    #[test]
+    fn an_announcement_goes_to_the_receiver_and_ends_nothing() {
+        let log = Rc::new(Log::default());
+        let token = Token::new(log.clone(), 7);
+        token.announcer()(Span::from_us(16));
+        assert_eq!((log.announced.get(), log.entries.borrow().len()), (Some((7, Span::from_us(16))), 0));
+        token.complete(Completion::of(Status::SUCCESS));
+        assert_eq!(*log.entries.borrow(), [(7, Status::SUCCESS)]);
     }
 }

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-use nandscape_sim::Sim;
+use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::Status;
 
 use crate::controller::{Controller, QueueId};
@@ -155,6 +155,22 @@ impl QueueDrive {
         state.tokens[usize::from(id)] = Some(token);
         self.ring.put(state.tail, submission);
         state.tail = self.ring.next(state.tail);
+    }
+
+    /// Its number.
+    pub fn id(&self) -> QueueId {
+        self.id
+    }
+
+    /// A notice names an outstanding command by its identifier: the receiver of its completion is notified. A notice of a command that has
+    /// ended is ignored.
+    pub fn announce(&self, cid: u16, remaining: Span) {
+        let state = self.state.borrow();
+        let announcer = state.tokens.get(usize::from(cid)).and_then(Option::as_ref).map(Token::announcer);
+        drop(state);
+        if let Some(announce) = announcer {
+            announce(remaining);
+        }
     }
 
     /// Consumes new completions, as an interrupt handler does.

@@ -327,8 +327,8 @@ pub mod run {
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_lab_run::chain::{Chain, Layer, LayerNode, Named};
     pub use nandscape_lab_run::{
-        Arrivals, Damage, DriveFinished, Fault, Finished, Gc, Host, HostReport, Inputs, Latency, Phase, Precondition,
-        Progress, Report, Rig, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted,
+        Arrivals, Asking, Damage, DriveFinished, Fault, Finished, Gc, Host, HostReport, Inputs, Latency, Phase,
+        Precondition, Progress, Report, Rig, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted,
     };
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::{refuse, succeed};
 
 /// The drives that come with the program and that workloads run on: those without zones.
-pub(crate) const DRIVES: [&str; 13] = [
+pub(crate) const DRIVES: [&str; 15] = [
     "default",
     "qlc",
     "femu-blackbox",
@@ -22,6 +22,8 @@ pub(crate) const DRIVES: [&str; 13] = [
     "wd-zn540-block",
     "ox-block",
     "two-ftls",
+    "cosmos",
+    "vc709",
 ];
 /// Those for hosts that know runs, zones, or chunks.
 const SPECIAL: [&str; 4] = ["lsm", "wd-zn540", "dfc-mlc", "cnex-westlake"];

@@ -49,6 +49,6 @@ pub use engine::{NvmeController, Stop};
 pub use front::{Front, FrontConfig, front_of, front_of_page};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
-pub use notices::{Component, Precompletion, TOLERANCE, Tracker};
+pub use notices::{Component, Precompletion, Recent, TOLERANCE, Tracker};
 pub use subsystem::{LatencyFigures, NvmSubsystem};
 pub use work::Work;

@@ -36,4 +36,6 @@ builtin![
     "lsm",
     "dfc-mlc",
     "cnex-westlake",
+    "cosmos",
+    "vc709",
 ];

@@ -457,6 +457,13 @@ impl Sink for BlockLayer {
         me.dispatch();
     }
 
+    fn announced(&self, tag: u64, remaining: Span) {
+        let announcer = self.flights.borrow().get(Key::from_bits(tag)).map(|flight| flight.token.announcer());
+        if let Some(announce) = announcer {
+            announce(remaining);
+        }
+    }
+
     fn is_stopped(&self) -> bool {
         self.sim.is_stopped()
     }

@@ -126,6 +126,14 @@ impl Machine {
         self.shared.state.borrow().gone
     }
 
+    /// Threads that wait for a processor, without the one that has it.
+    ///
+    /// # Panics
+    /// If the processor does not exist.
+    pub fn waiting(&self, cpu: usize) -> usize {
+        self.shared.state.borrow().cpus[cpu].queue.waiting()
+    }
+
     /// How often a processor was given to a thread, an interrupt or a softirq.
     pub fn decisions(&self) -> u64 {
         self.shared.state.borrow().decisions

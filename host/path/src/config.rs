@@ -47,6 +47,65 @@ impl PathKind {
     }
 }
 
+/// How an application uses io_uring.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RingKind {
+    /// It does not: each I/O has a thread.
+    Off,
+    /// One thread submits and reaps in its system call (`IORING_SETUP_DEFER_TASKRUN`).
+    DeferTaskrun,
+    /// The same, and polls in it (`IORING_SETUP_IOPOLL`).
+    Iopoll,
+    /// A thread of the kernel submits (`IORING_SETUP_SQPOLL`).
+    Sqpoll,
+}
+
+impl RingKind {
+    /// All, by the names that users give them.
+    pub const ALL: [(&str, RingKind); 4] = [
+        ("off", RingKind::Off),
+        ("defer_taskrun", RingKind::DeferTaskrun),
+        ("iopoll", RingKind::Iopoll),
+        ("sqpoll", RingKind::Sqpoll),
+    ];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        RingKind::ALL[self as usize].0
+    }
+}
+
+/// The window of the drive's notices.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Window {
+    /// As the drive recommends.
+    Drive,
+    /// One that follows the measured scheduling delay.
+    Adaptive,
+    /// This one.
+    Fixed(Span),
+}
+
+impl Window {
+    fn parse(value: &str) -> Option<Window> {
+        match value {
+            "drive" => Some(Window::Drive),
+            "adaptive" => Some(Window::Adaptive),
+            _ => value.parse().ok().map(Window::Fixed),
+        }
+    }
+}
+
+impl std::fmt::Display for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Window::Drive => f.write_str("drive"),
+            Window::Adaptive => f.write_str("adaptive"),
+            Window::Fixed(window) => window.fmt(f),
+        }
+    }
+}
+
 /// Work of the kernel for one I/O, on a core of speed 1.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Costs {
@@ -70,6 +129,8 @@ pub struct Costs {
     pub copy: Span,
     /// What the application does for an I/O.
     pub user: Span,
+    /// An entry of a ring, by the application and by the kernel.
+    pub ring_entry: Span,
 }
 
 /// See the file.
@@ -87,6 +148,16 @@ pub struct Config {
     pub queues: usize,
     /// The part of the mean that `hybrid` sleeps before it polls.
     pub poll_sleep: f64,
+    /// The part of the latency that polling has to save so that `adaptive` polls.
+    pub poll_gain: f64,
+    /// How long before the end of a read `precompletion` has the drive announce it.
+    pub window: Window,
+    /// How long beyond the expected end `precompletion` polls.
+    pub patience: Span,
+    /// Whether applications use io_uring.
+    pub ring: RingKind,
+    /// How long the kernel's thread looks for entries before it sleeps.
+    pub sqpoll_idle: Span,
     /// Completions that the drive gathers before it interrupts, or until `coalesce_time` has passed.
     pub coalesce: u32,
     /// The longest time for which it does.
@@ -110,6 +181,7 @@ impl Costs {
         poll: Span::ZERO,
         copy: Span::ZERO,
         user: Span::ZERO,
+        ring_entry: Span::ZERO,
     };
 }
 
@@ -125,6 +197,7 @@ impl Default for Config {
                 complete: Span::from_ns(200),
                 wake: Span::from_ns(300),
                 poll: Span::from_ns(100),
+                ring_entry: Span::from_ns(50),
                 ..Costs::FREE
             },
             ..Config::free(MachineConfig::default())
@@ -147,8 +220,8 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 18] = [
-    ("host.completion", "how a thread learns of a completion: interrupt, poll or hybrid"),
+pub const KEYS: [(&str, &str); 24] = [
+    ("host.completion", "how a thread learns of a completion: interrupt, poll, hybrid, adaptive or precompletion"),
     (
         "host.path",
         "nvme: a queue pair and an interrupt a processor; scsi: one of each, and softirqs; non_blocking, lazy, cooperative",
@@ -159,6 +232,11 @@ pub const KEYS: [(&str, &str); 18] = [
     ),
     ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
     ("host.poll_sleep", "part of the mean that hybrid sleeps before it polls, such as 50%"),
+    ("host.poll_gain", "part of the latency that polling has to save so that adaptive polls, such as 5%"),
+    ("host.window", "how long ahead precompletion is notified: drive, adaptive, or a time such as 16us"),
+    ("host.patience", "how long precompletion polls beyond the expected end, such as 20us"),
+    ("host.ring", "whether applications use io_uring: off, defer_taskrun, iopoll or sqpoll"),
+    ("host.sqpoll_idle", "how long the kernel's thread looks for entries before it sleeps, such as 1ms"),
     ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
     ("host.coalesce_time", "longest time for which it gathers them, such as 100us"),
     ("host.load", "threads that compute all the time next to the jobs"),
@@ -172,6 +250,7 @@ pub const KEYS: [(&str, &str); 18] = [
     ("host.poll", "cost of a look at the queue that finds a completion, such as 100ns"),
     ("host.copy", "cost of copying 4 KiB to or from the application; 0 is direct I/O"),
     ("host.user", "what the application does for an I/O, such as 500ns"),
+    ("host.ring_entry", "cost of an entry of io_uring, by application and kernel, such as 50ns"),
 ];
 
 /// No thread polls.
@@ -191,6 +270,11 @@ impl Config {
             poll_thread: None,
             queues: 0,
             poll_sleep: 0.5,
+            poll_gain: 0.05,
+            window: Window::Drive,
+            patience: Span::from_us(20),
+            ring: RingKind::Off,
+            sqpoll_idle: Span::from_ms(1),
             coalesce: 1,
             coalesce_time: Span::from_us(100),
             load: 0,
@@ -222,6 +306,7 @@ impl Config {
         match key {
             "host.completion" => self.completion = named(&PolicyKind::ALL, value).map_err(|valid| wrong(&valid))?,
             "host.path" => self.path = named(&PathKind::ALL, value).map_err(|valid| wrong(&valid))?,
+            "host.ring" => self.ring = named(&RingKind::ALL, value).map_err(|valid| wrong(&valid))?,
             "host.poll_thread" if value == OFF => self.poll_thread = None,
             "host.poll_thread" => {
                 self.poll_thread = Some(time(value).ok_or_else(|| wrong("off, 0, or a time such as 16us"))?);
@@ -230,6 +315,10 @@ impl Config {
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
             "host.poll_sleep" => self.poll_sleep = part(value).ok_or_else(|| wrong("a percentage such as 50%"))?,
+            "host.poll_gain" => self.poll_gain = part(value).ok_or_else(|| wrong("a percentage such as 5%"))?,
+            "host.window" => {
+                self.window = Window::parse(value).ok_or_else(|| wrong("drive, adaptive, or a time such as 16us"))?;
+            }
             _ if let Some(span) = self.span_mut(key) => {
                 *span = time(value).ok_or_else(|| wrong("0, or a time such as 500ns"))?;
             }
@@ -251,9 +340,12 @@ impl Config {
             let text = match key {
                 "host.completion" => self.completion.name().to_owned(),
                 "host.path" => self.path.name().to_owned(),
+                "host.ring" => self.ring.name().to_owned(),
                 "host.poll_thread" => self.poll_thread.map_or_else(|| OFF.to_owned(), |span| span.to_string()),
                 "host.queues" => self.queues.to_string(),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
+                "host.poll_gain" => self.poll_gain.to_string(),
+                "host.window" => self.window.to_string(),
                 "host.coalesce" => self.coalesce.to_string(),
                 "host.load" => self.load.to_string(),
                 _ => copy.span_mut(key).map_or_else(String::new, |span| span.to_string()),
@@ -268,6 +360,9 @@ impl Config {
         let costs = &mut self.costs;
         Some(match key {
             "host.coalesce_time" => &mut self.coalesce_time,
+            "host.patience" => &mut self.patience,
+            "host.sqpoll_idle" => &mut self.sqpoll_idle,
+            "host.ring_entry" => &mut costs.ring_entry,
             "host.syscall" => &mut costs.syscall,
             "host.submit" => &mut costs.submit,
             "host.midlayer" => &mut costs.midlayer,
@@ -299,9 +394,19 @@ impl Config {
         if self.path == PathKind::Scsi && self.queues > 1 {
             return bad("host.queues", self.queues.to_string(), "0 or 1 with host.path=scsi".to_owned());
         }
-        if !(0.0..=1.0).contains(&self.poll_sleep) {
-            let given = format!("{}%", 100.0 * self.poll_sleep);
-            return bad("host.poll_sleep", given, "a part from 0% to 100%".to_owned());
+        for (key, part) in [("host.poll_sleep", self.poll_sleep), ("host.poll_gain", self.poll_gain)] {
+            if !(0.0..=1.0).contains(&part) {
+                return bad(key, format!("{}%", 100.0 * part), "a part from 0% to 100%".to_owned());
+            }
+        }
+        if let Window::Fixed(window) = self.window
+            && !(Span::from_ns(1)..=LONGEST).contains(&window)
+        {
+            return bad("host.window", window.to_string(), format!("a time from 1ns to {LONGEST}"));
+        }
+        if self.ring != RingKind::Off && self.completion != PolicyKind::Interrupt {
+            let valid = format!("interrupt with host.ring={}, which decides by itself", self.ring.name());
+            return bad("host.completion", self.completion.name().to_owned(), valid);
         }
         if !(1..=256).contains(&self.coalesce) {
             return bad("host.coalesce", self.coalesce.to_string(), "1, which is none, to 256".to_owned());
@@ -311,6 +416,9 @@ impl Config {
         }
         let path = self.path.name();
         if self.path.strategy().is_some() {
+            if self.ring != RingKind::Off {
+                return bad("host.ring", self.ring.name().to_owned(), format!("off with host.path={path}"));
+            }
             if self.completion != PolicyKind::Interrupt {
                 return bad(
                     "host.completion",
@@ -339,6 +447,20 @@ impl Config {
         Ok(())
     }
 
+    /// The block layer on the way to the drive, with its part of the SCSI layers.
+    pub(crate) fn submit_cost(&self) -> Span {
+        self.costs.submit + half(self.midlayer())
+    }
+
+    /// The end of an I/O in the block layer, with its part of the SCSI layers.
+    pub(crate) fn complete_cost(&self) -> Span {
+        self.costs.complete + self.midlayer() - half(self.midlayer())
+    }
+
+    fn midlayer(&self) -> Span {
+        if self.path == PathKind::Scsi { self.costs.midlayer } else { Span::ZERO }
+    }
+
     /// Queue pairs on a drive that has room for `most`.
     pub fn queue_pairs(&self, most: usize) -> usize {
         let wanted = match (self.path, self.queues) {
@@ -348,6 +470,11 @@ impl Config {
         };
         wanted.min(most.max(1))
     }
+}
+
+/// Half of a cost.
+pub(crate) fn half(cost: Span) -> Span {
+    Span::from_ns(cost.ns() / 2)
 }
 
 fn of_machine(error: &nandscape_host_machine::ConfigError) -> ConfigError {
@@ -387,6 +514,9 @@ mod tests {
                 "host.path" => "scsi",
                 "host.queues" => "1",
                 "host.poll_sleep" => "25%",
+                "host.poll_gain" => "10%",
+                "host.window" => "adaptive",
+                "host.ring" => "off",
                 "host.poll_thread" => "off",
                 "host.coalesce" | "host.load" => "8",
                 _ => "3us",
@@ -420,7 +550,10 @@ mod tests {
     #[test]
     fn impossible_hosts_are_refused_with_the_key_and_what_is_valid() {
         for (change, problem) in [
-            ("host.completion=guess", "interrupt or poll or hybrid"),
+            ("host.completion=guess", "interrupt or poll or hybrid or adaptive or precompletion"),
+            ("host.window=wide", "drive, adaptive, or a time such as 16us"),
+            ("host.ring=aio", "off or defer_taskrun or iopoll or sqpoll"),
+            ("host.poll_gain=much", "a percentage such as 5%"),
             ("host.path=ahci", "nvme or scsi"),
             ("host.syscall=-1us", "a time such as 500ns"),
             ("host.poll_sleep=half", "a percentage such as 50%"),
@@ -437,6 +570,9 @@ mod tests {
             ("host.cores=0", "1 to 1024 cores"),
             ("host.queues=5", "0 to 4"),
             ("host.poll_sleep=101%", "0% to 100%"),
+            ("host.poll_gain=101%", "0% to 100%"),
+            ("host.window=0ns", "1ns to 1s"),
+            ("host.patience=2s", "0ns to 1s"),
             ("host.coalesce=0", "1, which is none, to 256"),
             ("host.poll_thread=16us", "off with host.path=nvme"),
             ("host.load=1025", "0 to 1024"),
@@ -450,8 +586,14 @@ mod tests {
         let mut config = Config::default();
         ["host.path=scsi", "host.queues=2"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("0 or 1 with host.path=scsi"));
+        let mut config = Config::default();
+        ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));
         for (change, problem) in [
             ("host.completion=poll", "host.completion: poll is not valid; valid is interrupt with host.path=lazy"),
+            ("host.completion=adaptive", "adaptive is not valid; valid is interrupt with host.path=lazy"),
+            ("host.completion=precompletion", "precompletion is not valid; valid is interrupt with host.path=lazy"),
+            ("host.ring=sqpoll", "host.ring: sqpoll is not valid; valid is off with host.path=lazy"),
             ("host.coalesce=2", "1 with host.path=lazy"),
             ("host.poll_thread=2s", "off, or a time from 0ns to 1s"),
         ] {

@@ -11,7 +11,10 @@
 //! | `queue_run` | a thread that issues requests without a tag, on the path of SCSI |
 //! | `path` | one I/O of a thread, from the system call to its return |
 //! | `vector` | the interrupt of a queue, and what it leaves to a softirq |
+//! | `notices` | the interrupt of the drive's notices ahead of completions, and what they gained |
+//! | `buffer` | the room in the drive's write buffer, as a host knows it |
 //! | `stages` | the stages of an I/O, and the time in each |
+//! | `ring` | applications with io_uring, as a drive |
 //! | `threads` | the threads of an application, as a drive |
 //!
 //! # Rules
@@ -19,24 +22,30 @@
 //! - The stages of an I/O and the drive's time sum to its latency, to the nanosecond.
 //! - An I/O that is dropped leaves its thread, and its completion has no effect.
 //!
-//! Left out: io_uring, page cache, separate queues for polling (a polled command raises no interrupt), locks of
-//! queues, timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
+//! Left out: page cache, separate queues for polling (a polled command raises no interrupt), locks of queues,
+//! timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
 #![forbid(unsafe_code)]
 
+mod buffer;
 mod config;
+mod notices;
 mod path;
 pub mod policy;
 mod profile;
 mod queue_run;
 mod queues;
+mod ring;
 mod stages;
 pub mod strategy;
 mod threads;
 mod vector;
 
-pub use config::{Config, ConfigError, Costs, KEYS, PathKind};
+pub use buffer::BufferAccount;
+pub use config::{Config, ConfigError, Costs, KEYS, PathKind, RingKind, Window};
+pub use notices::NoticeFigures;
 pub use path::{Path, Waiting};
 pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
 pub use queues::{Queues, Stripe};
+pub use ring::Ring;
 pub use stages::{LAYER, stage};
 pub use threads::Threads;

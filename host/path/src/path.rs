@@ -1,8 +1,8 @@
 //! One I/O of a thread: system call, block layer, driver, drive, completion, return.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
 use std::task::{self, Poll};
 
@@ -13,11 +13,14 @@ use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::io::Cdw12;
+use nandscape_wire_nvme::vendor::{Hints, NOTICE};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::config::{Config, ConfigError, Costs, PathKind};
-use crate::policy::{CompletionPolicy, Notice, Submitted};
+use crate::notices::NoticeFigures;
+use crate::policy::{self, CompletionPolicy, Notice, Submitted, Way};
 use crate::queues::{Port, Queues, Stripe};
+use crate::ring::Ended;
 use crate::stages::{Stages, stage};
 use crate::vector::Vector;
 
@@ -26,7 +29,7 @@ pub struct Path {
     pub(crate) sim: Sim,
     pub(crate) machine: Machine,
     pub(crate) config: Config,
-    policy: Box<dyn CompletionPolicy>,
+    pub(crate) policy: Box<dyn CompletionPolicy>,
     /// Queue pairs, each of one processor or several, or the ports of a controller.
     pub(crate) ports: Vec<Port>,
     stripe: Option<Stripe>,
@@ -35,6 +38,13 @@ pub struct Path {
     /// The softirqs of the processors.
     pub(crate) softirqs: Vec<Vector>,
     pub(crate) flights: RefCell<Slots<Flight>>,
+    /// I/Os that have not ended, by the processor that submitted.
+    under_way: Vec<Cell<usize>>,
+    /// The interrupt of notices.
+    pub(crate) announced: Vector,
+    pub(crate) figures: RefCell<NoticeFigures>,
+    pub(crate) window: Cell<Option<Span>>,
+    pub(crate) set_window: RefCell<Option<SetWindow>>,
     /// Interrupts that were raised.
     pub(crate) interrupts: Cell<u64>,
     /// The processor time of the longest handler of an interrupt of the drive.
@@ -48,9 +58,12 @@ pub struct Path {
     me: Weak<Path>,
 }
 
+/// Gives the drive another window for its notices.
+type SetWindow = Box<dyn Fn(Span)>;
+
 /// A command in the drive, or on its way back.
 pub(crate) struct Flight {
-    notice: Notice,
+    pub(crate) notice: Notice,
     /// The queue whose interrupt ends it.
     pub(crate) queue: usize,
     /// Where it is issued; `None` of a command for several ports.
@@ -64,15 +77,34 @@ pub(crate) struct Flight {
     has_tag: bool,
     /// Its thread has left, and the tag is still in use.
     is_left: bool,
+    /// Whether its completion raises an interrupt.
+    pub(crate) is_armed: bool,
+    /// The drive's notice, if one came.
+    pub(crate) ahead: Option<Ahead>,
+    /// From the notice until the thread had its processor.
+    noticed: Option<Span>,
     /// The task of the thread, while it polls.
     task: Option<TaskId>,
     /// The drive's answer, and when it came.
-    done: Option<(Time, Completion)>,
+    pub(crate) done: Option<(Time, Completion)>,
     /// Stages that have ended since.
     marks: Vec<(&'static str, Time)>,
-    /// The thread has been woken.
+    /// A context has woken the thread.
     pub(crate) is_woken: bool,
-    event: Rc<Event>,
+    pub(crate) event: Rc<Event>,
+    /// The ring that takes it; `None` is the thread that submitted.
+    taker: Option<Rc<Ended>>,
+}
+
+/// A notice ahead of a completion.
+#[derive(Copy, Clone)]
+pub(crate) struct Ahead {
+    /// When it came.
+    pub(crate) at: Time,
+    /// When the command is predicted to end.
+    pub(crate) ends: Time,
+    /// It has woken the thread.
+    pub(crate) is_handled: bool,
 }
 
 /// What is under way.
@@ -80,7 +112,7 @@ pub(crate) struct Flight {
 pub struct Waiting {
     /// Commands in the drive, and completions that their threads have not taken.
     pub in_flight: usize,
-    /// Completions that wait for an interrupt or a softirq.
+    /// Completions and notices that wait for an interrupt or a softirq.
     pub posted: usize,
 }
 
@@ -108,11 +140,27 @@ impl Path {
         policy: Box<dyn CompletionPolicy>,
     ) -> Result<Rc<Path>, ConfigError> {
         config.check()?;
+        let machine = Machine::new(sim, config.machine.clone()).expect("it has just been checked");
+        Path::on(machine, sim, config, queues, policy)
+    }
+
+    /// The same on a machine that has other paths too: the settings of the machine are its own.
+    ///
+    /// # Errors
+    /// That the host is impossible: the key, and what would be valid.
+    pub fn on(
+        machine: Machine,
+        sim: &Sim,
+        config: Config,
+        queues: impl Into<Queues>,
+        policy: Box<dyn CompletionPolicy>,
+    ) -> Result<Rc<Path>, ConfigError> {
+        let config = Config { machine: machine.config().clone(), ..config };
+        config.check()?;
         let Queues { mut drives, tags, stripe } = queues.into();
         if stripe.is_none() {
             drives.truncate(config.queue_pairs(drives.len()));
         }
-        let machine = Machine::new(sim, config.machine.clone()).expect("it has just been checked");
         let thread = |_| Rc::new(machine.thread(ThreadSpec::default()).expect("a thread of any processor"));
         let load: Vec<Rc<Context>> = (0..config.load).map(thread).collect();
         for thread in &load {
@@ -130,6 +178,11 @@ impl Path {
             sim: sim.clone(),
             vectors: vectors(if stripe.is_some() { 1 } else { drives.len() }),
             softirqs: vectors(machine.cpus()),
+            under_way: vec![Cell::new(0); machine.cpus()],
+            announced: Vector::default(),
+            figures: RefCell::default(),
+            window: Cell::new(None),
+            set_window: RefCell::default(),
             queue_runs: (0..queue_runs).map(|_| Event::new(&machine)).collect(),
             poller: RefCell::default(),
             machine,
@@ -155,6 +208,11 @@ impl Path {
     /// The settings.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Whether the policy needs a drive that announces completions.
+    pub fn asks(&self) -> bool {
+        self.policy.asks()
     }
 
     /// Queue pairs, or ports, in use.
@@ -184,7 +242,8 @@ impl Path {
 
     /// What is under way now.
     pub fn waiting(&self) -> Waiting {
-        let posted = self.vectors.iter().chain(&self.softirqs).map(Vector::waiting).sum();
+        let vectors = self.vectors.iter().chain(&self.softirqs).chain([&self.announced]);
+        let posted = vectors.map(Vector::waiting).sum();
         Waiting { in_flight: self.flights.borrow().len(), posted }
     }
 
@@ -199,36 +258,47 @@ impl Path {
         &self,
         thread: &Context,
         arrived: Time,
+        command: (SubmissionEntry, u32),
+        mem: HostMem,
+    ) -> Completion {
+        self.io_of_idle(thread, (arrived, None), command, mem).await
+    }
+
+    /// The same. `idle` is the thread's time when it began to wait for an I/O, if this one found it so.
+    pub(crate) async fn io_of_idle(
+        &self,
+        thread: &Context,
+        (arrived, idle): (Time, Option<Times>),
         (command, lba_bytes): (SubmissionEntry, u32),
         mem: HostMem,
     ) -> Completion {
-        let Costs { syscall, mut submit, midlayer, driver, copy, user, .. } = self.config.costs;
-        let mut stages = Stages::begin(&self.sim, thread, arrived);
+        let Costs { syscall, driver, user, .. } = self.config.costs;
+        let mut stages = Stages::begin(&self.sim, thread, arrived, idle);
         let enter = Span::from_ns(syscall.ns() / 2);
-        let bytes = bytes_of(&command, lba_bytes);
-        let copy = Span::from_ns((u128::from(copy.ns()) * u128::from(bytes) / 4_096) as u64);
+        let copy = copy_of(&self.config, &command, lba_bytes);
         let is_to_drive = is_to_drive(IoOpcode(command.opcode));
-        if self.config.path == PathKind::Scsi {
-            submit += half(midlayer);
-        }
         self.work(thread, (user, Mode::User), stage::THREAD, &mut stages).await;
         self.work(thread, (enter, Mode::Kernel), stage::SYSCALL, &mut stages).await;
         if is_to_drive {
             self.work(thread, (copy, Mode::Kernel), stage::COPY, &mut stages).await;
         }
-        self.work(thread, (submit, Mode::Kernel), stage::SUBMIT, &mut stages).await;
-        let command_of = || Submitted { at: self.sim.now(), opcode: command.opcode, bytes };
+        self.work(thread, (self.config.submit_cost(), Mode::Kernel), stage::SUBMIT, &mut stages).await;
         let (flight, mut completion);
         if let Some(strategy) = self.config.path.strategy() {
-            flight = self.begin(thread.cpu(), &command_of(), command, mem);
+            flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
             completion = flight.by_strategy(thread, strategy, &mut stages).await;
         } else {
             self.work(thread, (driver, Mode::Kernel), stage::DRIVER, &mut stages).await;
-            flight = self.begin(thread.cpu(), &command_of(), command, mem);
-            flight.send_or_wait();
+            flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
+            self.send_or_wait(flight.key);
             completion = match flight.notice {
                 Notice::Interrupt => flight.interrupted(thread, &mut stages).await,
                 Notice::Poll(sleep) => flight.polled(thread, sleep, &mut stages).await,
+                Notice::PollFor(span) => {
+                    flight.spin(thread, Some(self.sim.now() + span)).await;
+                    flight.polled_for(thread, Way::Poll, &mut stages).await
+                }
+                Notice::Announced(patience) => flight.announced(thread, patience, &mut stages).await,
             };
         }
         drop(flight);
@@ -254,14 +324,40 @@ impl Path {
         }
     }
 
-    /// A command that is to be issued.
-    fn begin(&self, cpu: usize, of: &Submitted, mut command: SubmissionEntry, mem: HostMem) -> InFlight<'_> {
-        let notice = self.policy.notice(of);
-        let port = match &self.stripe {
-            Some(stripe) => stripe.port_of(&mut command, self.ports.len(), self.ports[0].drive.info()),
-            None => Some(cpu % self.ports.len()),
+    /// A command of a thread that is to be issued.
+    fn begin(&self, cpu: usize, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
+        let of = Submitted {
+            at: self.sim.now(),
+            opcode: command.opcode,
+            bytes: bytes_of(&command, lba_bytes),
+            units: units_of(&command, lba_bytes, self.info().unit_bytes),
+            cpu,
+            others: self.under_way[cpu].get() + self.machine.waiting(cpu),
         };
-        let queue = if self.stripe.is_some() { 0 } else { cpu % self.ports.len() };
+        if self.policy.asks() && can_ask(command.opcode) {
+            command.cdw2 = (command.cdw2.get() | NOTICE).into();
+        }
+        let notice = self.policy.notice(&of);
+        let is_armed = matches!(notice, Notice::Interrupt | Notice::Announced(_));
+        let (key, event) = self.insert(cpu, (notice, is_armed), None, (command, mem));
+        InFlight { path: self, key, notice, event, of }
+    }
+
+    /// An I/O that is about to be issued on a processor.
+    fn insert(
+        &self,
+        cpu: usize,
+        (notice, is_armed): (Notice, bool),
+        taker: Option<Rc<Ended>>,
+        (mut command, mem): (SubmissionEntry, HostMem),
+    ) -> (Key, Rc<Event>) {
+        let pair = cpu % self.ports.len();
+        let (port, queue) = match &self.stripe {
+            Some(stripe) => (stripe.port_of(&mut command, self.ports.len(), self.ports[0].drive.info()), 0),
+            None => (Some(pair), pair),
+        };
+        let under_way = &self.under_way[cpu];
+        under_way.set(under_way.get() + 1);
         let event = Rc::new(Event::new(&self.machine));
         let flight = Flight {
             notice,
@@ -272,14 +368,36 @@ impl Path {
             issued: None,
             has_tag: false,
             is_left: false,
+            is_armed,
+            ahead: None,
+            noticed: None,
             task: None,
             done: None,
             marks: Vec::new(),
             is_woken: false,
             event: event.clone(),
+            taker,
         };
-        let key = self.flights.borrow_mut().insert(flight);
-        InFlight { path: self, key, notice, event, of: *of }
+        (self.flights.borrow_mut().insert(flight), event)
+    }
+
+    /// The same for a ring, which takes it when it has ended. Its completion raises an interrupt if it is armed.
+    pub(crate) fn reserve(
+        &self,
+        cpu: usize,
+        (taker, is_armed): (Rc<Ended>, bool),
+        command: (SubmissionEntry, HostMem),
+    ) -> Key {
+        self.insert(cpu, (Notice::Interrupt, is_armed), Some(taker), command).0
+    }
+
+    /// Issues a command, or has it wait for a tag.
+    pub(crate) fn send_or_wait(&self, key: Key) {
+        let port = self.with_flight(key, |flight| flight.port).flatten();
+        match port.map(|port| &self.ports[port]) {
+            Some(port) if port.has_requests() || !port.take_tag() => port.enqueue(key),
+            port => _ = self.send(key, port.is_some()),
+        }
     }
 
     /// Issues a command, with a tag that was taken for it, or none. Returns whether it was still there.
@@ -308,13 +426,39 @@ impl Path {
 
     /// Gives the tag of a command back, whose port is returned. If its thread has left, the command ends.
     pub(crate) fn release(&self, key: Key) -> Option<usize> {
-        let mut flights = self.flights.borrow_mut();
-        let flight = flights.get_mut(key)?;
-        let port = flight.port.filter(|_| std::mem::take(&mut flight.has_tag));
-        if flight.is_left {
-            flights.remove(key);
+        let (port, is_left) = self
+            .with_flight(key, |flight| (flight.port.filter(|_| std::mem::take(&mut flight.has_tag)), flight.is_left))?;
+        if is_left {
+            self.take_flight(key);
         }
         port.inspect(|port| self.ports[*port].release_tag())
+    }
+
+    /// Takes an I/O that has ended, and gives its tag back, on the processor of a context.
+    pub(crate) fn take_ended(&self, key: Key, context: Option<&Context>) -> Taken {
+        self.run_queue(self.release(key), context);
+        let flight = self.take_flight(key).expect("an I/O is taken once");
+        let (done, completion) = flight.done.expect("it has completed");
+        let issued = flight.issued.expect("it was issued");
+        Taken { issued, done, marks: flight.marks, ahead: flight.ahead, noticed: flight.noticed, completion }
+    }
+
+    /// The ring that takes an I/O.
+    pub(crate) fn taker(&self, key: Key) -> Option<Rc<Ended>> {
+        self.with_flight(key, |flight| flight.taker.clone()).flatten()
+    }
+
+    /// An I/O that has not ended.
+    pub(crate) fn with_flight<T>(&self, key: Key, look: impl FnOnce(&mut Flight) -> T) -> Option<T> {
+        self.flights.borrow_mut().get_mut(key).map(look)
+    }
+
+    /// Takes an I/O out.
+    fn take_flight(&self, key: Key) -> Option<Flight> {
+        let flight = self.flights.borrow_mut().remove(key)?;
+        let under_way = &self.under_way[flight.cpu];
+        under_way.set(under_way.get() - 1);
+        Some(flight)
     }
 
     pub(crate) fn me(&self) -> Rc<Path> {
@@ -353,9 +497,20 @@ impl Path {
     }
 }
 
+/// Copying the data of a command.
+pub(crate) fn copy_of(config: &Config, command: &SubmissionEntry, lba_bytes: u32) -> Span {
+    let bytes = u128::from(bytes_of(command, lba_bytes));
+    Span::from_ns((u128::from(config.costs.copy.ns()) * bytes / 4_096) as u64)
+}
+
 /// Whether a command takes data to the drive.
-fn is_to_drive(opcode: IoOpcode) -> bool {
+pub(crate) fn is_to_drive(opcode: IoOpcode) -> bool {
     matches!(opcode, IoOpcode::WRITE | IoOpcode::COMPARE | IoOpcode::ZONE_APPEND)
+}
+
+/// Whether a command can ask for a notice and for the free space of the write buffer.
+fn can_ask(opcode: u8) -> bool {
+    matches!(IoOpcode(opcode), IoOpcode::READ | IoOpcode::WRITE)
 }
 
 /// Bytes of data of a command, whose namespace has logical blocks of this size.
@@ -367,31 +522,42 @@ fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
     }
 }
 
+/// Mapping units that the data of a command touches.
+fn units_of(command: &SubmissionEntry, lba_bytes: u32, unit_bytes: u32) -> u32 {
+    let (unit, lba) = (u64::from(unit_bytes.max(1)), u64::from(lba_bytes));
+    let from = command.slba().saturating_mul(lba);
+    let to = from.saturating_add(bytes_of(command, lba_bytes));
+    (to.div_ceil(unit) - from / unit) as u32
+}
+
 impl Sink for Path {
     fn complete(&self, tag: u64, completion: Completion) {
         let key = Key::from_bits(tag);
         let mut flights = self.flights.borrow_mut();
         let Some(flight) = flights.get_mut(key) else { return };
         flight.done = Some((self.sim.now(), completion));
-        let (notice, queue, task, is_left) = (flight.notice, flight.queue, flight.task, flight.is_left);
+        let (is_armed, is_left, queue) = (flight.is_armed, flight.is_left, flight.queue);
+        let (task, taker) = (flight.task, flight.taker.clone().filter(|_| !is_armed));
         drop(flights);
-        match (notice, task) {
-            _ if self.config.path.strategy().is_some() => self.posted_event(queue, key),
-            (Notice::Interrupt, _) => self.posted(queue, key),
-            _ if is_left => self.run_queue(self.release(key), None),
-            (Notice::Poll(_), Some(task)) => self.sim.wake(task),
-            (Notice::Poll(_), None) => {}
+        let task = taker.map_or(task, |ring| ring.push(key));
+        if self.config.path.strategy().is_some() {
+            self.posted_event(queue, key);
+        } else if is_armed {
+            self.posted(queue, key);
+        } else if is_left {
+            self.run_queue(self.release(key), None);
+        } else if let Some(task) = task {
+            self.sim.wake(task);
         }
+    }
+
+    fn announced(&self, tag: u64, remaining: Span) {
+        self.noticed(Key::from_bits(tag), remaining);
     }
 
     fn is_stopped(&self) -> bool {
         self.sim.is_stopped()
     }
-}
-
-/// Half of a cost.
-pub(crate) fn half(cost: Span) -> Span {
-    Span::from_ns(cost.ns() / 2)
 }
 
 /// A command in the drive. Dropped, its completion has no effect.
@@ -404,25 +570,20 @@ pub(crate) struct InFlight<'a> {
 }
 
 impl InFlight<'_> {
-    /// Issues it, or has it wait for a tag.
-    fn send_or_wait(&self) {
-        let InFlight { path, key, .. } = *self;
-        let port = path.flights.borrow().get(key).and_then(|flight| flight.port);
-        match port.map(|port| &path.ports[port]) {
-            Some(port) if port.has_requests() || !port.take_tag() => port.enqueue(key),
-            port => _ = path.send(key, port.is_some()),
-        }
+    fn flight<T>(&self, look: impl FnOnce(&mut Flight) -> T) -> T {
+        self.path.with_flight(self.key, look).expect("an I/O is taken once")
     }
 
     /// Gives the processor away until an interrupt has woken the thread.
     async fn interrupted(&self, thread: &Context, stages: &mut Stages<'_>) -> Completion {
-        let is_woken = || self.path.flights.borrow().get(self.key).is_some_and(|flight| flight.is_woken);
-        while !is_woken() {
+        self.woken(thread, Way::Interrupt, stages).await
+    }
+
+    async fn woken(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
+        while !self.flight(|flight| flight.is_woken) {
             self.event.wait(thread).await;
         }
-        let Taken { issued, done, marks, completion } = self.take();
-        stages.queued(issued);
-        stages.in_drive(done);
+        let Taken { marks, completion, .. } = self.take_from_drive(way, stages);
         marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
         // What the thread has done since it submitted is to get its processor again.
         stages.end(stage::WAKEUP);
@@ -431,45 +592,109 @@ impl InFlight<'_> {
 
     /// Sleeps for a time, then polls.
     async fn polled(&self, thread: &Context, sleep: Span, stages: &mut Stages<'_>) -> Completion {
-        let Path { sim, config, .. } = self.path;
-        let wakes_at = sim.now() + sleep;
+        let wakes_at = self.path.sim.now() + sleep;
         let mut overslept = false;
         if !sleep.is_zero() {
             thread.sleep(sleep).await;
             overslept = self.is_done();
         }
-        thread.spin_until(Done(self)).await;
-        let Taken { issued, done, completion, .. } = self.take();
-        stages.queued(issued);
-        stages.in_drive(done);
-        if overslept {
-            if wakes_at > done {
-                stages.pass(stage::OVERSLEEP, wakes_at);
-            }
-            stages.resumed();
-        } else {
-            stages.pass(stage::RUN_DELAY, sim.now());
-            stages.mark_thread();
+        self.spin(thread, None).await;
+        if !overslept {
+            return self.seen(thread, Way::Poll, stages).await;
         }
-        let Costs { poll, handler, complete, .. } = config.costs;
+        let Taken { done, completion, .. } = self.take_from_drive(Way::Poll, stages);
+        if wakes_at > done {
+            stages.pass(stage::OVERSLEEP, wakes_at);
+        }
+        stages.resumed();
+        self.polls(thread, stages).await;
+        completion
+    }
+
+    /// The end of a command for which the thread has polled for a time: it is there, or an interrupt is waited for.
+    async fn polled_for(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
+        if self.is_done() {
+            return self.seen(thread, way, stages).await;
+        }
+        self.flight(|flight| flight.is_armed = true);
+        stages.mark_thread();
+        self.woken(thread, Way::GaveUp, stages).await
+    }
+
+    /// Gives the processor away until a notice or an interrupt has woken the thread. After a notice it polls.
+    async fn announced(&self, thread: &Context, patience: Span, stages: &mut Stages<'_>) -> Completion {
+        let is_noticed = || self.flight(|flight| flight.ahead.filter(|ahead| ahead.is_handled));
+        while is_noticed().is_none() && !self.flight(|flight| flight.is_woken) {
+            self.event.wait(thread).await;
+        }
+        let ahead = is_noticed().filter(|_| !self.flight(|flight| flight.is_woken));
+        let Some(ahead) = ahead else { return self.woken(thread, Way::Interrupt, stages).await };
+        let noticed = self.path.sim.now() - ahead.at;
+        self.flight(|flight| flight.noticed = Some(noticed));
+        if !self.is_done() {
+            self.spin(thread, Some(ahead.ends + patience)).await;
+            return self.polled_for(thread, Way::Ready, stages).await;
+        }
+        let Taken { marks, completion, .. } = self.take_from_drive(Way::Late, stages);
+        marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
+        stages.resumed();
+        self.polls(thread, stages).await;
+        completion
+    }
+
+    /// Keeps the processor busy until the drive has completed the command, or until a time.
+    async fn spin(&self, thread: &Context, until: Option<Time>) {
+        let Some(until) = until else { return thread.spin_until(Done(self)).await };
+        let mut timer = pin!(self.path.sim.sleep_until(until));
+        let either = poll_fn(|context| match Pin::new(&mut Done(self)).poll(context) {
+            Poll::Pending => timer.as_mut().poll(context),
+            Poll::Ready(()) => Poll::Ready(()),
+        });
+        thread.spin_until(either).await;
+    }
+
+    /// The end of a command that the thread was polling for.
+    async fn seen(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
+        let Taken { completion, .. } = self.take_from_drive(way, stages);
+        stages.pass(stage::RUN_DELAY, self.path.sim.now());
+        stages.mark_thread();
+        self.polls(thread, stages).await;
+        completion
+    }
+
+    /// The thread finds the completion in the queue, and finishes the I/O itself.
+    async fn polls(&self, thread: &Context, stages: &mut Stages<'_>) {
+        let Costs { poll, handler, .. } = self.path.config.costs;
+        let complete = self.path.config.complete_cost();
         self.path.work(thread, (poll, Mode::Kernel), stage::POLL, stages).await;
         self.path.work(thread, (handler + complete, Mode::Kernel), stage::COMPLETE, stages).await;
-        completion
     }
 
     fn is_done(&self) -> bool {
         self.path.flights.borrow().get(self.key).is_some_and(|flight| flight.done.is_some())
     }
 
-    /// Takes the answer; the policy sees how long the drive took.
-    pub(crate) fn take(&self) -> Taken {
-        self.path.run_queue(self.path.release(self.key), None);
-        let mut flights = self.path.flights.borrow_mut();
-        let flight = flights.remove(self.key).expect("an I/O is taken once");
-        let (done, completion) = flight.done.expect("it has completed");
-        let issued = flight.issued.expect("it was issued");
-        self.path.policy.completed(&self.of, done - issued);
-        Taken { issued, done, marks: flight.marks, completion }
+    /// Takes the answer; the policy sees how long the drive took, and how the thread has learnt of it.
+    fn take(&self, way: Way) -> Taken {
+        let taken = self.path.take_ended(self.key, None);
+        let has_count = self.path.policy.asks() && can_ask(self.of.opcode) && taken.completion.status.is_success();
+        let ended = policy::Ended {
+            took: taken.done - taken.issued,
+            way,
+            delay: self.path.sim.now() - taken.done,
+            noticed: taken.noticed.or(taken.ahead.map(|ahead| self.path.sim.now() - ahead.at)),
+            buffer_free: has_count.then(|| Hints(taken.completion.dw1).buffer_free().into()),
+        };
+        self.path.count_end(self.notice, &self.of, &ended);
+        taken
+    }
+
+    /// The same, with the wait for a tag as a stage, and the drive's time.
+    pub(crate) fn take_from_drive(&self, way: Way, stages: &mut Stages<'_>) -> Taken {
+        let taken = self.take(way);
+        stages.queued(taken.issued);
+        stages.in_drive(taken.done);
+        taken
     }
 }
 
@@ -479,23 +704,25 @@ pub(crate) struct Taken {
     pub(crate) done: Time,
     /// Stages that have ended since.
     pub(crate) marks: Vec<(&'static str, Time)>,
+    ahead: Option<Ahead>,
+    noticed: Option<Span>,
     pub(crate) completion: Completion,
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        let mut flights = self.path.flights.borrow_mut();
-        let Some(flight) = flights.get_mut(self.key) else { return };
-        if !flight.has_tag {
-            flights.remove(self.key);
+        let Some(has_tag) = self.path.with_flight(self.key, |flight| flight.has_tag) else { return };
+        self.path.policy.dropped(&self.of);
+        if !has_tag {
+            self.path.take_flight(self.key);
             return;
         }
         // The tag is in use until the drive has answered, and a context has taken the answer.
-        flight.is_left = true;
-        let is_mine = self.path.config.path.strategy().is_none() && matches!(flight.notice, Notice::Poll(_));
-        let is_over = is_mine && flight.done.is_some();
-        drop(flights);
-        if is_over {
+        let is_over = self.flight(|flight| {
+            flight.is_left = true;
+            flight.done.is_some() && !flight.is_armed
+        });
+        if is_over && self.path.config.path.strategy().is_none() {
             self.path.run_queue(self.path.release(self.key), None);
         }
     }

@@ -9,7 +9,7 @@ pub const LAYER: &str = "host";
 
 /// The stages, as causes of the layer's time.
 pub mod stage {
-    /// Waiting for a free thread of the application, and waking it.
+    /// Waiting for a free thread of the application, and the application's own work.
     pub const THREAD: &str = "thread";
     /// Entering and leaving the kernel.
     pub const SYSCALL: &str = "syscall";
@@ -43,11 +43,13 @@ pub mod stage {
     pub const HELP: &str = "help";
     /// Copying the data to the application.
     pub const COPY: &str = "copy";
+    /// Entries of a ring: the I/O's own, and the wait for those of others in the same system call.
+    pub const RING: &str = "ring";
 
     /// All, in the order in which an I/O passes them.
-    pub const ALL: [&str; 17] = [
+    pub const ALL: [&str; 18] = [
         THREAD, SYSCALL, SUBMIT, DRIVER, QUEUE, COALESCING, INTERRUPT, IPI, SOFTIRQ, COMPLETE, WAKEUP, OVERSLEEP,
-        RUN_DELAY, SWITCH, POLL, HELP, COPY,
+        RUN_DELAY, SWITCH, POLL, HELP, COPY, RING,
     ];
 }
 
@@ -62,10 +64,19 @@ pub(crate) struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    /// An I/O that was asked for at `arrived` and gets its thread now.
-    pub(crate) fn begin(sim: &'a Sim, thread: &'a Context, arrived: Time) -> Stages<'a> {
+    /// An I/O that was requested at `arrived` and gets its thread now. `idle` is the thread's time when it began to wait for one, if the I/O
+    /// found it so: the rest is a wait for the processor and a switch.
+    pub(crate) fn begin(sim: &'a Sim, thread: &'a Context, arrived: Time, idle: Option<Times>) -> Stages<'a> {
         let (at, times) = (sim.now(), thread.times());
-        Stages { sim, thread, at, times, spent: vec![(stage::THREAD, at - arrived)] }
+        let waited = at - arrived;
+        let spent = match idle.map(|idle| times.since(&idle)) {
+            None => vec![(stage::THREAD, waited)],
+            Some(spent) => {
+                let switched = (spent.by(Kind::Switch) + spent.by(Kind::Cold)).min(waited);
+                vec![(stage::SWITCH, switched), (stage::RUN_DELAY, waited - switched)]
+            }
+        };
+        Stages { sim, thread, at, times, spent }
     }
 
     /// A stage has ended in which the thread worked. Its switches and its waits for the processor are stages themselves.

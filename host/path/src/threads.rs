@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
-use nandscape_host_machine::{ConfigError, Context, Event, ThreadSpec};
+use nandscape_host_machine::{ConfigError, Context, Event, ThreadSpec, Times};
 use nandscape_sim::Time;
 use nandscape_wire_nvme::Status;
 
@@ -70,11 +70,15 @@ impl Threads {
     }
 
     async fn serve(self: Rc<Threads>, thread: Context) {
+        // When the thread began to wait for an I/O, and its time then.
+        let mut idle: Option<(Time, Times)> = None;
         loop {
             let next = self.inbox.borrow_mut().pop_front();
             match next {
                 Some((Io { command, mem, token }, arrived)) => {
-                    let completion = self.path.io(&thread, arrived, (command, self.info.lba_bytes), mem).await;
+                    let found_idle = idle.take().filter(|(since, _)| *since <= arrived).map(|(_, times)| times);
+                    let command = (command, self.info.lba_bytes);
+                    let completion = self.path.io_of_idle(&thread, (arrived, found_idle), command, mem).await;
                     self.is_taking.set(true);
                     token.complete(completion);
                     self.is_taking.set(false);
@@ -82,7 +86,10 @@ impl Threads {
                     let more = self.waiting().saturating_sub(1).min(self.idle.waiting());
                     (0..more).for_each(|_| _ = self.idle.notify_from(&thread));
                 }
-                None => self.idle.wait(&thread).await,
+                None => {
+                    idle = Some((self.path.sim.now(), thread.times()));
+                    self.idle.wait(&thread).await;
+                }
             }
         }
     }

@@ -8,8 +8,9 @@ use nandscape_host_machine::{Context, Mode};
 use nandscape_sim::slots::Key;
 use nandscape_sim::{Span, Time};
 
-use crate::config::{Costs, PathKind};
-use crate::path::{Path, half};
+use crate::config::PathKind;
+use crate::path::Path;
+use crate::ring::Ended;
 use crate::stages::stage;
 
 /// The interrupt of a queue, or the softirq of a processor.
@@ -33,7 +34,7 @@ impl Vector {
     }
 
     /// Adds an I/O; whether the handler has to be started.
-    fn post(&self, key: Key) -> bool {
+    pub(crate) fn post(&self, key: Key) -> bool {
         self.posted.borrow_mut().push_back(key);
         !self.raised.replace(true)
     }
@@ -53,7 +54,8 @@ impl Vector {
         self.raised.replace(now)
     }
 
-    fn next(&self) -> Option<Key> {
+    /// The same for a handler, which ends when there is none.
+    pub(crate) fn next(&self) -> Option<Key> {
         let key = self.posted.borrow_mut().pop_front();
         self.raised.set(key.is_some());
         key
@@ -147,15 +149,29 @@ impl Path {
 
     /// Finishes an I/O in the block layer and wakes its thread.
     async fn finish(&self, context: &Context, key: Key) {
-        let Costs { mut complete, midlayer, .. } = self.config.costs;
-        if self.config.path == PathKind::Scsi {
-            complete += midlayer - half(midlayer);
+        if let Some(ring) = self.taker(key) {
+            return self.note(context, key, &ring).await;
         }
-        context.work(complete, Mode::Kernel).await;
+        context.work(self.config.complete_cost(), Mode::Kernel).await;
         self.mark(key, stage::COMPLETE);
         self.run_queue(self.release(key), Some(context));
         context.work(self.config.costs.wake, Mode::Kernel).await;
         self.mark(key, stage::WAKEUP);
         self.wake(context, key);
+    }
+
+    /// Notes for a ring that an I/O has ended, and wakes its thread if it sleeps.
+    async fn note(&self, context: &Context, key: Key, ring: &Ended) {
+        if ring.ends_in_interrupt {
+            context.work(self.config.complete_cost(), Mode::Kernel).await;
+            self.mark(key, stage::COMPLETE);
+            self.run_queue(self.release(key), Some(context));
+        }
+        if ring.event.waiting() > 0 {
+            context.work(self.config.costs.wake, Mode::Kernel).await;
+            self.mark(key, stage::WAKEUP);
+        }
+        ring.push(key);
+        ring.event.notify_from(context);
     }
 }

@@ -16,6 +16,7 @@
 //! | `mitt` | runs of the experiments on MittOS |
 //! | `engine` | runs of the experiments on the storage engine over several drives |
 //! | `host_path` | runs of the experiments on the host's I/O path |
+//! | `notified` | runs of the experiments on precompletion |
 //! | `queueing` | an analytic solution of closed queueing networks, as a reference for the model |
 //! | `wall` | common code of the experiments in real time |
 //! | `results` | the folder of results, which are not measured again |
@@ -39,6 +40,7 @@ pub mod figures;
 mod find;
 mod host_path;
 mod mitt;
+mod notified;
 mod open_channel;
 pub mod outcome;
 mod ox;

@@ -100,54 +100,6 @@ pub static UNBUILT: &[Claim] = &[
         kind: Kind::Result,
     },
     Claim {
-        id: "pre-prediction",
-        source: &[(Paper::Shin, "Table 4.1")],
-        says: "three-value moving average of the remaining time predicts flash reads (352 us, sd 0.66) with an error \
-               of 0.94 us and DMA (9 us, sd 0.26) with 0.56 us",
-        show: Some(
-            "RMS error at the published deviations beside sd x sqrt(4/3) (0.76, 0.30 us); on a loaded drive \
-                    with GC: share of notices early, late and missing at 1 to 32 in flight",
-        ),
-        ruling: Some(
-            "rule `inputs`: the error at given deviations is calibration; the loaded drive counts, with at \
-                      least 90% of notices for reads that met no collection inside the window",
-        ),
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "pre-buffer-hit",
-        source: &[(Paper::Shin, "4.4.2(1)")],
-        says: "knowing that a write will hit the buffer and polling for it saves up to 5.8 us of mean latency for a \
-               single writer",
-        show: None,
-        ruling: None,
-        check: Check::Ratio(None),
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "pre-window",
-        source: &[(Paper::Shin, "Fig. 4.4")],
-        says: "polling costs background I/O threads 17.75%, and with priority leaves CPU tasks 80%; interrupts delay \
-               up to 11 us against I/O threads; plain polling against CPU hogs waits 1488 us and leaves the hogs \
-               unharmed; a window of 16 us (against I/O) has the best latency without harm to I/O threads, of 8 us \
-               (against CPU) without severely degrading CPU tasks; wider windows cost marginally more CPU",
-        show: None,
-        ruling: None,
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
-        id: "pre-multidepth",
-        source: &[(Paper::Shin, "Fig. 4.5-4.6")],
-        says: "8 channels x 4 ways, 80 us, 4 KiB random reads, threads varied: a window of 8 us gains about 8% in \
-               IOPS and latency over interrupts",
-        show: None,
-        ruling: Some("at saturation a closed loop hides the gain: the points up to the knee count, all are shown"),
-        check: Check::Ratio(None),
-        kind: Kind::Result,
-    },
-    Claim {
         id: "kv-memcached",
         source: &[(Paper::Shin, "Table 5.2")],
         says: "behind memcached: 51,362 / 66,661 / 76,917 ops/s and p99 30,090 / 9,514 / 6,548 us for mixed, epochs, \

@@ -1,17 +1,19 @@
 //! The host under a run: its threads, in which jobs issue their requests, and what its processors did in the measured phase.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::{Drive, DriveInfo, Node, Role, Use, node};
+use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
 use nandscape_host_machine::{Kind, ThreadSpec};
-use nandscape_host_path::{Path, Profile, Queues, Stripe, Threads};
+use nandscape_host_path::policy::PolicyKind;
+use nandscape_host_path::{Path, Profile, Queues, Ring, RingKind, Stripe, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
 
 use crate::chain::Ports;
+use crate::precompletion::{Asking, WokenReport};
 use crate::rig::Rig;
 use crate::simulation::RunError;
 
@@ -20,7 +22,7 @@ use crate::simulation::RunError;
 pub struct CpuReport {
     /// The host.
     pub host: String,
-    /// How threads learnt of completions.
+    /// How threads learnt of completions: the policy, or the kind of ring.
     pub completion: &'static str,
     /// How completions reached them.
     pub path: &'static str,
@@ -43,6 +45,23 @@ pub struct CpuReport {
     pub interrupts_per_request: Option<f64>,
     /// The processor time of the longest handler of an interrupt of the drive; 0 without interrupts.
     pub longest_interrupt_us: f64,
+    /// What the host made of the drive's notices; left out unless it asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub woken: Option<WokenReport>,
+}
+
+/// The share of the processors' time from which on they have no room for more, as for the parts of a drive.
+const FULL: f64 = 0.9;
+
+impl CpuReport {
+    /// The name of the processors as what bounds the rate, if they have no room for more. A thread that polls takes what nothing else
+    /// wants: only where threads outnumber processors does that keep others waiting.
+    pub(crate) fn limits(&self) -> Option<&'static str> {
+        let spin = self.request_us_by.as_ref().and_then(|by| by.get("spin")).copied().unwrap_or(0.0);
+        let work = self.request_us.filter(|all| *all > 0.0).map_or(0.0, |all| self.busy * (1.0 - spin / all));
+        let is_full = work >= FULL || self.busy >= FULL && self.threads > self.processors;
+        is_full.then_some("host_processors")
+    }
 }
 
 /// The host of a run.
@@ -51,6 +70,8 @@ pub(crate) struct Host {
     path: Rc<Path>,
     name: String,
     threads: RefCell<Vec<Rc<Threads>>>,
+    /// Threads of applications with rings, and of the kernel for these.
+    of_rings: Cell<u64>,
     begun: RefCell<Account>,
 }
 
@@ -82,27 +103,27 @@ fn threads_of_load(load: &LoadSpec) -> u32 {
 }
 
 impl Host {
-    /// A host with queue pairs of the only drive of a rig, each under what `over` puts on it.
+    /// A host with queue pairs of the only drive of a rig, each under what `over` puts on it. `asking` asks that drive for notices.
     ///
     /// # Errors
-    /// When the host is impossible, or the drive has no queue pair left.
+    /// When the host is impossible, or the drive has no queue pair left, or gives no notices to a host that needs them.
     pub(crate) fn new(
         profile: &Profile,
         rig: &Rig,
         trace: bool,
-        over: impl Fn(Rc<dyn Drive>) -> Rc<dyn Drive>,
+        (asking, over): (Option<&Rc<Asking>>, impl Fn(Rc<QueueDrive>) -> Rc<dyn Drive>),
     ) -> Result<Host, RunError> {
         profile.config.check().map_err(|error| RunError::Workload(error.to_string()))?;
         let free = usize::from(rig.profile(0).max_queue_pairs()).saturating_sub(rig.pairs_in_use(0));
         let pairs = profile.config.queue_pairs(free);
-        let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)? as Rc<dyn Drive>));
+        let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)?));
         let drives = (0..pairs).map(connect).collect::<Result<Vec<_>, RunError>>()?;
         // A strategy sees whether a tag is free; with other paths, commands beyond the queue's depth wait in the queue itself.
         let tags = match profile.config.path.strategy() {
             Some(_) => rig.profile(0).max_queue_entries() as usize - 1,
             None => usize::MAX,
         };
-        Host::over(rig.sim(), profile, Queues { drives, tags, stripe: None }, trace)
+        Host::over(rig.sim(), profile, Queues { drives, tags, stripe: None }, (asking, trace))
     }
 
     /// A host over what is at the top of a chain: the ports of a controller, or as many connections as it has queue pairs.
@@ -111,6 +132,12 @@ impl Host {
     /// When the host is impossible, or the top has no connection left.
     pub(crate) fn over_top(profile: &Profile, sim: &Sim, top: &dyn Node, trace: bool) -> Result<Host, RunError> {
         profile.config.check().map_err(|error| RunError::Workload(error.to_string()))?;
+        if profile.config.completion == PolicyKind::Precompletion {
+            return Err(RunError::Workload(
+                "host.completion: precompletion is not valid over a layer; valid is interrupt, poll, hybrid or adaptive"
+                    .to_owned(),
+            ));
+        }
         let connect = || {
             let connected = top.connect(Use { role: Role::Any, entries: u32::MAX });
             connected.map_err(|refused| RunError::Workload(refused.to_string()))
@@ -129,21 +156,41 @@ impl Host {
                 (0..pairs).map(|_| connect()).collect::<Result<Vec<_>, RunError>>()?.into()
             }
         };
-        Host::over(sim, profile, queues, trace)
+        Host::over(sim, profile, queues, (None, trace))
     }
 
-    /// A host over queues.
+    /// A host over queues. `asking` asks their drive for notices.
     ///
     /// # Errors
-    /// When the host is impossible.
-    fn over(sim: &Sim, profile: &Profile, queues: Queues, trace: bool) -> Result<Host, RunError> {
+    /// When the host is impossible, or the drive gives no notices to a host that needs them.
+    fn over(
+        sim: &Sim,
+        profile: &Profile,
+        queues: Queues,
+        (asking, trace): (Option<&Rc<Asking>>, bool),
+    ) -> Result<Host, RunError> {
         let path = Path::new(sim, profile.config.clone(), queues);
         let path = path.map_err(|error| RunError::Workload(error.to_string()))?;
+        match asking {
+            Some(asking) => {
+                let asking = asking.clone();
+                path.on_window(move |window| asking.set_window(window));
+            }
+            None if path.asks() => {
+                return Err(RunError::Workload(
+                    "host.completion: precompletion needs a drive that announces the ends of reads; \
+                     controller.precompletion.window = \"16us\" makes one"
+                        .to_owned(),
+                ));
+            }
+            None => {}
+        }
         if trace {
             path.machine().show("processor");
         }
         let begun = RefCell::new(Account::of(sim, &path));
-        Ok(Host { sim: sim.clone(), path, name: profile.name.clone(), threads: RefCell::default(), begun })
+        let (sim, name) = (sim.clone(), profile.name.clone());
+        Ok(Host { sim, path, name, threads: RefCell::default(), of_rings: Cell::new(0), begun })
     }
 
     /// The drive of each job and of each load of a workload: threads of the host.
@@ -171,7 +218,19 @@ impl Host {
         let jobs =
             workload.jobs.iter().flat_map(|job| (0..job.numjobs).map(move |_| (job.namespace, threads_of_job(job))));
         let loads = workload.loads.iter().map(|load| (1, (threads_of_load(load), threads_of_load(load))));
-        jobs.chain(loads).map(|(nsid, threads)| Ok(self.threads(info(nsid)?, threads)? as Rc<dyn Drive>)).collect()
+        jobs.chain(loads).map(|(nsid, threads)| self.application(info(nsid)?, threads)).collect()
+    }
+
+    /// An application: threads with one I/O each, or one thread with a ring.
+    fn application(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<dyn Drive>, RunError> {
+        let kind = self.path.config().ring;
+        if kind == RingKind::Off {
+            return Ok(self.threads(info, counts)?);
+        }
+        let ring = Ring::new(&self.path, info, kind, ThreadSpec::default());
+        let ring = ring.map_err(|error| RunError::Workload(error.to_string()))?;
+        self.of_rings.set(self.of_rings.get() + u64::from(ring.count()));
+        Ok(ring)
     }
 
     fn threads(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<Threads>, RunError> {
@@ -184,6 +243,7 @@ impl Host {
     /// The measured phase begins.
     pub(crate) fn begin(&self) {
         self.begun.replace(Account::of(&self.sim, &self.path));
+        self.path.count_notices_anew();
         self.path.measure_handlers_anew();
     }
 
@@ -203,17 +263,19 @@ impl Host {
         let some = requests > 0;
         CpuReport {
             host: self.name.clone(),
-            completion: config.completion.name(),
+            completion: if config.ring == RingKind::Off { config.completion.name() } else { config.ring.name() },
             path: config.path.name(),
             processors,
             queue_pairs: self.path.queues() as u64,
-            threads: self.threads.borrow().iter().map(|threads| u64::from(threads.count())).sum(),
+            threads: self.of_rings.get()
+                + self.threads.borrow().iter().map(|threads| u64::from(threads.count())).sum::<u64>(),
             request_us_by: some.then(|| spent.iter().map(|(name, span)| (*name, each(*span))).collect()),
             request_us: some.then(|| each(all)),
             busy: share(all),
             load: (config.load > 0).then(|| share(ended.load - begun.load)),
             interrupts_per_request: some.then(|| (ended.interrupts - begun.interrupts) as f64 / requests as f64),
             longest_interrupt_us: self.path.longest_handler().as_us(),
+            woken: self.path.asks().then(|| WokenReport::of(self.path.window(), &self.path.notices())),
         }
     }
 }

@@ -119,7 +119,7 @@ pub use outages::{FaultCost, Outages};
 pub use part::PartReport;
 pub use percentile::{Percentile, PercentileError, Quantity};
 pub use placement::{HandleFigures, PlacementFigures};
-pub use precompletion::{BufferReport, ComponentReport, PrecompletionReport};
+pub use precompletion::{Asking, BufferReport, ComponentReport, PrecompletionReport, WokenReport};
 pub use pressure::Arrivals;
 pub use program::Program;
 pub use record::{Details, HostDetails};

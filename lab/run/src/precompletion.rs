@@ -1,17 +1,19 @@
 //! Notices ahead of completions, as the host of a run asks for them: a queue for them, and the bit in each of its reads and writes. And
-//! how right they were, with how well the host knew whether a write would fit into the write buffer (Shin 4.3).
-//!
-//! Left out: what a host gains by them.
+//! how right they were, with how well the host knew whether a write would fit into the write buffer (Shin 4.3). Each notice goes to the
+//! receiver of its command's completion.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use nandscape_device_controller::{Component, Precompletion};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::io::Sink;
 use nandscape_drive::{
-    CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, NoticeQueue, QueueId, Stage, Token,
+    CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, Notice, NoticeQueue, QueueDrive,
+    QueueId, Stage, Token,
 };
+use nandscape_host_path::{BufferAccount, NoticeFigures};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::vendor::{Hints, NOTICE, NOTICES, Notices};
@@ -79,6 +81,50 @@ pub struct BufferReport {
     pub waits: u64,
 }
 
+/// What a host with `host.completion=precompletion` made of the notices in the measured phase.
+#[derive(Clone, Debug, Serialize)]
+pub struct WokenReport {
+    /// The window that the host had set last; null where it is the drive's.
+    pub window_us: Option<f64>,
+    /// Reads that waited for a notice.
+    pub reads: u64,
+    /// Those whose thread was polling when the completion came.
+    pub ready: u64,
+    /// Those whose thread got its processor after the completion.
+    pub late: u64,
+    /// Those whose completion came without a notice, or before the handler of the notice: an interrupt.
+    pub missing: u64,
+    /// Those whose completion came after the thread had given up polling: an interrupt.
+    pub gave_up: u64,
+    /// Mean time from a notice until its thread had its processor; null without any.
+    pub delay_mean_us: Option<f64>,
+    /// The 90th percentile of the same.
+    pub delay_p90_us: Option<f64>,
+    /// Writes that were expected to find room in the write buffer, and polled for.
+    pub polled_writes: u64,
+    /// Those that took longer than that.
+    pub polled_writes_waited: u64,
+}
+
+impl WokenReport {
+    pub(crate) fn of(window: Option<Span>, figures: &NoticeFigures) -> WokenReport {
+        let delay = &figures.delay;
+        let known = |figure: f64| (delay.count() > 0).then_some(figure);
+        WokenReport {
+            window_us: window.map(Span::as_us),
+            reads: figures.reads,
+            ready: figures.ready,
+            late: figures.late,
+            missing: figures.missing,
+            gave_up: figures.gave_up,
+            delay_mean_us: known(delay.mean_ns() / 1e3),
+            delay_p90_us: known(delay.quantile(0.9).as_us()),
+            polled_writes: figures.hits,
+            polled_writes_waited: figures.hits_waited,
+        }
+    }
+}
+
 impl PrecompletionReport {
     pub(crate) fn of(window: Span, figures: &Precompletion, buffer: BufferReport) -> PrecompletionReport {
         let error = &figures.error;
@@ -113,17 +159,19 @@ impl PrecompletionReport {
     }
 }
 
-/// The host of a run that asks a drive for notices.
-pub(crate) struct Asking {
+/// A host that asks a drive for notices.
+pub struct Asking {
     sim: Sim,
+    controller: Rc<dyn Controller>,
     queue: Rc<NoticeQueue>,
-    pub(crate) window: Span,
-    /// Free slots of the write buffer in the last completion.
-    free: Cell<Option<u32>>,
-    /// Mapping units of writes in flight: the host subtracts them from the count of the last completion.
-    in_flight: Cell<u32>,
+    connections: Connections,
+    window: Cell<Span>,
+    account: BufferAccount,
     buffer: Cell<BufferReport>,
 }
+
+/// The connections whose commands ask, by queue.
+type Connections = Rc<RefCell<BTreeMap<QueueId, Weak<QueueDrive>>>>;
 
 impl Asking {
     /// Creates pair `id` of a controller for notices.
@@ -136,12 +184,17 @@ impl Asking {
         (id, most): (QueueId, u32),
         window: Span,
     ) -> Result<Rc<Asking>, String> {
-        // The controller judges its notices itself; the host only has to take them.
-        let queue = NoticeQueue::new(controller, id, ENTRIES.min(most), |_| ()).map_err(|status| {
+        let connections = Connections::default();
+        let of = connections.clone();
+        let told = move |Notice { queue, cid, remaining }| {
+            let drive = of.borrow().get(&queue).and_then(Weak::upgrade);
+            drive.iter().for_each(|drive| drive.announce(cid, remaining));
+        };
+        let queue = NoticeQueue::new(controller.clone(), id, ENTRIES.min(most), told).map_err(|status| {
             format!("the drive has no room for the queue of notices: {status}; raise controller.queue_pairs")
         })?;
-        let (free, in_flight, buffer) = (Cell::new(None), Cell::new(0), Cell::default());
-        Ok(Rc::new(Asking { sim: sim.clone(), queue, window, free, in_flight, buffer }))
+        let (window, account, buffer) = (Cell::new(window), BufferAccount::default(), Cell::default());
+        Ok(Rc::new(Asking { sim: sim.clone(), controller, queue, connections, window, account, buffer }))
     }
 
     /// Has the controller announce reads there.
@@ -149,7 +202,8 @@ impl Asking {
     /// # Errors
     /// The controller's reason to refuse.
     pub(crate) async fn begin(&self, issuer: &Issuer, admin: &dyn Drive) -> Result<(), String> {
-        let value = Notices::new(self.queue.id().0, u32::try_from(self.window.ns()).unwrap_or(u32::MAX));
+        let window = self.window.get();
+        let value = Notices::new(self.queue.id().0, u32::try_from(window.ns()).unwrap_or(u32::MAX));
         let cdw10 = u32::from(NOTICES).into();
         let entry = SubmissionEntry { opcode: AdminOpcode::SET_FEATURES.0, cdw10, ..SubmissionEntry::default() };
         match issuer.execute(admin, entry, HostMem::from_bytes(value.as_bytes())).await.status {
@@ -158,8 +212,33 @@ impl Asking {
         }
     }
 
-    /// A drive whose reads and writes ask.
-    pub(crate) fn over(self: &Rc<Asking>, below: Rc<dyn Drive>) -> Rc<dyn Drive> {
+    /// The window in force, or about to be.
+    pub fn window(&self) -> Span {
+        self.window.get()
+    }
+
+    /// The host wants another window.
+    pub fn set_window(self: &Rc<Asking>, window: Span) {
+        self.window.set(window);
+        let asking = self.clone();
+        self.sim.spawn(async move {
+            // While another command changes the window, that one takes the newest.
+            let admin = QueueDrive::new(&asking.sim, asking.controller.clone(), QueueId::ADMIN, 2);
+            let Ok(admin) = admin else { return };
+            let issuer = Issuer::new(&asking.sim);
+            let mut given = None;
+            while given != Some(asking.window.get()) {
+                given = Some(asking.window.get());
+                if asking.begin(&issuer, &*admin).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// A connection whose reads and writes ask.
+    pub fn over(self: &Rc<Asking>, below: Rc<QueueDrive>) -> Rc<dyn Drive> {
+        self.connections.borrow_mut().insert(below.id(), Rc::downgrade(&below));
         let unit_bytes = below.info().unit_bytes.max(1);
         Rc::new_cyclic(|me| Asker {
             me: me.clone(),
@@ -181,9 +260,9 @@ impl Asking {
     }
 
     fn ended(&self, write: Option<Write>, done: &Completion) {
-        self.free.set(Some(Hints(done.dw1).buffer_free().into()));
-        let Some(Write { units, expects_room, .. }) = write else { return };
-        self.in_flight.set(self.in_flight.get() - units);
+        let units = write.map_or(0, |write| write.units);
+        self.account.completed(units, Some(Hints(done.dw1).buffer_free().into()));
+        let Some(Write { expects_room, .. }) = write else { return };
         let Some(expects_room) = expects_room.filter(|_| done.status.is_success()) else { return };
         // Room is waited for in the queue stage. Other writes and collections are what holds it up.
         let has_waited = done.breakdown.stage(Stage::Queue) > done.breakdown.waited(Stage::Queue, cause::POWER);
@@ -202,7 +281,7 @@ impl Asking {
 struct Asker {
     me: Weak<Asker>,
     host: Rc<Asking>,
-    below: Rc<dyn Drive>,
+    below: Rc<QueueDrive>,
     unit_bytes: u32,
     passing: RefCell<Slots<Passing>>,
 }
@@ -227,9 +306,7 @@ impl Asker {
         let (first, blocks) = (entry.slba(), u64::from(entry.blocks_in_a_row()));
         let (unit, from) = (u64::from(self.unit_bytes), first * lba_bytes);
         let units = (((first + blocks) * lba_bytes).div_ceil(unit) - from / unit) as u32;
-        let taken = self.host.in_flight.get();
-        self.host.in_flight.set(taken + units);
-        Write { units, expects_room: self.host.free.get().map(|free| free >= taken + units) }
+        Write { units, expects_room: self.host.account.submitted(units) }
     }
 }
 
@@ -265,6 +342,13 @@ impl Sink for Asker {
         if let Some(Passing { token, write }) = passing {
             self.host.ended(write, &completion);
             token.complete(completion);
+        }
+    }
+
+    fn announced(&self, tag: u64, remaining: Span) {
+        let announcer = self.passing.borrow().get(Key::from_bits(tag)).map(|passing| passing.token.announcer());
+        if let Some(announce) = announcer {
+            announce(remaining);
         }
     }
 

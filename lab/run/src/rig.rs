@@ -241,7 +241,7 @@ impl Rig {
     ///
     /// # Errors
     /// When the drive refuses it, or has no queue pair left.
-    pub(crate) fn ask_for_notices(&mut self, number: usize, window: Span) -> Result<Rc<Asking>, RunError> {
+    pub fn ask_for_notices(&mut self, number: usize, window: Span) -> Result<Rc<Asking>, RunError> {
         let admin = self.admin(number)?;
         let Placed { given, ssd, queues, .. } = &self.drives[number];
         let id = queues.get() + 1;
@@ -257,7 +257,7 @@ impl Rig {
     /// How right the notices of drive `number` were.
     pub(crate) fn precompletion(&self, number: usize, asking: &Asking) -> Option<PrecompletionReport> {
         let figures = self.drives[number].ssd.precompletion()?;
-        Some(PrecompletionReport::of(asking.window, &figures, asking.buffer()))
+        Some(PrecompletionReport::of(asking.window(), &figures, asking.buffer()))
     }
 
     /// Runs a host until it ends.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Resolved;
-use nandscape_drive::Drive;
+use nandscape_drive::{Drive, QueueDrive};
 use nandscape_host_block::BlockLayer;
 use nandscape_lab_workload::{Direction, Hooks, PlacedBy, Runner, Served, Workload, ZoneLimits};
 use nandscape_sim::{Histogram, Seed, Sim, Stalled};
@@ -12,7 +12,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::block::{self, BlockReport};
 use crate::build::{DriveError, Precondition};
-use crate::cpu::Host;
+use crate::cpu::{CpuReport, Host};
 use crate::flow::mean_us;
 use crate::host::Moment;
 use crate::inputs::HostInputs;
@@ -266,12 +266,19 @@ impl Simulation {
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let block = self.block_layer(&rig)?;
         let asking = self.profile.precompletion_window().map(|window| rig.ask_for_notices(0, window)).transpose()?;
-        let under_block = |drive: Rc<dyn Drive>| {
-            let drive = asking.as_ref().map_or(drive.clone(), |asking| asking.over(drive));
+        if self.workload.places_by(PlacedBy::Streams) {
+            rig.enable_streams(0)?;
+        }
+        let under_block = |drive: Rc<QueueDrive>| {
+            let drive = asking.as_ref().map_or(drive.clone() as Rc<dyn Drive>, |asking| asking.over(drive));
             block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>)
         };
-        let host =
-            self.host.as_ref().map(|host| Host::new(host, &rig, self.trace, under_block)).transpose()?.map(Rc::new);
+        let host = self
+            .host
+            .as_ref()
+            .map(|host| Host::new(host, &rig, self.trace, (asking.as_ref(), under_block)))
+            .transpose()?
+            .map(Rc::new);
         let watch = Watch {
             sim: sim.clone(),
             drives,
@@ -288,9 +295,6 @@ impl Simulation {
         };
         let mut drives = drives.into_iter();
         let connect = |_: &str, _| drives.next().expect("a drive for each job");
-        if self.workload.places_by(PlacedBy::Streams) {
-            rig.enable_streams(0)?;
-        }
         let outcome = rig.run(runner.run(&self.workload, seed.child("workload"), connect))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
@@ -301,6 +305,7 @@ impl Simulation {
         let DriveFinished { mut report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
         report.block = block.as_deref().map(BlockReport::of);
         report.cpu = host.as_deref().map(|host| host.report(outcome.requests()));
+        report.limited_by = report.limited_by.or(report.cpu.as_ref().and_then(CpuReport::limits));
         report.inputs.host = self.host.as_ref().map(HostInputs::of);
         report.precompletion = asking.as_deref().and_then(|asking| rig.precompletion(0, asking));
         if self.check {
@@ -354,9 +359,8 @@ pub(crate) fn check_placement(workload: &Workload, profile: &Resolved) -> Result
 }
 
 /// A queue pair for each job, and one for each load.
-pub(crate) fn connect_for(workload: &Workload, rig: &Rig) -> Result<Vec<Rc<dyn Drive>>, RunError> {
+pub(crate) fn connect_for(workload: &Workload, rig: &Rig) -> Result<Vec<Rc<QueueDrive>>, RunError> {
     let jobs = workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| (spec.namespace, entries(spec))));
     let loads = workload.loads.iter().map(|_| (1, u32::MAX));
-    let connect = |(nsid, entries)| Ok(rig.connect_to(0, nsid, entries)? as Rc<dyn Drive>);
-    jobs.chain(loads).map(connect).collect()
+    jobs.chain(loads).map(|(nsid, entries)| rig.connect_to(0, nsid, entries)).collect()
 }

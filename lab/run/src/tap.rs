@@ -230,6 +230,13 @@ impl Sink for Tap {
         passed.token.complete(completion);
     }
 
+    fn announced(&self, tag: u64, remaining: Span) {
+        let announcer = self.passing.borrow().get(Key::from_bits(tag)).map(|passing| passing.token.announcer());
+        if let Some(announce) = announcer {
+            announce(remaining);
+        }
+    }
+
     fn is_stopped(&self) -> bool {
         self.sim.is_stopped()
     }

@@ -24,6 +24,7 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::CompletionEntry;
 
 pub use figures::{Component, Precompletion, TOLERANCE};
+pub use predictor::Recent;
 pub(crate) use tracker::Following;
 pub use tracker::Tracker;
 

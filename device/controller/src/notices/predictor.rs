@@ -7,20 +7,21 @@ const REMEMBERED: usize = 3;
 
 /// The last times of a component.
 #[derive(Copy, Clone, Default, Debug)]
-pub(super) struct Recent {
+pub struct Recent {
     times: [Span; REMEMBERED],
     /// How many there were, ever.
     count: u64,
 }
 
 impl Recent {
-    pub(super) fn observe(&mut self, time: Span) {
+    /// The component has taken a time.
+    pub fn observe(&mut self, time: Span) {
         self.times[(self.count % REMEMBERED as u64) as usize] = time;
         self.count += 1;
     }
 
-    /// `None` where there was none.
-    pub(super) fn predict(&self) -> Option<Span> {
+    /// The time that it is predicted to take; `None` where there was none.
+    pub fn predict(&self) -> Option<Span> {
         let known = self.count.min(REMEMBERED as u64);
         let sum: u64 = self.times[..known as usize].iter().map(|time| time.ns()).sum();
         sum.checked_div(known).map(Span::from_ns)

@@ -5,55 +5,33 @@
 //! kind polls at once. Linux takes means of windows of 100 ms; here the mean moves by a sixteenth of the difference at each
 //! completion, so that short runs have one.
 
-use std::cell::Cell;
-
 use nandscape_sim::Span;
 
-use super::{CompletionPolicy, Notice, Submitted};
-
-/// Groups of sizes.
-const SIZES: usize = 8;
-/// Opcodes: read, write, all others.
-const DIRECTIONS: usize = 3;
-/// Completions over which the mean moves.
-const WEIGHT: u64 = 16;
+use super::means::Means;
+use super::{CompletionPolicy, Ended, Notice, Submitted};
 
 /// See the file.
 pub struct Hybrid {
     /// The part of the mean that a thread sleeps, in thousandths.
     sleep: u64,
-    /// Mean time by direction and size, in nanoseconds times [`WEIGHT`]; 0 is unknown.
-    means: [Cell<u64>; SIZES * DIRECTIONS],
+    means: Means,
 }
 
 impl Hybrid {
     /// Sleeps for `part` of the mean, from 0 to 1.
     pub fn new(part: f64) -> Hybrid {
-        Hybrid { sleep: (part * 1e3).round() as u64, means: Default::default() }
-    }
-
-    fn mean(&self, command: &Submitted) -> &Cell<u64> {
-        let direction = match command.opcode {
-            0x02 => 0,
-            0x01 => 1,
-            _ => 2,
-        };
-        let size = (command.bytes / 512).max(1).ilog2() as usize;
-        &self.means[direction * SIZES + size.min(SIZES - 1)]
+        Hybrid { sleep: (part * 1e3).round() as u64, means: Means::default() }
     }
 }
 
 impl CompletionPolicy for Hybrid {
     fn notice(&self, command: &Submitted) -> Notice {
-        Notice::Poll(Span::from_ns(self.mean(command).get() / WEIGHT * self.sleep / 1_000))
+        let mean = self.means.of(command).unwrap_or(Span::ZERO);
+        Notice::Poll(Span::from_ns(mean.ns() * self.sleep / 1_000))
     }
 
-    fn completed(&self, command: &Submitted, took: Span) {
-        let mean = self.mean(command);
-        mean.set(match mean.get() {
-            0 => took.ns().saturating_mul(WEIGHT),
-            old => (old - old / WEIGHT).saturating_add(took.ns()),
-        });
+    fn completed(&self, command: &Submitted, ended: &Ended) {
+        self.means.add(command, ended.took);
     }
 }
 
@@ -66,16 +44,16 @@ mod tests {
     #[test]
     fn it_sleeps_half_of_the_mean_of_such_commands() {
         let hybrid = Hybrid::new(0.5);
-        let command = |opcode, bytes| Submitted { at: Time::ZERO, opcode, bytes };
+        let command = |opcode, bytes| Submitted::of(Time::ZERO, opcode, bytes);
         let (small, large, write) = (command(2, 4_096), command(2, 131_072), command(1, 4_096));
         assert_eq!(hybrid.notice(&small), Notice::Poll(Span::ZERO));
-        hybrid.completed(&small, Span::from_us(80));
-        hybrid.completed(&large, Span::from_us(200));
+        hybrid.completed(&small, &Ended::polled(Span::from_us(80)));
+        hybrid.completed(&large, &Ended::polled(Span::from_us(200)));
         let slept = |command: &Submitted| hybrid.notice(command);
         assert_eq!(slept(&small), Notice::Poll(Span::from_us(40)));
         assert_eq!(slept(&command(2, 1 << 20)), Notice::Poll(Span::from_us(100)), "the largest kind has no end");
         assert_eq!(slept(&write), Notice::Poll(Span::ZERO));
-        (0..200).for_each(|_| hybrid.completed(&small, Span::from_us(20)));
+        (0..200).for_each(|_| hybrid.completed(&small, &Ended::polled(Span::from_us(20))));
         let Notice::Poll(span) = slept(&small) else { panic!("hybrid polls") };
         assert!((9_990..=10_010).contains(&span.ns()), "{span}");
     }

@@ -20,6 +20,7 @@ use nandscape_host_machine::{Context, Mode};
 use nandscape_sim::slots::Key;
 
 use crate::path::{InFlight, Path, Taken};
+use crate::policy::Way;
 use crate::stages::{Stages, stage};
 
 /// The switches of a strategy.
@@ -69,9 +70,7 @@ impl InFlight<'_> {
         } else {
             self.wait(thread).await;
         }
-        let Taken { issued, done, marks, completion } = self.take();
-        stages.queued(issued);
-        stages.in_drive(done);
+        let Taken { marks, completion, .. } = self.take_from_drive(Way::Interrupt, stages);
         marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
         if waited {
             stages.end(stage::WAKEUP);

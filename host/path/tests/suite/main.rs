@@ -1,6 +1,9 @@
 //! I/O paths on small hosts with round costs, over a drive that takes a fixed time.
 
+mod announcing;
 mod closed_forms;
+mod notices;
 mod properties;
 mod rig;
+mod rings;
 mod strategies;

@@ -10,18 +10,20 @@ use nandscape_host_path::{Config, Threads, Waiting};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
-use crate::rig::{BEGINNING, DRIVE_US, Rig, config, read, rig_on, rig_with, stages};
+use crate::announcing::Lead;
+use crate::rig::{BEGINNING, DRIVE_US, Rig, config, read, rig_on, rig_with, stages, write};
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("NANDSCAPE_TEST_SEED is a number"))
 }
 
 /// Any host with few processors.
-fn any_host(rng: &mut Rng) -> Config {
+pub(crate) fn any_host(rng: &mut Rng) -> Config {
     let one_of = |rng: &mut Rng, all: &[&str]| all[rng.below(all.len() as u64) as usize].to_owned();
     let cores = 1 + rng.below(3) as usize;
     let changes = [
-        one_of(rng, &["host.completion=interrupt", "host.completion=poll", "host.completion=hybrid"]),
+        format!("host.completion={}", one_of(rng, &["interrupt", "poll", "hybrid", "adaptive", "precompletion"])),
+        one_of(rng, &["host.patience=0", "host.patience=5us", "host.patience=200us"]),
         one_of(rng, &["host.path=nvme", "host.path=scsi"]),
         one_of(rng, &["host.queues=0", "host.queues=1"]),
         one_of(rng, &["host.coalesce=1", "host.coalesce=3"]),
@@ -34,6 +36,14 @@ fn any_host(rng: &mut Rng) -> Config {
     ];
     let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
     config(cores, &changes)
+}
+
+/// A drive that announces rightly, wrongly or not at all.
+fn any_lead(rng: &mut Rng) -> Lead {
+    let us = |us| Span::from_us(us);
+    let before = rng.chance(0.8).then(|| us(rng.below(DRIVE_US)));
+    let predicts = if rng.chance(0.5) { before.unwrap_or(us(9)) } else { us(rng.below(2 * DRIVE_US)) };
+    Lead { before, predicts, free: rng.below(4) as u32 }
 }
 
 /// Any host with a strategy or the path of SCSI, and its queues: number, tags, chunk.
@@ -50,10 +60,16 @@ fn any_strategy(rng: &mut Rng) -> (Config, (usize, usize, Option<u64>)) {
     changes.push(one_of(rng, &["host.midlayer=0", "host.midlayer=3us"]));
     changes.push(one_of(rng, &["host.cold_core=0", "host.cold_core=2us"]));
     changes.iter().for_each(|change| config.set(change).unwrap());
+    let queues = any_queues(rng, &config);
+    (config, queues)
+}
+
+/// Any queues of a host: number, tags, chunk.
+pub(crate) fn any_queues(rng: &mut Rng, config: &Config) -> (usize, usize, Option<u64>) {
     let tags = [1, 2, 5, usize::MAX][rng.below(4) as usize];
     let is_stripe = rng.below(2) == 0;
     let count = if is_stripe { 1 + rng.below(3) as usize } else { config.queue_pairs(64) };
-    (config, (count, tags, is_stripe.then_some(8)))
+    (count, tags, is_stripe.then_some(8))
 }
 
 /// As many queues as a host uses, which take any number of commands.
@@ -63,24 +79,24 @@ fn plain(config: Config) -> (Config, (usize, usize, Option<u64>)) {
 }
 
 /// A closed loop: each completion is followed by the next command.
-struct Loop {
+pub(crate) struct Loop {
     sim: Sim,
-    drive: RefCell<Option<Rc<Threads>>>,
+    drive: RefCell<Option<Rc<dyn Drive>>>,
     left: Cell<u32>,
     begun: RefCell<Vec<Time>>,
-    ended: Cell<u32>,
-    status: Cell<Status>,
+    pub(crate) ended: Cell<u32>,
+    pub(crate) status: Cell<Status>,
 }
 
 impl Loop {
-    fn issue(self: &Rc<Loop>) {
+    pub(crate) fn issue(self: &Rc<Loop>) {
         let Some(left) = self.left.get().checked_sub(1) else { return };
         self.left.set(left);
         let tag = self.begun.borrow().len() as u64;
         self.begun.borrow_mut().push(self.sim.now());
         let token = Token::new(Rc::new(Again(self.clone())), tag);
         let drive = self.drive.borrow().clone().expect("a drive");
-        drive.submit(Io { command: read(), mem: HostMem::none(), token });
+        drive.submit(Io { command: if left % 3 == 0 { write() } else { read() }, mem: HostMem::none(), token });
     }
 }
 
@@ -104,6 +120,10 @@ impl Sink for Again {
 
 fn looped(rig: &Rig, threads: u32, commands: u32) -> Rc<Loop> {
     let drive = Threads::new(&rig.path, rig.path.info(), (threads, threads), ThreadSpec::default()).unwrap();
+    looped_on(rig, drive, commands)
+}
+
+pub(crate) fn looped_on(rig: &Rig, drive: Rc<dyn Drive>, commands: u32) -> Rc<Loop> {
     Rc::new(Loop {
         sim: rig.sim.clone(),
         drive: RefCell::new(Some(drive)),
@@ -120,6 +140,7 @@ fn stages_sum_to_the_latency_on_any_host() {
     for host in 0..120 {
         let (config, queues) = if host % 2 == 0 { plain(any_host(&mut rng)) } else { any_strategy(&mut rng) };
         let mut rig = rig_on(config.clone(), Executor::with_spurious_polls(), queues);
+        rig.lead.set(any_lead(&mut rng));
         let (threads, depth) = (1 + rng.below(5) as u32, 1 + rng.below(7) as u32);
         let of = looped(&rig, threads, 60);
         (0..depth).for_each(|_| of.issue());
@@ -157,6 +178,7 @@ fn an_io_that_is_dropped_at_any_instant_leaves_nothing_behind() {
         let (config, queues) = if host % 2 == 0 { plain(any_host(&mut rng)) } else { any_strategy(&mut rng) };
         let without_load = Config { load: 0, ..config.clone() };
         let mut rig = rig_on(without_load, Executor::with_spurious_polls(), queues);
+        rig.lead.set(any_lead(&mut rng));
         let before = rig.path.machine().contexts();
         for _ in 0..12 {
             let dropped_at = Span::from_us(rng.below(260));

@@ -1,6 +1,6 @@
 //! A host over a drive whose commands all take the same time.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::breakdown::Breakdown;
@@ -11,6 +11,8 @@ use nandscape_host_path::{Config, LAYER, Path, Queues, Stripe};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
+use crate::announcing::{Announcing, Lead};
+
 /// The drive's time for each command, in microseconds.
 pub(crate) const DRIVE_US: u64 = 100;
 
@@ -19,6 +21,8 @@ pub(crate) struct Rig {
     pub(crate) sim: Sim,
     pub(crate) path: Rc<Path>,
     pub(crate) drive: Rc<FakeDrive<Span>>,
+    /// How the drive announces, to hosts that ask.
+    pub(crate) lead: Rc<Cell<Lead>>,
 }
 
 /// A machine with round costs, a power of two each, so that a sum shows its parts; in units of a microsecond.
@@ -55,11 +59,16 @@ pub(crate) fn rig_on(
 ) -> Rig {
     let sim = executor.sim();
     let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(DRIVE_US));
-    let connect = |_| drive.connect() as Rc<dyn Drive>;
+    let us = Span::from_us(50);
+    let lead = Rc::new(Cell::new(Lead { before: Some(us), predicts: us, free: 0 }));
+    let connect = |_| Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead);
     let drives: Vec<Rc<dyn Drive>> = (0..count).map(connect).collect();
-    let stripe = chunk_blocks.map(|chunk_blocks| Stripe { whole: drive.connect(), chunk_blocks });
+    let stripe = chunk_blocks.map(|chunk_blocks| {
+        let whole = Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead);
+        Stripe { whole, chunk_blocks }
+    });
     let path = Path::new(&sim, config, Queues { drives, tags, stripe }).unwrap();
-    Rig { executor, sim, path, drive }
+    Rig { executor, sim, path, drive, lead }
 }
 
 pub(crate) fn rig(config: Config) -> Rig {
@@ -68,6 +77,10 @@ pub(crate) fn rig(config: Config) -> Rig {
 
 pub(crate) fn read() -> SubmissionEntry {
     SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8)
+}
+
+pub(crate) fn write() -> SubmissionEntry {
+    SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 8)
 }
 
 impl Rig {

@@ -1,4 +1,4 @@
-//! What bounds the rate: the part of the drive that is busy all the time.
+//! What bounds the rate: the part of the drive, or of its host, that is busy all the time.
 
 use serde_json::Value;
 
@@ -10,6 +10,10 @@ pub(super) fn sentence(report: &Value) -> Option<Sentence> {
     let kind = report["limited_by"].as_str()?;
     let mut cite = Cite::of(report);
     cite.value("limited_by");
+    if kind == "host_processors" {
+        let share = percent(cite.number("cpu.busy")?);
+        return Some(cite.finding(format!("The rate is bounded by the host's processors: busy {share} of the time.")));
+    }
     let share = percent(cite.number(&format!("busy.{kind}.mean"))?);
     if kind != "register" {
         let what = match kind {

@@ -71,6 +71,10 @@ fn what_bounds_the_rate_is_a_finding() {
     report["limited_by"] = "channel".into();
     let found = told(&report, Kind::Finding);
     assert!(found.contains("bounded by channels: busy 99.5% of the time"), "{found}");
+    report["cpu"] = json!({"busy": 0.97});
+    report["limited_by"] = "host_processors".into();
+    let found = told(&report, Kind::Finding);
+    assert!(found.contains("bounded by the host's processors: busy 97.0% of the time"), "{found}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 174] = [
+pub(super) const REPORT: [Field; 176] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -84,6 +84,8 @@ pub(super) const REPORT: [Field; 174] = [
     may("busy.*.by", Object),
     may("busy.*.by.*", AmountOrNull),
     may("limited_by", Text),
+    may("cpu", Object),
+    may("cpu.busy", Amount),
     may("reserve_blocks", CountOrNull),
     may("memory_bytes", Object),
     may("memory_bytes.*", Count),

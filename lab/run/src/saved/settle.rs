@@ -68,7 +68,8 @@ pub(super) fn settle(
     let mut rig = Rig::build(vec![drive], Wanted::default(), &Filling(progress))?;
     let ssd = rig.ssds().next().expect("one was given").clone();
     let load = endless(load)?;
-    let drives = connect_for(&load, &rig)?;
+    let drives: Vec<Rc<dyn Drive>> =
+        connect_for(&load, &rig)?.into_iter().map(|drive| drive as Rc<dyn Drive>).collect();
     if load.places_by(PlacedBy::Streams) {
         rig.enable_streams(0)?;
     }

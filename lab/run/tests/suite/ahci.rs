@@ -10,7 +10,7 @@ use nandscape_lab_run::{HostReport, Precondition, RigDrive, Stack, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::Seed;
 
-fn run(layers: &str, host: Option<Profile>, (rw, bs, iodepth): (&str, &str, u32)) -> HostReport {
+fn stack(layers: &str, host: Option<Profile>, (rw, bs, iodepth): (&str, &str, u32)) -> Stack {
     let chain: Chain = layers.parse().unwrap();
     let layers = chain.resolve().unwrap();
     let mut profile = DriveProfile::load("840-pro").unwrap();
@@ -25,7 +25,7 @@ fn run(layers: &str, host: Option<Profile>, (rw, bs, iodepth): (&str, &str, u32)
         seed: Seed::new(7).nth(number),
     };
     let job = JobSpec { rw: rw.parse().unwrap(), bs: bs.parse().unwrap(), iodepth, ..JobSpec::default() };
-    let stack = Stack {
+    Stack {
         drives: (0..count).map(drive).collect(),
         layers,
         workload: Workload { limit: Limit::Requests(3_000), warmup: 300, ..Workload::of(job) },
@@ -33,8 +33,11 @@ fn run(layers: &str, host: Option<Profile>, (rw, bs, iodepth): (&str, &str, u32)
         wanted: Wanted::default(),
         check: true,
         host,
-    };
-    let report = stack.run(Rc::new(())).unwrap().host;
+    }
+}
+
+fn run(layers: &str, host: Option<Profile>, load: (&str, &str, u32)) -> HostReport {
+    let report = stack(layers, host, load).run(Rc::new(())).unwrap().host;
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     for (way, layers) in &report.layers_us {
         let (sum, mean) = (layers.values().sum::<f64>(), report.latency_us[way].mean.unwrap());
@@ -110,4 +113,24 @@ fn more_threads_than_tags_wait_in_the_host() {
 fn a_host_over_any_other_layer_has_its_queue_pairs() {
     let report = run("raid0:2", host(&["host.path=lazy"]), ("randread", "4k", 16));
     assert_eq!(report.cpu.expect("a host").queue_pairs, 8);
+}
+
+#[test]
+fn rings_and_policies_issue_to_the_ports_and_stages_sum_to_the_latency() {
+    for path in ["nvme", "scsi"] {
+        for way in ["ring=defer_taskrun", "ring=iopoll", "ring=sqpoll", "completion=adaptive", "completion=poll"] {
+            let host = host(&[&format!("host.path={path}"), &format!("host.{way}")]);
+            let report = run("ahci:1", host, ("randread", "4k", 48));
+            let queued = report.layer_causes_us["read"]["host"]["queue"];
+            assert!(queued > 0.0, "{path}, {way}: 48 requests on 32 tags");
+        }
+    }
+}
+
+#[test]
+fn a_host_over_a_layer_has_no_notices() {
+    let host = host(&["host.completion=precompletion"]);
+    let Err(error) = stack("ahci:2", host, ("randread", "4k", 1)).run(Rc::new(())) else { panic!("it ran") };
+    let text = error.to_string();
+    assert!(text.contains("host.completion: precompletion is not valid over a layer; valid is interrupt"), "{text}");
 }

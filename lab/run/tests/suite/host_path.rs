@@ -7,7 +7,7 @@ use nandscape_device_ssd::Profile as DriveProfile;
 use nandscape_host_machine::Config as MachineConfig;
 use nandscape_host_path::{Config, Profile};
 use nandscape_lab_run::{CpuReport, Precondition, Report, Simulation};
-use nandscape_lab_workload::{JobSpec, Limit, Workload};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 
 fn run(host: Option<Profile>, jobs: &[JobSpec], changes: &[&str]) -> Report {
     let mut profile = DriveProfile::load("default").unwrap();
@@ -36,6 +36,8 @@ fn server(changes: &[&str]) -> Profile {
     profile.set_all(changes).unwrap();
     profile
 }
+
+const WINDOW: &str = "controller.precompletion.window=16us";
 
 fn mean(report: &Report, way: &str) -> f64 {
     report.latency_us[way].mean.unwrap()
@@ -73,11 +75,11 @@ fn a_host_on_which_nothing_takes_time_changes_no_latency() {
 
 #[test]
 fn stages_of_host_and_drive_sum_to_the_mean_latency_with_every_policy() {
-    for completion in ["interrupt", "poll", "hybrid"] {
+    for completion in ["interrupt", "poll", "hybrid", "adaptive", "precompletion"] {
         for path in ["nvme", "scsi"] {
             let host =
                 server(&[&format!("host.completion={completion}"), &format!("host.path={path}"), "host.cores=2"]);
-            let report = run(Some(host), &[job("randrw", 6), job("randwrite", 2)], &[]);
+            let report = run(Some(host), &[job("randrw", 6), job("randwrite", 2)], &[WINDOW]);
             for way in ["read", "write"] {
                 let (sum, mean) = (sum(&report, way), mean(&report, way));
                 assert!((sum - mean).abs() < 1e-6, "{completion}, {path}, {way}: {sum} of {mean}");
@@ -138,4 +140,84 @@ fn computing_threads_delay_what_sleeps_and_their_share_is_reported() {
     assert!(cpu(&busy).load.unwrap() > 0.5 && cpu(&alone).load.is_none());
     assert!(cpu(&busy).busy < 0.2, "the load is not the requests': {}", cpu(&busy).busy);
     assert!(mean(&busy, "read") > mean(&alone, "read"));
+}
+
+/// Pages of one kind: once a chip is known, all notices are in time, and the host is there when the data comes.
+#[test]
+fn notices_save_what_an_interrupt_costs_for_less_than_polling_takes() {
+    let equal = ["timing.cell=slc", "timing.read=80us", "timing.program=200us", WINDOW];
+    let of = |changes: &[&str]| run(Some(server(changes)), &[job("randread", 1)], &equal);
+    let (interrupt, poll) = (of(&[]), of(&["host.completion=poll"]));
+    let precompletion = |window: &str| of(&["host.completion=precompletion", &format!("host.window={window}")]);
+    let woken = |report: &Report| cpu(report).woken.clone().expect("the host asks");
+    assert!(cpu(&interrupt).woken.is_none());
+    let wide = precompletion("16us");
+    assert!(woken(&wide).ready > 1_800 && woken(&wide).gave_up == 0, "{:?}", woken(&wide));
+    assert!(mean(&wide, "read") < mean(&poll, "read") + 0.3 * (mean(&interrupt, "read") - mean(&poll, "read")));
+    let narrow = precompletion("1us");
+    assert!(woken(&narrow).ready == 0 && mean(&narrow, "read") > mean(&wide, "read"), "{:?}", woken(&narrow));
+    let adaptive = precompletion("adaptive");
+    let [polls, wide_us, adaptive_us] = [&poll, &wide, &adaptive].map(|report| cpu(report).request_us.unwrap());
+    assert!(adaptive_us < wide_us && wide_us < 0.4 * polls, "{adaptive_us} {wide_us} {polls}");
+    assert!(mean(&adaptive, "read") < 1.01 * mean(&wide, "read"));
+    let own = of(&["host.completion=precompletion"]);
+    assert_eq!((woken(&own).window_us, mean(&own, "read")), (None, mean(&wide, "read")));
+}
+
+#[test]
+fn a_write_that_finds_room_is_polled_for_and_a_full_buffer_takes_interrupts() {
+    let of = |completion: &str, changes: &[&str]| {
+        run(Some(server(&[completion])), &[job("randwrite", 1)], &[&[WINDOW], changes].concat())
+    };
+    let (interrupt, polled) = (of("host.completion=interrupt", &[]), of("host.completion=precompletion", &[]));
+    let woken = cpu(&polled).woken.clone().unwrap();
+    assert!(woken.polled_writes > 1_900, "{woken:?}");
+    assert!(mean(&polled, "write") < mean(&interrupt, "write") - 1.5);
+    let full = of(
+        "host.completion=precompletion",
+        &["buffer.size=256KiB", "geometry.channels=1", "geometry.dies_per_channel=1"],
+    );
+    let woken = cpu(&full).woken.clone().unwrap();
+    // A program makes room for several writes, and each that finds none takes the interrupt.
+    assert!((1_000..1_700).contains(&woken.polled_writes) && woken.polled_writes_waited < 20, "{woken:?}");
+}
+
+#[test]
+fn processors_that_have_no_room_are_what_bounds_the_rate() {
+    let fast = ["timing.cell=slc", "timing.read=3us", "controller.firmware_time=1us"];
+    let of = |changes: &[&str], threads| run(Some(server(changes)), &[job("randread", threads)], &fast).limited_by;
+    assert_eq!(of(&["host.cores=1"], 16), Some("host_processors"));
+    assert_eq!(of(&["host.cores=1", "host.completion=poll"], 4), Some("host_processors"));
+    let polling = of(&["host.cores=1", "host.completion=poll"], 1);
+    assert_ne!(polling, Some("host_processors"), "polling takes what nothing else wants");
+    assert_ne!(of(&["host.cores=16"], 4), Some("host_processors"));
+}
+
+/// What waits for its thread to be woken is no request without a thread.
+#[test]
+fn waking_an_idle_thread_is_a_wait_for_the_processor_and_a_switch() {
+    let rate = Some(Rate { iops: 500.0, process: RateProcess::Linear });
+    let rate = JobSpec { rate, ..job("randread", 32) };
+    let report = run(Some(server(&["host.cores=1", "host.load=1"])), &[rate], &[]);
+    assert_eq!(stage(&report, "read", "thread"), 0.0);
+    assert!(stage(&report, "read", "run_delay") + stage(&report, "read", "switch") > 1.0);
+}
+
+#[test]
+fn a_ring_serves_many_requests_with_one_thread_and_stages_sum() {
+    let of = |ring: &str| {
+        let report = run(Some(server(&[&format!("host.ring={ring}"), "host.cores=2"])), &[job("randrw", 16)], &[]);
+        for way in ["read", "write"] {
+            let (sum, mean) = (sum(&report, way), mean(&report, way));
+            assert!((sum - mean).abs() < 1e-6, "{ring}, {way}: {sum} of {mean}");
+        }
+        report
+    };
+    let (threads, ring, poll, kernel) = (of("off"), of("defer_taskrun"), of("iopoll"), of("sqpoll"));
+    let counts = [&threads, &ring, &poll, &kernel].map(|report| (cpu(report).threads, cpu(report).completion));
+    assert_eq!(counts, [(16, "interrupt"), (1, "defer_taskrun"), (1, "iopoll"), (2, "sqpoll")]);
+    let time = |report: &Report| cpu(report).request_us.unwrap();
+    assert!(time(&ring) < 0.8 * time(&threads), "{} {}", time(&ring), time(&threads));
+    assert_eq!(cpu(&poll).interrupts_per_request, Some(0.0));
+    assert!(cpu(&kernel).request_us_by.as_ref().unwrap()["spin"] > 0.0);
 }
