@@ -144,7 +144,7 @@ fn stages_sum_to_the_latency_on_any_host() {
         let (threads, depth) = (1 + rng.below(5) as u32, 1 + rng.below(7) as u32);
         let of = looped(&rig, threads, 60);
         (0..depth).for_each(|_| of.issue());
-        rig.executor.block_on(rig.sim.sleep(Span::from_ms(300))).unwrap();
+        rig.executor.block_on(rig.sim.sleep(Span::from_ms(900))).unwrap();
         assert_eq!(
             (of.ended.get(), of.status.get()),
             (60, Status::SUCCESS),
