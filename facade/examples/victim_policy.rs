@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for chance in [0.5, 0.2] {
         let own = write_amplification(Some(chance))?;
         writeln!(out, "d-choices of {:.0}% of the blocks: {own:.3}", chance * 100.0)?;
-        assert!(own > greedy, "fewer blocks to choose from cannot move less");
+        assert!(own > greedy, "under uniform writes, fewer blocks to choose from cannot move less");
     }
     assert_eq!(write_amplification(Some(0.2))?, write_amplification(Some(0.2))?, "one seed, one result");
     Ok(())
