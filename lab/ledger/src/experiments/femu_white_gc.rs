@@ -17,7 +17,7 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Time};
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
-use crate::verdict::{Published, Judgement, Table, order};
+use crate::verdict::{Judgement, Published, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -44,7 +44,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             value: "16 channels x 8 units, 101 us, 1,042/2,422 us, 6 ms, 302.65 MB/s a channel",
             source: "Picoli 2019, 4.4.3; LightNVM's drive",
         },
-        Parameter { what: "moving", value: "page move: Vector Copy; host: Vector Read, then Vector Write", source: "FEMU 3.3" },
+        Parameter {
+            what: "moving",
+            value: "page move: Vector Copy; host: Vector Read, then Vector Write",
+            source: "FEMU 3.3",
+        },
     ],
     choices: &[
         Choice {

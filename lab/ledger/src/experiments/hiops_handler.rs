@@ -8,7 +8,8 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Point};
 use crate::figures::{Results, short};
 use crate::host_path::{
-    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SCSI, SETTINGS, Setting, measure,
+    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SCSI, SETTINGS, Setting,
+    measure,
 };
 use crate::verdict::{Judgement, Published, Table, order};
 
@@ -51,8 +52,12 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
-const STRATEGIES: [(&str, &[&str]); 4] =
-    [("+ cooperative", IRQ), ("+ lazy", &["host.path=lazy"]), ("non-blocking", &["host.path=non_blocking"]), ("SCSI", SCSI)];
+const STRATEGIES: [(&str, &[&str]); 4] = [
+    ("+ cooperative", IRQ),
+    ("+ lazy", &["host.path=lazy"]),
+    ("non-blocking", &["host.path=non_blocking"]),
+    ("SCSI", SCSI),
+];
 const REQUESTS: u64 = 40_000;
 
 fn name(strategy: &str, setting: &Setting) -> String {
@@ -102,7 +107,9 @@ fn judge(results: &Results) -> Result<Judgement> {
         }
     }
     let head = ["", "longest handler, us", "reads a second", "interrupts a read", "processor time a read, us"];
-    let title = "handlers by strategy and reading; published: SCSI 18, non-blocking over 100, + lazy 50, + cooperative 20 us".to_owned();
+    let title =
+        "handlers by strategy and reading; published: SCSI 18, non-blocking over 100, + lazy 50, + cooperative 20 us"
+            .to_owned();
     judgement.tables.push(Table { title, head: head.map(str::to_owned).to_vec(), rows });
     Ok(judgement)
 }

@@ -8,7 +8,8 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use crate::figures::{Results, short};
 use crate::host_path::{
-    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SCSI, SETTINGS, Setting, measure,
+    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SCSI, SETTINGS,
+    Setting, measure,
 };
 use crate::verdict::{Criterion, Judgement, Published, Table, order, ratio};
 
@@ -74,11 +75,13 @@ fn name(path: &str, drives: u32, size: &str, setting: &Setting) -> String {
 
 fn points() -> Vec<Point> {
     let mut points = Vec::new();
-    let mut add = |(path, host): (&'static str, &'static [&'static str]), drives, (size, bytes): (&'static str, u64), setting| {
-        let case = Case { drives, bytes, host, setting };
-        let point = Point::new(name(path, drives, size, &setting), move |run| measure(&case, REQUESTS, run));
-        points.push(point.with("path", path).with("drives", drives).with("size", size).with("setting", setting.name));
-    };
+    let mut add =
+        |(path, host): (&'static str, &'static [&'static str]), drives, (size, bytes): (&'static str, u64), setting| {
+            let case = Case { drives, bytes, host, setting };
+            let point = Point::new(name(path, drives, size, &setting), move |run| measure(&case, REQUESTS, run));
+            points
+                .push(point.with("path", path).with("drives", drives).with("size", size).with("setting", setting.name));
+        };
     for path in PATHS {
         SIZES.iter().for_each(|size| add(path, PORTS, *size, GIVEN));
     }
@@ -109,10 +112,17 @@ fn judge(results: &Results) -> Result<Judgement> {
         .map(|drives| Ok((drives.to_string(), vec![rate(results, "interrupts", drives, "512 B", &GIVEN)?])))
         .collect();
     let by_drives = by_drives?;
-    let ranking: Vec<(&str, Vec<f64>)> = by_drives.iter().map(|(drives, runs)| (drives.as_str(), runs.clone())).collect();
+    let ranking: Vec<(&str, Vec<f64>)> =
+        by_drives.iter().map(|(drives, runs)| (drives.as_str(), runs.clone())).collect();
     judgement.criteria.push(order::ranked("interrupts, 512 B: more with each drive up to five", &ranking, "1/s"));
-    judgement.criteria.push(alike("gain of interrupts over SCSI, reads of 16 KiB".to_owned(), all("interrupts", "16 KiB")? / all("SCSI", "16 KiB")?));
-    judgement.criteria.push(alike("gain of polling over interrupts, 512 B".to_owned(), all("polling", "512 B")? / all("interrupts", "512 B")?));
+    judgement.criteria.push(alike(
+        "gain of interrupts over SCSI, reads of 16 KiB".to_owned(),
+        all("interrupts", "16 KiB")? / all("SCSI", "16 KiB")?,
+    ));
+    judgement.criteria.push(alike(
+        "gain of polling over interrupts, 512 B".to_owned(),
+        all("polling", "512 B")? / all("interrupts", "512 B")?,
+    ));
     let mut readings = Vec::new();
     for setting in &SETTINGS {
         let mut criteria = Vec::new();
@@ -139,8 +149,20 @@ fn tables(results: &Results) -> Result<Vec<Table>> {
         let cells: Result<Vec<String>> = figures.iter().map(|figure| Ok(short(of.number(figure)?))).collect();
         Ok([vec![title], cells?].concat())
     };
-    let head = ["", "reads a second", "processor time a read, us", "busy, %", "interrupts a read", "longest handler, us", "mean, us"];
-    let table = |title: &str, rows: Vec<Vec<String>>| Table { title: title.to_owned(), head: head.map(str::to_owned).to_vec(), rows };
+    let head = [
+        "",
+        "reads a second",
+        "processor time a read, us",
+        "busy, %",
+        "interrupts a read",
+        "longest handler, us",
+        "mean, us",
+    ];
+    let table = |title: &str, rows: Vec<Vec<String>>| Table {
+        title: title.to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows,
+    };
     let (mut sizes, mut drives, mut settings) = (Vec::new(), Vec::new(), Vec::new());
     for (size, _) in SIZES {
         for (path, _) in PATHS {
@@ -183,7 +205,9 @@ mod tests {
             if given("8 KiB") || given("16 KiB") {
                 rate = 90.0;
             }
-            (1..PORTS).filter(|drives| given(&format!("{drives} drive"))).for_each(|drives| rate = f64::from(drives) * 100.0);
+            (1..PORTS)
+                .filter(|drives| given(&format!("{drives} drive")))
+                .for_each(|drives| rate = f64::from(drives) * 100.0);
             let mut figures = Figures::default();
             figures.add("reads a second", odd(&point.name).unwrap_or(rate), "");
             for name in ["processor time a read", "busy", "interrupts a read", "longest handler", "mean"] {

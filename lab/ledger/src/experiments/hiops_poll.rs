@@ -8,7 +8,8 @@ use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use crate::figures::{Results, short};
 use crate::host_path::{
-    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SETTINGS, Setting, measure,
+    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SETTINGS, Setting,
+    measure,
 };
 use crate::verdict::{Judgement, Published, Table, order};
 
@@ -37,7 +38,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         CONTROLLER,
         DRIVE,
         LOAD,
-        Parameter { what: "poll interval", value: "0, 16, 32, 64 and 128 us", source: "Shin 2017, Fig. 3.10: up to 128 us" },
+        Parameter {
+            what: "poll interval",
+            value: "0, 16, 32, 64 and 128 us",
+            source: "Shin 2017, Fig. 3.10: up to 128 us",
+        },
     ],
     choices: &[
         COSTS,
@@ -54,7 +59,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             taken: "each finishes its own I/O (lazy), and none takes completions",
             why: "the figure compares cooperative checks alone",
         },
-        Choice { open: "an interval of 0", taken: "the thread looks all the time, and yields between two looks", why: "no pause" },
+        Choice {
+            open: "an interval of 0",
+            taken: "the thread looks all the time, and yields between two looks",
+            why: "no pause",
+        },
         Choice { open: "the poll thread's priority", taken: "that of the others", why: "not given" },
     ],
     points,
@@ -93,7 +102,8 @@ fn points() -> Vec<Point> {
     for setting in SETTINGS {
         add(interrupts(&setting), IRQ, setting);
         // Of the other readings, the longest interval and the shortest.
-        for (interval, hosts) in INTERVALS.iter().filter(|(name, _)| setting == GIVEN || ["0 us", LAST].contains(name)) {
+        for (interval, hosts) in INTERVALS.iter().filter(|(name, _)| setting == GIVEN || ["0 us", LAST].contains(name))
+        {
             POLLERS.iter().zip(hosts).for_each(|(poller, host)| add(name(poller, interval, &setting), host, setting));
         }
     }
@@ -106,7 +116,8 @@ fn judge(results: &Results) -> Result<Judgement> {
     let mut readings = Vec::new();
     for setting in &SETTINGS {
         let best = rate(&interrupts(setting))?;
-        let loss = |poller: &str, interval: &str| Ok::<_, anyhow::Error>(1.0 - rate(&name(poller, interval, setting))? / best);
+        let loss =
+            |poller: &str, interval: &str| Ok::<_, anyhow::Error>(1.0 - rate(&name(poller, interval, setting))? / best);
         let mut most = f64::NEG_INFINITY;
         for (interval, _) in INTERVALS.iter().filter(|(name, _)| *setting == GIVEN || ["0 us", LAST].contains(name)) {
             most = most.max(loss("cooperative", interval)?);
@@ -134,7 +145,11 @@ fn judge(results: &Results) -> Result<Judgement> {
         })
         .collect();
     let head = ["", "reads a second", "processor time a read, us", "busy, %", "mean, us"];
-    judgement.tables.push(Table { title: "512 B, by poll interval".to_owned(), head: head.map(str::to_owned).to_vec(), rows: rows? });
+    judgement.tables.push(Table {
+        title: "512 B, by poll interval".to_owned(),
+        head: head.map(str::to_owned).to_vec(),
+        rows: rows?,
+    });
     Ok(judgement)
 }
 
