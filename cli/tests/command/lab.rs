@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 47] = [
+const CLAIMS: [&str; 54] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -38,9 +38,16 @@ const CLAIMS: [&str; 47] = [
     "mitt-noop-cfq",
     "gc-tail-motivation",
     "leapio-virt",
+    "hiops-iops",
+    "hiops-handler",
+    "hiops-poll",
     "kv-tail",
     "kv-load",
     "kv-percentiles",
+    "pre-prediction",
+    "pre-buffer-hit",
+    "pre-window",
+    "pre-multidepth",
     "ox-mq",
     "ox-fabric",
     "ox-sizes",
