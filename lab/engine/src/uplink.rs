@@ -96,7 +96,8 @@ mod tests {
                 let uplink = uplink.clone();
                 sim.spawn(async move { uplink.pass(bytes, is_write).await });
             }
-            sim.sleep(Span::ZERO).await;
+            // The three have begun by then.
+            sim.sleep(Span::from_ns(1)).await;
             uplink.pass(3_000, false).await;
             let reads = sim.now();
             uplink.pass(1_000, true).await;
