@@ -67,7 +67,6 @@ fn what_has_no_block_layer_is_told() {
     for (args, words) in [
         (&["--drive", none, "--set", "capacity=1GiB"][..], "no drive here is a model"),
         (&["--drive", none, "--record", "r"], "what drive"),
-        (&["--drive", "default", "--over", "raid1:2"], "is --array LEVEL:N"),
         (&["--drive", "default", "--over", "disk"], "there is no layer \"disk\""),
         (&["--drive", "wd-zn540"], "and layers pass on reads and writes anywhere"),
         (&["--drive", "two-ftls"], "has 2 parts with a namespace each"),

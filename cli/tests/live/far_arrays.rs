@@ -152,7 +152,7 @@ fn an_array_over_drives_of_other_servers_has_them_to_itself() {
     let twice = [drives[0], drives[1], "--drive", &other, drives[4], drives[5]];
     let folder = tempfile::tempdir().unwrap();
     let refused = refuse(folder.path(), &[&own[..], &twice, &["--array-create"]].concat());
-    assert!(refused.code == Some(2) && refused.err.contains("to which it is given twice"), "{refused:?}");
+    assert!(refused.code == Some(2) && refused.err.contains("name the drive once"), "{refused:?}");
 }
 
 /// Writes that a client of a drive has had acknowledged; a refusal ends them.
