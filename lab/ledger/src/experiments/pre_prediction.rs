@@ -16,7 +16,7 @@ use nandscape_sim::Span;
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use crate::figures::{Figures, Results, short};
-use crate::verdict::{Criterion, Judgement, Published, Role, Table, order};
+use crate::verdict::{Judgement, Published, Role, Table, order};
 
 pub(crate) static EXPERIMENT: Experiment = Experiment {
     claim: Claim {
@@ -160,8 +160,9 @@ fn judge(results: &Results) -> Result<Judgement> {
         let error = results.of(SCATTERED)?.number(&format!("error, {component}"))?;
         let independent = deviation * (4.0_f64 / 3.0).sqrt();
         let what = format!("error of the prediction, {component}");
-        let bound = order::at_most(what, error, "us", independent * 1.01);
-        judgement.criteria.push(Criterion { role: Role::Calibration, ..bound });
+        let mut criterion = order::at_most(what, error, "us", independent * 1.01);
+        criterion.role = Role::Calibration;
+        judgement.criteria.push(criterion);
         rows.push(vec![component.to_owned(), format!("{error:.3}"), format!("{independent:.3}")]);
     }
     let head = ["component", "RMS error, us", "deviation x sqrt(4/3), us"].map(str::to_owned).to_vec();

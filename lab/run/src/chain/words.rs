@@ -301,8 +301,8 @@ mod tests {
         assert!(chain.take(&["array.technique=x".to_owned()]).is_err());
         // Keys of the drive's own FTL are no keys of the layer.
         let mut chain = Chain { layers: vec!["ftl".parse().unwrap()] };
-        let set = ["host_ftl.ftl.gc.victim=fifo", "ftl.kind=open_channel"].map(str::to_owned);
+        let set = ["host_ftl.ftl.gc.victim=cost_benefit", "ftl.kind=open_channel"].map(str::to_owned);
         assert_eq!(chain.take(&set).unwrap(), ["ftl.kind=open_channel"]);
-        assert_eq!(chain.layers[0].to_string(), "ftl,ftl.gc.victim=fifo");
+        assert_eq!(chain.layers[0].to_string(), "ftl,ftl.gc.victim=cost_benefit");
     }
 }
