@@ -75,7 +75,7 @@ pub(crate) struct LsmArgs {
     /// Keys, all of which are put first
     #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
-    /// Tell write amplification end to end with each of these numbers of keys, and what it consists of; in simulated time
+    /// Print write amplification end to end, and its parts, with each of these numbers of keys; in simulated time
     #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with = "keys", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     experiment: Vec<u64>,
     /// With --experiment, seeds of which the mean and the range are told, from --seed on

@@ -408,7 +408,7 @@ impl Engine {
         self.wait_for_room_unless(|| false).await
     }
 
-    /// The same, until nobody wants the change any more.
+    /// The same, until no caller waits for the change any longer.
     pub(crate) async fn wait_for_room_unless(&self, is_void: impl Fn() -> bool) -> Result<(), Refused> {
         self.check_serves()?;
         if !self.state.borrow().is_crowded(self.config.dirty) {

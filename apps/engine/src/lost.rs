@@ -1,7 +1,7 @@
 //! Drives that are missing or fail: their twins serve alone.
 //!
-//! All other drives record a loss before the engine goes on: what is written from then on the lost drive does not have, and when it
-//! returns it is rebuilt, not believed.
+//! All other drives record a loss before the engine writes again. The lost drive lacks later writes, so a drive that returns is
+//! rebuilt from its twin.
 
 use std::rc::Rc;
 

@@ -191,7 +191,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A rebuilt drive has no segment of its own.
+    /// Clears the slots of a rebuilt drive that hold no segment of its twin.
     async fn wipe(&self, pair: usize, parts: &[Part], taken: &BTreeSet<u32>) -> Result<(), OpenError> {
         let slots = self.state.borrow().logs[pair].slots;
         for drive in self.parts(pair, parts, Part::Rebuilt) {

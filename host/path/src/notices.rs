@@ -126,7 +126,7 @@ impl Path {
         let irq = self.machine.interrupt(PROCESSOR).expect("every machine has this processor");
         while let Some(key) = self.announced.next() {
             irq.work(self.config.costs.handler, Mode::Kernel).await;
-            // A completion that is there already has raised the interrupt of its own queue, whose handler wakes the thread.
+            // If the completion has arrived by now, the interrupt of its queue is raised, and that handler wakes the thread.
             let event = self.with_flight(key, |flight| {
                 let ahead = flight.ahead.as_mut().filter(|_| flight.done.is_none())?;
                 (ahead.is_handled, flight.is_armed) = (true, false);

@@ -63,7 +63,7 @@ fn a_notice_that_is_too_late_hides_a_part_of_the_waking() {
     let mut rig = announcing(&[], lead(15));
     assert_eq!(read(&mut rig).0, IN + DRIVE_US + (WAKING - 15) + POLLED + OUT);
     assert_eq!((rig.path.notices().late, rig.path.interrupts()), (1, 1));
-    // Later still: it comes before, and the interrupt of its own queue waits for that handler.
+    // With 3 us left, the completion arrives while the handler of notices runs, and its interrupt waits for that handler.
     let mut rig = announcing(&[], lead(3));
     assert_eq!(read(&mut rig).0, IN + DRIVE_US + (1 + 7 - 3) + (1 + 7) + 9 + 11 + 16 + OUT);
     assert_eq!((rig.path.notices().missing, rig.path.interrupts()), (1, 2));
