@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_apps_engine::OpenError;
-use nandscape_apps_engine::policy::POLICIES;
+use nandscape_apps_memcached_engine::OpenError;
+use nandscape_apps_memcached_engine::policy::POLICIES;
+use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec};
 use nandscape_device_ssd::{BUILTIN, Resolved};
-use nandscape_lab_engine::{Load, Machine, Outcome, RunError, Spec};
 use nandscape_lab_report::format::{bytes, count, us};
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -202,7 +202,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     let mut runs = Vec::new();
     for (number, policy) in args.policy.iter().enumerate() {
         progress.next(policy, number);
-        let outcome = nandscape_lab_engine::run(&args.spec(policy)?).map_err(|error| failure(error, policy))?;
+        let outcome = nandscape_apps_memcached_run::run(&args.spec(policy)?).map_err(|error| failure(error, policy))?;
         runs.push((policy.as_str(), outcome));
     }
     drop(progress);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use nandscape_device_ssd::Profile;
-use nandscape_lab_fox::{Mix, Report, WearReport, render, render_wear, simulated, tables};
+use nandscape_papers_fox::{Mix, Report, WearReport, render, render_wear, simulated, tables};
 use nandscape_sim::Seed;
 use serde_json::json;
 
@@ -161,7 +161,7 @@ fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measur
     let url = endpoint.to_string();
     let ran =
         on_target(endpoint, false, output::note, |Connection { sim, admin, drive, takes_lists, .. }| async move {
-            let opened = nandscape_lab_fox::Opened::over(sim, (admin, drive), takes_lists).await;
+            let opened = nandscape_papers_fox::Opened::over(sim, (admin, drive), takes_lists).await;
             let opened = opened.map_err(|problem| Failure::Input(anyhow::anyhow!("--to {url}: {problem}")))?;
             measure::measure(job, opened).await
         });

@@ -3,10 +3,10 @@
 use std::io::IsTerminal as _;
 
 use clap::{Args, ValueEnum};
+use nandscape_apps_lsm_engine::{BlockConfig, Config, Error, LevelConfig, OpenError};
+use nandscape_apps_lsm_run::{Benchmark, Experiment, Form, Load, Outcome, Row, RunError, Spec, Spread, experiment};
+use nandscape_apps_store::{Costs, StoreError};
 use nandscape_device_ssd::BUILTIN;
-use nandscape_host_lsm::{BlockConfig, Config, Error, LevelConfig, OpenError};
-use nandscape_host_store::{Costs, StoreError};
-use nandscape_lab_lsm::{Benchmark, Experiment, Form, Load, Outcome, Row, RunError, Spec, Spread, experiment};
 use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -220,7 +220,7 @@ impl LsmArgs {
     }
 
     fn simulate(&self, form: Form) -> Result<Outcome, Failure> {
-        nandscape_lab_lsm::run(&self.spec(form)?).map_err(|error| failure(error, form.name()))
+        nandscape_apps_lsm_run::run(&self.spec(form)?).map_err(|error| failure(error, form.name()))
     }
 
     fn spec(&self, form: Form) -> Result<Spec, Failure> {
@@ -261,7 +261,7 @@ impl LsmArgs {
 
     #[cfg(target_os = "linux")]
     fn measure(&self, form: Form) -> Result<Outcome, Failure> {
-        use nandscape_lab_lsm::{LiveError, LiveSpec, run_live};
+        use nandscape_apps_lsm_run::{LiveError, LiveSpec, run_live};
         use nandscape_lab_run::wall::{ServerCpu, WallError};
         let Some(endpoint) = self.to.clone() else { return self.simulate(form) };
         let to = format!("--to {endpoint}");

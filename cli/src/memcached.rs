@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
-use nandscape_apps_engine::policy::POLICIES;
-use nandscape_apps_engine::{Ack, Config, OpenError};
+use nandscape_apps_memcached_engine::policy::POLICIES;
+use nandscape_apps_memcached_engine::{Ack, Config, OpenError};
+use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_device_media::durable::{Membership, StoreFile};
 use nandscape_device_ssd::Resolved;
-use nandscape_lab_engine::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};

@@ -9,12 +9,12 @@ use clap::{Args, ValueEnum};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Age, Profile, Resolved};
-use nandscape_host_array::Shape;
 use nandscape_lab_report::{Document, RequestLog};
 use nandscape_lab_run::chain::{Chain, LayerWords, Named, drives_below, names};
 use nandscape_lab_run::search::Bound;
 use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation, StateFile};
 use nandscape_lab_workload::{Workload, is_workload};
+use nandscape_layers_array::Shape;
 
 use crate::failure::Failure;
 use crate::files::Files;

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
-use nandscape_host_array::{Config, Shape, Technique, WindowMode};
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
 use nandscape_lab_run::chain::{
@@ -16,6 +15,7 @@ use nandscape_lab_run::{
     ArrayReport, Gc, HostReport, Observer, Report, RigDrive, Stack, StackFinished, StateFile, Wanted,
 };
 use nandscape_lab_workload::Workload;
+use nandscape_layers_array::{Config, Shape, Technique, WindowMode};
 use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
 

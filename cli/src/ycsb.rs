@@ -1,9 +1,9 @@
 //! `nandscape ycsb`: YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive.
 
 use clap::{Args, ValueEnum};
+use nandscape_apps_llama_engine::{ChainConfig, Config, Costs, Error, LogConfig, OpenError};
+use nandscape_apps_llama_run::{Form, Load, Outcome, RunError, Spec};
 use nandscape_device_ssd::BUILTIN;
-use nandscape_host_llama::{ChainConfig, Config, Costs, Error, LogConfig, OpenError};
-use nandscape_lab_llama::{Form, Load, Outcome, RunError, Spec};
 use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
@@ -191,7 +191,7 @@ impl YcsbArgs {
             load,
             seed: self.seed,
         };
-        nandscape_lab_llama::run(&spec).map_err(|error| match error {
+        nandscape_apps_llama_run::run(&spec).map_err(|error| match error {
             RunError::Open(error) => not_opened(&error, "the drive"),
             RunError::Operation(error) => not_operated(&error, "the drive"),
             RunError::Stalled(_) | RunError::Memory(_) | RunError::Wrong(_) => Failure::run(error),
@@ -201,12 +201,12 @@ impl YcsbArgs {
 
     #[cfg(target_os = "linux")]
     fn measure(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
-        use nandscape_lab_llama::LiveError;
+        use nandscape_apps_llama_run::LiveError;
         use nandscape_lab_run::wall::{ServerCpu, WallError};
         let Some(endpoint) = &self.to else { return self.simulate(form, load) };
         let server = self.control.as_deref().map(ServerCpu::connect).transpose();
         let server = server.map_err(|problem| Failure::Input(anyhow::anyhow!("--control {problem}")))?;
-        let ran = nandscape_lab_llama::run_live(
+        let ran = nandscape_apps_llama_run::run_live(
             endpoint,
             form,
             self.tree(),

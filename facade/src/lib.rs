@@ -172,14 +172,14 @@ pub mod host {
     }
     /// A log-structured store with a Bw-tree over it (LLAMA).
     pub mod llama {
-        pub use nandscape_host_llama::{
+        pub use nandscape_apps_llama_engine::{
             AnyStore, BwTree, ChainConfig, ChainStore, Change, Config, Costs, EleosStore, Error, Host, Kind, LogConfig,
             LogStore, MAX_KEY, OpenError, PageStats, PageStore, Piece, Record, Shape, StoreError, TreeStats,
         };
     }
     /// A key-value store of sorted runs in levels (an LSM-tree).
     pub mod lsm {
-        pub use nandscape_host_lsm::{
+        pub use nandscape_apps_lsm_engine::{
             AnyStorage, BLOCK, BlockConfig, BlockStorage, Change, Config, Costs, Edit, Error, Host, LOG, LevelConfig,
             Lsm, MAX_KEY, MAX_RECORD, OpenError, RunInfo, RunStorage, Stats, Storage, StorageStats, StoreError,
         };
@@ -200,7 +200,7 @@ pub mod host {
 
 /// uFLIP-OC on open-channel drives: micro-benchmarks, engines, and engines of one's own.
 pub mod fox {
-    pub use nandscape_lab_fox::{
+    pub use nandscape_papers_fox::{
         BadPlan, Band, Benchmark, Cell, Choice, Command, Engine, Engines, Kind, Latency, Mix, Node, Opened, Outcome,
         Plan, Report, RunError, Sample, Unit, Wanted, WearPlan, WearPoint, WearReport, pages_of, render, render_wear,
         run, scale, simulated, wear,
@@ -208,7 +208,7 @@ pub mod fox {
 
     /// Tables of outcomes as CSV.
     pub mod tables {
-        pub use nandscape_lab_fox::tables::{latencies, latencies_head, runs, units, wear};
+        pub use nandscape_papers_fox::tables::{latencies, latencies_head, runs, units, wear};
     }
 }
 
@@ -271,8 +271,8 @@ pub mod policy {
 
 /// Arrays of drives.
 pub mod array {
-    pub use nandscape_host_array::tail::{Sends, Sub, SubState, TailPolicy, View};
-    pub use nandscape_host_array::{
+    pub use nandscape_layers_array::tail::{Sends, Sub, SubState, TailPolicy, View};
+    pub use nandscape_layers_array::{
         Array, ArrayError, Config, ConfigError, Connection, JournalMode, Kind, LAYER, Member, MemberStats, News, Rails,
         Recovered, Schedule, ScrubReport, Shape, Stats, Technique, WindowMode,
     };
@@ -298,7 +298,7 @@ pub mod layer {
     }
     /// A page cache over a drive.
     pub mod cache {
-        pub use nandscape_host_cache::{
+        pub use nandscape_layers_cache::{
             Cache, CacheError, Config, ConfigError, Counters, LAYER, PAGE, ReplacementKind,
         };
     }

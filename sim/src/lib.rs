@@ -8,7 +8,7 @@
 //! | `executor`, `mailbox`, `event_queue`, `timer` | tasks, messages between them, the event queue, waiting for an instant |
 //! | `background` | timers of work that never ends, which keep no run alive |
 //! | `resource` | one user at a time: priorities, suspension with remainder, accounting |
-//! | `credits`, `signal`, `workers` | other ways to wait, and pools of tasks |
+//! | `credits`, `signal`, `race`, `workers` | other ways to wait, and pools of tasks |
 //! | `processors` | several users at a time, first come, first served |
 //! | `account` | causes of use and of waits, priorities |
 //! | `rng`, `permutation` | seeds and random numbers, random orders |
@@ -31,6 +31,7 @@ pub mod histogram;
 mod mailbox;
 pub mod permutation;
 pub mod processors;
+pub mod race;
 pub mod resource;
 pub mod rng;
 pub mod signal;

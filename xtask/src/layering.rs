@@ -24,8 +24,16 @@ const fn layer(path: &'static str, may: &'static [&'static str], tests: &'static
 
 /// The crates that all sides may depend on.
 const GROUND: &[&str] = &["drive", "files", "sim", "wire"];
+/// What the engine of an application may depend on: never the lab, never a device.
+const ENGINE: &[&str] = &["apps/store", "drive", "files", "host", "sim", "wire"];
+/// What its tests may use in addition.
+const ENGINE_TESTS: &[&str] = &["device", "lab/crash", "transport"];
+/// All crates below the papers.
+const BELOW_PAPERS: &[&str] =
+    &["apps", "device", "drive", "files", "host", "lab", "layers", "sim", "transport", "wire"];
 /// All crates below the user's programs.
-const ALL: &[&str] = &["apps", "device", "drive", "files", "host", "lab", "sim", "transport", "wire"];
+const ALL: &[&str] =
+    &["apps", "device", "drive", "files", "host", "lab", "layers", "papers", "sim", "transport", "wire"];
 
 /// From the bottom up. The first match applies.
 const LAYERS: &[Layer] = &[
@@ -42,9 +50,16 @@ const LAYERS: &[Layer] = &[
     layer("device/ssd", &["device", "drive", "files", "sim", "wire"], &["lab/workload"]),
     layer("transport", &["drive", "files", "sim", "transport/reactor", "wire"], &["device", "transport"]),
     layer("host", &["drive", "host", "sim", "wire"], &["device", "lab/crash", "transport"]),
-    layer("apps", &["drive", "files", "host", "sim", "wire"], &["device", "lab/crash"]),
+    layer("layers", &["drive", "host", "layers", "sim", "wire"], &["device", "lab/crash", "transport"]),
+    layer("apps/store", &["drive", "host", "sim", "wire"], &[]),
+    layer("apps/kv/engine", ENGINE, ENGINE_TESTS),
+    layer("apps/llama/engine", ENGINE, ENGINE_TESTS),
+    layer("apps/lsm/engine", ENGINE, ENGINE_TESTS),
+    layer("apps/memcached/engine", ENGINE, ENGINE_TESTS),
+    layer("apps", BELOW_PAPERS, &[]),
     layer("lab/crash", &["drive", "sim", "wire"], &["device"]),
-    layer("lab", &["apps", "device", "drive", "files", "host", "lab", "sim", "transport", "wire"], &[]),
+    layer("lab", BELOW_PAPERS, &[]),
+    layer("papers", ALL, &[]),
     layer("facade", ALL, &[]),
     layer("python", ALL, &[]),
     layer("cli", ALL, &[]),
@@ -155,8 +170,9 @@ mod tests {
     fn dependencies_downwards_are_allowed() {
         assert!(of("sim", &[]).is_empty());
         assert!(of("device/ftl", &[("device/media", false), ("sim", false), ("wire/nvme", true)]).is_empty());
-        assert!(of("lab/run", &[("device/ssd", false), ("host/array", false)]).is_empty());
-        assert!(of("host/array", &[("host/driver", false), ("drive", false)]).is_empty());
+        assert!(of("lab/run", &[("apps/kv/run", false), ("device/ssd", false), ("layers/array", false)]).is_empty());
+        assert!(of("apps/kv/run", &[("apps/kv/engine", false), ("lab/run", false)]).is_empty());
+        assert!(of("layers/array", &[("host/block", false), ("drive", false)]).is_empty());
     }
 
     #[test]
@@ -171,6 +187,10 @@ mod tests {
             ("device/ssd", "host/driver"),
             ("host/driver", "device/media"),
             ("transport/nbd", "host/driver"),
+            ("host/path", "layers/cache"),
+            ("layers/array", "device/ssd"),
+            ("apps/llama/engine", "lab/run"),
+            ("lab/run", "papers/fox"),
             ("lab/run", "cli"),
         ] {
             let problems = of(path, &[(named, false)]);

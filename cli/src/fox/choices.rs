@@ -1,6 +1,6 @@
 //! What the words of the command line mean, and which of them go together.
 
-use nandscape_lab_fox::{Benchmark, Choice, Engines, Kind, Mix, Plan, Unit, Wanted, WearPlan};
+use nandscape_papers_fox::{Benchmark, Choice, Engines, Kind, Mix, Plan, Unit, Wanted, WearPlan};
 
 use super::FoxArgs;
 use super::measure::{USUAL, What};

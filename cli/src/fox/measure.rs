@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::rc::Rc;
 
-use nandscape_lab_fox::{
+use nandscape_lab_run::Phase;
+use nandscape_papers_fox::{
     Benchmark, Choice, Engines, Opened, Report, RunError, Wanted, WearPlan, WearReport, pages_of, run, scale, tables,
     wear,
 };
-use nandscape_lab_run::Phase;
 
 use crate::failure::Failure;
 use crate::{output, progress};

@@ -1,10 +1,10 @@
 //! `nandscape kv bench`: gets on servers, in real time. Requests and deadlines are those of `nandscape kv sim`.
 
 use clap::Args;
-use nandscape_host_kv::client::Order;
-use nandscape_host_kv::policy::Tuning;
-use nandscape_lab_kv::live::{BenchError, Clients, bench};
-use nandscape_lab_kv::{Load, Outcome};
+use nandscape_apps_kv_engine::client::Order;
+use nandscape_apps_kv_engine::policy::Tuning;
+use nandscape_apps_kv_run::live::{BenchError, Clients, bench};
+use nandscape_apps_kv_run::{Load, Outcome};
 use nandscape_sim::Span;
 use nandscape_transport_reactor::socket::Address;
 

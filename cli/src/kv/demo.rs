@@ -9,9 +9,9 @@ use std::thread::{JoinHandle, spawn};
 
 use anyhow::Context as _;
 use clap::Args;
-use nandscape_host_kv::client::Order;
-use nandscape_lab_kv::Load;
-use nandscape_lab_kv::live::Clients;
+use nandscape_apps_kv_engine::client::Order;
+use nandscape_apps_kv_run::Load;
+use nandscape_apps_kv_run::live::Clients;
 use nandscape_sim::Span;
 use nandscape_transport_reactor::socket::Address;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

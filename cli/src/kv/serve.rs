@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use nandscape_apps_kv_run::live::{ServeSpec, serve};
 use nandscape_device_media::durable::{Membership, StoreFile};
 use nandscape_host_block::{Config, PredictorKind};
-use nandscape_lab_kv::live::{ServeSpec, serve};
 use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 use signal_hook::consts::{SIGINT, SIGTERM};

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 
 use clap::Args;
-use nandscape_host_kv::ServerConfig;
-use nandscape_host_kv::client::Order;
-use nandscape_host_kv::network::simulated::Times;
-use nandscape_host_kv::policy::{NAMES, Tuning};
-use nandscape_lab_kv::{Load, Outcome, Processors, RunError, Spec};
+use nandscape_apps_kv_engine::ServerConfig;
+use nandscape_apps_kv_engine::client::Order;
+use nandscape_apps_kv_engine::policy::{NAMES, Tuning};
+use nandscape_apps_kv_run::{Load, Outcome, Processors, RunError, Spec};
+use nandscape_host_network::simulated::Times;
 use nandscape_sim::Span;
 
 use super::table;
@@ -162,7 +162,7 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
     let one = |spec: &Spec| {
         let name = if spec.noise.is_empty() { "no noise" } else { &spec.policy };
         progress.next(name, ended.replace(ended.get() + 1));
-        nandscape_lab_kv::run(spec).map_err(failed)
+        nandscape_apps_kv_run::run(spec).map_err(failed)
     };
     let quiet = one(&Spec { noise: Vec::new(), ..spec.clone() })?;
     let base = one(&spec)?;

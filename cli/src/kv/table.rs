@@ -2,7 +2,7 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use nandscape_lab_kv::Outcome;
+use nandscape_apps_kv_run::Outcome;
 use nandscape_lab_report::format::{count, us};
 use nandscape_sim::Histogram;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use nandscape_host_kv::noise::{OnOff, Pattern};
-use nandscape_host_kv::policy::NAMES;
+use nandscape_apps_kv_engine::noise::{OnOff, Pattern};
+use nandscape_apps_kv_engine::policy::NAMES;
 use nandscape_sim::Span;
 
 /// The most bytes of a file of bursts.

@@ -5,9 +5,9 @@ mod table;
 use std::cell::Cell;
 
 use clap::{Args, ValueEnum};
-use nandscape_host_kv::policy::Tuning;
-use nandscape_lab_kv::Load;
-use nandscape_lab_mitt::{Experiment, Limit, Report, RunError, Spec, Subject, experiment};
+use nandscape_apps_kv_engine::policy::Tuning;
+use nandscape_apps_kv_run::Load;
+use nandscape_papers_mittos::{Experiment, Limit, Report, RunError, Spec, Subject, experiment};
 use nandscape_sim::Span;
 
 use crate::failure::Failure;

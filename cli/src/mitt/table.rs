@@ -2,8 +2,8 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use nandscape_lab_mitt::{Experiment, Report, Right, Subject};
 use nandscape_lab_report::format::{count, us};
+use nandscape_papers_mittos::{Experiment, Report, Right, Subject};
 use nandscape_sim::Histogram;
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 
-use nandscape_host_array::{Config, JournalMode, Shape, Technique};
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::{ArraySpec, MemberSpec, StateFile};
+use nandscape_layers_array::{Config, JournalMode, Shape, Technique};
 
 use super::args::input;
 use super::plan::{Named, PlannedDrive};

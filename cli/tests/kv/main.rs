@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
-use nandscape_host_kv::Client;
-use nandscape_host_kv::client::Order;
-use nandscape_host_kv::policy::Tuning;
-use nandscape_lab_kv::Load;
-use nandscape_lab_kv::live::{Clients, Connected, with_clients};
+use nandscape_apps_kv_engine::Client;
+use nandscape_apps_kv_engine::client::Order;
+use nandscape_apps_kv_engine::policy::Tuning;
+use nandscape_apps_kv_run::Load;
+use nandscape_apps_kv_run::live::{Clients, Connected, with_clients};
 use nandscape_sim::{Rng, Seed, Span};
 use nandscape_transport_reactor::socket::Address;
 

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use nandscape_host_kv::network::{Accepts, Inlet, Outlet};
+use nandscape_host_network::{Accepts, Inlet, Outlet};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_kv::{Frame, Load, Refusal, Reply, Request};
 

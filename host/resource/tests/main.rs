@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_host_block::Accuracy;
-use nandscape_host_kv::network::simulated::{Joined, SimulatedNetwork, Times};
-use nandscape_host_kv::network::{Inlet, Network};
+use nandscape_host_network::simulated::{Joined, SimulatedNetwork, Times};
+use nandscape_host_network::{Inlet, Network};
 use nandscape_host_resource::runtime::{HeapSpec, Runtime, RuntimeSpec};
 use nandscape_host_resource::vm::{Core, Guest, SchedulerKind, Work};
 use nandscape_host_resource::{Gate, Resource, ResourceServer};

@@ -11,9 +11,9 @@ use nandscape_device_ftl::Stats as DriveStats;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, Shape, Stats};
 use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted, array_on};
 use nandscape_lab_workload::{Direction, Hooks, JobSpec, Limit, Outcome, Runner, Workload, load};
+use nandscape_layers_array::{Array, Config, Shape, Stats};
 use nandscape_sim::{Seed, Sim};
 
 use crate::experiment::{Choice, Parameter, Run};

@@ -3,9 +3,9 @@
 //! Left out: everything that one claim alone asks.
 
 use anyhow::Result;
+use nandscape_apps_memcached_run::{Load, Machine, Outcome, Spec};
+use nandscape_apps_store::Costs;
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_host_store::Costs;
-use nandscape_lab_engine::{Load, Machine, Outcome, Spec};
 use nandscape_sim::Span;
 
 use crate::experiment::{Choice, Effort, Parameter, Run};
@@ -74,7 +74,7 @@ pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes:
     let dirty = 16 * write_bytes;
     let (drive, machine, seed) = (drive(capacity, pages)?, machine(), run.seed.value());
     let spec = Spec { drive, drives: 4, policy, dirty, machine, passes, load, seed, trace: false };
-    let outcome = nandscape_lab_engine::run(&spec)?;
+    let outcome = nandscape_apps_memcached_run::run(&spec)?;
     Ok(figures(&outcome))
 }
 

@@ -3,8 +3,8 @@
 //! Left out: everything that one claim alone asks.
 
 use anyhow::Result;
+use nandscape_apps_kv_run::{Outcome, Spec};
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_lab_kv::{Outcome, Spec};
 
 use crate::experiment::{Choice, Parameter};
 use crate::figures::Figures;

@@ -3,7 +3,7 @@
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_lab_fox::{Engines, Kind, Mix, Plan, Report, Wanted, simulated};
+use nandscape_papers_fox::{Engines, Kind, Mix, Plan, Report, Wanted, simulated};
 
 use crate::claim::{Band, BandOf};
 use crate::experiment::{Choice, Effort, Parameter, Point, Run};
@@ -123,7 +123,7 @@ pub(crate) fn measured(name: &str, changes: &[&str], engine: &str, plan: Plan, r
     let engine = Engines::built_in().find(engine).map_err(|problem| anyhow!(problem))?;
     let wanted = Wanted { group: String::new(), name: String::new(), engine: engine.name().to_owned(), plan };
     let outcome = simulated(&profile(name, changes)?, run.seed, async |at| {
-        nandscape_lab_fox::run(&at.sim, &at.host, &wanted.plan, &engine).await
+        nandscape_papers_fox::run(&at.sim, &at.host, &wanted.plan, &engine).await
     });
     let outcome = outcome.map_err(|problem| anyhow!(problem))??;
     ensure!(outcome.samples.iter().all(|sample| !sample.failed), "reads failed");

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, LAYER, Rails, Shape, Stats, WindowMode};
+use nandscape_layers_array::{Array, Config, LAYER, Rails, Shape, Stats, WindowMode};
 use nandscape_sim::Span;
 use serde::Serialize;
 

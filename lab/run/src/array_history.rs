@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 
-use nandscape_host_array::{News, Shape};
+use nandscape_layers_array::{News, Shape};
 use nandscape_sim::Time;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Whether drives can be the members of an array.
 
 use nandscape_device_ssd::Resolved;
-use nandscape_host_array::{Config, WindowMode};
+use nandscape_layers_array::{Config, WindowMode};
 
 /// What the blocks of a drive are in that must be written in order, if they are: it cannot be a member of an array.
 pub fn written_in_order(drive: &Resolved) -> Option<&'static str> {

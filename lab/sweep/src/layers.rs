@@ -6,9 +6,9 @@ use std::rc::Rc;
 
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Profile, ProfileKeys, Resolved};
-use nandscape_host_array::Config;
 use nandscape_lab_run::chain::{Chain, LayerSettings, check_over, drives_below};
 use nandscape_lab_run::{Begin, Percentile, Progress, RigDrive, Stack, Wanted, name_of_drive, takes_windows};
+use nandscape_layers_array::Config;
 use nandscape_sim::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::Profile as DriveProfile;
-use nandscape_host_array::{Config, Shape};
 use nandscape_host_path::{Config as HostConfig, Profile};
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::{Percentile, Precondition, StateFile};
 use nandscape_lab_workload::parse_table;
+use nandscape_layers_array::{Config, Shape};
 use toml::Table;
 
 use crate::error::SweepError;

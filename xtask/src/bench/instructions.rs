@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(stage("drive/src/breakdown.rs"), "resources and waits");
         assert_eq!(stage("sim/src/executor.rs"), "events, tasks, workers");
         assert_eq!(stage("lab/workload/src/job.rs"), "host: requests and records");
-        assert_eq!(stage("host/array/src/read.rs"), "layers of the host");
+        assert_eq!(stage("layers/array/src/read.rs"), "layers of the host");
         assert_eq!(stage_of("/rustc/abc/library/core/src/mem/mod.rs"), None);
     }
 }

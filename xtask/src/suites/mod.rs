@@ -37,8 +37,8 @@ const LONGEST: [&str; 11] = [
     "nandscape-device-controller",
     "nandscape-lab-guest",
     "nandscape-device-ssd",
-    "nandscape-host-llama",
-    "nandscape-host-lsm",
+    "nandscape-apps-llama-engine",
+    "nandscape-apps-lsm-engine",
 ];
 
 /// Compiles the tests that a command of cargo selects, and runs them.

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use nandscape_host_kv::race::race;
+use nandscape_sim::race::race;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span, Time};
 

@@ -8,8 +8,8 @@
 mod store;
 
 use anyhow::Result;
-use nandscape_host_llama::Config;
-use nandscape_lab_llama::{Load, Outcome, Spec, run};
+use nandscape_apps_llama_engine::Config;
+use nandscape_apps_llama_run::{Load, Outcome, Spec, run};
 use nandscape_lab_workload::{Choice as Distribution, Mix};
 
 pub(super) use self::store::{Setting, Store};

@@ -6,8 +6,8 @@
 //! Left out: what threads of one tree lose to each other. The steps of the store wait for a processor, and never for another thread.
 
 use anyhow::Result;
-use nandscape_host_llama::Config;
-use nandscape_lab_llama::{Load, Outcome, Spec, run};
+use nandscape_apps_llama_engine::Config;
+use nandscape_apps_llama_run::{Load, Outcome, Spec, run};
 use nandscape_lab_workload::{Choice as Distribution, Mix};
 
 use super::eleos_cache::{Setting, Store};

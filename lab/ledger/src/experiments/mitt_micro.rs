@@ -3,11 +3,11 @@
 //! Left out: the values of the figure, of which the paper gives no table.
 
 use anyhow::Result;
-use nandscape_host_kv::client::Order;
-use nandscape_host_kv::network::simulated::Times;
-use nandscape_host_kv::noise::Pattern;
-use nandscape_host_kv::policy::Tuning;
-use nandscape_lab_kv::{Load, Spec};
+use nandscape_apps_kv_engine::client::Order;
+use nandscape_host_network::simulated::Times;
+use nandscape_apps_kv_engine::noise::Pattern;
+use nandscape_apps_kv_engine::policy::Tuning;
+use nandscape_apps_kv_run::{Load, Spec};
 use nandscape_sim::Span;
 
 use crate::claim::{Check, Claim, Kind, Paper};
@@ -94,7 +94,7 @@ fn measure(run: &Run<'_>) -> Result<Figures> {
     let mitt = Spec { policy: "mitt".to_owned(), ..base.clone() };
     let mut figures = Figures::default();
     for (line, spec) in LINES.iter().zip([quiet, mitt, base]) {
-        mitt::add(&mut figures, line, &nandscape_lab_kv::run(&spec)?, mitt::gets(&spec));
+        mitt::add(&mut figures, line, &nandscape_apps_kv_run::run(&spec)?, mitt::gets(&spec));
     }
     Ok(figures)
 }

@@ -3,12 +3,12 @@
 //! Left out: the noise of the paper, which was recorded on Amazon's machines and is not public.
 
 use anyhow::Result;
-use nandscape_host_kv::ServerConfig;
-use nandscape_host_kv::client::Order;
-use nandscape_host_kv::network::simulated::Times;
-use nandscape_host_kv::noise::{OnOff, Pattern};
-use nandscape_host_kv::policy::Tuning;
-use nandscape_lab_kv::{Load, Processors, Spec};
+use nandscape_apps_kv_engine::ServerConfig;
+use nandscape_apps_kv_engine::client::Order;
+use nandscape_host_network::simulated::Times;
+use nandscape_apps_kv_engine::noise::{OnOff, Pattern};
+use nandscape_apps_kv_engine::policy::Tuning;
+use nandscape_apps_kv_run::{Load, Processors, Spec};
 use nandscape_sim::Span;
 
 use crate::claim::{Check, Claim, Kind, Paper};
@@ -154,7 +154,7 @@ fn measure(base: &Spec, given: Option<Span>) -> Result<Figures> {
     let mut figures = Figures::default();
     let run = |spec: &Spec, policy: &str, time: Span| {
         let tuning = Tuning { deadline: time, busy_share: None, hedge: Some(time), clients: 1 };
-        nandscape_lab_kv::run(&Spec { policy: policy.to_owned(), tuning, ..spec.clone() })
+        nandscape_apps_kv_run::run(&Spec { policy: policy.to_owned(), tuning, ..spec.clone() })
     };
     let quiet = Spec { noise: Vec::new(), ..base.clone() };
     let expected = match given {

@@ -1,7 +1,7 @@
 //! What is left of the Dragon Fire Card's throughput: writes of one thread to the parallel units of a channel, and all units at once.
 
 use anyhow::Result;
-use nandscape_lab_fox::Kind::{Read, Write};
+use nandscape_papers_fox::Kind::{Read, Write};
 
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Clock, Experiment};

@@ -1,7 +1,7 @@
 //! Reads and writes on parallel units of their own, and together on one.
 
 use anyhow::{Context as _, Result};
-use nandscape_lab_fox::Latency;
+use nandscape_papers_fox::Latency;
 
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Point, Run};

@@ -1,7 +1,7 @@
 //! uOC-0 and uOC-1 on the Dragon Fire Card: bands of latencies, parallel units alike, and the wear of a block.
 
 use anyhow::{Context as _, Result, anyhow};
-use nandscape_lab_fox::{Band as Latencies, Unit, WearPlan, WearPoint, simulated, wear};
+use nandscape_papers_fox::{Band as Latencies, Unit, WearPlan, WearPoint, simulated, wear};
 
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};

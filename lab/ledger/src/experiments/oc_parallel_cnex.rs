@@ -1,7 +1,7 @@
 //! uOC-2 and uOC-3 on the Westlake drive by CNEX: throughput by parallel units of a channel, and by channels.
 
 use anyhow::Result;
-use nandscape_lab_fox::Kind::{Read, Write};
+use nandscape_papers_fox::Kind::{Read, Write};
 
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment};

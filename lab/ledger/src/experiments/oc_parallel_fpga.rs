@@ -3,7 +3,7 @@
 //! Left out: writes of one thread to the units of a channel, and all units at once, which are `oc-fpga-rest`.
 
 use anyhow::Result;
-use nandscape_lab_fox::Kind::{Read, Write};
+use nandscape_papers_fox::Kind::{Read, Write};
 
 use crate::claim::{Check, Claim, Kind, Paper};
 use crate::experiment::{Choice, Clock, Experiment};

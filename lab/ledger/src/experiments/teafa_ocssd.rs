@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_host_array::{Array, Config, Member, Shape};
+use nandscape_layers_array::{Array, Config, Member, Shape};
 use nandscape_host_open_channel::{DieFifo, DieOrder, Means, OneWrite, OpenChannel};
 use nandscape_lab_run::host_ftl::{self, Moving};
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Runner, Workload, load};

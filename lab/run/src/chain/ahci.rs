@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use nandscape_device_ahci::{Ahci, Config, Counters, Port};
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
-use nandscape_host_array::{Config as ArrayConfig, Shape};
+use nandscape_layers_array::{Config as ArrayConfig, Shape};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
-use nandscape_host_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique};
+use nandscape_layers_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::Status;

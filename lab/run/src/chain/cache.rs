@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
 use nandscape_host_block::BlockLayer;
-use nandscape_host_cache::{Cache, Config, Counters, PAGE};
+use nandscape_layers_cache::{Cache, Config, Counters, PAGE};
 use serde::Serialize;
 
 use super::{Layer, LayerNode, Opening, Part};

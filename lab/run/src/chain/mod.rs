@@ -33,7 +33,7 @@ use std::sync::Arc;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Node;
 use nandscape_drive::breakdown::layer_name;
-use nandscape_host_array::Schedule;
+use nandscape_layers_array::Schedule;
 use nandscape_sim::{Seed, Sim};
 
 use crate::array_members::written_in_order;

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use nandscape_host_array::{Config as ArrayConfig, Shape};
 use nandscape_host_block::Config as BlockConfig;
-use nandscape_host_cache::Config as CacheConfig;
+use nandscape_layers_array::{Config as ArrayConfig, Shape};
+use nandscape_layers_cache::Config as CacheConfig;
 use serde::{Deserialize, Serialize};
 
 use super::{AhciLayer, ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names};

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use nandscape_device_ssd::Ssd;
-use nandscape_host_array::Schedule;
 use nandscape_lab_workload::{Outcome, Served};
+use nandscape_layers_array::Schedule;
 use nandscape_sim::Time;
 use nandscape_sim::trace::{Event, Listener};
 use serde::Serialize;

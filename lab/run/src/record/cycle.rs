@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use nandscape_host_array::Schedule;
+use nandscape_layers_array::Schedule;
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Span, Time};
 use serde::Serialize;

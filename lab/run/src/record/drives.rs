@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
-use nandscape_host_array::Schedule;
 use nandscape_lab_workload::{Outcome, Served};
+use nandscape_layers_array::Schedule;
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Span, Time};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nandscape_host_array::Schedule;
+use nandscape_layers_array::Schedule;
 use nandscape_sim::Time;
 
 use super::rows::Row;

@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use nandscape_drive::{Drive, DriveInfo, Issuer, mark};
-use nandscape_host_array::{Seen, Witness};
 use nandscape_host_driver::nvme_tcp::{Execute, Look, Refusal, Target};
+use nandscape_layers_array::{Seen, Witness};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 /// The mark of an array on a drive.

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
-use nandscape_host_array::{Array, News, Recovered, ScrubReport, WindowMode};
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
+use nandscape_layers_array::{Array, News, Recovered, ScrubReport, WindowMode};
 use nandscape_sim::{Executor, Span};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;

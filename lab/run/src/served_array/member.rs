@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, QueueId, Refused, Role, Use};
-use nandscape_host_array::Member;
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_lab_workload::Direction;
+use nandscape_layers_array::Member;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::{Export, FaultCount, Order};
 use nandscape_wire_nvme::Status;

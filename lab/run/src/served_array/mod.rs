@@ -27,7 +27,7 @@ use std::rc::Rc;
 use nandscape_device_controller::Offers;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{Drive, Names};
-use nandscape_host_array::{Config, JournalMode, Shape};
+use nandscape_layers_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
 use nandscape_wire_nvme::identify::DLFEAT_ZEROS;
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, HostMem, Issuer};
-use nandscape_host_array::{Array, Config, JournalMode, Member, Shape, WindowMode};
+use nandscape_layers_array::{Array, Config, JournalMode, Member, Shape, WindowMode};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -72,7 +72,7 @@ async fn made(
     (members, drives): (Vec<Member>, Vec<Known>),
     (opening, overwrites): (Opening, bool),
 ) -> Result<Rc<Array>, String> {
-    let told = |error: nandscape_host_array::ArrayError| error.to_string();
+    let told = |error: nandscape_layers_array::ArrayError| error.to_string();
     let has_records = config.journal != JournalMode::None;
     match opening {
         Opening::ForNow => Array::new(sim, shape, config, members).map_err(told),

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
-use nandscape_host_array::Config;
 use nandscape_lab_run::{ArrayLayer, ArrayReport, Precondition, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload, load};
+use nandscape_layers_array::Config;
 use nandscape_sim::Seed;
 
 fn drive(number: u64) -> RigDrive {
@@ -25,7 +25,7 @@ fn drive(number: u64) -> RigDrive {
 fn run(shape: &str, settings: &[&str]) -> StackFinished {
     let mut config = Config::default();
     settings.iter().for_each(|setting| config.set(setting).unwrap());
-    let shape: nandscape_host_array::Shape = shape.parse().unwrap();
+    let shape: nandscape_layers_array::Shape = shape.parse().unwrap();
     let rate = Some(Rate { iops: 3_000.0, process: RateProcess::Poisson });
     let (rw, bs) = ("randrw".parse().unwrap(), "4k".parse().unwrap());
     let job = JobSpec { rw, bs, rate, numjobs: 2, ..JobSpec::default() };

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::{Drive, HostMem, Issuer, Stage};
-use nandscape_host_array::Config;
 use nandscape_lab_run::{
     ArraySpec, Chain, DriveSpec, LayersExport, MemberSpec, Offers, Precondition, Rig, RigDrive, Wanted, array_on,
     block_layer, offers_of_model,
 };
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
+use nandscape_layers_array::Config;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::Export;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, ensure};
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_host_llama::{ChainConfig, Costs, LogConfig};
-use nandscape_lab_llama::Form;
+use nandscape_apps_llama_engine::{ChainConfig, Costs, LogConfig};
+use nandscape_apps_llama_run::Form;
 use nandscape_sim::Span;
 
 /// A form of the store, with its drive.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use anyhow::Result;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::Drive;
-use nandscape_host_array::{Array, Config, Rails};
+use nandscape_layers_array::{Array, Config, Rails};
 use nandscape_lab_run::{Precondition, Rig, array_on_namespace, rails_on};
 use nandscape_lab_workload::{Runner, Workload, parse_table};
 use nandscape_sim::Span;

@@ -1,0 +1,211 @@
+//! A cluster in simulated time.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_apps_kv_engine::noise::Noise;
+use nandscape_apps_kv_engine::policy::{NAMES, Policy, Tuning, named};
+use nandscape_apps_kv_engine::ring::Ring;
+use nandscape_apps_kv_engine::store::{Layout, OpenError, PutError};
+use nandscape_apps_kv_engine::{Client, ClientConfig, Server, Store};
+use nandscape_apps_store::Cpu;
+use nandscape_device_media::StoreKind;
+use nandscape_drive::Drive;
+use nandscape_host_block::BlockLayer;
+use nandscape_host_network::Network;
+use nandscape_host_network::simulated::{Joined, SimulatedNetwork};
+use nandscape_lab_run::{Rig, RigDrive, Wanted};
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Seed, Sim, Span, Stalled};
+
+use crate::load::{Load, key, measure};
+use crate::outcome::Outcome;
+use crate::place::{halves, segment_bytes};
+use crate::spec::{Processors, Spec};
+
+/// Why a cluster cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no such policy.
+    #[error("there is no policy {0:?}; {names} are there", names = NAMES.join(", "))]
+    Policy(String),
+    /// A number makes no sense.
+    #[error("{0}")]
+    Spec(&'static str),
+    /// The drives cannot be made.
+    #[error(transparent)]
+    Drives(#[from] nandscape_lab_run::RunError),
+    /// A store cannot be made.
+    #[error("the store of server {server}: {error}")]
+    Store {
+        /// Which.
+        server: usize,
+        /// Why.
+        error: OpenError,
+    },
+    /// A server's block layer cannot be over its drive.
+    #[error("the block layer of server {server}: {problem}")]
+    Block {
+        /// Which.
+        server: usize,
+        /// Why.
+        problem: String,
+    },
+    /// The values do not fit.
+    #[error("the values are not all there: {0}")]
+    Load(#[from] PutError),
+    /// The model is stuck.
+    #[error("this is a fault of the simulator, please report it")]
+    Stalled(#[from] Stalled),
+}
+
+/// Queue entries of a server.
+const ENTRIES: u32 = 1_024;
+/// Puts at a time while values are loaded.
+const LOADERS: u64 = 64;
+
+/// Runs it.
+///
+/// # Errors
+/// When it cannot be made, or its values do not fit.
+pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
+    check(spec)?;
+    let seed = Seed::new(spec.seed);
+    let drive = |number: usize| RigDrive {
+        name: format!("server {number}"),
+        profile: spec.drive.clone(),
+        store: StoreKind::None,
+        precondition: spec.precondition,
+        seed: seed.child("drives").nth(number as u64),
+    };
+    let mut rig = Rig::build((0..spec.servers).map(drive).collect(), Wanted::default(), &())?;
+    let sim = rig.sim().clone();
+    let drives: Vec<[Rc<dyn Drive>; 2]> = (0..spec.servers)
+        .map(|number| {
+            let layer = block_layer(&rig, number, spec)?;
+            let job = || Ok::<_, RunError>(layer.over(rig.connect(number, ENTRIES)?) as Rc<dyn Drive>);
+            Ok([job()?, job()?])
+        })
+        .collect::<Result<_, RunError>>()?;
+    rig.run(cluster(spec, &sim, &drives, seed))?
+}
+
+/// The block layer of a server's host. Gets and noise both pass it, so that it knows of all that a get may have to wait for.
+fn block_layer(rig: &Rig, number: usize, spec: &Spec) -> Result<Rc<BlockLayer>, RunError> {
+    let ssd = rig.ssds().nth(number).expect("a drive for each server");
+    let layer = nandscape_lab_run::block_layer(rig.sim(), ssd, spec.drive.priority(), &spec.block);
+    layer.map_err(|problem| RunError::Block { server: number, problem })
+}
+
+fn check(spec: &Spec) -> Result<(), RunError> {
+    let wrong = |text| Err(RunError::Spec(text));
+    if spec.servers == 0 || spec.replicas == 0 || spec.replicas > spec.servers {
+        return wrong("a cluster has a server at the least, and as many as replicas");
+    }
+    if spec.load.clients == 0 || spec.load.clients > 4_000 || spec.load.scale == 0 || spec.load.scale > 1_000 {
+        return wrong("there are 1 to 4,000 clients, and 1 to 1,000 gets in a request");
+    }
+    if spec.load.records == 0 || spec.load.requests == 0 {
+        return wrong("there is one value and one request at the least");
+    }
+    let known = |name: &str| NAMES.contains(&name);
+    if known(&spec.policy) { Ok(()) } else { Err(RunError::Policy(spec.policy.clone())) }
+}
+
+async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Seed) -> Result<Outcome, RunError> {
+    let shared = match spec.processors {
+        Processors::Shared(cores) => Some(Rc::new(Cpu::new(sim, cores))),
+        Processors::Each(_) => None,
+    };
+    let net = SimulatedNetwork::new(sim, spec.servers, spec.network);
+    let mut stores = Vec::new();
+    for (number, [drive, _]) in drives.iter().enumerate() {
+        let store = Rc::new(store(sim, number, drive).await?);
+        let cpu = match (&shared, spec.processors) {
+            (Some(cpu), _) => cpu.clone(),
+            (None, Processors::Each(cores) | Processors::Shared(cores)) => Rc::new(Cpu::new(sim, cores)),
+        };
+        net.start(number, Rc::new(Server::new(sim, store.clone(), cpu, spec.server)));
+        stores.push(store);
+    }
+    fill(sim, &stores, &spec.load, spec.replicas).await?;
+    for (number, pattern) in spec.noise.iter().enumerate().take(spec.servers) {
+        let Some(pattern) = pattern else { continue };
+        let (_, extent) = halves(&drives[number][1]);
+        let noise = Noise::new(sim, drives[number][1].clone(), extent);
+        sim.spawn(noise.run(pattern.clone(), seed.child("noise").nth(number as u64)));
+    }
+    let (clients, policies) = clients(spec, sim, &net, shared, seed);
+    Ok(measure(sim, clients, &policies, (&spec.load, false), seed).await)
+}
+
+fn clients(
+    spec: &Spec,
+    sim: &Sim,
+    net: &Rc<SimulatedNetwork>,
+    cpu: Option<Rc<Cpu>>,
+    seed: Seed,
+) -> (Vec<Rc<Client>>, Vec<Rc<dyn Policy>>) {
+    let cpu = cpu.unwrap_or_else(|| Rc::new(Cpu::elsewhere(sim)));
+    let tuning = Tuning { clients: spec.load.clients as u32, ..spec.tuning };
+    let client = |number: usize| {
+        let network: Rc<dyn Network> = Rc::new(Joined(net.clone()));
+        let policy = named(&spec.policy, &tuning).expect("a policy that is known");
+        let config = ClientConfig {
+            replicas: spec.replicas,
+            order: spec.order,
+            work: spec.client_work,
+            number: number as u16,
+            try_timeout: Span::from_s(2),
+            timeout: Span::from_s(10),
+            ..ClientConfig::default()
+        };
+        let seed = seed.child("clients").nth(number as u64);
+        let client = Client::new(sim, &network, spec.servers, policy.clone(), (config, cpu.clone()), seed);
+        (Rc::new(client), policy)
+    };
+    (0..spec.load.clients).map(client).unzip()
+}
+
+async fn store(sim: &Sim, server: usize, drive: &Rc<dyn Drive>) -> Result<Store, RunError> {
+    let (extent, _) = halves(drive);
+    let layout = Layout { extent, segment_bytes: segment_bytes(&extent, &drive.info()) };
+    let made = Store::create(sim, drive.clone(), layout, 1 + server as u64).await;
+    made.map_err(|error| RunError::Store { server, error })
+}
+
+/// Puts all values, at each server on its own, and waits until the drives have nothing left to write.
+///
+/// # Errors
+/// When one of them cannot be put.
+pub async fn fill(sim: &Sim, stores: &[Rc<Store>], load: &Load, replicas: usize) -> Result<(), PutError> {
+    let ring = Rc::new(Ring::new(stores.len()));
+    let (left, ended) = (Rc::new(Cell::new(0)), Rc::new(Signal::new(sim)));
+    let problem: Rc<RefCell<Option<PutError>>> = Rc::default();
+    let value: Rc<[u8]> = vec![7; load.value_bytes].into();
+    for lane in 0..LOADERS {
+        left.set(left.get() + 1);
+        let (left, ended, problem) = (left.clone(), ended.clone(), problem.clone());
+        let (ring, stores, value, records) = (ring.clone(), stores.to_vec(), value.clone(), load.records);
+        sim.spawn(async move {
+            for number in (lane..records).step_by(LOADERS as usize) {
+                let key = key(number);
+                for server in ring.replicas(&key, replicas) {
+                    if problem.borrow().is_some() {
+                        break;
+                    }
+                    if let Err(error) = stores[server].put(&key, 1, &value).await {
+                        problem.replace(Some(error));
+                    }
+                }
+            }
+            left.set(left.get() - 1);
+            ended.notify();
+        });
+    }
+    while left.get() > 0 {
+        ended.changed().await;
+    }
+    sim.sleep(Span::from_ms(500)).await;
+    problem.take().map_or(Ok(()), Err)
+}

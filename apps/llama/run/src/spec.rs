@@ -1,0 +1,123 @@
+//! A tree, its store and its host.
+
+use std::rc::Rc;
+
+use nandscape_apps_llama_engine::{
+    AnyStore, BwTree, ChainConfig, ChainStore, Config, Costs, EleosStore, Host, LogConfig, LogStore, OpenError,
+};
+#[cfg(target_os = "linux")]
+use nandscape_apps_store::Disk;
+use nandscape_device_ssd::Resolved;
+use nandscape_drive::Drive;
+
+use crate::load::Load;
+
+/// A form of the store.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// The conventional one.
+    Log(LogConfig),
+    /// The offloaded one, with pages of 4 KiB.
+    Eleos,
+    /// The offloaded one, with pages of any length.
+    Chains(ChainConfig),
+}
+
+impl Form {
+    /// Its name.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Form::Log(_) => "conventional",
+            Form::Eleos => "offloaded",
+            Form::Chains(ChainConfig { pieces: 1, .. }) => "offloaded, variable",
+            Form::Chains(_) => "offloaded, deltas",
+        }
+    }
+
+    /// Whether a drive has a tree of this form.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn is_there(
+        &self,
+        host: &Host,
+        drive: Rc<dyn Drive>,
+        admin: &dyn Drive,
+    ) -> Result<bool, OpenError> {
+        Ok(match *self {
+            Form::Log(_) => LogStore::is_there(host, drive).await?,
+            Form::Eleos => BwTree::is_in(&EleosStore::open(host, drive, admin).await?).await?,
+            Form::Chains(config) => match ChainStore::open(host, drive, admin, config).await {
+                // Its blocks tell.
+                Err(OpenError::NoPieces) => false,
+                Err(error) => return Err(error),
+                // There is nothing to lose in a namespace without pages.
+                Ok(store) => BwTree::is_in(&store).await? || store.is_empty(admin).await?,
+            },
+        })
+    }
+
+    /// Gives up whatever a drive holds.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
+        let cleared = match self {
+            Form::Log(_) => LogStore::clear(host, drive.clone()).await,
+            // Pages that were never written are none, and zeros are some.
+            Form::Eleos => Disk::new(host, drive.clone()).clear(0).await,
+            Form::Chains(_) => return ChainStore::format(host, &drive, admin).await,
+        };
+        match cleared.map_err(OpenError::of_blocks) {
+            // It has blocks after a format, all of them empty.
+            Err(OpenError::HasPieces) => ChainStore::format_for_blocks(host, &drive, admin).await,
+            cleared => cleared,
+        }
+    }
+
+    /// Opens the tree on a drive. A namespace that has pages of another form is formatted for those of any length, where it is to have them.
+    pub(crate) async fn open(
+        &self,
+        host: &Host,
+        drive: Rc<dyn Drive>,
+        admin: &dyn Drive,
+        tree: Config,
+    ) -> Result<BwTree<AnyStore>, OpenError> {
+        let store = match *self {
+            Form::Log(config) => AnyStore::Log(Box::new(LogStore::open(host, drive, config).await?)),
+            Form::Eleos => AnyStore::Eleos(EleosStore::open(host, drive, admin).await?),
+            Form::Chains(config) => AnyStore::Chains(open_chains(host, drive, admin, config).await?),
+        };
+        BwTree::open(host, store, tree).await
+    }
+}
+
+async fn open_chains(
+    host: &Host,
+    drive: Rc<dyn Drive>,
+    admin: &dyn Drive,
+    config: ChainConfig,
+) -> Result<ChainStore, OpenError> {
+    match ChainStore::open(host, drive.clone(), admin, config).await {
+        Err(OpenError::NoPieces) => {
+            ChainStore::format(host, &drive, admin).await?;
+            ChainStore::open(host, drive, admin, config).await
+        }
+        opened => opened,
+    }
+}
+
+/// A run in simulated time.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The drive.
+    pub drive: Resolved,
+    /// The form of the store.
+    pub form: Form,
+    /// The tree.
+    pub tree: Config,
+    /// Processors of the host.
+    pub cores: usize,
+    /// Processor time of the host's work.
+    pub costs: Costs,
+    /// The load.
+    pub load: Load,
+    /// Seed of everything random.
+    pub seed: u64,
+}

@@ -1,0 +1,132 @@
+//! Power cuts at any time, of the drive alone and of host and drive, under several writers.
+//!
+//! `lab/crash` has the writers, the check and the loop over the cuts; this file has the store on both kinds of drives, and a drive that tears writes.
+
+use std::cell::{Cell, RefCell};
+
+use nandscape_apps_lsm_engine::Change;
+use nandscape_apps_store::testing::{Disk, QueueingDrive, Times};
+use nandscape_lab_crash::{Cut, Draw, Failure, Gate, Keyed, Lie, Lives, Map, Point, Store, Writers, each, explore};
+use nandscape_sim::{Executor, Seed, Span};
+
+use crate::rig::{Form, Rig, Store as Lsm, key, open, value};
+
+const DRAW: Draw = Draw { keys: 1_500, value: 1_500, key, content: value };
+const WRITERS: u64 = 3;
+
+/// A store, as writers use it.
+struct Kept(Lsm);
+
+impl Store for Kept {
+    async fn apply(&self, changes: Vec<nandscape_lab_crash::Change>) -> Result<(), String> {
+        let change = |(key, value)| match value {
+            Some(value) => Change::Put(key, value),
+            None => Change::Delete(key),
+        };
+        let changes: Vec<Change> = changes.into_iter().map(change).collect();
+        self.0.apply(&changes).await.map_err(|error| error.to_string())
+    }
+
+    async fn commit(&self) -> Result<(), String> {
+        self.0.commit().await.map_err(|error| error.to_string())
+    }
+
+    async fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        self.0.get(key).await.map_err(|error| error.to_string())
+    }
+
+    async fn scan(&self) -> Result<Map, String> {
+        Ok(self.0.scan(&[], usize::MAX).await.map_err(|error| error.to_string())?.into_iter().collect())
+    }
+}
+
+/// The next host comes when the drive has started and nothing of the last one's is under way.
+const LIVES: Lives =
+    Lives { lives: 4, blinks: 4, blink_within: Span::from_ms(60), within: Span::from_ms(240), off: Span::from_ms(500) };
+
+/// Several lives of a host on one drive; how many merges it made.
+fn live(form: Form, seed: Seed, lie: Option<Lie>) -> Result<u64, Failure> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let (rig, writers, merges) = (Rig::new(&sim, form).lying(lie), Writers::new(&sim, DRAW), Cell::new(0));
+    let open = async || rig.open().await.map(Kept).map_err(|error| error.to_string());
+    let cut = |store: &Kept, what| {
+        if what == Cut::All {
+            merges.set(merges.get() + store.0.stats().merges);
+            rig.kill();
+        }
+        rig.ssd.media().cut_power(Span::from_us(50));
+    };
+    let subject = Keyed { writers: writers.clone(), count: WRITERS, seed, open, cut };
+    let ran = executor.block_on(async {
+        let explored = explore(&sim, &subject, LIVES.points(seed.child("lives").rng())).await?;
+        rig.ssd.check().expect("sound");
+        assert_eq!(explored.restarts, LIVES.lives);
+        Ok(merges.get())
+    });
+    ran.unwrap_or_else(|stalled| panic!("{form:?}: {stalled}"))
+}
+
+fn sound(form: Form, seed: Seed) -> u64 {
+    live(form, seed, None).unwrap_or_else(|failure| panic!("{form:?}: {failure}"))
+}
+
+#[test]
+fn a_drive_has_after_a_crash_what_was_acknowledged_and_whole_changes() {
+    let mut merges = 0;
+    each(60, |seed| merges += sound(Form::block(&mut seed.child("form").rng()), seed));
+    assert!(merges > 0, "nothing was merged before a crash");
+}
+
+#[test]
+fn runs_of_the_drive_have_after_a_crash_what_was_acknowledged_and_whole_changes() {
+    let mut merges = 0;
+    each(60, |seed| merges += sound(Form::runs(&mut seed.child("form").rng()), seed));
+    assert!(merges > 0, "nothing was merged before a crash");
+}
+
+/// A drive that serves one command at a time. Each crash tears what is being written into blocks, half of which are there.
+#[test]
+fn a_drive_has_whole_changes_when_writes_are_torn_into_blocks() {
+    each(60, |seed| {
+        let mut form = Form::block(&mut seed.child("form").rng());
+        form.block.trim = false;
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let (disk, rng) = (Disk::new(16 << 20), RefCell::new(seed.rng()));
+        let paths = RefCell::new(None);
+        let open_torn = async || {
+            let drive = QueueingDrive::new(&sim, &disk, Times::FLASH);
+            let gate = Gate::new(drive.clone());
+            paths.replace(Some((drive, gate.clone())));
+            open(&sim, gate, &form).await.map(Kept).map_err(|error| error.to_string())
+        };
+        let cut = |_: &Kept, _| {
+            let Some((drive, gate)) = paths.take() else { return };
+            gate.kill();
+            drive.tear(&mut rng.borrow_mut());
+        };
+        let points = (0..6).map(|life| {
+            rng.replace(seed.nth(life).child("tear").rng());
+            let after = Span::from_us(rng.borrow_mut().below(400_000));
+            Point::new(after, Cut::All, Span::ZERO)
+        });
+        let writers = Writers::new(&sim, DRAW);
+        let subject = Keyed { writers: writers.clone(), count: WRITERS, seed, open: open_torn, cut };
+        let ran = executor.block_on(explore(&sim, &subject, points));
+        let explored = ran.unwrap_or_else(|stalled| panic!("{form:?}: {stalled}"));
+        assert_eq!(explored.unwrap_or_else(|failure| panic!("{form:?}: {failure}")).restarts, 6);
+    });
+}
+
+/// Deliberate mistakes of the drive, on the first seeds of the campaigns above.
+#[test]
+fn a_drive_that_lies_is_noticed() {
+    for lie in [Lie::Durable, Lie::Dropped { nth: 40 }] {
+        let noticed = (1..=8).map(Seed::new).find_map(|seed| {
+            let form = Form { changes: &["buffer.mode=volatile"], ..Form::block(&mut seed.child("form").rng()) };
+            live(form, seed, Some(lie)).err()
+        });
+        assert!(noticed.is_some(), "{lie:?} is not noticed");
+    }
+}

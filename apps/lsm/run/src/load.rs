@@ -1,0 +1,332 @@
+//! Clients that operate on a store, each with one operation at a time.
+//!
+//! A key is its number, scattered over all keys of 8 bytes, and padded with '0'. Values are random bytes, as there is no compression. Whatever
+//! is read is [checked](Values), and when the operations have ended all of the store is read.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_apps_lsm_engine::{AnyStorage, Error, Lsm};
+use nandscape_apps_store::Host;
+use nandscape_lab_workload::{Values, Wrong};
+use nandscape_sim::rng::mix;
+use nandscape_sim::signal::Signal;
+use nandscape_sim::{Rng, Seed};
+
+use crate::benchmark::Benchmark;
+use crate::outcome::Outcome;
+
+pub(crate) type Store = Lsm<AnyStorage>;
+
+/// See the file.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Load {
+    /// What clients do.
+    pub benchmark: Benchmark,
+    /// Keys.
+    pub keys: u64,
+    /// Bytes of a key, 8 at the least.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Clients.
+    pub clients: u64,
+    /// Operations that are measured; of [`Benchmark::ReadWhileWriting`] those that read.
+    pub operations: u64,
+    /// Overwrites before, which bring levels and drive into a steady state.
+    pub warm_up: u64,
+    /// Keys of a scan.
+    pub scan: usize,
+    /// Whether each put is made durable.
+    pub sync: bool,
+}
+
+impl Default for Load {
+    /// Overwrites of 400 bytes by keys of 20, the figures of RocksDB's own measurements on flash; one client.
+    fn default() -> Load {
+        Load {
+            benchmark: Benchmark::Overwrite,
+            keys: 300_000,
+            key_bytes: 20,
+            value_bytes: 400,
+            clients: 1,
+            operations: 300_000,
+            warm_up: 600_000,
+            scan: 10,
+            sync: false,
+        }
+    }
+}
+
+impl Load {
+    /// # Errors
+    /// What of it cannot be.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if self.keys == 0 || self.operations == 0 || self.clients == 0 || self.scan == 0 {
+            return Err("there is one key, operation, client and key of a scan at the least");
+        }
+        match self.key_bytes < 8 {
+            true => Err("a key has 8 bytes at the least, so that all numbers have keys of their own"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Why a load has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// An operation failed.
+    #[error(transparent)]
+    Operation(#[from] Error),
+    /// What was read is not what was put.
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+}
+
+/// Keys of a scan when all of the store is read.
+const READ_BACK: usize = 256;
+
+/// A load on a store.
+pub(crate) struct Run {
+    pub(crate) host: Host,
+    pub(crate) store: Store,
+    pub(crate) load: Load,
+    values: Values,
+}
+
+impl Run {
+    /// On a store in which nothing was put, or that a run before has left.
+    pub(crate) async fn new(host: &Host, store: &Store, load: Load, is_new: bool) -> Result<Run, Error> {
+        let mut values = Values::new(load.key_bytes, load.value_bytes, None);
+        if !is_new {
+            let before = store.get(&values.key(mix(0))).await?;
+            values = Values::new(load.key_bytes, load.value_bytes, before.as_deref());
+        }
+        Ok(Run { host: host.clone(), store: store.clone(), load, values })
+    }
+
+    async fn put(&self, number: u64) -> Result<(), Error> {
+        let (key, values) = (mix(number), &self.values);
+        let version = values.begin_put(key);
+        self.store.put(&values.key(key), &values.value(key, version)).await?;
+        values.end_put(key, version);
+        if self.load.sync { self.store.commit().await } else { Ok(()) }
+    }
+
+    async fn get(&self, number: u64) -> Result<(), Error> {
+        let (key, reading) = (mix(number), self.values.begin_read());
+        let found = self.store.get(&self.values.key(key)).await?;
+        reading.get(key, found.as_deref());
+        Ok(())
+    }
+
+    /// Reads keys from one on, and checks them.
+    async fn scan(&self, from: &[u8], most: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let reading = self.values.begin_read();
+        let found = self.store.scan(from, most).await?;
+        reading.scan(from, most, &found);
+        Ok(found)
+    }
+
+    /// Puts all keys in random order.
+    async fn fill(&self, outcome: &mut Outcome) -> Result<(), Error> {
+        let sim = self.host.sim();
+        for number in 0..self.load.keys {
+            let begun = sim.now();
+            self.put(number).await?;
+            self.host.tick().await;
+            outcome.record("put", sim.now() - begun);
+        }
+        self.store.commit().await
+    }
+
+    /// Reads all of the store and checks it.
+    pub(crate) async fn read_back(&self) -> Result<(), LoadError> {
+        let mut from = Vec::new();
+        loop {
+            let found = self.scan(&from, READ_BACK).await?;
+            let Some((last, _)) = found.last().filter(|_| found.len() == READ_BACK) else { break };
+            // The least key that comes after it.
+            from = [&last[..], &[0]].concat();
+        }
+        Ok(self.values.check()?)
+    }
+}
+
+/// What clients share.
+struct Shared {
+    run: Rc<Run>,
+    /// Operations that have not begun, and clients that have not ended.
+    left: Cell<u64>,
+    running: Cell<u64>,
+    ended: Signal,
+    outcome: RefCell<Outcome>,
+    problem: RefCell<Option<Error>>,
+}
+
+/// Fills the store and has clients operate. `begin` and `end` are called when the measured phase does so.
+pub(crate) async fn measure(
+    run: &Rc<Run>,
+    seed: Seed,
+    (begin, end): (impl Fn(), impl Fn()),
+) -> Result<Outcome, LoadError> {
+    let Run { host, store, load, .. } = &**run;
+    let mut outcome = Outcome::new(host);
+    let is_filling = load.benchmark == Benchmark::FillRandom;
+    outcome.begin(host, store);
+    begin();
+    run.fill(&mut outcome).await?;
+    if is_filling {
+        store.settle().await?;
+    } else {
+        let mut rng = seed.child("warm-up").rng();
+        for _ in 0..load.warm_up {
+            run.put(rng.below(load.keys)).await?;
+        }
+        store.commit().await?;
+        store.settle().await?;
+        outcome = Outcome::new(host);
+        outcome.begin(host, store);
+        begin();
+        outcome = operate(run, seed, outcome).await?;
+        store.commit().await?;
+        if load.benchmark == Benchmark::Overwrite {
+            // What is to be merged still belongs to the puts.
+            store.settle().await?;
+        }
+    }
+    end();
+    outcome.end(host, store);
+    run.values.check()?;
+    Ok(outcome)
+}
+
+async fn operate(run: &Rc<Run>, seed: Seed, outcome: Outcome) -> Result<Outcome, Error> {
+    let load = &run.load;
+    let writers = u64::from(load.benchmark == Benchmark::ReadWhileWriting);
+    let sim = run.host.sim();
+    let shared = Rc::new(Shared {
+        run: run.clone(),
+        left: Cell::new(load.operations),
+        running: Cell::new(load.clients + writers),
+        ended: Signal::new(sim),
+        outcome: RefCell::new(outcome),
+        problem: RefCell::new(None),
+    });
+    for client in 0..load.clients + writers {
+        let (is_writer, rng) = (client >= load.clients, seed.child("clients").nth(client).rng());
+        sim.spawn(shared.clone().work(is_writer, rng));
+    }
+    while shared.running.get() > 0 {
+        shared.ended.changed().await;
+    }
+    shared.problem.take().map_or_else(|| Ok(shared.outcome.replace(Outcome::default())), Err)
+}
+
+impl Shared {
+    async fn work(self: Rc<Self>, is_writer: bool, mut rng: Rng) {
+        while self.left.get() > 0 && self.problem.borrow().is_none() {
+            if !is_writer {
+                self.left.set(self.left.get() - 1);
+            }
+            if let Err(error) = self.one(is_writer, &mut rng).await {
+                self.problem.borrow_mut().get_or_insert(error);
+            }
+        }
+        self.running.set(self.running.get() - 1);
+        self.ended.notify();
+    }
+
+    async fn one(&self, is_writer: bool, rng: &mut Rng) -> Result<(), Error> {
+        let (run, sim) = (&self.run, self.run.host.sim());
+        let (load, number, begun) = (&run.load, rng.below(run.load.keys), sim.now());
+        let name = match load.benchmark {
+            Benchmark::SeekRandom => {
+                run.scan(&run.values.key(mix(number)), load.scan).await?;
+                "seek"
+            }
+            Benchmark::ReadRandom | Benchmark::ReadWhileWriting if !is_writer => {
+                run.get(number).await?;
+                "get"
+            }
+            _ => {
+                run.put(number).await?;
+                "put"
+            }
+        };
+        run.host.tick().await;
+        self.outcome.borrow_mut().record(name, sim.now() - begun);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_apps_lsm_engine::{BlockConfig, Config, Lsm};
+    use nandscape_device_media::StoreKind;
+    use nandscape_device_ssd::{Profile, Ssd};
+    use nandscape_drive::{QueueDrive, QueueId};
+    use nandscape_sim::Executor;
+
+    use super::*;
+    use crate::form::Form;
+
+    /// Runs a load on a store in which something was changed behind its back.
+    fn run(load: Load, change: impl AsyncFnOnce(&Run)) -> Result<(), LoadError> {
+        let mut profile = Profile::load("default").expect("a built-in profile");
+        profile.set("capacity=64MiB").expect("a valid change");
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssd = Ssd::new(&sim, &profile.resolve().expect("valid"), StoreKind::Ram, Seed::new(1)).expect("memory");
+        let ran = executor.block_on(async {
+            let drive = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 32).expect("a free queue pair");
+            let (host, form) = (Host::free(&sim), Form::Block(BlockConfig::default()));
+            let storage = form.storage(&host, drive).await.expect("an empty drive");
+            let store = Lsm::open(&host, storage, Config::default()).await.expect("it opens");
+            let run = Rc::new(Run::new(&host, &store, load, true).await?);
+            run.fill(&mut Outcome::new(&host)).await?;
+            change(&run).await;
+            operate(&run, Seed::new(1), Outcome::new(&host)).await?;
+            // What loads that only put leave to the end.
+            if matches!(load.benchmark, Benchmark::FillRandom | Benchmark::Overwrite) {
+                return run.read_back().await;
+            }
+            Ok(run.values.check()?)
+        });
+        ran.expect("it ends")
+    }
+
+    #[test]
+    fn values_of_others_lost_ones_and_stale_ones_end_the_run() {
+        for benchmark in Benchmark::ALL {
+            let load = Load { benchmark, keys: 200, operations: 50, clients: 3, ..Load::default() };
+            assert!(run(load, async |_| ()).is_ok(), "{}", benchmark.name());
+            let is_wrong = |what: &str, ran: Result<(), LoadError>| {
+                let name = benchmark.name();
+                assert!(matches!(&ran, Err(LoadError::Wrong(wrong)) if wrong.reads > 0), "{name}, {what}: {ran:?}");
+            };
+            let others = async |run: &Run| {
+                for key in (0..200).map(mix) {
+                    run.store.put(&run.values.key(key), &run.values.value(key + 1, 1)).await.expect("there is room");
+                }
+            };
+            is_wrong("others", run(load, others));
+            let lost = async |run: &Run| {
+                for key in (0..200).map(|number| run.values.key(mix(number))) {
+                    run.store.delete(&key).await.expect("there is room");
+                }
+            };
+            is_wrong("lost", run(load, lost));
+            // The values that keys had before.
+            let stale = async |run: &Run| {
+                for number in 0..200 {
+                    let key = run.values.key(mix(number));
+                    let old = run.store.get(&key).await.expect("it answers").expect("it was put");
+                    run.put(number).await.expect("there is room");
+                    run.store.put(&key, &old).await.expect("there is room");
+                }
+            };
+            is_wrong("stale", run(load, stale));
+        }
+    }
+}

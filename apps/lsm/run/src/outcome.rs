@@ -1,0 +1,163 @@
+//! What came of a run, and figures of it.
+
+use std::collections::BTreeMap;
+
+use nandscape_apps_lsm_engine::Stats;
+use nandscape_apps_store::Host;
+use nandscape_sim::{Histogram, Span, Time};
+
+use crate::load::Store;
+
+/// What a drive did in the measured phase.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct DriveFigures {
+    /// Bytes that the host wrote.
+    pub host_bytes: u64,
+    /// Bytes that were programmed.
+    pub flash_bytes: u64,
+    /// Of these, data of the host.
+    pub data_bytes: u64,
+    /// Bytes that garbage collection moved.
+    pub moved_bytes: u64,
+    /// Blocks, or zones of runs, that garbage collection emptied.
+    pub collected: u64,
+}
+
+/// See the file. Counts are those of the measured phase.
+#[derive(Clone)]
+pub struct Outcome {
+    /// Latencies by operation.
+    pub operations: BTreeMap<&'static str, Histogram>,
+    /// Time of the phase.
+    pub took: Span,
+    /// Processor time of the host.
+    pub cpu: Span,
+    /// The store when the phase began.
+    pub before: Stats,
+    /// And when it ended.
+    pub after: Stats,
+    /// The drive; `None` of one that does not tell what it programs.
+    pub drive: Option<DriveFigures>,
+    /// Processor time that the side of the drive spent, where it is counted.
+    pub device_cpu: Option<Span>,
+    /// The processors of the controller, where they are known.
+    pub device_processors: Option<u32>,
+    /// Bytes that the host's data may have on the drive.
+    pub capacity: u64,
+    begun: (Time, Span),
+}
+
+impl Outcome {
+    pub(crate) fn new(host: &Host) -> Outcome {
+        Outcome { begun: (Time::ZERO, host.spent()), ..Outcome::default() }
+    }
+
+    pub(crate) fn begin(&mut self, host: &Host, store: &Store) {
+        (self.begun, self.before) = ((host.sim().now(), host.spent()), store.stats());
+    }
+
+    pub(crate) fn record(&mut self, operation: &'static str, latency: Span) {
+        self.operations.entry(operation).or_default().record(latency);
+    }
+
+    pub(crate) fn end(&mut self, host: &Host, store: &Store) {
+        (self.took, self.cpu) = (host.sim().now() - self.begun.0, host.spent() - self.begun.1);
+        self.after = store.stats();
+    }
+
+    /// Operations a second.
+    pub fn rate(&self) -> f64 {
+        if self.took.is_zero() { 0.0 } else { self.count() as f64 / self.took.as_s() }
+    }
+
+    /// Processor time of the host for each operation, in microseconds.
+    pub fn cpu_us(&self) -> f64 {
+        self.cpu.as_us() / self.count().max(1) as f64
+    }
+
+    fn count(&self) -> u64 {
+        self.operations.values().map(Histogram::count).sum()
+    }
+
+    /// Processor time on the side of the drive for each operation, in microseconds.
+    pub fn device_cpu_us(&self) -> Option<f64> {
+        Some(self.device_cpu?.as_us() / self.count().max(1) as f64)
+    }
+
+    /// The share of their time, from 0 to 1, that the controller's processors were busy.
+    pub fn device_busy(&self) -> Option<f64> {
+        let all = self.took.as_s() * f64::from(self.device_processors?);
+        let spent = self.device_cpu?;
+        (all > 0.0).then(|| spent.as_s() / all)
+    }
+
+    /// Bytes of keys and values that were put.
+    pub fn put_bytes(&self) -> u64 {
+        self.after.put_bytes - self.before.put_bytes
+    }
+
+    /// Bytes that the store had written to the drive, as the store counts them.
+    pub fn store_bytes(&self) -> u64 {
+        self.after.storage.written_bytes - self.before.storage.written_bytes
+    }
+
+    /// Bytes that the drive received for each byte that was put; none where nothing was. The store counts them where the drive does not tell.
+    pub fn application_waf(&self) -> Option<f64> {
+        let written = self.drive.map_or(self.store_bytes(), |drive| drive.host_bytes);
+        (self.put_bytes() > 0).then(|| written as f64 / self.put_bytes() as f64)
+    }
+
+    /// Bytes that the drive programmed for each byte that it received.
+    pub fn drive_waf(&self) -> Option<f64> {
+        self.share(|drive| drive.flash_bytes)
+    }
+
+    /// Of [`Outcome::drive_waf`], data of the host: less than 1 where it was deallocated or replaced in the write buffer.
+    pub fn data_factor(&self) -> Option<f64> {
+        self.share(|drive| drive.data_bytes)
+    }
+
+    /// Of [`Outcome::drive_waf`], data that garbage collection moved.
+    pub fn moved_factor(&self) -> Option<f64> {
+        self.share(|drive| drive.moved_bytes)
+    }
+
+    fn share(&self, bytes: fn(&DriveFigures) -> u64) -> Option<f64> {
+        let drive = self.drive.filter(|drive| self.put_bytes() > 0 && drive.host_bytes > 0)?;
+        Some(bytes(&drive) as f64 / drive.host_bytes as f64)
+    }
+
+    /// Bytes that the drive programmed for each byte that was put: the product of the two.
+    pub fn total_waf(&self) -> Option<f64> {
+        let drive = self.drive.filter(|_| self.put_bytes() > 0)?;
+        Some(drive.flash_bytes as f64 / self.put_bytes() as f64)
+    }
+
+    /// Bytes of all runs at the end, as a share of the drive.
+    pub fn utilisation(&self) -> f64 {
+        self.after.level_bytes.iter().sum::<u64>() as f64 / self.capacity.max(1) as f64
+    }
+
+    /// Blocks that a get read.
+    pub fn blocks_a_get(&self) -> Option<f64> {
+        let gets = self.operations.get("get")?.count();
+        Some((self.after.blocks_read - self.before.blocks_read) as f64 / gets as f64)
+    }
+}
+
+impl Default for Outcome {
+    fn default() -> Outcome {
+        Outcome {
+            operations: BTreeMap::new(),
+            took: Span::ZERO,
+            cpu: Span::ZERO,
+            before: Stats::default(),
+            after: Stats::default(),
+            drive: None,
+            device_cpu: None,
+            device_processors: None,
+            capacity: 0,
+            begun: (Time::ZERO, Span::ZERO),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The drives of an engine: tokens, and reads under way.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_apps_store::{Disk, Host, Range, StoreError};
+use nandscape_drive::Drive;
+use nandscape_host_control::Control;
+use nandscape_sim::signal::Signal;
+use nandscape_sim::trace::{Event, Track};
+use nandscape_sim::{Sim, Span, Time};
+use nandscape_wire_nvme::Status;
+
+use crate::error::EngineError;
+
+/// How long a drive may be without power, if its data is needed.
+const PATIENCE: Span = Span::from_ms(10_000);
+
+/// A drive as it is given to an engine.
+pub struct Given {
+    /// Its queue pair.
+    pub io: Rc<dyn Drive>,
+    /// Its admin queue, for policies that order garbage collection.
+    pub admin: Option<Rc<dyn Drive>>,
+}
+
+/// A drive of an engine.
+pub struct Member {
+    number: usize,
+    sim: Sim,
+    /// `None` if it is missing.
+    disk: Option<Disk>,
+    control: Option<Control>,
+    /// It is missing or has failed: it is not used any more.
+    is_lost: Cell<bool>,
+    token: Cell<bool>,
+    reads: Cell<u32>,
+    /// Reads that began while it had a token that keeps reads away. It stays 0.
+    reads_at_token: Cell<u64>,
+    /// A read has ended, or a token has gone.
+    changed: Signal,
+    timeline: Timeline,
+}
+
+/// The lines of a drive in the event trace: what its token is used for, and when it is read.
+struct Timeline {
+    token: Track,
+    reads: Track,
+    token_since: Cell<Time>,
+    reads_since: Cell<Time>,
+    /// Reads since then.
+    count: Cell<u64>,
+}
+
+impl Timeline {
+    fn new(sim: &Sim, number: usize) -> Timeline {
+        let track = |what: &str| sim.trace().track(format!("engine drive {number} {what}"));
+        let [token_since, reads_since] = [const { Cell::new(Time::ZERO) }; 2];
+        Timeline { token: track("token"), reads: track("reads"), token_since, reads_since, count: Cell::new(0) }
+    }
+}
+
+impl Member {
+    /// A drive; `None` is one that is missing.
+    pub(crate) async fn new(
+        host: &Host,
+        number: usize,
+        given: Option<Given>,
+        needs_control: bool,
+    ) -> Result<Member, EngineError> {
+        let failed = |error| EngineError::Control { drive: number, error };
+        let is_lost = Cell::new(given.is_none());
+        let (io, admin) = given.map(|given| (given.io, given.admin)).unzip();
+        let control = match admin.map(|admin| admin.filter(|_| needs_control)) {
+            Some(Some(admin)) => Some(Control::open(host.sim(), admin).await.map_err(failed)?),
+            Some(None) if needs_control => return Err(failed(nandscape_host_control::Error::Unsupported)),
+            _ => None,
+        };
+        let (sim, disk) = (host.sim().clone(), io.map(|io| Disk::new(host, io)));
+        let (token, reads, reads_at_token) = (Cell::new(false), Cell::new(0), Cell::new(0));
+        let (changed, timeline) = (Signal::new(&sim), Timeline::new(&sim, number));
+        Ok(Member { number, sim, disk, control, is_lost, token, reads, reads_at_token, changed, timeline })
+    }
+
+    /// The control of its garbage collection, if the policy needs it.
+    pub fn control(&self) -> Option<&Control> {
+        self.control.as_ref()
+    }
+
+    /// Its number.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Its clock.
+    pub fn sim(&self) -> &Sim {
+        &self.sim
+    }
+
+    /// Whether it has a token.
+    pub fn has_token(&self) -> bool {
+        self.token.get()
+    }
+
+    /// It, unless it is missing.
+    pub(crate) fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
+    }
+
+    /// It, if it is in use.
+    fn in_use(&self) -> Result<&Disk, EngineError> {
+        let lost = EngineError::Lost { drive: self.number };
+        self.disk.as_ref().filter(|_| !self.is_lost.get()).ok_or(lost)
+    }
+
+    /// Whether it is missing or has failed.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.get()
+    }
+
+    /// It has failed.
+    pub(crate) fn lose(&self) {
+        self.is_lost.set(true);
+        self.leave_token();
+    }
+
+    pub(crate) fn failed(&self, error: nandscape_host_control::Error) -> EngineError {
+        EngineError::Control { drive: self.number, error }
+    }
+
+    pub(crate) fn is_not_ready(&self, waited: Span) -> EngineError {
+        EngineError::Busy { drive: self.number, waited }
+    }
+
+    pub(crate) fn wrong(&self, error: StoreError) -> EngineError {
+        EngineError::Drive { drive: self.number, error }
+    }
+
+    pub(crate) fn reads(&self) -> u32 {
+        self.reads.get()
+    }
+
+    pub(crate) fn reads_at_token(&self) -> u64 {
+        self.reads_at_token.get()
+    }
+
+    /// Gives it a token. Once it has one, no read begins; those under way are awaited where the policy keeps reads apart.
+    pub(crate) async fn take_token(&self, keeps_reads_apart: bool) {
+        self.token.set(true);
+        self.timeline.token_since.set(self.sim.now());
+        while keeps_reads_apart && self.reads.get() > 0 {
+            self.changed.changed().await;
+        }
+    }
+
+    pub(crate) fn leave_token(&self) {
+        if self.token.replace(false) {
+            self.show("token", self.timeline.token_since.get(), 0);
+        }
+        self.changed.notify();
+    }
+
+    /// Puts work with the token, which ends now, into the event trace.
+    pub(crate) fn show(&self, name: &'static str, start: Time, detail: u64) {
+        self.sim.trace_event(|end| Event { track: self.timeline.token, name, start, end, detail });
+    }
+
+    /// Waits until it has no token, if that matters.
+    pub(crate) async fn token_left_if(&self, matters: bool) {
+        while matters && self.token.get() {
+            self.changed.changed().await;
+        }
+    }
+
+    /// Blocks that hold these bytes, and where the bytes begin in them.
+    fn blocks(disk: &Disk, start: u64, len: usize) -> (Range, usize) {
+        let lba = u64::from(disk.info.lba_bytes);
+        let (first, end) = (start / lba, (start + len as u64).div_ceil(lba));
+        (Range { slba: first, blocks: end - first }, (start % lba) as usize)
+    }
+
+    /// Reads bytes for a client. `apart` is that the policy allows no read at a token. A drive without power is waited for if it `must`
+    /// answer.
+    pub(crate) async fn read(&self, start: u64, len: usize, apart: bool, must: bool) -> Result<Vec<u8>, EngineError> {
+        if apart && self.token.get() {
+            self.reads_at_token.set(self.reads_at_token.get() + 1);
+            debug_assert!(false, "a read at drive {}, which has a token", self.number);
+        }
+        let timeline = &self.timeline;
+        if self.reads.get() == 0 {
+            timeline.reads_since.set(self.sim.now());
+            timeline.count.set(0);
+        }
+        self.reads.set(self.reads.get() + 1);
+        timeline.count.set(timeline.count.get() + 1);
+        let read = self.read_within(start, len, if must { PATIENCE } else { Span::ZERO }).await;
+        self.reads.set(self.reads.get() - 1);
+        if self.reads.get() == 0 {
+            let (track, start, detail) = (timeline.reads, timeline.reads_since.get(), timeline.count.get());
+            self.sim.trace_event(|end| Event { track, name: "reads", start, end, detail });
+        }
+        self.changed.notify();
+        read
+    }
+
+    async fn read_within(&self, start: u64, len: usize, patience: Span) -> Result<Vec<u8>, EngineError> {
+        let disk = self.in_use()?;
+        let (range, skip) = Member::blocks(disk, start, len);
+        let read = disk.read_within(&[range], patience).await;
+        let mut bytes = read.map_err(|error| self.wrong(error))?.swap_remove(0);
+        bytes.truncate(skip + len);
+        Ok(bytes.split_off(skip))
+    }
+
+    /// The same for the engine itself.
+    pub(crate) async fn read_background(&self, start: u64, len: usize) -> Result<Vec<u8>, EngineError> {
+        self.read_within(start, len, PATIENCE).await
+    }
+
+    /// The same of bytes that may be damaged, from the beginning of a block: damaged pieces of `block` bytes are zeros.
+    pub(crate) async fn read_what_is_left(&self, start: u64, len: usize, block: usize) -> Result<Vec<u8>, EngineError> {
+        match self.read_background(start, len).await {
+            Err(error) if error.is_damage() => {}
+            read => return read,
+        }
+        let mut bytes = Vec::with_capacity(len);
+        while bytes.len() < len {
+            let piece = block.min(len - bytes.len());
+            match self.read_background(start + bytes.len() as u64, piece).await {
+                Ok(read) => bytes.extend(read),
+                Err(error) if error.is_damage() => bytes.resize(bytes.len() + piece, 0),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The first bytes of several places that begin with a block, at once; `None` of a place that is damaged.
+    pub(crate) async fn read_all(&self, starts: &[u64], len: usize) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
+        let disk = self.in_use()?;
+        let ranges: Vec<Range> = starts.iter().map(|start| Member::blocks(disk, *start, len).0).collect();
+        match disk.read_within(&ranges, PATIENCE).await {
+            Err(StoreError::Drive(Status::UNRECOVERED_READ_ERROR)) => {}
+            read => return read.map(|all| all.into_iter().map(Some).collect()).map_err(|error| self.wrong(error)),
+        }
+        let mut heads = Vec::new();
+        for start in starts {
+            heads.push(match self.read_background(*start, len).await {
+                Err(error) if error.is_damage() => None,
+                read => Some(read?),
+            });
+        }
+        Ok(heads)
+    }
+
+    /// Writes whole blocks. They are durable afterwards.
+    pub(crate) async fn write(&self, start: u64, bytes: &[u8]) -> Result<(), EngineError> {
+        let disk = self.in_use()?;
+        let slba = start / u64::from(disk.info.lba_bytes);
+        disk.write_within(slba, bytes, PATIENCE).await.map_err(|error| self.wrong(error))
+    }
+}

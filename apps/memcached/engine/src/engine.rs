@@ -1,0 +1,473 @@
+//! The engine, as its users see it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_apps_store::Host;
+use nandscape_sim::signal::Signal;
+
+use crate::config::{Ack, Config, item_limit};
+use crate::drives::Member;
+use crate::error::{EngineError, Event};
+use crate::log::{Queued, Spot};
+use crate::open::Super;
+use crate::policy::Policy;
+use crate::record::{Kind, Record, record_bytes};
+use crate::state::{Entry, State, Stats};
+
+/// An item.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// What the client wants to know of it.
+    pub flags: u32,
+    /// When it expires, in seconds since 1970; 0 is never.
+    pub expiry: u64,
+    /// Its version: unique among all that this store has had.
+    pub version: u64,
+    /// Its value.
+    pub value: Rc<[u8]>,
+    /// When it was last asked for before this time, in seconds since 1970.
+    pub accessed: u64,
+    /// Whether it was asked for before.
+    pub is_fetched: bool,
+}
+
+/// An item that is put.
+#[derive(Clone, Debug)]
+pub struct New {
+    /// What the client wants to know of it.
+    pub flags: u32,
+    /// When it expires, in seconds since 1970; 0 is never.
+    pub expiry: u64,
+    /// Its value.
+    pub value: Rc<[u8]>,
+}
+
+/// What must be so for a change to be made.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Expect {
+    /// Nothing.
+    Any,
+    /// The key has no item.
+    Absent,
+    /// The key has an item.
+    Present,
+    /// The key has an item of this version.
+    Version(u64),
+}
+
+/// Why a change was not made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The key has an item.
+    Exists,
+    /// The key has no item.
+    NotFound,
+    /// Key and value are longer than an item may be.
+    TooLarge,
+    /// The engine does not serve any more.
+    Failed(EngineError),
+}
+
+/// The most bytes of a key, as in memcached.
+pub const MOST_KEY: usize = 250;
+/// How often an item is looked for that moves while it is read.
+const TRIES: usize = 8;
+
+/// What the reads of an item have met so far.
+#[derive(Default)]
+struct Tries {
+    /// A drive that has not returned it.
+    bad: Option<usize>,
+    /// The last drive may have it, and does not answer.
+    is_away: bool,
+}
+
+/// See the file.
+pub struct Engine {
+    pub(crate) host: Host,
+    pub(crate) config: Config,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) members: Vec<Rc<Member>>,
+    pub(crate) state: RefCell<State>,
+    pub(crate) segment: u64,
+    pub(crate) id: u64,
+    /// The store as its drives record it.
+    pub(crate) shape: Cell<Super>,
+    pub(crate) events: RefCell<Vec<Event>>,
+    /// Bytes of a block of the drives' mapping, to which chunks are aligned.
+    pub(crate) block: usize,
+    /// Something that others wait for has happened.
+    pub(crate) changed: Signal,
+    /// Changes that wait until drives have them, or for room.
+    pub(crate) waiters: Cell<u64>,
+    pub(crate) failed: RefCell<Option<EngineError>>,
+    pub(crate) is_closing: Cell<bool>,
+    pub(crate) is_closed: Cell<bool>,
+    pub(crate) turn: Cell<u64>,
+}
+
+impl Engine {
+    /// The most bytes of key and value of an item.
+    pub fn item_limit(&self) -> usize {
+        item_limit(self.segment)
+    }
+
+    /// The policy's name.
+    pub fn policy_name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    /// Drives.
+    pub fn drives(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Bytes of a segment.
+    pub fn segment_bytes(&self) -> u64 {
+        self.segment
+    }
+
+    /// The host that it runs on.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Seconds since 1970.
+    pub fn now_s(&self) -> u64 {
+        self.config.start_s + self.host.sim().now().ns() / 1_000_000_000
+    }
+
+    /// Why it does not serve any more, if so.
+    pub fn failure(&self) -> Option<EngineError> {
+        self.failed.borrow().clone()
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> Stats {
+        let state = self.state.borrow();
+        let sum = |of: fn(&Member) -> u64| self.members.iter().map(|member| of(member)).sum();
+        Stats {
+            items: state.index.len() as u64,
+            live_bytes: state.logs.iter().map(|log| log.live).sum(),
+            log_bytes: state.logs.iter().map(|log| u64::from(log.slots) * self.segment).sum(),
+            index_bytes: state.index_bytes(),
+            memory_bytes: state.memory_bytes(),
+            waiting_bytes: state.waiting_bytes(),
+            read_bytes: sum(|member| member.disk().map_or(0, |disk| disk.read_bytes.get())),
+            written_bytes: sum(|member| member.disk().map_or(0, |disk| disk.written_bytes.get())),
+            lost_drives: sum(|member| member.is_lost().into()),
+            reads_at_tokens: sum(Member::reads_at_token),
+            ..state.stats
+        }
+    }
+
+    /// What drives have a token now.
+    pub fn tokens(&self) -> Vec<bool> {
+        self.members.iter().map(|member| member.has_token()).collect()
+    }
+
+    /// The item of a key.
+    pub async fn get(&self, key: &[u8]) -> Option<Item> {
+        self.host.operation().await;
+        self.state.borrow_mut().stats.gets += 1;
+        let mut tries = Tries::default();
+        for _ in 0..TRIES {
+            let (found, spot) = self.begin(key)?;
+            if let Some(item) = found {
+                self.state.borrow_mut().stats.memory_hits += 1;
+                self.host.bytes(item.value.len()).await;
+                return Some(item);
+            }
+            let spot = spot?;
+            if let Some(item) = self.read(key, spot, &mut tries).await {
+                self.host.bytes(item.value.len()).await;
+                self.state.borrow_mut().stats.drive_hits += 1;
+                return Some(item);
+            }
+        }
+        let mut state = self.state.borrow_mut();
+        state.stats.unreadable += 1;
+        if !tries.is_away {
+            state.remove(key);
+        }
+        None
+    }
+
+    /// What is known of the item of a key without its value, which is empty here.
+    pub fn look(&self, key: &[u8]) -> Option<(Item, usize)> {
+        let now_s = self.now_s();
+        let mut state = self.state.borrow_mut();
+        let entry = state.look(key, now_s)?;
+        let Entry { flags, expiry, version, accessed, is_fetched, .. } = *entry;
+        let item = Item { flags, expiry, version, value: Rc::from([]), accessed, is_fetched };
+        Some((item, entry.len as usize))
+    }
+
+    /// Whether the value of a key's item is in memory.
+    pub fn is_in_memory(&self, key: &[u8]) -> bool {
+        self.state.borrow().index.get(key).is_some_and(|entry| entry.value.is_some())
+    }
+
+    /// The item of a key if its value is in memory, or where it is.
+    fn begin(&self, key: &[u8]) -> Option<(Option<Item>, Option<Spot>)> {
+        let now_s = self.now_s();
+        let mut state = self.state.borrow_mut();
+        let entry = state.look(key, now_s)?;
+        let item = entry.value.clone().map(|value| Item {
+            flags: entry.flags,
+            expiry: entry.expiry,
+            version: entry.version,
+            value,
+            accessed: entry.accessed,
+            is_fetched: entry.is_fetched,
+        });
+        if item.is_some() {
+            (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
+        }
+        Some((item, entry.spot))
+    }
+
+    /// Reads an item from a replica without a token; `None` if it is not there any more, or that replica is `bad`: the other one is to be
+    /// asked, once it has no token.
+    async fn read(&self, key: &[u8], spot: Spot, tries: &mut Tries) -> Option<Item> {
+        let pair = self.state.borrow().pair(key);
+        let drive = self.replica(pair, tries.bad);
+        let member = &self.members[drive];
+        let apart = self.keeps_apart(pair);
+        let others = || self.group(pair).iter().filter(|other| other.number() != drive && !other.is_lost());
+        // A drive without power is waited for only if the other one has not answered either.
+        let must = tries.bad.is_some() || others().next().is_none();
+        let start = self.start_of(spot.slot) + u64::from(spot.offset);
+        let bytes = match member.read(start, spot.len as usize, apart, must).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                (tries.bad, tries.is_away) = (Some(drive), !error.is_damage());
+                for other in others() {
+                    other.token_left_if(apart).await;
+                }
+                return None;
+            }
+        };
+        let now_s = self.now_s();
+        let record = Record::get(&bytes).filter(|record| record.key == key && record.kind == Kind::Put);
+        let Some(record) = record else {
+            let is_there = self.state.borrow_mut().look(key, now_s).is_some_and(|entry| entry.spot == Some(spot));
+            if is_there {
+                (tries.bad, tries.is_away) = (Some(drive), false);
+                for other in others() {
+                    other.token_left_if(apart).await;
+                }
+            }
+            return None;
+        };
+        let value: Rc<[u8]> = record.value.into();
+        let version = record.version;
+        let mut state = self.state.borrow_mut();
+        if !state.keep(key, version, &value) {
+            return None;
+        }
+        let entry = state.look(key, now_s)?;
+        let item = Item {
+            flags: entry.flags,
+            expiry: entry.expiry,
+            version,
+            value,
+            accessed: entry.accessed,
+            is_fetched: entry.is_fetched,
+        };
+        (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
+        Some(item)
+    }
+
+    /// The drive to read: one without a token if the policy keeps reads apart, else that with fewer reads under way.
+    fn replica(&self, pair: usize, bad: Option<usize>) -> usize {
+        let apart = self.keeps_apart(pair);
+        self.turn.set(self.turn.get() + 1);
+        let in_use = || self.group(pair).iter().filter(|one| !one.is_lost());
+        let turn = (self.turn.get() % self.replicas() as u64) as usize;
+        let order = |one: &&Rc<Member>| {
+            let is_bad = bad == Some(one.number());
+            (apart && one.has_token(), is_bad, one.reads(), one.number() % self.replicas() != turn)
+        };
+        in_use().min_by_key(order).map_or(pair * self.replicas(), |one| one.number())
+    }
+
+    /// Where a slot begins on a drive, in bytes.
+    pub(crate) fn start_of(&self, slot: u32) -> u64 {
+        self.segment * (1 + u64::from(slot))
+    }
+
+    fn check(&self, key: &[u8], expect: Expect) -> Result<(), Refused> {
+        let now_s = self.now_s();
+        let version = self.state.borrow_mut().look(key, now_s).map(|entry| entry.version);
+        match (expect, version) {
+            (Expect::Absent, Some(_)) => Err(Refused::Exists),
+            (Expect::Present | Expect::Version(_), None) => Err(Refused::NotFound),
+            (Expect::Version(wanted), Some(version)) if wanted != version => Err(Refused::Exists),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_serves(&self) -> Result<(), Refused> {
+        self.failure().map_or(Ok(()), |error| Err(Refused::Failed(error)))
+    }
+
+    /// Puts an item; its version.
+    ///
+    /// # Errors
+    /// When the key is not as expected, the item is too large, or the engine does not serve any more.
+    pub async fn put(&self, key: &[u8], expect: Expect, new: New) -> Result<u64, Refused> {
+        self.host.operation().await;
+        let bytes = record_bytes(key.len(), new.value.len());
+        if key.len() > MOST_KEY || key.len() + new.value.len() > self.item_limit() {
+            return Err(Refused::TooLarge);
+        }
+        self.host.bytes(bytes).await;
+        self.wait_for_room().await?;
+        self.check(key, expect)?;
+        let now = (self.host.sim().now(), self.now_s());
+        let (number, version, pair) = {
+            let mut state = self.state.borrow_mut();
+            let version = state.version;
+            let number = state.put(key.into(), (new.flags, new.expiry), new.value, now);
+            (number, version, state.pair(key))
+        };
+        self.changed.notify();
+        self.acknowledge(pair, number).await?;
+        Ok(version)
+    }
+
+    /// Has an item gone.
+    ///
+    /// # Errors
+    /// When the key is not as expected, or the engine does not serve any more.
+    pub async fn delete(&self, key: &[u8], expect: Expect) -> Result<(), Refused> {
+        self.host.operation().await;
+        self.wait_for_room().await?;
+        let expect = if expect == Expect::Any { Expect::Present } else { expect };
+        let checked = self.check(key, expect);
+        let pair = self.state.borrow().pair(key);
+        {
+            // An item that was evicted is still on the drives until they know of it.
+            let state = self.state.borrow();
+            let log = &state.logs[pair];
+            let is_certain = log.tail() <= log.durable_tail;
+            if matches!(checked, Err(Refused::Exists)) || checked.is_err() && is_certain {
+                return checked;
+            }
+        }
+        let number = self.state.borrow_mut().delete(key, self.host.sim().now());
+        self.changed.notify();
+        self.acknowledge(pair, number).await?;
+        checked
+    }
+
+    /// Changes when an item expires, in seconds since 1970; 0 is never. Whether there is one.
+    ///
+    /// # Errors
+    /// When the engine does not serve any more.
+    pub async fn touch(&self, key: &[u8], expiry: u64) -> Result<bool, Refused> {
+        self.host.operation().await;
+        self.wait_for_room().await?;
+        let (now, now_s) = (self.host.sim().now(), self.now_s());
+        let (pair, number) = {
+            let mut state = self.state.borrow_mut();
+            let pair = state.pair(key);
+            let Some(entry) = state.look(key, now_s) else { return Ok(false) };
+            entry.expiry = expiry;
+            (entry.accessed, entry.is_recent, entry.is_hot) = (now_s, true, true);
+            (pair, state.logs[pair].queue(Queued::Touch(key.into()), now))
+        };
+        self.changed.notify();
+        self.acknowledge(pair, number).await?;
+        Ok(true)
+    }
+
+    /// Has all items gone.
+    ///
+    /// # Errors
+    /// When the engine does not serve any more.
+    pub async fn clear(&self) -> Result<(), Refused> {
+        self.check_serves()?;
+        self.state.borrow_mut().clear(self.host.sim().now());
+        self.changed.notify();
+        match self.config.ack {
+            Ack::Cache => Ok(()),
+            _ => self.flush().await.map_err(Refused::Failed),
+        }
+    }
+
+    /// Waits while as many changes wait for their drives as may.
+    async fn wait_for_room(&self) -> Result<(), Refused> {
+        self.wait_for_room_unless(|| false).await
+    }
+
+    /// The same, until no caller waits for the change any longer.
+    pub(crate) async fn wait_for_room_unless(&self, is_void: impl Fn() -> bool) -> Result<(), Refused> {
+        self.check_serves()?;
+        if !self.state.borrow().is_crowded(self.config.dirty) {
+            return Ok(());
+        }
+        self.state.borrow_mut().stats.throttled += 1;
+        self.waiters.set(self.waiters.get() + 1);
+        while self.state.borrow().is_crowded(self.config.dirty) && self.failure().is_none() && !is_void() {
+            self.changed.changed().await;
+        }
+        self.waiters.set(self.waiters.get() - 1);
+        self.check_serves()
+    }
+
+    /// Waits until a change counts as done.
+    async fn acknowledge(&self, pair: usize, number: u64) -> Result<(), Refused> {
+        let least = match self.config.ack {
+            Ack::Cache => return Ok(()),
+            Ack::One => 1,
+            Ack::All => self.replicas(),
+        };
+        self.wait_for(pair, number, least).await.map_err(Refused::Failed)
+    }
+
+    /// Waits until `least` replicas have a change.
+    async fn wait_for(&self, pair: usize, number: u64, least: usize) -> Result<(), EngineError> {
+        let has = || self.state.borrow().logs[pair].has(least, number);
+        self.waiters.set(self.waiters.get() + 1);
+        self.changed.notify();
+        while !has() && self.failure().is_none() {
+            self.changed.changed().await;
+        }
+        self.waiters.set(self.waiters.get() - 1);
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// Waits until all replicas have all changes so far.
+    ///
+    /// # Errors
+    /// When a drive failed.
+    pub async fn flush(&self) -> Result<(), EngineError> {
+        let numbers: Vec<u64> = self.state.borrow().logs.iter().map(|log| log.queued).collect();
+        for (pair, number) in numbers.into_iter().enumerate() {
+            self.wait_for(pair, number, self.replicas()).await?;
+        }
+        Ok(())
+    }
+
+    /// Flushes, and ends the engine's own work.
+    ///
+    /// # Errors
+    /// When a drive failed.
+    pub async fn close(&self) -> Result<(), EngineError> {
+        let flushed = self.flush().await;
+        self.is_closing.set(true);
+        self.changed.notify();
+        while !self.is_closed.get() {
+            self.changed.changed().await;
+        }
+        flushed
+    }
+}

@@ -1,0 +1,180 @@
+//! Why an engine does not open, or does not serve.
+
+use std::fmt;
+
+use nandscape_apps_store::StoreError;
+use nandscape_sim::Span;
+use nandscape_wire_nvme::Status;
+
+/// Why an engine does not serve any more.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A drive failed.
+    #[error("drive {drive}: {error}")]
+    Drive {
+        /// Its number.
+        drive: usize,
+        /// What happened.
+        error: StoreError,
+    },
+    /// A drive was lost before.
+    #[error("drive {drive}: lost")]
+    Lost {
+        /// Its number.
+        drive: usize,
+    },
+    /// A drive does not collect as it is ordered.
+    #[error("drive {drive}: {error}")]
+    Control {
+        /// Its number.
+        drive: usize,
+        /// What happened.
+        error: nandscape_host_control::Error,
+    },
+    /// A drive does not end its internal work.
+    #[error("drive {drive}: not ready for reads, and no block freed for {} s; a drive that is in service is valid", .waited.ns() / 1_000_000_000)]
+    Busy {
+        /// Its number.
+        drive: usize,
+        /// How long the engine has waited for it.
+        waited: Span,
+    },
+}
+
+impl EngineError {
+    /// Whether the drive serves, and its data is damaged.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, EngineError::Drive { error: StoreError::Drive(Status::UNRECOVERED_READ_ERROR), .. })
+    }
+
+    /// The number of the drive that is the reason.
+    pub fn drive(&self) -> usize {
+        match self {
+            EngineError::Drive { drive, .. }
+            | EngineError::Lost { drive }
+            | EngineError::Control { drive, .. }
+            | EngineError::Busy { drive, .. } => *drive,
+        }
+    }
+}
+
+/// What happens to an engine that continues, for whoever operates it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A drive is missing; its twin has all items.
+    Missing {
+        /// Its number.
+        drive: usize,
+        /// The other drive of its pair.
+        twin: usize,
+    },
+    /// A drive has failed; its twin has all items, and the drive is not used any more.
+    Failed {
+        /// Why, and which.
+        error: EngineError,
+        /// The other drive of its pair.
+        twin: usize,
+    },
+    /// A drive was empty, or older than its twin, and has all items now.
+    Rebuilt {
+        /// Its number.
+        drive: usize,
+        /// The other drive of its pair.
+        twin: usize,
+    },
+    /// A part of the log cannot be read from any replica.
+    Damaged {
+        /// The drives that are to have it.
+        drives: Vec<usize>,
+        /// Where it begins on them, in bytes.
+        at: u64,
+        /// Items that were dropped: a newer version could be in that part.
+        dropped: u64,
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Missing { drive, twin } => {
+                write!(f, "drive {drive} is missing: drive {twin} serves its items without a mirror")
+            }
+            Event::Failed { error, twin } => {
+                write!(f, "{error}: it is out of use, and drive {twin} serves its items without a mirror")
+            }
+            Event::Rebuilt { drive, twin } => write!(f, "drive {drive} was rebuilt from drive {twin}"),
+            Event::Damaged { drives, at, dropped } => {
+                let drives: Vec<String> = drives.iter().map(usize::to_string).collect();
+                let drives = drives.join(" and ");
+                write!(f, "byte {at} of drive {drives} is damaged: {dropped} older items, which a newer version ")?;
+                f.write_str("there may have replaced, were dropped")
+            }
+        }
+    }
+}
+
+/// Why an engine does not open.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The number of drives.
+    #[error("{0} drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid")]
+    Count(usize),
+    /// A drive is too small.
+    #[error("drive {drive} has {bytes} bytes; {least} or more are valid")]
+    Small {
+        /// Its number.
+        drive: usize,
+        /// Its bytes.
+        bytes: u64,
+        /// The least.
+        least: u64,
+    },
+    /// A drive keeps no data.
+    #[error("drive {0} keeps no data; a drive with a store is valid")]
+    KeepsNothing(usize),
+    /// A drive has something else.
+    #[error("drive {0} has data, and no part of this store; an empty drive, or the store's own in its order, is valid")]
+    Foreign(usize),
+    /// A drive is missing, and there is no store on the others.
+    #[error("drive {0} is missing, and the others have no store; a new store takes all of its drives")]
+    Incomplete(usize),
+    /// No drive with all items of a pair is there.
+    #[error("drive {drive} {what}, and drive {twin} is not there to replace it; drive {twin} of this store is valid")]
+    Gone {
+        /// Its number.
+        drive: usize,
+        /// What is wrong with it.
+        what: &'static str,
+        /// The other drive of its pair.
+        twin: usize,
+    },
+    /// A drive of a store without mirrors is not there.
+    #[error("drive {drive} {what}, and the store has one replica of each item; the drive with its items is valid")]
+    Alone {
+        /// Its number.
+        drive: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Both drives of a pair were used without the other.
+    #[error(
+        "drive {drive} and drive {other} have each been used without the other, and differ; one of the two is valid"
+    )]
+    Split {
+        /// A drive.
+        drive: usize,
+        /// The other one.
+        other: usize,
+    },
+    /// The store was made otherwise.
+    #[error("drive {drive}: the store has {what}")]
+    Other {
+        /// The drive.
+        drive: usize,
+        /// What it has.
+        what: String,
+    },
+    /// It failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}

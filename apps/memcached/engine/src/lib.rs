@@ -1,0 +1,45 @@
+//! A key-value storage engine on several drives (Shin 2017, chapter 5), and memcached's protocols over it.
+//!
+//! Items lie in logs on pairs of drives, striped and mirrored (RAID-1+0), each pair an even and an odd drive. A policy decides which drives
+//! are written and collect garbage, and reads go to the others.
+//!
+//! | file | what |
+//! |---|---|
+//! | `engine` | what users call: get, put, delete, touch, clear, flush |
+//! | `config`, `error` | settings; why it does not open or serve |
+//! | `policy` | tokens and garbage collection: one policy a file |
+//! | `state` | index and cache |
+//! | `log` | the log of a pair: segments, and what waits |
+//! | `pack` | changes become chunks |
+//! | `flush` | epochs: tokens, writes |
+//! | `reclaim` | old segments are given up; eviction |
+//! | `open`, `recover` | making a store, and finding its items again |
+//! | `lost` | drives that are missing or fail |
+//! | `record` | records and chunks as bytes |
+//! | `drives` | drives with tokens |
+//! | `memcached` | the text and the meta protocol |
+//!
+//! Left out: parity in place of replicas; an index on flash; sockets, which `apps/memcached/run` has.
+#![forbid(unsafe_code)]
+
+mod config;
+mod drives;
+mod engine;
+mod error;
+mod flush;
+mod log;
+mod lost;
+pub mod memcached;
+mod open;
+mod pack;
+pub mod policy;
+mod reclaim;
+mod record;
+mod recover;
+mod state;
+
+pub use config::{Ack, Config};
+pub use drives::{Given, Member};
+pub use engine::{Engine, Expect, Item, MOST_KEY, New, Refused};
+pub use error::{EngineError, Event, OpenError};
+pub use state::Stats;

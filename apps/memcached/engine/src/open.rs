@@ -1,0 +1,311 @@
+//! Opening: an empty store on empty drives, or the store that the drives have.
+//!
+//! Each drive records the store, its own number, and which drives were lost when it was last recorded. A drive that is missing is done
+//! without if its twin is there; one that is empty, or was lost and has returned, is rebuilt from its twin.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_apps_store::Host;
+use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
+use nandscape_sim::signal::Signal;
+
+use crate::config::Config;
+use crate::drives::{Given, Member};
+use crate::engine::Engine;
+use crate::error::{EngineError, Event, OpenError};
+use crate::log::Log;
+use crate::policy::Policy;
+use crate::record::CHUNK_HEADER;
+use crate::state::State;
+
+/// The first bytes of a drive of a store.
+const MAGIC: &[u8; 8] = b"NDENGIN2";
+/// Bytes of the structure that begins with them.
+const SUPER: usize = 64;
+/// Where its checksum is.
+const SUPER_CRC: usize = 8;
+/// The fewest slots of a drive.
+const LEAST_SLOTS: u64 = 16;
+/// The most drives: each has a bit in what is lost.
+const MOST_DRIVES: usize = 64;
+/// More versions than changes can wait for their drives.
+const VERSIONS_UNSEEN: u64 = 1 << 32;
+/// The least alignment of chunks, in bytes.
+const LEAST_BLOCK: usize = 4_096;
+
+/// The store as each drive records it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Super {
+    pub(crate) id: u64,
+    pub(crate) segment: u64,
+    pub(crate) slots: u64,
+    pub(crate) drives: u32,
+    pub(crate) number: u32,
+    pub(crate) replicas: u32,
+    /// How often the lost drives have changed.
+    pub(crate) generation: u64,
+    /// Drives that are lost, a bit each.
+    pub(crate) lost: u64,
+}
+
+impl Super {
+    fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.u32(0);
+        [self.drives, self.number, self.replicas].into_iter().for_each(|number| bytes.u32(number));
+        let numbers = [self.id, self.segment, self.slots, self.generation, self.lost];
+        numbers.into_iter().for_each(|number| bytes.u64(number));
+        seal(&mut bytes[..SUPER], SUPER_CRC);
+        bytes
+    }
+
+    fn of(bytes: &[u8]) -> Option<Super> {
+        let mut reader = Reader(bytes);
+        if reader.take(8)? != MAGIC || !is_sealed(bytes.get(..SUPER)?, SUPER_CRC) {
+            return None;
+        }
+        reader.u32()?;
+        let (drives, number, replicas) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (id, segment, slots) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        Some(Super { drives, number, replicas, id, segment, slots, generation: reader.u64()?, lost: reader.u64()? })
+    }
+
+    /// Records it on a drive.
+    pub(crate) async fn write(self, member: &Member) -> Result<(), EngineError> {
+        let lba = member.disk().map_or(1, |disk| disk.info.lba_bytes as usize);
+        let mut bytes = Super { number: member.number() as u32, ..self }.to_bytes();
+        bytes.resize(bytes.len().next_multiple_of(lba.max(LEAST_BLOCK)), 0);
+        member.write(0, &bytes).await
+    }
+
+    /// Whether another drive was lost when this was recorded.
+    fn lacks(&self, other: u32) -> bool {
+        self.lost >> other & 1 == 1
+    }
+}
+
+/// What a drive is for the store that is opened.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    /// It has all items of its group.
+    Whole,
+    /// It is to get them from its twin.
+    Rebuilt,
+    Missing,
+}
+
+impl Engine {
+    /// Opens the store of these drives, or makes one on empty ones, and begins to serve. `None` is a drive that is missing.
+    ///
+    /// # Errors
+    /// When the drives are not those of one store and not empty, none of a pair has its items, or a drive fails.
+    pub async fn open(
+        host: &Host,
+        drives: Vec<Option<Given>>,
+        policy: Box<dyn Policy>,
+        config: Config,
+    ) -> Result<Rc<Engine>, OpenError> {
+        let (count, replicas) = (drives.len(), policy.replicas());
+        if count == 0 || count > MOST_DRIVES || !count.is_multiple_of(replicas) {
+            return Err(OpenError::Count(count));
+        }
+        let mut members = Vec::new();
+        for (number, given) in drives.into_iter().enumerate() {
+            members.push(Rc::new(Member::new(host, number, given, policy.needs_control()).await?));
+        }
+        let (shape, parts) = shape(&members, &config, replicas as u32).await?;
+        let unit = |member: &Rc<Member>| {
+            member.disk().map_or(0, |disk| disk.info.unit_bytes.max(disk.info.lba_bytes) as usize)
+        };
+        let block = members.iter().map(unit).max().unwrap_or(0).max(LEAST_BLOCK);
+        let logs = (0..count / replicas).map(|_| Log::new(shape.slots as u32, replicas)).collect();
+        let config = Config { dirty: config.dirty.min(config.memory / 2), ..config };
+        let engine = Rc::new(Engine {
+            host: host.clone(),
+            config,
+            policy,
+            members,
+            state: RefCell::new(State::new(logs, config.memory, config.caches)),
+            segment: shape.segment,
+            id: shape.id,
+            shape: Cell::new(shape),
+            events: RefCell::default(),
+            block,
+            changed: Signal::new(host.sim()),
+            waiters: Cell::new(0),
+            failed: RefCell::new(None),
+            is_closing: Cell::new(false),
+            is_closed: Cell::new(false),
+            turn: Cell::new(0),
+        });
+        for pair in 0..count / replicas {
+            engine.recover(pair, &parts[pair * replicas..][..replicas]).await?;
+        }
+        engine.settle(&parts).await?;
+        {
+            let mut state = engine.state.borrow_mut();
+            // Versions that clients have seen and no drive has are not given again.
+            let is_new = state.logs.iter().all(|log| log.next == 0);
+            state.version += if is_new { 0 } else { VERSIONS_UNSEEN };
+        }
+        host.sim().spawn(engine.clone().run());
+        Ok(engine)
+    }
+
+    /// Records which drives are missing from now on, and which are not any more, before anything is served.
+    async fn settle(&self, parts: &[Part]) -> Result<(), OpenError> {
+        let of = |part: Part| (0..parts.len()).filter(move |drive| parts[*drive] == part);
+        let twin = |drive: usize| drive ^ 1;
+        for drive in of(Part::Missing) {
+            self.state.borrow_mut().lose(drive / self.replicas(), drive % self.replicas());
+            self.event(Event::Missing { drive, twin: twin(drive) });
+        }
+        let missing = of(Part::Missing).fold(0, |lost, drive| lost | 1 << drive);
+        let before = self.shape.get();
+        if before.lost == missing && of(Part::Rebuilt).next().is_none() {
+            return Ok(());
+        }
+        // A rebuilt drive is the first that counts it: the others would have it rebuilt again.
+        let shape = Super { generation: before.generation + 1, lost: missing, ..before };
+        self.shape.set(shape);
+        for drive in of(Part::Rebuilt).chain(of(Part::Whole)) {
+            shape.write(&self.members[drive]).await?;
+        }
+        of(Part::Rebuilt).for_each(|drive| self.event(Event::Rebuilt { drive, twin: twin(drive) }));
+        Ok(())
+    }
+}
+
+/// The store of the drives and what each is for it, or a new one on empty drives.
+async fn shape(members: &[Rc<Member>], config: &Config, replicas: u32) -> Result<(Super, Vec<Part>), OpenError> {
+    let disks = || members.iter().filter_map(|member| Some((member.number(), member.disk()?)));
+    let smallest = disks().map(|(_, disk)| disk.info.bytes()).min().unwrap_or(0);
+    let segment = config.segment_for(smallest);
+    let slots = (smallest / segment).saturating_sub(1);
+    for (drive, disk) in disks() {
+        if !disk.info.keeps_data {
+            return Err(OpenError::KeepsNothing(drive));
+        }
+        if slots < LEAST_SLOTS {
+            let least = segment * (LEAST_SLOTS + 1);
+            return Err(OpenError::Small { drive, bytes: disk.info.bytes(), least });
+        }
+    }
+    let mut found = Vec::new();
+    for (drive, member) in members.iter().enumerate() {
+        let Some(disk) = member.disk() else {
+            found.push(None);
+            continue;
+        };
+        let block = member.read_background(0, SUPER.next_multiple_of(disk.info.lba_bytes as usize)).await?;
+        let there = Super::of(&block);
+        if there.is_none() && block.iter().any(|byte| *byte != 0) {
+            return Err(OpenError::Foreign(drive));
+        }
+        found.push(there);
+    }
+    let first = found.iter().rev().flatten().max_by_key(|one| one.generation).copied();
+    if let Some(first) = first.filter(|first| first.drives as usize != members.len() || first.replicas != replicas) {
+        let what = format!("{} drives and {} of each item", first.drives, replicas_of(first.replicas));
+        return Err(OpenError::Other { drive: first.number as usize, what });
+    }
+    match first {
+        Some(first) if is_used(members, first).await? => {
+            let parts = check_parts(first, members, &found, smallest)?;
+            Ok((first, parts))
+        }
+        _ => {
+            let drives = members.len() as u32;
+            let shape = Super { id: config.id, segment, slots, drives, number: 0, replicas, generation: 0, lost: 0 };
+            make(members, &found, shape).await.map(|()| (shape, vec![Part::Whole; members.len()]))
+        }
+    }
+}
+
+fn replicas_of(count: u32) -> &'static str {
+    if count == 1 { "one replica" } else { "two replicas" }
+}
+
+/// Whether the log of a store has begun on any drive, or none of its drives is missing or empty: a store in the making is made again.
+async fn is_used(members: &[Rc<Member>], first: Super) -> Result<bool, OpenError> {
+    let mut are_all = true;
+    for member in members {
+        let Some(disk) = member.disk() else { return Ok(true) };
+        let lba = disk.info.lba_bytes as usize;
+        let head = member.read_background(0, SUPER.next_multiple_of(lba)).await?;
+        are_all &= Super::of(&head).is_some();
+        let chunk = member.read_what_is_left(first.segment, CHUNK_HEADER.next_multiple_of(lba), LEAST_BLOCK).await?;
+        if chunk.iter().any(|byte| *byte != 0) {
+            return Ok(true);
+        }
+    }
+    Ok(are_all)
+}
+
+/// What each drive is for a store.
+fn check_parts(
+    first: Super,
+    members: &[Rc<Member>],
+    found: &[Option<Super>],
+    smallest: u64,
+) -> Result<Vec<Part>, OpenError> {
+    for (drive, there) in found.iter().enumerate() {
+        let Some(there) = there else { continue };
+        let Super { generation, lost, .. } = *there;
+        if *there != (Super { number: drive as u32, generation, lost, ..first }) {
+            let what = format!("another drive here: it is number {} of store {:016x}", there.number, there.id);
+            return Err(OpenError::Other { drive, what });
+        }
+    }
+    if first.segment * (first.slots + 1) > smallest {
+        let what = format!("drives of {} bytes or more", first.segment * (first.slots + 1));
+        return Err(OpenError::Other { drive: first.number as usize, what });
+    }
+    let all = || found.iter().flatten();
+    let mut parts = Vec::new();
+    for (drive, there) in found.iter().enumerate() {
+        let Some(there) = there else {
+            parts.push(if members[drive].disk().is_some() { Part::Rebuilt } else { Part::Missing });
+            continue;
+        };
+        if let Some(other) = all().find(|other| other.lacks(there.number) && there.lacks(other.number)) {
+            return Err(OpenError::Split { drive, other: other.number as usize });
+        }
+        let is_left = all().any(|other| other.lacks(there.number) && other.generation > there.generation);
+        parts.push(if is_left { Part::Rebuilt } else { Part::Whole });
+    }
+    let replicas = first.replicas as usize;
+    let mut groups = parts.chunks(replicas).enumerate();
+    if let Some((pair, group)) = groups.find(|(_, group)| !group.contains(&Part::Whole)) {
+        let replica = group.iter().position(|part| *part == Part::Rebuilt).unwrap_or(0);
+        let drive = pair * replicas + replica;
+        let what = match (group[replica], found[drive]) {
+            (Part::Missing, _) => "is missing",
+            (_, None) => "is empty",
+            (_, Some(_)) => "lacks what was written while it was lost",
+        };
+        return Err(match replicas {
+            1 => OpenError::Alone { drive, what },
+            _ => OpenError::Gone { drive, what, twin: drive ^ 1 },
+        });
+    }
+    Ok(parts)
+}
+
+/// Makes a store. The first drive is the last to know of it: until then there is none.
+async fn make(members: &[Rc<Member>], found: &[Option<Super>], shape: Super) -> Result<(), OpenError> {
+    for (drive, member) in members.iter().enumerate() {
+        let Some(disk) = member.disk() else { return Err(OpenError::Incomplete(drive)) };
+        // A drive of another store has chunks.
+        let len = CHUNK_HEADER.next_multiple_of(disk.info.lba_bytes as usize);
+        let bytes = member.read_background(shape.segment, len).await?;
+        if bytes.iter().any(|byte| *byte != 0) || found[drive].is_some_and(|there| there.number != drive as u32) {
+            return Err(OpenError::Foreign(drive));
+        }
+    }
+    for member in members.iter().rev() {
+        shape.write(member).await?;
+    }
+    Ok(())
+}

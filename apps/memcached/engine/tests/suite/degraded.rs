@@ -1,0 +1,258 @@
+//! Drives that are missing, fail or are damaged: their twins serve, and nothing older returns.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, Event, Expect, New, OpenError, Refused};
+use nandscape_apps_store::testing::Disk;
+use nandscape_drive::{Completion, Drive, DriveInfo, Io};
+use nandscape_sim::{Executor, Sim, Span, Time};
+use nandscape_wire_nvme::Status;
+
+use crate::client::{SMALL, disks, drives, open_all};
+
+/// Chunks of an item each: each change is written before the next one.
+const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, ..SMALL };
+
+/// A drive that ends all commands with a status once it is set.
+struct Failing {
+    drive: Rc<dyn Drive>,
+    status: Cell<Option<Status>>,
+}
+
+impl Drive for Failing {
+    fn info(&self) -> DriveInfo {
+        self.drive.info()
+    }
+
+    fn submit(&self, io: Io) {
+        match self.status.get() {
+            Some(status) => io.token.complete(Completion::of(status)),
+            None => self.drive.submit(io),
+        }
+    }
+}
+
+/// A run on those disks that are not missing.
+fn run(
+    disks: &[Option<&Rc<Disk>>],
+    name: &str,
+    work: impl AsyncFn(Rc<Engine>, Vec<Rc<Failing>>, Sim),
+) -> Result<Vec<Event>, OpenError> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ran = executor.block_on(async {
+        let mut failing = Vec::new();
+        let mut given = Vec::new();
+        for disk in disks {
+            let drive = disk.map(|disk| {
+                let drive = drives(&sim, std::slice::from_ref(disk)).remove(0);
+                Rc::new(Failing { drive, status: Cell::new(None) })
+            });
+            failing.extend(drive.clone());
+            given.push(drive.map(|drive| drive as Rc<dyn Drive>));
+        }
+        let engine = open_all(&sim, given.into_iter(), name, CONFIG).await?;
+        let events = engine.take_events();
+        work(engine, failing, sim.clone()).await;
+        Ok(events)
+    });
+    ran.unwrap()
+}
+
+async fn put(engine: &Engine, number: u32, version: u8) -> Result<u64, Refused> {
+    let new = New { flags: 0, expiry: 0, value: vec![version; 3_000].into() };
+    engine.put(&number.to_le_bytes(), Expect::Any, new).await
+}
+
+async fn version(engine: &Engine, number: u32) -> Option<u8> {
+    engine.get(&number.to_le_bytes()).await.map(|item| item.value[2_999])
+}
+
+async fn fill(engine: &Engine, numbers: std::ops::Range<u32>, version: u8) {
+    for number in numbers {
+        put(engine, number, version).await.unwrap();
+    }
+}
+
+async fn check(engine: &Engine, numbers: std::ops::Range<u32>, wanted: u8) {
+    for number in numbers {
+        assert_eq!(version(engine, number).await, Some(wanted), "item {number}");
+    }
+}
+
+#[test]
+fn a_store_without_a_drive_is_served_and_the_drive_is_rebuilt_when_it_returns() {
+    for name in ["mixed", "epochs"] {
+        let all = disks(4);
+        let [a, b, c, d] = [0, 1, 2, 3].map(|number| Some(&all[number]));
+        let begin = run(&[a, b, c, d], name, async |engine, _, _| {
+            fill(&engine, 0..100, 1).await;
+            engine.close().await.unwrap();
+        });
+        assert_eq!(begin, Ok(vec![]));
+        let alone = run(&[a, None, c, d], name, async |engine, _, _| {
+            check(&engine, 0..100, 1).await;
+            fill(&engine, 0..50, 2).await;
+            let stats = engine.stats();
+            assert_eq!((stats.lost_drives, stats.reads_at_tokens), (1, 0));
+            engine.close().await.unwrap();
+        });
+        assert_eq!(alone, Ok(vec![Event::Missing { drive: 1, twin: 0 }]));
+        let back = run(&[a, b, c, d], name, async |engine, _, _| engine.close().await.unwrap());
+        assert_eq!(back, Ok(vec![Event::Rebuilt { drive: 1, twin: 0 }]));
+        // An empty one in the place of its twin.
+        let new = disks(1);
+        let replaced = run(&[Some(&new[0]), b, c, d], name, async |engine, _, _| {
+            check(&engine, 0..50, 2).await;
+            check(&engine, 50..100, 1).await;
+            engine.close().await.unwrap();
+        });
+        assert_eq!(replaced, Ok(vec![Event::Rebuilt { drive: 0, twin: 1 }]));
+        // The one that it replaced, alone with the drives of other pairs, lacks nothing that they know of; next to its twin it differs.
+        let gone = run(&[None, None, c, d], name, async |_, _, _| ());
+        assert!(matches!(gone, Err(OpenError::Gone { drive: 0, what: "is missing", twin: 1 })), "{gone:?}");
+    }
+}
+
+#[test]
+fn drives_that_were_each_alone_are_not_mixed() {
+    let all = disks(2);
+    let [a, b] = [Some(&all[0]), Some(&all[1])];
+    let write = async |engine: Rc<Engine>, _: Vec<Rc<Failing>>, _: Sim| {
+        fill(&engine, 0..10, 1).await;
+        engine.close().await.unwrap();
+    };
+    assert_eq!(run(&[None, b], "epochs", write), Err(OpenError::Incomplete(0)));
+    run(&[a, b], "epochs", write).unwrap();
+    run(&[a, None], "epochs", write).unwrap();
+    run(&[None, b], "epochs", write).unwrap();
+    assert_eq!(run(&[a, b], "epochs", write), Err(OpenError::Split { drive: 0, other: 1 }));
+    let one = run(&[a, None], "epochs", write);
+    assert_eq!(one, Ok(vec![Event::Missing { drive: 1, twin: 0 }]));
+}
+
+/// A drive fails for good, by an error or by power that never returns: clients wait for a bounded time, and then its twin serves.
+#[test]
+fn a_drive_that_fails_is_put_out_of_use() {
+    for (status, name) in [
+        (Status::WRITE_FAULT, "epochs"),
+        (Status::ABORTED_POWER_LOSS, "epochs"),
+        (Status::ABORTED_POWER_LOSS, "mixed"),
+        (Status::INTERNAL_ERROR, "mixed"),
+    ] {
+        let all = disks(2);
+        let [a, b] = [Some(&all[0]), Some(&all[1])];
+        let ran = run(&[a, b], name, async |engine, failing, sim| {
+            fill(&engine, 0..60, 1).await;
+            failing[1].status.set(Some(status));
+            let begun = sim.now();
+            check(&engine, 0..60, 1).await;
+            assert!(sim.now() - begun < Span::from_ms(500), "reads do not wait for a drive whose twin serves");
+            fill(&engine, 0..30, 2).await;
+            assert!(sim.now() - begun < Span::from_s(15), "{:?}", sim.now() - begun);
+            check(&engine, 0..30, 2).await;
+            check(&engine, 30..60, 1).await;
+            let events = engine.take_events();
+            assert!(matches!(events[..], [Event::Failed { twin: 0, .. }]), "{events:?}");
+            engine.close().await.unwrap();
+        });
+        assert_eq!(ran, Ok(vec![]));
+        let back = run(&[a, b], name, async |engine, _, _| {
+            check(&engine, 0..30, 2).await;
+            engine.close().await.unwrap();
+        });
+        assert_eq!(back, Ok(vec![Event::Rebuilt { drive: 1, twin: 0 }]));
+    }
+}
+
+/// Both fail: the engine ends, in bounded time, and items that are not read are not taken for gone.
+#[test]
+fn without_a_drive_of_a_pair_the_engine_ends() {
+    let all = disks(2);
+    let ran = run(&[Some(&all[0]), Some(&all[1])], "epochs", async |engine, failing, sim| {
+        fill(&engine, 0..60, 1).await;
+        let values = (0..60u32).filter(|number| !engine.is_in_memory(&number.to_le_bytes())).count();
+        failing.iter().for_each(|drive| drive.status.set(Some(Status::ABORTED_POWER_LOSS)));
+        let refused = put(&engine, 1, 2).await;
+        assert!(matches!(refused, Err(Refused::Failed(_))), "{refused:?}");
+        assert!(sim.now() < Time::ZERO + Span::from_s(60), "{:?}", sim.now());
+        assert_eq!((engine.stats().items, values), (60, 0).max((60, values)));
+        assert!(engine.close().await.is_err());
+    });
+    assert_eq!(ran, Ok(vec![]));
+}
+
+/// The place of a chunk in the first segment: each has an item of 3000 bytes.
+fn chunk(number: usize) -> usize {
+    (64 << 10) + number * 4_096
+}
+
+#[test]
+fn different_damage_of_both_replicas_is_repaired() {
+    let all = disks(2);
+    let both = [Some(&all[0]), Some(&all[1])];
+    run(&both, "epochs", async |engine, _, _| {
+        fill(&engine, 0..12, 1).await;
+        engine.close().await.unwrap();
+    })
+    .unwrap();
+    for number in 0..12 {
+        match number % 4 {
+            0 => all[number / 4 % 2].spoil(chunk(number) + 100),
+            _ => all[number % 2].damage(chunk(number) / 512 + 1),
+        }
+    }
+    for missing in [None, Some(0), Some(1)] {
+        let there = [0, 1].map(|drive| (missing != Some(drive)).then(|| &all[drive]));
+        let events = run(&there, "epochs", async |engine, _, _| {
+            check(&engine, 0..12, 1).await;
+            assert_eq!(engine.stats().unreadable, 0);
+        });
+        assert_eq!(events.unwrap().len(), usize::from(missing.is_some()));
+        if missing.is_some() {
+            break;
+        }
+    }
+}
+
+/// The newest version is damaged on both replicas: the one before it does not return, and it is reported that items are lost.
+#[test]
+fn the_same_damage_of_both_replicas_is_reported_and_brings_nothing_older_back() {
+    for (damaged, is_last) in [(14, false), (17, false), (2, false), (40, false), (47, true)] {
+        let all = disks(2);
+        let both = [Some(&all[0]), Some(&all[1])];
+        // 15 chunks of 16 blocks of a segment: the items are in some 4 segments. Each is put twice.
+        run(&both, "epochs", async |engine, _, _| {
+            fill(&engine, 0..24, 1).await;
+            fill(&engine, 0..24, 2).await;
+            engine.close().await.unwrap();
+        })
+        .unwrap();
+        for disk in &all {
+            disk.spoil(chunk(damaged) + 200);
+            disk.damage(chunk(damaged) / 512 + 2);
+        }
+        for round in 0..2 {
+            let events = run(&both, "epochs", async |engine, _, _| {
+                for number in 0..24 {
+                    // What was put after the damaged chunk is there.
+                    let found = version(&engine, number).await;
+                    let is_certain = 24 + number as usize > damaged;
+                    let wanted: &[Option<u8>] = if is_certain { &[Some(2)] } else { &[None, Some(2)] };
+                    assert!(is_last || wanted.contains(&found), "chunk {damaged}, item {number}: {found:?}");
+                }
+                engine.close().await.unwrap();
+            });
+            let events = events.unwrap();
+            let is_reported = matches!(events[..], [Event::Damaged { .. }]);
+            // The last chunk could be torn. Once the damaged segment is released there is nothing to report.
+            assert_eq!(is_reported, round == 0 && !is_last, "chunk {damaged}: {events:?}");
+            run(&both, "epochs", async |engine, _, _| {
+                fill(&engine, 100..101, 3).await;
+                engine.close().await.unwrap();
+            })
+            .unwrap();
+        }
+    }
+}

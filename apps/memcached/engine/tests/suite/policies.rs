@@ -1,0 +1,199 @@
+//! The policies on emulated drives that collect garbage: never a read at a drive with a token, and one replica of all is always free.
+
+use std::rc::Rc;
+
+use nandscape_apps_memcached_engine::policy::{POLICIES, policy};
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, EngineError, Event, Expect, Given, New, Refused};
+use nandscape_apps_store::Host;
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, QueueDrive, QueueId};
+use nandscape_sim::{Executor, Seed, Sim, Span, Time};
+use nandscape_wire_nvme::vendor::READY_FOR_READ;
+use nandscape_wire_nvme::{AdminOpcode, Status};
+
+use crate::client::SMALL;
+use nandscape_lab_crash::each;
+
+/// The index of all items fits memory, their values do not.
+const CONFIG: Config = Config { memory: 1 << 20, ..SMALL };
+
+const DRIVE: [&str; 7] = [
+    "capacity=16MiB",
+    "geometry.channels=2",
+    "geometry.dies_per_channel=1",
+    "geometry.planes_per_die=1",
+    "geometry.pages_per_block=32",
+    "buffer.size=256KiB",
+    "buffer.mode=capacitor",
+];
+
+fn ssd(sim: &Sim, number: u64, seed: Seed) -> Rc<Ssd> {
+    let mut profile = Profile::load("default").unwrap();
+    DRIVE.iter().for_each(|change| profile.set(change).unwrap());
+    let ssd = Ssd::new(sim, &profile.resolve().unwrap(), StoreKind::Ram, seed.child("drive").nth(number)).unwrap();
+    Rc::new(ssd)
+}
+
+fn given(sim: &Sim, ssd: &Ssd) -> Given {
+    let queue = |id| QueueDrive::new(sim, ssd.controller(), id, 64).unwrap();
+    Given { io: queue(QueueId(1)), admin: Some(queue(QueueId::ADMIN)) }
+}
+
+/// An engine under a policy, on drives once they are in service.
+async fn engine_on(sim: &Sim, ssds: &[Rc<Ssd>], name: &str) -> Rc<Engine> {
+    for ssd in ssds {
+        ssd.in_service().await;
+    }
+    let drives = ssds.iter().map(|ssd| Some(given(sim, ssd))).collect();
+    Engine::open(&Host::free(sim), drives, policy(name).unwrap(), CONFIG).await.unwrap()
+}
+
+/// Readers and writers; epochs, and reads that drives answered.
+fn run(name: &str, seed: Seed) -> (u64, u64) {
+    let mut executor = Executor::new();
+    let (sim, mut rng) = (executor.sim(), seed.child("load").rng());
+    let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, number, seed)).collect();
+    let ran = executor.block_on(async {
+        let engine = engine_on(&sim, &ssds, name).await;
+        for number in 0..1_500u64 {
+            let new = New { flags: 0, expiry: 0, value: vec![number as u8; 4_000].into() };
+            engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
+        }
+        for number in 0..3u64 {
+            let (engine, sim, mut rng) = (engine.clone(), sim.clone(), seed.child("writer").nth(number).rng());
+            sim.clone().spawn(async move {
+                loop {
+                    let key = rng.below(1_500);
+                    let new = New { flags: 0, expiry: 0, value: vec![key as u8; 4_000].into() };
+                    engine.put(&key.to_le_bytes(), Expect::Any, new).await.unwrap();
+                    sim.sleep(Span::from_us(rng.below(500))).await;
+                }
+            });
+        }
+        for _ in 0..6_000 {
+            let key = rng.below(1_500);
+            let found = engine.get(&key.to_le_bytes()).await.expect("all keys were put");
+            assert!(found.value.len() == 4_000 && found.value[7] == key as u8);
+            let tokens = engine.tokens();
+            if !["mixed", "raid0"].contains(&name) {
+                assert!(tokens.chunks(2).all(|pair| pair != [true; 2]), "{tokens:?}");
+                let parities = [0, 1].map(|parity| tokens.iter().skip(parity).step_by(2).any(|token| *token));
+                assert_ne!(parities, [true; 2], "one parity at a time: {tokens:?}");
+            }
+        }
+        let stats = engine.stats();
+        assert_eq!((stats.reads_at_tokens, stats.unreadable, stats.evictions), (0, 0, 0), "{stats:?}");
+        assert!(stats.waiting_bytes <= 2 * SMALL.dirty + (64 << 10), "{stats:?}");
+        (stats.epochs, stats.drive_hits)
+    });
+    ssds.iter().for_each(|ssd| ssd.check().unwrap());
+    ran.unwrap()
+}
+
+#[test]
+fn no_read_begins_at_a_drive_with_a_token() {
+    each(2, |seed| {
+        for name in POLICIES {
+            let (epochs, hits) = run(name, seed);
+            assert!(epochs > 20 && hits > 1_000, "{name}: {epochs} epochs, {hits} reads at drives");
+        }
+    });
+}
+
+/// A drive that loses power forgets its watermarks and aborts its commands. The engine continues.
+#[test]
+fn drives_lose_power_and_items_do_not() {
+    each(2, |seed| {
+        let mut executor = Executor::new();
+        let (sim, mut rng) = (executor.sim(), seed.child("cuts").rng());
+        let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, seed)).collect();
+        let ran = executor.block_on(async {
+            let engine = engine_on(&sim, &ssds, "gc_control").await;
+            for round in 0..4_000u64 {
+                let new = New { flags: 0, expiry: 0, value: vec![(round / 500) as u8; 2_000].into() };
+                engine.put(&(round % 500).to_le_bytes(), Expect::Any, new).await.unwrap();
+                if rng.chance(0.01) {
+                    ssds[rng.below(2) as usize].media().cut_power(Span::from_us(50));
+                }
+            }
+            engine.close().await.unwrap();
+            for key in 0..500u64 {
+                let found = engine.get(&key.to_le_bytes()).await.expect("all keys were put");
+                assert_eq!(found.value.first(), Some(&7), "key {key}");
+            }
+        });
+        ran.unwrap();
+    });
+}
+
+/// The admin queue of a drive that has stopped: it never is ready for reads.
+struct NeverReady(Rc<dyn Drive>);
+
+impl Drive for NeverReady {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, io: Io) {
+        match AdminOpcode(io.command.opcode) == READY_FOR_READ {
+            true => io.token.complete(Completion::of(Status::SUCCESS)),
+            false => self.0.submit(io),
+        }
+    }
+}
+
+/// The wait for a drive ends, and so does the engine once it has no other drive.
+#[test]
+fn a_drive_that_is_never_ready_ends_the_engine() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1))).collect();
+    let ran = executor.block_on(async {
+        for ssd in &ssds {
+            ssd.in_service().await;
+        }
+        let stopped = |given: Given| {
+            let admin = given.admin.map(|admin| Rc::new(NeverReady(admin)) as Rc<dyn Drive>);
+            Given { admin, ..given }
+        };
+        let drives = ssds.iter().map(|ssd| Some(stopped(given(&sim, ssd)))).collect();
+        let config = Config { ack: Ack::All, ..CONFIG };
+        let engine = Engine::open(&Host::free(&sim), drives, policy("gc_control").unwrap(), config).await.unwrap();
+        let new = New { flags: 0, expiry: 0, value: vec![1; 100].into() };
+        // Both have it before they are asked whether they are ready.
+        assert!(engine.put(b"key", Expect::Any, new.clone()).await.is_ok());
+        let refused = engine.put(b"key", Expect::Any, new).await;
+        assert!(matches!(refused, Err(Refused::Failed(EngineError::Busy { .. }))), "{refused:?}");
+        assert!(matches!(engine.take_events()[..], [Event::Failed { error: EngineError::Busy { .. }, .. }]));
+        assert!(matches!(engine.close().await, Err(EngineError::Busy { .. })));
+        sim.now()
+    });
+    assert!(ran.unwrap() < Time::ZERO + Span::from_s(60));
+}
+
+/// Drives that are written many times over, on which the engine's runs are needed.
+#[test]
+fn runs_free_as_many_blocks_as_the_writes_take() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1))).collect();
+    let ran = executor.block_on(async {
+        for ssd in &ssds {
+            ssd.in_service().await;
+        }
+        let drives = ssds.iter().map(|ssd| Some(given(&sim, ssd))).collect();
+        let engine = Engine::open(&Host::free(&sim), drives, policy("gc_control").unwrap(), CONFIG).await.unwrap();
+        for round in 0..20_000u64 {
+            let new = New { flags: 0, expiry: 0, value: vec![round as u8; 4_000].into() };
+            engine.put(&(round % 1_000).to_le_bytes(), Expect::Any, new).await.unwrap();
+        }
+        engine.close().await.unwrap();
+    });
+    ran.unwrap();
+    for ssd in &ssds {
+        let status = ssd.collections().unwrap().status();
+        assert!(ssd.ftl_stats().gc_blocks > 0, "nothing was collected");
+        assert!(status.free >= status.watermarks.low && status.is_held, "{status:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! More items than the drives or the memory have room for.
+
+use std::rc::Rc;
+
+use nandscape_apps_memcached_engine::{Config, Expect, New, Stats};
+use nandscape_apps_store::testing::Disk;
+use nandscape_sim::Executor;
+
+use crate::client::{SMALL, disks, drives, open};
+
+fn value(number: u32, len: usize) -> Rc<[u8]> {
+    vec![number as u8; len].into()
+}
+
+/// Puts items, one of which is read all the time. How many of the last ones are there, and the counters.
+fn fill(disks: &[Rc<Disk>], config: Config, (items, len): (u32, usize)) -> (usize, Stats) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, disks);
+    let filled = executor.block_on(async {
+        let engine = open(&sim, &drives, "epochs", config).await.unwrap();
+        for number in 0..items {
+            let new = New { flags: 0, expiry: 0, value: value(number, len) };
+            engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
+            if number % 20 == 0 {
+                let hot = engine.get(&7u32.to_le_bytes()).await;
+                // With too little memory for the index no item stays.
+                let must_be = len > 100 && number > 7;
+                assert!(!must_be || hot.is_some_and(|item| item.value == value(7, len)), "item 7 at {number}");
+            }
+        }
+        engine.close().await.unwrap();
+        let mut there = 0;
+        for number in 0..items {
+            if let Some(item) = engine.get(&number.to_le_bytes()).await {
+                assert_eq!(item.value, value(number, len));
+                there += usize::from(number >= items - 20);
+            }
+        }
+        (there, engine.stats())
+    });
+    filled.unwrap()
+}
+
+#[test]
+fn the_oldest_items_leave_for_want_of_space() {
+    let disks: Vec<Rc<Disk>> = (0..2).map(|_| Disk::new(1_500 << 10)).collect();
+    let (there, stats) = fill(&disks, Config { memory: 1 << 20, ..SMALL }, (4_000, 1_000));
+    assert!(stats.evictions > 1_000 && there == 20, "{there} of the last are there: {stats:?}");
+    assert!(stats.live_bytes < stats.log_bytes && stats.unreadable == 0, "{stats:?}");
+}
+
+/// What waits of one key is one record, and a place for each change: the places are bounded, too.
+#[test]
+fn changes_of_one_key_wait_for_room() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        // Without a bound no flush begins: the record is small, and its time does not come.
+        let config = Config { flush_after_ms: 3_600_000, ..SMALL };
+        let engine = open(&sim, &drives, "mixed", config).await.unwrap();
+        let key = [b'k'; 240];
+        for number in 0..2_000 {
+            let new = New { flags: 0, expiry: 0, value: value(number, 1) };
+            engine.put(&key, Expect::Any, new).await.unwrap();
+        }
+        let after_puts = engine.stats().throttled;
+        for _ in 0..2_000 {
+            assert_eq!(engine.touch(&key, 0).await, Ok(true));
+        }
+        assert_eq!(engine.get(&key).await.map(|item| item.value), Some(value(1_999, 1)));
+        (after_puts, engine.stats().throttled)
+    });
+    // A place takes 270 bytes or so.
+    let (puts, both) = ran.unwrap();
+    let least = 2_000 * 240 / SMALL.dirty - 1;
+    assert!(puts >= least && both >= puts + least, "throttled {puts} and {both} times");
+}
+
+#[test]
+fn the_index_keeps_to_its_memory() {
+    let config = Config { memory: 384 << 10, dirty: 64 << 10, ..SMALL };
+    let (there, stats) = fill(&disks(2), config, (8_000, 10));
+    assert!(stats.evictions > 1_000 && there == 20, "{there} of the last are there: {stats:?}");
+    assert!(stats.memory_bytes <= config.memory + config.memory / 5, "{stats:?}");
+}

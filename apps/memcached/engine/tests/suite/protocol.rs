@@ -1,0 +1,161 @@
+//! Answers to commands, as memcached's doc/protocol.txt has them.
+
+use nandscape_apps_memcached_engine::memcached::Server;
+use nandscape_sim::{Executor, Span};
+
+use crate::client::{Client, NOW_S, SMALL, disks, drives, open};
+
+/// Commands and what is answered; "" is nothing.
+fn check(dialogue: &[(&str, &str)]) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    executor
+        .block_on(async {
+            let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
+            let server = Server::new(engine, "1");
+            let mut client = Client::new(&sim, &server);
+            for (command, answer) in dialogue {
+                if let Some(seconds) = command.strip_prefix("sleep ") {
+                    sim.sleep(Span::from_s(seconds.parse().unwrap())).await;
+                    continue;
+                }
+                client.send(command.as_bytes()).await;
+                match answer.matches('\n').count() {
+                    0 => assert!(client.is_silent().await, "{command:?}"),
+                    lines => assert_eq!(client.answer(lines).await, *answer, "{command:?}"),
+                }
+            }
+        })
+        .unwrap();
+}
+
+#[test]
+fn text_commands_have_their_answers() {
+    check(&[
+        ("get a\r\n", "END\r\n"),
+        ("set a 5 0 3\r\nabc\r\n", "STORED\r\n"),
+        ("get a b a\r\n", "VALUE a 5 3\r\nabc\r\nVALUE a 5 3\r\nabc\r\nEND\r\n"),
+        ("gets a\r\n", "VALUE a 5 3 1\r\nabc\r\nEND\r\n"),
+        ("add a 0 0 1\r\nx\r\n", "NOT_STORED\r\n"),
+        ("replace b 0 0 1\r\nx\r\n", "NOT_STORED\r\n"),
+        ("append b 0 0 1\r\nx\r\n", "NOT_STORED\r\n"),
+        ("append a 9 9 2\r\nde\r\n", "STORED\r\n"),
+        ("prepend a 9 9 2\r\n__\r\n", "STORED\r\n"),
+        ("gets a\r\n", "VALUE a 5 7 3\r\n__abcde\r\nEND\r\n"),
+        ("cas a 0 0 1 2\r\nx\r\n", "EXISTS\r\n"),
+        ("cas b 0 0 1 2\r\nx\r\n", "NOT_FOUND\r\n"),
+        ("cas a 0 0 2 3\r\n10\r\n", "STORED\r\n"),
+        ("incr a 5\r\n", "15\r\n"),
+        ("decr a 6\r\n", "9\r\n"),
+        ("get a\r\n", "VALUE a 0 2\r\n9 \r\nEND\r\n"),
+        ("decr a 100\r\n", "0\r\n"),
+        ("incr a 18446744073709551615\r\n", "18446744073709551615\r\n"),
+        ("incr a 2\r\n", "1\r\n"),
+        ("incr a x\r\n", "CLIENT_ERROR invalid numeric delta argument\r\n"),
+        ("incr b 1\r\n", "NOT_FOUND\r\n"),
+        ("set t 0 0 3\r\nabc\r\n", "STORED\r\n"),
+        ("incr t 1\r\n", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
+        ("delete t\r\n", "DELETED\r\n"),
+        ("delete t\r\n", "NOT_FOUND\r\n"),
+        ("set a 0 0 1 noreply\r\nx\r\n", ""),
+        ("delete a noreply\r\nincr a 1 noreply\r\ntouch a 1 noreply\r\n", ""),
+        ("get a\r\n", "END\r\n"),
+        ("verbosity 1\r\n", "OK\r\n"),
+        ("version\r\n", "VERSION 1\r\n"),
+        ("nonsense\r\n", "ERROR\r\n"),
+        ("set a b 0 1\r\nx\r\n", "CLIENT_ERROR bad command line format\r\n"),
+        ("set a 0 0 -1\r\n", "CLIENT_ERROR bad data chunk\r\n"),
+        ("set a 0 0 1\r\nxyz\r\n", "CLIENT_ERROR bad data chunk\r\nERROR\r\n"),
+        ("stats items\r\n", "END\r\n"),
+        ("stats reset\r\n", "RESET\r\n"),
+    ]);
+}
+
+#[test]
+fn items_expire_and_are_touched() {
+    let later = NOW_S + 3_600;
+    check(&[
+        ("set a 0 10 1\r\na\r\nset b 0 -1 1\r\nb\r\n", "STORED\r\nSTORED\r\n"),
+        (&format!("set c 0 {later} 1\r\nc\r\nset d 0 0 1\r\nd\r\n"), "STORED\r\nSTORED\r\n"),
+        ("get a b c d\r\n", "VALUE a 0 1\r\na\r\nVALUE c 0 1\r\nc\r\nVALUE d 0 1\r\nd\r\nEND\r\n"),
+        ("touch a 100\r\n", "TOUCHED\r\n"),
+        ("touch b 100\r\n", "NOT_FOUND\r\n"),
+        ("gat 10 d\r\n", "VALUE d 0 1\r\nd\r\nEND\r\n"),
+        ("sleep 50", ""),
+        ("get a c d\r\n", "VALUE a 0 1\r\na\r\nVALUE c 0 1\r\nc\r\nEND\r\n"),
+        ("flush_all 20\r\n", "OK\r\n"),
+        ("sleep 10", ""),
+        ("get a\r\n", "VALUE a 0 1\r\na\r\nEND\r\n"),
+        ("sleep 20", ""),
+        ("get a c\r\n", "END\r\n"),
+        ("set a 0 0 1\r\na\r\n", "STORED\r\n"),
+        ("flush_all\r\n", "OK\r\n"),
+        ("get a\r\n", "END\r\n"),
+    ]);
+}
+
+#[test]
+fn the_last_delayed_flush_replaces_the_others() {
+    let many = "flush_all 100 noreply\r\n".repeat(1_000);
+    check(&[
+        ("set a 0 0 1\r\na\r\n", "STORED\r\n"),
+        (&many, ""),
+        ("flush_all 20\r\n", "OK\r\n"),
+        ("flush_all 40\r\n", "OK\r\n"),
+        ("sleep 30", ""),
+        ("mg a s\r\n", "HD s1\r\n"),
+        ("flush_all 5\r\n", "OK\r\n"),
+        ("sleep 6", ""),
+        ("mg a\r\n", "EN\r\n"),
+        ("set a 0 0 1\r\na\r\n", "STORED\r\n"),
+        ("sleep 100", ""),
+        ("mg a s\r\n", "HD s1\r\n"),
+        // An order without delay replaces one that waits, too, and a later one is served.
+        ("flush_all 5\r\nflush_all\r\n", "OK\r\nOK\r\n"),
+        ("set a 0 0 1\r\na\r\n", "STORED\r\n"),
+        ("sleep 10", ""),
+        ("mg a s\r\n", "HD s1\r\n"),
+        ("flush_all 5\r\n", "OK\r\n"),
+        ("sleep 6", ""),
+        ("mg a\r\n", "EN\r\n"),
+    ]);
+}
+
+#[test]
+fn meta_commands_have_their_answers() {
+    check(&[
+        ("mn\r\n", "MN\r\n"),
+        ("mg a v\r\n", "EN\r\n"),
+        ("mg a v q\r\nmn\r\n", "MN\r\n"),
+        ("mg a v k O77 t\r\n", "EN ka O77\r\n"),
+        ("mg Zm9v b k v\r\n", "EN b kZm9v\r\n"),
+        ("ms a 3 F5 T100 c\r\nabc\r\n", "HD c1\r\n"),
+        ("mg a s v f t k O77 c\r\n", "VA 3 s3 f5 t100 ka O77 c1\r\nabc\r\n"),
+        ("mg a h l t\r\n", "HD h1 l0 t100\r\n"),
+        ("mg a T0 t\r\n", "HD t-1\r\n"),
+        ("ms a 1 ME\r\nx\r\n", "NS\r\n"),
+        ("ms a 2 MA O1\r\nde\r\n", "HD O1\r\n"),
+        ("ms a 1 C99\r\nx\r\n", "EX\r\n"),
+        ("ms b 1 C99\r\nx\r\n", "NF\r\n"),
+        ("ms b 1 MR\r\nx\r\n", "NS\r\n"),
+        ("ms Zm9v 3 b k\r\nbar\r\n", "HD b kZm9v\r\n"),
+        ("get foo\r\n", "VALUE foo 0 3\r\nbar\r\nEND\r\n"),
+        ("ma n\r\n", "NF\r\n"),
+        ("ma n N0 J13 v\r\n", "VA 2\r\n13\r\n"),
+        ("ma n D2 v t\r\n", "VA 2 t-1\r\n15\r\n"),
+        ("ma n MD D20 v\r\n", "VA 1\r\n0\r\n"),
+        ("ma n N0 q v\r\nma n D4 q v O1\r\nmn\r\n", "MN\r\n"),
+        ("ma n v\r\n", "VA 1\r\n6\r\n"),
+        ("ma a q\r\n", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
+        ("ma n q C1\r\n", "EX\r\n"),
+        ("ma a\r\n", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
+        ("md n C1\r\n", "EX\r\n"),
+        ("md n q\r\nmd n\r\n", "NF\r\n"),
+        ("ms a S 1\r\n", "CLIENT_ERROR bad data chunk\r\n"),
+        ("ms a 1 I\r\nx\r\n", "CLIENT_ERROR invalid flag\r\n"),
+        ("ms a 1 q\r\nx\r\nmn\r\n", "MN\r\n"),
+        ("mg a v v\r\n", "CLIENT_ERROR duplicate flag\r\n"),
+        ("mg\r\n", "CLIENT_ERROR bad command line format\r\n"),
+    ]);
+}

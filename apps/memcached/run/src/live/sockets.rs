@@ -1,0 +1,446 @@
+//! Clients of a server, behind one descriptor that any loop can wait for. Nothing here blocks.
+//!
+//! A client that sends half a command or does not take its answers holds a bounded amount of memory, and all of them together do: beyond
+//! that the one that was silent longest is cut off. Neither do clients keep others out that are idle, or never finish a command.
+//!
+//! When the server is to end, nothing more is read: commands that have come are finished, and then the engine is closed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::drives::{self, Drive};
+use nandscape_apps_memcached_engine::Engine;
+use nandscape_apps_memcached_engine::memcached::{Server, Wire};
+use nandscape_sim::{Sim, Span};
+use nandscape_transport_reactor::Source;
+use nandscape_transport_reactor::socket::Stream;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+
+/// Bytes read from a client in a turn.
+const READ: usize = 16 << 10;
+/// Events taken at a time.
+const EVENTS: usize = 64;
+/// The number of the event of what comes from other threads.
+const CAME: u64 = u64::MAX;
+/// Bytes that all clients may hold in commands and answers that are not complete, and as many in values that wait for room.
+const MOST_HELD: usize = 64 << 20;
+/// A client that holds less is not cut off for what others hold.
+const LITTLE: usize = 32 << 10;
+
+/// Hears why the engine does not serve any more.
+pub(super) type OnFailure = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Receives what happens.
+pub(super) type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What comes from other threads.
+enum Came {
+    Client(Stream),
+    /// The server is to end: the sender hears when everything is on the drives.
+    End(Sender<Result<(), String>>),
+}
+
+/// See the file.
+pub(super) struct Sockets {
+    sim: Sim,
+    epoll: OwnedFd,
+    clients: RefCell<BTreeMap<u64, Client>>,
+    next: Cell<u64>,
+    heard: Cell<u64>,
+    came: Arc<OwnedFd>,
+    inbox: Receiver<Came>,
+    entry: Sender<Came>,
+    /// Something is to be done for a client.
+    notice: Rc<Cell<bool>>,
+    server: RefCell<Option<Rc<Server>>>,
+    /// Clients at a time.
+    most_clients: usize,
+    /// As many values wait for room as may: more are not read.
+    is_full: Cell<bool>,
+    drives: Rc<[Drive]>,
+    log: Log,
+    failed: OnFailure,
+    has_failed: Cell<bool>,
+    is_ending: Cell<bool>,
+    /// Who waits for the end while commands are finished.
+    ends: RefCell<Vec<Sender<Result<(), String>>>>,
+    news: RefCell<Option<String>>,
+}
+
+struct Client {
+    stream: Stream,
+    wire: Rc<Wire>,
+    interest: EventFlags,
+    /// It has hung up, and is not waited for: what its socket still has is read as its commands are served.
+    is_apart: bool,
+    /// When something last moved, as [`Sockets`] count.
+    heard: u64,
+    is_over: bool,
+    /// It is cut off: what it has sent is not served.
+    is_cut: bool,
+}
+
+/// The way in for other threads.
+#[derive(Clone)]
+pub(super) struct Door {
+    came: Arc<OwnedFd>,
+    entry: Sender<Came>,
+}
+
+impl Door {
+    fn send(&self, came: Came) {
+        // The sockets are gone once the server has ended.
+        if self.entry.send(came).is_ok() {
+            // It can only fail when the counter is full.
+            let _ = rustix::io::write(&*self.came, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// A client has come.
+    pub(super) fn enter(&self, stream: Stream) {
+        self.send(Came::Client(stream));
+    }
+
+    /// Everything is to be on the drives.
+    pub(super) fn end(&self) -> Receiver<Result<(), String>> {
+        let (sender, receiver) = channel();
+        self.send(Came::End(sender));
+        receiver
+    }
+}
+
+impl Client {
+    /// Whether it is read while many values wait for room: small commands are.
+    fn is_read(&self, is_full: bool) -> bool {
+        !is_full || self.wire.held() <= LITTLE
+    }
+
+    /// Reads what it may send now. Whether anything came.
+    fn receive(&mut self, is_full: bool) -> bool {
+        let mut bytes = [0; READ];
+        let most = self.wire.wants().min(READ);
+        if most == 0 || !self.is_read(is_full) {
+            return false;
+        }
+        match (&self.stream).read(&mut bytes[..most]) {
+            Ok(0) => {
+                self.wire.hang_up();
+                self.is_apart = false;
+                self.interest |= EventFlags::RDHUP;
+                true
+            }
+            Ok(count) => {
+                self.wire.received(&bytes[..count]);
+                true
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => false,
+            Err(_) => {
+                self.wire.hang_up();
+                self.is_over = true;
+                true
+            }
+        }
+    }
+
+    /// Sends what its socket takes. Whether anything moved.
+    fn send(&mut self) -> bool {
+        let stream = &self.stream;
+        let sent = self.wire.send(|bytes| {
+            loop {
+                match (&mut &*stream).write(bytes) {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+                    other => return other,
+                }
+            }
+        });
+        match sent {
+            Ok(sent) => sent > 0,
+            Err(_) => {
+                self.wire.hang_up();
+                self.is_over = true;
+                true
+            }
+        }
+    }
+
+    /// Whether it has hung up and that was noticed.
+    fn has_left(&self) -> bool {
+        self.interest.contains(EventFlags::RDHUP)
+    }
+
+    /// What it is to be waited for.
+    fn wanted(&self, is_full: bool) -> EventFlags {
+        let mut wanted = self.interest & EventFlags::RDHUP;
+        if self.wire.wants() > 0 && !self.has_left() && self.is_read(is_full) {
+            wanted |= EventFlags::IN;
+        }
+        if self.wire.has_output() {
+            wanted |= EventFlags::OUT;
+        }
+        wanted
+    }
+}
+
+impl Sockets {
+    pub(super) fn new(
+        sim: &Sim,
+        most_clients: usize,
+        drives: Rc<[Drive]>,
+        (log, failed): (Log, OnFailure),
+    ) -> io::Result<Sockets> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
+        let (entry, inbox) = channel();
+        Ok(Sockets {
+            sim: sim.clone(),
+            epoll,
+            clients: RefCell::default(),
+            next: Cell::new(0),
+            heard: Cell::new(0),
+            came,
+            inbox,
+            entry,
+            notice: Rc::default(),
+            server: RefCell::default(),
+            most_clients,
+            is_full: Cell::new(false),
+            drives,
+            log,
+            failed,
+            has_failed: Cell::new(false),
+            is_ending: Cell::new(false),
+            ends: RefCell::default(),
+            news: RefCell::default(),
+        })
+    }
+
+    pub(super) fn door(&self) -> Door {
+        Door { came: self.came.clone(), entry: self.entry.clone() }
+    }
+
+    /// From now on clients are served.
+    pub(super) fn open(&self, server: Rc<Server>) {
+        self.server.replace(Some(server));
+    }
+
+    pub(super) fn server(&self) -> Option<Rc<Server>> {
+        self.server.borrow().clone()
+    }
+
+    fn next_heard(&self) -> u64 {
+        self.heard.set(self.heard.get() + 1);
+        self.heard.get()
+    }
+
+    fn take_in(&self) {
+        let _ = rustix::io::read(&*self.came, &mut [0; 8]);
+        while let Ok(came) = self.inbox.try_recv() {
+            let Some(server) = self.server() else { continue };
+            match came {
+                Came::Client(_) if self.is_ending.get() => {}
+                Came::Client(stream) => self.add(&server, stream),
+                Came::End(ended) => {
+                    self.ends.borrow_mut().push(ended);
+                    self.is_ending.set(true);
+                    self.clients.borrow().values().for_each(|client| client.wire.finish());
+                    self.notice.set(true);
+                }
+            }
+        }
+    }
+
+    /// Closes the engine once no command runs any more, if the server is to end.
+    fn close(&self) {
+        let Some(server) = self.server().filter(|server| server.counters().connections == 0) else { return };
+        for ended in self.ends.take() {
+            let (engine, drives) = (server.engine().clone(), self.drives.clone());
+            self.sim.spawn(async move {
+                let closed = engine.close().await.map_err(|error| drives::failure(&drives, &error));
+                // The thread that waits for it may have given up.
+                let _ = ended.send(closed);
+            });
+        }
+    }
+
+    /// Reports what has happened to the engine.
+    pub(super) fn report(&self, engine: &Engine) {
+        engine.take_events().iter().for_each(|event| (self.log)(&drives::event(&self.drives, event)));
+    }
+
+    /// The same, and once that it has failed.
+    fn report_failure(&self) {
+        if let Some(server) = self.server() {
+            self.report(server.engine());
+        }
+        if self.has_failed.get() {
+            return;
+        }
+        if let Some(error) = self.server.borrow().as_ref().and_then(|server| server.engine().failure()) {
+            self.has_failed.set(true);
+            (self.failed)(drives::failure(&self.drives, &error));
+        }
+    }
+
+    fn add(&self, server: &Rc<Server>, stream: Stream) {
+        let is_ready = stream.set_nonblocking().is_ok();
+        if let Stream::Tcp(stream) = &stream {
+            // Answers are small; without it they only come later.
+            let _ = stream.set_nodelay(true);
+        }
+        if !is_ready || !self.make_room() {
+            let _ = (&stream).write_all(b"SERVER_ERROR too many open connections\r\n");
+            return;
+        }
+        let number = self.next.get();
+        self.next.set(number + 1);
+        let interest = EventFlags::IN;
+        if epoll::add(&self.epoll, &stream, EventData::new_u64(number), interest).is_err() {
+            return;
+        }
+        let wire = Wire::new(&self.sim, &self.notice);
+        server.serve(&wire);
+        let client =
+            Client { stream, wire, interest, is_apart: false, heard: self.next_heard(), is_over: false, is_cut: false };
+        self.clients.borrow_mut().insert(number, client);
+    }
+
+    /// Makes room for a client: where there are as many as may be, the one that was silent longest goes, of the idle ones if there are
+    /// any. Whether there is room.
+    fn make_room(&self) -> bool {
+        let mut clients = self.clients.borrow_mut();
+        if clients.values().filter(|client| !client.is_over).count() < self.most_clients {
+            return true;
+        }
+        let present = clients.values_mut().filter(|client| !client.is_over);
+        let Some(silent) = present.min_by_key(|client| (!client.wire.is_idle(), client.heard)) else { return false };
+        (silent.is_over, silent.is_cut) = (true, true);
+        self.notice.set(true);
+        true
+    }
+
+    /// Cuts off who was silent longest of those that hold much, while all hold too much. Those whose values wait for room wait for the
+    /// server: they are not cut off, and no more values are read while they hold too much.
+    fn limit_held(&self) {
+        let mut clients = self.clients.borrow_mut();
+        let held = |is_throttled: bool| {
+            let some = clients.values().filter(|client| !client.is_over && client.wire.is_throttled() == is_throttled);
+            some.map(|client| client.wire.held()).sum::<usize>()
+        };
+        let (mut held, waiting) = (held(false), held(true));
+        self.is_full.set(waiting > MOST_HELD);
+        while held > MOST_HELD {
+            let is_much =
+                |client: &&mut Client| client.wire.held() > LITTLE && !client.is_over && !client.wire.is_throttled();
+            let Some(worst) = clients.values_mut().filter(is_much).min_by_key(|client| client.heard) else { return };
+            held -= worst.wire.held();
+            (worst.is_over, worst.is_cut) = (true, true);
+        }
+    }
+
+    fn event(&self, number: u64, flags: EventFlags) {
+        let mut clients = self.clients.borrow_mut();
+        let Some(client) = clients.get_mut(&number) else { return };
+        client.heard = self.next_heard();
+        if !self.is_ending.get() {
+            client.receive(self.is_full.get());
+        }
+        if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+            // It would be reported for ever.
+            let _ = epoll::delete(&self.epoll, &client.stream);
+            client.is_apart = !client.has_left();
+            client.is_over |= flags.contains(EventFlags::ERR);
+        }
+        self.notice.set(true);
+    }
+
+    /// Sends, reads on what has hung up, and removes what is over. Whether anything moved.
+    fn serve_all(&self) -> bool {
+        self.limit_held();
+        let mut moved = false;
+        let heard = self.next_heard();
+        let (is_ending, is_full) = (self.is_ending.get(), self.is_full.get());
+        self.clients.borrow_mut().retain(|number, client| {
+            if client.wire.has_output() && client.send() {
+                (client.heard, moved) = (heard, true);
+            }
+            while client.is_apart && !is_ending && client.receive(is_full) {
+                moved = true;
+            }
+            if client.is_over || client.wire.is_ended() && !client.wire.has_output() {
+                if client.is_cut {
+                    client.wire.cut()
+                } else {
+                    client.wire.close()
+                }
+                let _ = epoll::delete(&self.epoll, &client.stream);
+                client.stream.shutdown(std::net::Shutdown::Both);
+                moved = true;
+                return false;
+            }
+            let mut wanted = client.wanted(is_full);
+            if is_ending {
+                wanted -= EventFlags::IN;
+            }
+            if wanted != client.interest {
+                client.interest = wanted;
+                let events = wanted & (EventFlags::IN | EventFlags::OUT);
+                // One that has hung up is not waited for any more.
+                let _ = epoll::modify(&self.epoll, &client.stream, EventData::new_u64(*number), events);
+            }
+            true
+        });
+        moved
+    }
+}
+
+impl Source for Sockets {
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn has_unsent(&self) -> bool {
+        self.notice.get() || self.news.borrow().is_some()
+    }
+
+    fn poll(&self) -> bool {
+        let mut events = Vec::with_capacity(EVENTS);
+        let nothing = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if let Err(error) = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&nothing))
+            && error != rustix::io::Errno::INTR
+        {
+            self.news.replace(Some(format!("its clients cannot be served: {error}")));
+            return false;
+        }
+        let mut moved = !events.is_empty();
+        for event in &events {
+            let (number, flags) = (event.data.u64(), event.flags);
+            if number == CAME { self.take_in() } else { self.event(number, flags) }
+        }
+        if self.notice.take() {
+            moved |= self.serve_all();
+        }
+        if self.is_ending.get() {
+            self.close();
+        }
+        self.report_failure();
+        moved
+    }
+
+    fn outstanding(&self) -> usize {
+        0
+    }
+
+    fn news(&self) -> Option<String> {
+        self.news.take()
+    }
+
+    fn limit_patience(&self, _: Span) {}
+}

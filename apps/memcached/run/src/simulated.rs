@@ -1,0 +1,326 @@
+//! The micro load of Shin 5.4.2: readers of small items and writers of large ones, on a number of drives, under a policy.
+//!
+//! The engine keeps no values in memory, so that what is measured is the schedule of the drives: the load is below the cache. First all items are put, and
+//! large ones until the log has been written once: the drives are in the state that a pass of writes leaves.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_apps_memcached_engine::policy::policy;
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Refused, Stats};
+use nandscape_apps_store::Cpu;
+use nandscape_apps_store::{Costs, Host};
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
+use nandscape_wire_nvme::Status;
+
+use crate::uplink::{Behind, Uplink};
+
+/// What runs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Load {
+    /// Readers, each with one get at a time.
+    pub readers: u64,
+    /// Bytes of the values that they read.
+    pub read_bytes: u64,
+    /// Writers, each with one put at a time.
+    pub writers: u64,
+    /// Bytes of the values that they put.
+    pub write_bytes: u64,
+    /// Reads that are measured.
+    pub reads: u64,
+    /// Bytes that the items of readers take of the log, in percent.
+    pub fill: u64,
+}
+
+/// The host of an engine.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// Its cores.
+    pub cores: usize,
+    /// Whether each has two hardware threads.
+    pub has_two_threads: bool,
+    /// What its work costs.
+    pub costs: Costs,
+    /// Bytes a second of the uplink that all drives share, in each direction; `None` is no limit.
+    pub uplink: Option<u64>,
+}
+
+impl Machine {
+    /// A host with a number of cores, of assumed costs.
+    pub fn new(cores: usize) -> Machine {
+        Machine { cores, has_two_threads: false, costs: Costs::ASSUMED, uplink: None }
+    }
+
+    fn host(&self, sim: &Sim) -> Host {
+        let cpu = match self.has_two_threads {
+            true => Cpu::with_two_threads_a_core(sim, self.cores),
+            false => Cpu::new(sim, self.cores),
+        };
+        Host::new(sim, Rc::new(cpu), self.costs)
+    }
+}
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Each of the drives.
+    pub drive: Resolved,
+    /// How many.
+    pub drives: usize,
+    /// The policy's name.
+    pub policy: &'static str,
+    /// Bytes of changes that may wait for their drives.
+    pub dirty: u64,
+    /// The host.
+    pub machine: Machine,
+    /// The load.
+    pub load: Load,
+    /// How often the log of each drive is written before the measurement: once is the pass of the thesis, several bring the drives into
+    /// the state in which they collect.
+    pub passes: u64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Whether the event trace of the measurement is wanted.
+    pub trace: bool,
+}
+
+/// What came of it.
+#[derive(Clone)]
+pub struct Outcome {
+    /// Reads at drives, from get to value.
+    pub reads: Histogram,
+    /// How long they took together, in simulated time.
+    pub took: Span,
+    /// Bytes that writers put meanwhile.
+    pub put_bytes: u64,
+    /// The engine's counters at the end, and at the beginning of the measurement.
+    pub after: Stats,
+    /// See `after`.
+    pub before: Stats,
+    /// Blocks that the drives collected meanwhile.
+    pub collected: u64,
+    /// Bytes that the drives programmed for each byte that they received.
+    pub waf: Option<f64>,
+    /// Items that readers ask for.
+    pub items: u64,
+    /// The event trace of the measurement, if it was wanted, in the form of Chrome's.
+    pub trace: Option<String>,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The load is not possible.
+    #[error("{0}")]
+    Spec(String),
+    /// Values are longer than an item may be.
+    #[error("values are too large: on drives of this size {most} bytes or less are valid")]
+    TooLarge {
+        /// Whether those of readers are, or only those of writers.
+        read: bool,
+        /// The most.
+        most: u64,
+    },
+    /// The system gives no memory for a drive.
+    #[error("a drive's memory: {0}")]
+    Memory(#[from] std::io::Error),
+    /// A drive has too few queue pairs.
+    #[error("a drive gives no queue pair: {0}")]
+    Queue(Status),
+    /// The engine does not open.
+    #[error("the engine: {0}")]
+    Open(#[from] OpenError),
+    /// A put failed.
+    #[error("a put: {0:?}")]
+    Put(Refused),
+    /// What was put is not there.
+    #[error("item {0} is lost")]
+    Lost(u64),
+    /// The model is stuck.
+    #[error("this is a fault of the simulator, please report it")]
+    Stalled(#[from] Stalled),
+}
+
+/// Entries of a queue.
+const ENTRIES: u32 = 256;
+/// Memory for the index beyond that of the items.
+const MEMORY: u64 = 8 << 20;
+/// Bytes of an item beyond its value, with its share of index memory: about.
+const AROUND_ITEM: u64 = 64;
+/// Items that writers put in turn.
+const WRITTEN_SHARE: u64 = 8;
+
+/// Runs it.
+///
+/// # Errors
+/// Why there is no outcome.
+pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let seed = Seed::new(spec.seed);
+    let drive = |number: usize| {
+        let seed = seed.child("drive").nth(number as u64);
+        sim.trace().set_prefix(&format!("drive {number} "));
+        Ssd::new(&sim, &spec.drive, StoreKind::Ram, seed).map(Rc::new)
+    };
+    let ssds = (0..spec.drives).map(drive).collect::<Result<Vec<_>, _>>()?;
+    sim.trace().set_prefix("");
+    executor.block_on(run_on(spec, &sim, &ssds))?
+}
+
+/// What runs share.
+struct Run {
+    engine: Rc<Engine>,
+    load: Load,
+    items: u64,
+    written: u64,
+    put_bytes: Cell<u64>,
+    left: Cell<u64>,
+    reads: RefCell<Histogram>,
+    problem: RefCell<Option<RunError>>,
+}
+
+async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
+    let mut given = Vec::new();
+    let uplink = spec.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
+    for ssd in ssds {
+        ssd.in_service().await;
+        let entries = ENTRIES.min(spec.drive.max_queue_entries());
+        let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
+        let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
+        let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
+        given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
+    }
+    let host = spec.machine.host(sim);
+    let policy = policy(spec.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", spec.policy)))?;
+    let items_at_most =
+        spec.drive.capacity() * (spec.drives as u64 / 2) / 100 * spec.load.fill / (spec.load.read_bytes + AROUND_ITEM);
+    let replicas = policy.replicas() as u64;
+    // The index of all items, so that none is evicted for want of memory.
+    let index = items_at_most * 400;
+    let memory = MEMORY + 2 * spec.dirty + index;
+    let fixed = Config { ack: Ack::Cache, caches: false, start_s: 1_767_225_600, ..Config::default() };
+    let config = Config { memory, dirty: spec.dirty, ..fixed };
+    let engine = Engine::open(&host, given, policy, config).await?;
+    let run = Rc::new(Run::new(engine, spec.load, replicas)?);
+    run.prepare(spec.passes * replicas).await?;
+    run.measure(spec, sim, ssds).await
+}
+
+impl Run {
+    fn new(engine: Rc<Engine>, load: Load, replicas: u64) -> Result<Run, RunError> {
+        let most = engine.item_limit() as u64 - 16;
+        if load.read_bytes.max(load.write_bytes) > most {
+            return Err(RunError::TooLarge { read: load.read_bytes > most, most });
+        }
+        // The same items whatever the replicas: a store without mirrors has more room.
+        let log = engine.stats().log_bytes * replicas / 2;
+        let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
+        let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
+        let [put_bytes, left] = [0, load.reads].map(Cell::new);
+        let (reads, problem) = (RefCell::new(Histogram::new()), RefCell::new(None));
+        Ok(Run { engine, load, items, written, put_bytes, left, reads, problem })
+    }
+
+    async fn put(&self, key: &[u8], bytes: u64, mark: u64) -> Result<(), RunError> {
+        let new = New { flags: 0, expiry: 0, value: vec![mark as u8; bytes as usize].into() };
+        self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
+    }
+
+    /// Puts all items, and large ones until each byte of the log was written so often, on all replicas together.
+    async fn prepare(&self, times: u64) -> Result<(), RunError> {
+        for item in 0..self.items {
+            self.put(&item.to_le_bytes(), self.load.read_bytes, item).await?;
+        }
+        let stats = self.engine.stats();
+        let (mut round, log) = (0, stats.log_bytes);
+        while self.engine.stats().written_bytes < times * log {
+            self.put(&large(round % self.written), self.load.write_bytes, round).await?;
+            round += 1;
+        }
+        Ok(())
+    }
+
+    async fn measure(self: &Rc<Self>, spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
+        let figures = || {
+            let sum = |of: fn(&Ssd) -> u64| ssds.iter().map(|ssd| of(ssd)).sum::<u64>();
+            let unit = u64::from(ssds[0].controller().info().unit_bytes);
+            let programmed = sum(|ssd| ssd.ftl_stats().programmed_units()) * unit;
+            (sum(|ssd| ssd.ftl_stats().gc_blocks), programmed, sum(|ssd| ssd.ftl_stats().host_bytes))
+        };
+        let (begun, before, drives_before) = (sim.now(), self.engine.stats(), figures());
+        if spec.trace {
+            sim.trace().switch_on();
+        }
+        let seed = Seed::new(spec.seed);
+        for writer in 0..self.load.writers {
+            sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
+        }
+        for reader in 0..self.load.readers {
+            sim.spawn(self.clone().read(seed.child("reader").nth(reader).rng(), sim.clone()));
+        }
+        while self.left.get() > 0 && self.problem.borrow().is_none() {
+            sim.sleep(Span::from_ms(1)).await;
+        }
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
+        }
+        let (took, drives_after) = (sim.now() - begun, figures());
+        let host_bytes = drives_after.2 - drives_before.2;
+        let programmed = drives_after.1 - drives_before.1;
+        Ok(Outcome {
+            reads: self.reads.borrow().clone(),
+            took,
+            put_bytes: self.put_bytes.get(),
+            after: self.engine.stats(),
+            before,
+            collected: drives_after.0 - drives_before.0,
+            waf: (host_bytes > 0).then(|| programmed as f64 / host_bytes as f64),
+            items: self.items,
+            trace: spec.trace.then(|| sim.trace().to_chrome_json()),
+        })
+    }
+
+    async fn write(self: Rc<Self>, mut rng: Rng) {
+        while self.left.get() > 0 {
+            let number = rng.below(self.written);
+            if let Err(problem) = self.put(&large(number), self.load.write_bytes, number).await {
+                self.problem.borrow_mut().get_or_insert(problem);
+                return;
+            }
+            self.put_bytes.set(self.put_bytes.get() + self.load.write_bytes);
+        }
+    }
+
+    async fn read(self: Rc<Self>, mut rng: Rng, sim: Sim) {
+        while self.left.get() > 0 {
+            let item = rng.below(self.items);
+            let key = item.to_le_bytes();
+            if self.engine.is_in_memory(&key) {
+                // What waits for its drives is no read; a reader that finds nothing else lets the others go on.
+                sim.sleep(Span::from_us(1)).await;
+                continue;
+            }
+            let begun = sim.now();
+            let found = self.engine.get(&key).await;
+            let is_right = found.is_some_and(|found| {
+                found.value.len() as u64 == self.load.read_bytes && found.value.first() == Some(&(item as u8))
+            });
+            if !is_right {
+                self.problem.borrow_mut().get_or_insert(RunError::Lost(item));
+                return;
+            }
+            if self.left.get() > 0 {
+                self.left.set(self.left.get() - 1);
+                self.reads.borrow_mut().record(sim.now() - begun);
+            }
+        }
+    }
+}
+
+fn large(number: u64) -> Vec<u8> {
+    format!("large{number}").into_bytes()
+}
