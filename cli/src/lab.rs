@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nandscape_lab_ledger::{EXPERIMENTS, Effort, Folder, Outcome, Score, Session, Verdict, Watch, find, outcome, show};
+use nandscape_lab_ledger::{Effort, Folder, Outcome, Score, Session, Verdict, Watch, outcome, show};
+use nandscape_papers_claims::LEDGER;
 use nandscape_sim::Span;
 
 use crate::failure::Failure;
@@ -164,7 +165,11 @@ pub(crate) fn run(args: &LabArgs) -> Result<(), Failure> {
 }
 
 fn list(args: &ListArgs) -> Result<(), Failure> {
-    let asked = if args.ids.is_empty() { EXPERIMENTS.to_vec() } else { find(&args.ids).map_err(Failure::Input)? };
+    let asked = if args.ids.is_empty() {
+        LEDGER.experiments.to_vec()
+    } else {
+        LEDGER.find(&args.ids).map_err(Failure::Input)?
+    };
     let folder = Folder::at(&args.out);
     if args.json {
         let outcomes: Vec<Outcome> = asked.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
@@ -187,7 +192,7 @@ fn held(out: &Path) -> Result<Vec<Outcome>, Failure> {
             out.display()
         )));
     }
-    Ok(EXPERIMENTS.iter().map(|experiment| Outcome::held(experiment, &folder)).collect())
+    Ok(LEDGER.experiments.iter().map(|experiment| Outcome::held(experiment, &folder)).collect())
 }
 
 /// Bytes of a page of claims at most.
@@ -195,10 +200,10 @@ const MOST_OF_PAGE: u64 = 64 << 20;
 
 fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let score = match &args.page {
-        None => Score::of(&held(&args.out)?).map_err(Failure::Input)?,
+        None => Score::of(&LEDGER, &held(&args.out)?).map_err(Failure::Input)?,
         Some(page) => nandscape_files::input::text(page, MOST_OF_PAGE, "page of claims")
             .map_err(anyhow::Error::from)
-            .and_then(|text| Score::of_page(&text))
+            .and_then(|text| Score::of_page(&LEDGER, &text))
             .map_err(|error| Failure::Input(error.context(format!("--page {}", page.display()))))?,
     };
     output::result(&score.block())
@@ -208,14 +213,14 @@ fn report(args: &ReportArgs) -> Result<(), Failure> {
     let outcomes = held(&args.out)?;
     let text = match (args.json, args.html) {
         (true, _) => outcome::to_json(&outcomes),
-        (_, true) => show::page(&outcomes, &show::report(&outcomes)),
-        _ => show::report(&outcomes),
+        (_, true) => show::page(&outcomes, &show::report(&LEDGER, &outcomes)),
+        _ => show::report(&LEDGER, &outcomes),
     };
     output::result(&text)
 }
 
 fn measure(args: &RunArgs) -> Result<(), Failure> {
-    let asked = find(&args.ids).map_err(Failure::Input)?;
+    let asked = LEDGER.find(&args.ids).map_err(Failure::Input)?;
     let base = if args.quick { Effort::QUICK } else { Effort::FULL };
     let effort = Effort {
         rounds: args.rounds.unwrap_or(base.rounds),

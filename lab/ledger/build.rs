@@ -42,8 +42,7 @@ const SOURCES: &[&str] = &[
     "lab/trace/src",
     "lab/workload/src",
     "lab/run/src",
-    "lab/ledger/src/experiments",
-    "lab/ledger/src/wall",
+    "papers/claims/src",
 ];
 
 fn main() {

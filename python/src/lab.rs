@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nandscape_lab_ledger::{EXPERIMENTS, Effort, Folder, Outcome, Session, Watch, find, outcome};
+use nandscape_lab_ledger::{Effort, Folder, Outcome, Session, Watch, outcome};
+use nandscape_papers_claims::LEDGER;
 use pyo3::prelude::*;
 
 use crate::error::{self, Failure};
@@ -29,7 +30,7 @@ fn json(outcomes: &[Outcome]) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "arguments of Python are owned")]
 pub(crate) fn claims(folder: PathBuf) -> String {
     let folder = Folder::at(&folder);
-    json(&EXPERIMENTS.iter().map(|experiment| Outcome::held(experiment, &folder)).collect::<Vec<_>>())
+    json(&LEDGER.experiments.iter().map(|experiment| Outcome::held(experiment, &folder)).collect::<Vec<_>>())
 }
 
 /// Measures claims. Their outcomes as JSON, none if they were interrupted; and the interrupt.
@@ -44,7 +45,7 @@ pub(crate) fn measure_claims(
     jobs: usize,
     fresh: bool,
 ) -> PyResult<(Option<String>, Option<Py<PyAny>>)> {
-    let asked = find(&ids).map_err(|problem| error::input(py, &problem.to_string()))?;
+    let asked = LEDGER.find(&ids).map_err(|problem| error::input(py, &problem.to_string()))?;
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
     let session = Session { folder: Folder::at(&folder), seed, effort, jobs, fresh };
     drop(session.folder.lock().map_err(|problem| error::input(py, &format!("out: {problem:#}")))?);

@@ -56,7 +56,7 @@ fn keys(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Claims of the lab, and `all`.
 fn claims(current: &OsStr) -> Vec<CompletionCandidate> {
-    let claims = nandscape_lab_ledger::EXPERIMENTS.iter().map(|experiment| named(experiment.claim.id, None));
+    let claims = nandscape_papers_claims::LEDGER.experiments.iter().map(|experiment| named(experiment.claim.id, None));
     starting_with(claims.chain([named("all", None)]), &current.to_string_lossy())
 }
 

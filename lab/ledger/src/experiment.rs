@@ -8,7 +8,7 @@ use crate::claim::{Check, Claim};
 use crate::figures::{Figures, Results};
 use crate::verdict::{Judgement, Published};
 
-/// An experiment. Each has a file of its own in [`crate::experiments`].
+/// An experiment. Each is one file of `papers/claims`.
 pub struct Experiment {
     /// The claim it measures.
     pub claim: Claim,
@@ -167,7 +167,7 @@ impl Experiment {
     pub fn lacks(&self) -> Option<String> {
         match self.clock {
             Clock::Virtual => None,
-            Clock::Wall => crate::wall::lacks(),
+            Clock::Wall => crate::machine::lacks(),
         }
     }
 }

@@ -4,10 +4,9 @@
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::claim::{Claim, Kind, Paper};
-use crate::experiments::EXPERIMENTS;
+use crate::ledger::Ledger;
 use crate::outcome::Outcome;
 use crate::show;
-use crate::unbuilt::UNBUILT;
 
 /// The line before the score in a file that carries it.
 pub const BEGIN: &str = "<!-- score -->";
@@ -49,20 +48,20 @@ impl Score {
     ///
     /// # Errors
     /// When an experiment has no outcome among them.
-    pub fn of(outcomes: &[Outcome]) -> Result<Score> {
+    pub fn of(ledger: &Ledger, outcomes: &[Outcome]) -> Result<Score> {
         let words: Vec<(&str, String)> = outcomes
             .iter()
             .zip(show::verdicts(outcomes))
             .map(|(of, verdict)| (of.experiment.claim.id, verdict))
             .collect();
-        Score::of_words(&words)
+        Score::of_words(ledger, &words)
     }
 
     /// Of a page that `nandscape lab report` wrote.
     ///
     /// # Errors
     /// When the page has no table of verdicts, or not the verdict of each experiment.
-    pub fn of_page(page: &str) -> Result<Score> {
+    pub fn of_page(ledger: &Ledger, page: &str) -> Result<Score> {
         let (_, table) = page.split_once(HEAD).with_context(|| format!("there is no table of verdicts: {HEAD}"))?;
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
         let words = rows.map(|row| {
@@ -71,19 +70,19 @@ impl Score {
             let name = name.trim_start_matches('[').split(']').next().unwrap_or(name);
             (name, verdict.to_owned())
         });
-        Score::of_words(&words.collect::<Vec<_>>())
+        Score::of_words(ledger, &words.collect::<Vec<_>>())
     }
 
-    fn of_words(words: &[(&str, String)]) -> Result<Score> {
+    fn of_words(ledger: &Ledger, words: &[(&str, String)]) -> Result<Score> {
         let mut counts = Vec::new();
-        for experiment in EXPERIMENTS {
+        for experiment in ledger.experiments {
             let claim = &experiment.claim;
             let found: Vec<&str> =
                 words.iter().filter(|(id, _)| *id == claim.id).map(|(_, verdict)| verdict.as_str()).collect();
             ensure!(found.len() == 1, "{}: one verdict is due, there are {}", claim.id, found.len());
             counts.push((claim, count(found[0]).with_context(|| claim.id)?));
         }
-        counts.extend(UNBUILT.iter().map(|claim| (claim, Count::Unbuilt)));
+        counts.extend(ledger.unbuilt.iter().map(|claim| (claim, Count::Unbuilt)));
         Ok(Score(counts))
     }
 
@@ -171,19 +170,5 @@ mod tests {
         }
         assert_eq!(count("missed (not a verdict: other build)").unwrap(), Count::Again);
         assert!(count("perhaps").unwrap_err().to_string().contains("\"perhaps\" is no verdict"));
-    }
-
-    #[test]
-    fn all_results_of_the_ledger_are_counted_once() {
-        let words: Vec<(&str, String)> =
-            EXPERIMENTS.iter().map(|experiment| (experiment.claim.id, "missed".to_owned())).collect();
-        let score = Score::of_words(&words).unwrap();
-        assert_eq!(score.0.len(), EXPERIMENTS.len() + UNBUILT.len());
-        let results = score.number(|claim, _| claim.kind == Kind::Result);
-        let last = score.markdown().lines().find(|line| line.starts_with("| all |")).unwrap().to_owned();
-        let numbers: Vec<usize> = last.split('|').filter_map(|cell| cell.trim().parse().ok()).collect();
-        assert_eq!((numbers[0], numbers[1..].iter().sum::<usize>()), (results, results), "{last}");
-        let short = Score::of_words(&words[1..]).unwrap_err().to_string();
-        assert!(short.contains("one verdict is due, there are 0"), "{short}");
     }
 }

@@ -8,11 +8,11 @@ use anyhow::Result;
 
 use crate::experiment::{Clock, Effort, Experiment, Point, Run};
 use crate::figures::{Figures, Results};
+use crate::machine;
 use crate::outcome::Outcome;
 use crate::pool;
 use crate::results::{Folder, Found, Inputs, Stored, seed_of};
 use crate::verdict::Verdict;
-use crate::wall::machine;
 
 /// Options of a run.
 #[derive(Clone, Debug)]

@@ -62,7 +62,7 @@ const LOADS: [Load; 2] = [
 /// Stages, and the beginnings of the paths of their sources.
 const STAGES: [(&str, &[&str]); 11] = [
     ("host: requests and records", &["lab/", "sim/src/rng", "sim/src/histogram", "sim/src/slots"]),
-    ("layers of the host", &["host/"]),
+    ("layers of the host", &["host/", "layers/"]),
     ("transport", &["transport/"]),
     ("queue pair", &["drive/src/ring", "drive/src/queue", "drive/src/io", "drive/src/mem", "wire/"]),
     ("host link", &["device/controller/src/link", "sim/src/units"]),
@@ -171,7 +171,7 @@ fn full_name<'a>(names: &'a mut BTreeMap<String, String>, name: &str) -> &'a str
 
 /// The stage of a source of the project.
 fn stage_of(path: &str) -> Option<&'static str> {
-    let folders = ["lab/", "host/", "transport/", "drive/src/", "wire/", "device/", "sim/src/"];
+    let folders = ["lab/", "host/", "layers/", "transport/", "drive/src/", "wire/", "device/", "sim/src/"];
     // From the workspace's root on: the last of the folders that has a crate's sources.
     let from = folders.iter().filter_map(|folder| path.rfind(&format!("/{folder}"))).min()?;
     let path = &path[from + 1..];

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::experiment::{Clock, Effort, Experiment, Point};
 use crate::figures::Figures;
-use crate::wall::machine::Machine;
+use crate::machine::Machine;
 
 /// The version of this form.
 const SCHEMA: u32 = 1;

@@ -1,6 +1,7 @@
 //! Outcomes as a page of Markdown: the verdicts first, then each claim with its criteria, figures and inputs.
 
 use crate::experiment::{Clock, Effort, Experiment};
+use crate::ledger::Ledger;
 use crate::outcome::{Circumstances, Outcome};
 use crate::results::EffortOf;
 use crate::score::Score;
@@ -27,12 +28,12 @@ pub fn verdicts(outcomes: &[Outcome]) -> Vec<String> {
 }
 
 /// The page.
-pub fn report(outcomes: &[Outcome]) -> String {
+pub fn report(ledger: &Ledger, outcomes: &[Outcome]) -> String {
     let mut text =
         "# Verdicts\n\nWritten by `nandscape lab report` from the results of `nandscape lab run`.\n\n".to_owned();
     let verdicts = verdicts(outcomes);
     // A part of the experiments has no score.
-    if let Ok(score) = Score::of(outcomes) {
+    if let Ok(score) = Score::of(ledger, outcomes) {
         text.push_str(&format!("{}\n", score.markdown()));
     }
     let rows = outcomes.iter().zip(&verdicts).map(|(outcome, verdict)| {

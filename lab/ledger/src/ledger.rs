@@ -1,0 +1,54 @@
+//! The ledger: all entries, with an experiment or without one, and experiments by their names.
+
+use anyhow::bail;
+
+use crate::claim::Claim;
+use crate::experiment::Experiment;
+
+/// The similarity at which a name is suggested; 1 is equal.
+const LIKE: f64 = 0.85;
+
+/// All entries, in the order of the papers' ledger.
+pub struct Ledger {
+    /// The experiments.
+    pub experiments: &'static [&'static Experiment],
+    /// Entries without an experiment.
+    pub unbuilt: &'static [Claim],
+}
+
+impl Ledger {
+    /// The experiments with these names, each once, in the order given; `all` selects all.
+    ///
+    /// # Errors
+    /// When a name is not known; the error suggests similar ones.
+    pub fn find(&self, names: &[String]) -> anyhow::Result<Vec<&'static Experiment>> {
+        let mut found: Vec<&'static Experiment> = Vec::new();
+        for name in names {
+            let named = self.experiments.iter().filter(|experiment| name == "all" || experiment.claim.id == name);
+            let mut known = false;
+            for experiment in named {
+                known = true;
+                if !found.iter().any(|other| other.claim.id == experiment.claim.id) {
+                    found.push(experiment);
+                }
+            }
+            if !known {
+                bail!("{}", self.unknown(name));
+            }
+        }
+        Ok(found)
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let likeness = |experiment: &Experiment| strsim::jaro_winkler(name, experiment.claim.id);
+        let near = |experiment: &&&Experiment| likeness(experiment) > LIKE || experiment.claim.id.contains(name);
+        let mut near: Vec<&Experiment> = self.experiments.iter().filter(near).copied().collect();
+        near.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
+        let all: Vec<&str> = self.experiments.iter().map(|experiment| experiment.claim.id).collect();
+        let near: Vec<&str> = near.iter().map(|experiment| experiment.claim.id).take(3).collect();
+        match near.is_empty() || name.is_empty() {
+            true => format!("no experiment is called \"{name}\"; there are {}, or all", all.join(", ")),
+            false => format!("no experiment is called \"{name}\"; did you mean {}?", near.join(", or ")),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Runs of the experiments on the storage engine over several drives: the micro load under each policy.
+//!
+//! Left out: everything that one claim alone asks.
+
+use anyhow::Result;
+use nandscape_apps_memcached_run::{Load, Machine, Outcome, Spec};
+use nandscape_apps_store::Costs;
+use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_sim::Span;
+
+use nandscape_lab_ledger::experiment::{Choice, Effort, Parameter, Run};
+use nandscape_lab_ledger::figures::{Figures, Results, short};
+use nandscape_lab_ledger::verdict::Table;
+
+/// Quantiles of reads, by their names.
+pub(crate) const QUANTILES: [(f64, &str); 7] = [
+    (0.5, "p50"),
+    (0.9, "p90"),
+    (0.95, "p95"),
+    (0.99, "p99"),
+    (0.999, "p99.9"),
+    (0.9999, "p99.99"),
+    (0.999_999, "p99.9999"),
+];
+/// Runs of each case.
+pub(crate) const RUNS: u32 = 3;
+/// Reads of a full run: twenty are beyond the highest quantile.
+const READS: u64 = 20_000_000;
+/// Reads of any other; capacity, bytes of values and pages of a block of drives that are written in a moment.
+const FEW_READS: u64 = 1_000;
+const FEW: (&str, u64, u32) = ("16MiB", 50 << 10, 8);
+/// The same of a full run: the least capacity with segments of 4 MiB, and values of 1 MiB with their key.
+const FULL: (&str, u64, u32) = ("512MiB", (1 << 20) - 64, 64);
+
+/// A drive like the Samsung MZ7WD960 (SM843T), of a smaller capacity.
+fn drive(capacity: &str, pages: u32) -> Result<Resolved> {
+    let mut profile = Profile::load("mqsim-mlc")?;
+    let (capacity, pages) = (format!("capacity={capacity}"), format!("geometry.pages_per_block={pages}"));
+    let changes = [
+        capacity.as_str(),
+        pages.as_str(),
+        "lba_size=4KiB",
+        "geometry.channels=8",
+        "geometry.dies_per_channel=1",
+        "geometry.planes_per_die=2",
+        "ftl.mapping_unit=4KiB",
+        "ftl.over_provisioning=7%",
+        "link.bandwidth=600MB/s",
+        "link.duplex=half",
+        "buffer.mode=capacitor",
+        "buffer.size=2MiB",
+        "controller.command_slots=32",
+    ];
+    profile.set_all(changes.map(str::to_owned))?;
+    Ok(profile.resolve()?)
+}
+
+/// The machine of the thesis.
+fn machine() -> Machine {
+    // A command takes the kernel's SCSI path; an operation, a switch to the thread that waits for it.
+    let costs = Costs { operation: Span::from_us(7), command: Span::from_ns(13_500), ..Costs::ASSUMED };
+    Machine { cores: 4, has_two_threads: true, costs, uplink: Some(1_500_000_000) }
+}
+
+/// The micro load under a policy.
+///
+/// # Errors
+/// When the run fails.
+pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes: u64) -> Result<Figures> {
+    let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
+    let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
+    let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };
+    let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 50 };
+    let dirty = 16 * write_bytes;
+    let (drive, machine, seed) = (drive(capacity, pages)?, machine(), run.seed.value());
+    let spec = Spec { drive, drives: 4, policy, dirty, machine, passes, load, seed, trace: false };
+    let outcome = nandscape_apps_memcached_run::run(&spec)?;
+    Ok(figures(&outcome))
+}
+
+fn figures(outcome: &Outcome) -> Figures {
+    let mut figures = Figures::default();
+    for (quantile, name) in QUANTILES {
+        figures.add(name, outcome.reads.quantile(quantile).as_us(), "us");
+    }
+    figures.add("max", outcome.reads.max().as_us(), "us");
+    let took = outcome.took.as_s();
+    figures.add("read", outcome.reads.count() as f64 * 4_096.0 / took / 1e6, "MB/s");
+    figures.add("written", outcome.put_bytes as f64 / took / 1e6, "MB/s");
+    figures.add("collected", outcome.collected as f64, "");
+    figures.add("waf", outcome.waf.unwrap_or(0.0), "");
+    figures
+}
+
+/// A figure of all runs of a case.
+///
+/// # Errors
+/// When a run is missing.
+pub(crate) fn of(results: &Results, case: &str, figure: &str) -> Result<Vec<f64>> {
+    (1..=RUNS).map(|number| results.of(&name(case, number))?.number(figure)).collect()
+}
+
+/// The name of a run of a case.
+pub(crate) fn name(case: &str, number: u32) -> String {
+    format!("{case}, run {number}")
+}
+
+/// Figures of cases, each of the run in the middle by its order.
+///
+/// # Errors
+/// When a run is missing.
+pub(crate) fn table(results: &Results, cases: &[String]) -> Result<Table> {
+    let names: Vec<&str> =
+        QUANTILES.iter().map(|(_, name)| *name).chain(["max", "read", "written", "collected", "waf"]).collect();
+    let mut rows = Vec::new();
+    for case in cases {
+        let mut row = vec![case.clone()];
+        for figure in &names {
+            let mut runs = of(results, case, figure)?;
+            runs.sort_by(f64::total_cmp);
+            row.push(short(runs[runs.len() / 2]));
+        }
+        rows.push(row);
+    }
+    let units = |name: &&str| match *name {
+        "read" | "written" => format!("{name}, MB/s"),
+        "collected" => "blocks collected".to_owned(),
+        "waf" => "WAF".to_owned(),
+        name => format!("{name}, us"),
+    };
+    let head = std::iter::once(String::new()).chain(names.iter().map(units)).collect();
+    Ok(Table { title: "reads, the median of the runs".to_owned(), head, rows })
+}
+
+/// The parameters that all have.
+pub(crate) const LOAD: Parameter = Parameter {
+    what: "load",
+    value: "reads of 4 KiB, 4 writers of 1 MiB, below the cache",
+    source: "Shin 2017, 5.4.2",
+};
+/// See [`LOAD`].
+pub(crate) const DRIVES: Parameter = Parameter {
+    what: "drives",
+    value: "four on one controller with an uplink of 1.5 GB/s; SATA 6 Gb/s, 600 MB/s after its coding, one direction at a time; 32 tags",
+    source: "Shin 2017, 3.4 and 5.4.2; SATA 3.2",
+};
+/// See [`LOAD`].
+pub(crate) const HOST: Parameter = Parameter {
+    what: "host",
+    value: "4 cores with two threads each; 13.5 us of the kernel's path a command, 7 us of a switch an operation",
+    source: "Shin 2017, 5.4.1, 1.1.2 and 2.2",
+};
+/// Choices that all take.
+pub(crate) const FLASH: Choice = Choice {
+    open: "the inside of the drive, a Samsung MZ7WD960 of 960 GB",
+    taken: "MLC: 75 us, 750 us and 3.8 ms, pages of 8 KiB, of MQSim's drive; 8 channels of a die of two planes, 7% over-provisioning, a buffer of 2 MiB \
+            that outlasts power; 512 MiB, written by the engine from end to end",
+    why: "Samsung published no times of this flash. Few dies make up for the small capacity: the drive collects as often in a run of \
+          seconds",
+};
+/// See [`FLASH`].
+pub(crate) const LOG: Choice = Choice {
+    open: "how the engine places its writes",
+    taken: "a log in segments of 4 MiB on each pair; the paper writes blocks in place",
+    why: "it is the engine that exists here, which is to survive crashes. A log leaves the drives less to collect: the effect of ordering \
+          collections is smaller",
+};
+/// See [`FLASH`].
+pub(crate) const OTHERS: Choice = Choice {
+    open: "watermarks, epochs and the dirty limit",
+    taken: "low watermark a 64th of the blocks, the high one twice that and the writes of the epoch; epochs end with their work; 16 values wait",
+    why: "5.3 describes them without figures",
+};
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Results of all runs of cases, with one value for all figures of a case.
+    pub(crate) fn results(cases: &[(String, f64)]) -> Results {
+        let of = |(case, value): &(String, f64)| {
+            let mut figures = Figures::default();
+            let names = QUANTILES.iter().map(|(_, name)| *name).chain(["max", "read", "written", "collected", "waf"]);
+            names.for_each(|name| figures.add(name, *value, ""));
+            (1..=RUNS).map(|number| (name(case, number), figures.clone())).collect::<Vec<_>>()
+        };
+        Results(cases.iter().flat_map(of).collect())
+    }
+}

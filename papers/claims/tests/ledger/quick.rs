@@ -1,0 +1,124 @@
+//! Every experiment run for a moment. What is looked at is that it measures and judges, and that the forms of its outcome
+//! are whole; verdicts are those of figures that do not depend on the moment.
+
+use nandscape_lab_ledger::experiment::{Clock, Effort};
+use nandscape_lab_ledger::verdict::{Criterion, Verdict};
+use nandscape_lab_ledger::{Outcome, Session, outcome, show};
+use nandscape_papers_claims::LEDGER;
+use serde_json::Value;
+
+use crate::support::{Ear, TINY, TOY, experiment, folder, session};
+
+#[test]
+fn every_experiment_measures_and_judges() {
+    let folder = folder();
+    let (session, mut ear) = (session(folder.path()), Ear::default());
+    let outcomes = session.run(LEDGER.experiments, &mut ear).unwrap().expect("nobody broke it off");
+    assert_eq!((outcomes.len(), ear.decided.len()), (LEDGER.experiments.len(), LEDGER.experiments.len()));
+    let decided = ear.decided.iter().map(|line| experiment(line.split(' ').next().unwrap_or_default()));
+    let clocks: Vec<bool> = decided.filter(|of| of.lacks().is_none()).map(|of| of.clock == Clock::Wall).collect();
+    assert!(clocks.is_sorted(), "real time runs last: {:?}", ear.decided);
+    for outcome in &outcomes {
+        let claim = &outcome.experiment.claim;
+        if let Some(lack) = outcome.experiment.lacks() {
+            assert_eq!((outcome.verdict, &outcome.reason), (Verdict::NotMeasured, &lack), "{}", claim.id);
+            continue;
+        }
+        let is_judged = ![Verdict::NotMeasured, Verdict::Failed].contains(&outcome.verdict);
+        assert!(is_judged, "{}: {}", claim.id, outcome.reason);
+        assert_eq!(outcome.verdict == Verdict::Reproduced, outcome.reason.is_empty(), "{}", claim.id);
+        if ["teafa-2d-window", "teafa-ocssd"].contains(&claim.id) {
+            assert!(!outcome.judgement.reason.is_empty(), "{}: it tells why it may be missed", claim.id);
+        }
+        forms_are_whole(outcome);
+    }
+    // What the folder holds afterwards is the same.
+    for outcome in &outcomes {
+        let held = Outcome::held(outcome.experiment, &session.folder);
+        assert_eq!((held.verdict, held.judgement), (outcome.verdict, outcome.judgement.clone()));
+    }
+    let page = show::report(&LEDGER, &outcomes);
+    assert!(LEDGER.experiments.iter().all(|experiment| page.contains(experiment.claim.id)), "{page}");
+    assert!(show::page(&outcomes, &page).contains("<table class=\"data\">"));
+}
+
+fn forms_are_whole(outcome: &Outcome) {
+    let claim = &outcome.experiment.claim;
+    let label = claim.lead();
+    let text = show::outcome(outcome);
+    for part in [claim.says, &format!("{label}: "), "verdict: ", "note: a short run"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let json: Value = serde_json::from_str(&outcome::to_json(std::slice::from_ref(outcome))).unwrap();
+    assert_eq!(json["schema"], 1);
+    let json = &json["claims"][0];
+    assert_eq!((&json["id"], &json[label]), (&claim.id.into(), &claim.says.into()));
+    assert_eq!(json["criteria"].as_array().map(Vec::len), Some(outcome.judgement.criteria.len()));
+    assert_eq!(json["points"].as_array().map(Vec::len), Some((outcome.experiment.points)().len()));
+    let wall = outcome.experiment.clock == Clock::Wall;
+    assert_eq!((json.get("machine").is_some(), json["machine"]["cores"].as_u64() > Some(1)), (wall, wall));
+}
+
+#[test]
+fn what_was_described_without_a_result_is_never_called_published() {
+    let folder = folder();
+    let outcomes = session(folder.path()).run(&[&TOY], &mut ()).unwrap().unwrap();
+    let forms = [
+        show::outcome(&outcomes[0]),
+        show::entry(&TOY),
+        show::report(&LEDGER, &outcomes),
+        outcome::to_json(&outcomes),
+        show::list(&outcomes),
+    ];
+    for form in forms {
+        assert!(!form.contains("published") && !form.contains("reproduced"), "{form}");
+    }
+    assert!(show::outcome(&outcomes[0]).contains("described: random numbers are below one"));
+    assert_eq!(outcomes[0].verdict(), "holds");
+}
+
+/// Arithmetic does not depend on effort.
+#[test]
+fn the_registers_are_reproduced() {
+    let folder = folder();
+    let outcomes = session(folder.path()).run(&[experiment("femu-registers")], &mut ()).unwrap().unwrap();
+    assert_eq!((outcomes[0].verdict, outcomes[0].reason.as_str()), (Verdict::Reproduced, ""));
+    assert_eq!(outcomes[0].judgement.criteria.len(), 14);
+}
+
+/// Neither does that of ttFlash, but for what the machine takes for a parity.
+#[test]
+fn the_arithmetic_of_ttflash_is_exact() {
+    let experiment = experiment("ttflash-arithmetic");
+    if experiment.lacks().is_some() {
+        return;
+    }
+    let folder = folder();
+    let outcomes = session(folder.path()).run(&[experiment], &mut ()).unwrap().unwrap();
+    let (wall, exact): (Vec<_>, Vec<_>) =
+        outcomes[0].judgement.criteria.iter().partition(|one| one.what.contains("wall clock"));
+    assert_eq!((wall.len(), exact.len()), (1, 13));
+    assert!(exact.iter().all(|one| one.holds), "{exact:?}");
+}
+
+/// A thousand reads a point are enough to be near the formulas; neighbouring means may not be in order with so few.
+#[test]
+fn the_grid_is_near_its_queueing_solution() {
+    let folder = folder();
+    let outcomes = session(folder.path()).run(&[experiment("femu-grid")], &mut ()).unwrap().unwrap();
+    let criteria = &outcomes[0].judgement.criteria;
+    let missed: Vec<&str> = criteria.iter().filter(|one| !one.holds).map(|one| one.what.as_str()).collect();
+    assert!(criteria.len() == 8 && missed.iter().all(|what| what.contains("largest rise")), "{criteria:?}");
+}
+
+/// The order of the schemes at a tenth of the requests. There seeds do not tell the tails of channel and controller blocking apart
+/// on the drive with two channels; everything else is decided, and nothing contradicts the order.
+#[test]
+fn the_collection_schemes_are_in_order() {
+    let folder = folder();
+    let session = Session { effort: Effort { requests_percent: 10, ..TINY }, ..session(folder.path()) };
+    let outcomes = session.run(&[experiment("femu-gc-schemes")], &mut ()).unwrap().unwrap();
+    let criteria = &outcomes[0].judgement.criteria;
+    let may_miss = |one: &Criterion| !one.told_apart && one.what.starts_with("femu-ocssd: p9");
+    assert!(criteria.len() == 8 && criteria.iter().all(|one| one.holds || may_miss(one)), "{criteria:?}");
+}
