@@ -7,6 +7,7 @@
 //! | `component` | the components of an FTL as traits, after OX-App |
 //! | `parts` | implementations of the components |
 //! | `registry` | components by name |
+//! | `plant`, `firmware` | states of use; the time that firmware takes |
 //! | `policy` | victims, allocation: one trait a question, one file an answer |
 //! | `page` | the page-mapping FTL |
 //! | `reading` | what the reads of all FTLs share |
@@ -29,6 +30,7 @@
 pub mod address;
 pub mod collections;
 pub mod component;
+mod firmware;
 mod flushes;
 pub mod ftl;
 pub mod lsm;
@@ -38,6 +40,7 @@ pub mod page;
 pub mod parts;
 pub mod pieces;
 pub mod placement;
+mod plant;
 pub mod policy;
 mod rain_stats;
 mod reading;
@@ -50,6 +53,7 @@ pub mod zone;
 
 pub use address::Extent;
 pub use collections::{BadWatermarks, CollectionStatus, Collections, Watermarks};
+pub use firmware::FirmwareTimes;
 pub use ftl::{
     Delay, Destination, Ftl, Held, Located, Occupancy, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats,
     TableSummary, Unreadable,
@@ -57,11 +61,9 @@ pub use ftl::{
 pub use lsm::{LsmConfig, LsmFtl};
 pub use open_channel::{OpenChannel, OpenChannelConfig};
 pub use ox_block::{OxBlock, OxBlockConfig};
-pub use page::{
-    FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, PlantReport, Policies, RainConfig, StripePolicies,
-    WearConfig,
-};
+pub use page::{GcConfig, PageFtl, PageFtlConfig, Policies, RainConfig, StripePolicies, WearConfig};
 pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport, RangesOwn};
+pub use plant::{Plant, PlantReport};
 pub use saved::SavedFtl;
 pub use upkeep::{Recoveries, Upkeep, UpkeepPages};
 pub use zone::{ZoneConfig, ZoneFtl};

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use nandscape_device_ftl::address::Lpn;
-use nandscape_device_ftl::component::{CachedMapping, Eviction, FragmentMiss, Mapping};
-use nandscape_device_ftl::parts::{Entry, FragmentTable, MapPart, PagedMap, Part};
+use nandscape_device_ftl::component::{CachedMapping, Entry, Eviction, FragmentMiss, Mapping};
+use nandscape_device_ftl::parts::{FragmentTable, MapPart, PagedMap, Part};
 use nandscape_device_media::{PageId, UnitId};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 

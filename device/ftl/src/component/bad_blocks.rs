@@ -37,22 +37,3 @@ pub trait BadBlocks {
         }
     }
 }
-
-/// A drive without bad blocks, for tests in which none goes bad.
-#[cfg(test)]
-pub(crate) struct NoneBad;
-
-#[cfg(test)]
-impl BadBlocks for NoneBad {
-    fn is_bad(&self, _: BlockId) -> bool {
-        false
-    }
-
-    fn retire(&mut self, _: BlockId) {
-        unreachable!("nothing is retired here")
-    }
-
-    fn memory(&self) -> usize {
-        0
-    }
-}

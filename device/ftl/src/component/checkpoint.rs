@@ -14,7 +14,7 @@
 //! the component's replay.
 
 use super::process::Process;
-use crate::parts::{Record, Remap};
+use crate::component::{Record, Remap};
 
 /// A key of an entry.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

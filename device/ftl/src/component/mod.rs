@@ -12,24 +12,26 @@ mod bad_blocks;
 mod blocks;
 mod channels;
 mod checkpoint;
+mod entry;
 mod garbage_collection;
 mod log;
 mod mapping;
 mod persistent_mapping;
 mod process;
 mod provisioning;
+mod record;
 mod write_caching;
 
 pub use bad_blocks::BadBlocks;
-#[cfg(test)]
-pub(crate) use bad_blocks::NoneBad;
 pub use blocks::{BlockInfo, BlockMetadata, BlockState, StoredBlocks};
 pub use channels::Channels;
 pub use checkpoint::{Checkpoint, Checkpointing, Key, Progress, ReplayEnded, Replayed, Replaying};
+pub use entry::{Entry, page_from_raw, page_to_raw};
 pub use garbage_collection::{GarbageCollection, RecycledUnit, Recycling};
 pub use log::{ChainedLog, Log, LogHead, LogPosition, LogStart, NoteRecord, Outgoing, POINTERS};
 pub use mapping::{CachedMapping, Eviction, FragmentMiss, Mapping, Miss};
 pub use persistent_mapping::Fragments;
 pub use process::{Process, Stopped};
 pub use provisioning::{LineProvisioning, NextBlock, Provisioning, Stream, StreamRule};
+pub use record::{CHAIN_POINTER, Moved, RECORD, Record, Remap};
 pub use write_caching::{CacheFill, CachedWrites, EndedProgram, InLine, Room, Submission, WriteCaching};

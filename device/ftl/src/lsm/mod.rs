@@ -50,7 +50,7 @@ use nandscape_sim::{Seed, Sim, Wait};
 use crate::address::{Extent, UnitSize};
 use crate::component::BlockInfo;
 use crate::ftl::{Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary};
-use crate::page::{Plant, PlantReport};
+use crate::plant::{Plant, PlantReport};
 use crate::zone::mapping::ZoneMapping;
 use crate::zone::{Reservation, ZoneConfig, ZoneFtl};
 pub use append::Append;

@@ -1,5 +1,6 @@
 //! Reads: the table gives the zone, and the zone FTL does the rest.
 
+use std::convert::Infallible;
 use std::rc::Rc;
 
 use nandscape_drive::Breakdown;
@@ -17,6 +18,8 @@ pub struct LsmReader<D: Destination> {
 }
 
 impl SensePage for LsmFtl {
+    type Round = Infallible;
+
     async fn sense_page<Caller, D: Destination>(
         &self,
         read: &PageRead,

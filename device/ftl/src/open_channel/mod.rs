@@ -40,7 +40,7 @@ use nandscape_sim::{Seed, Sim, Span, Wait};
 use crate::address::{Extent, UnitSize};
 use crate::component::{BlockInfo, BlockState, Stream};
 use crate::ftl::{Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary};
-use crate::page::{Plant, PlantReport};
+use crate::plant::{Plant, PlantReport};
 pub use layout::Layout;
 use notices::Notices;
 pub use notices::{KEPT as NOTICES_KEPT, Notice};

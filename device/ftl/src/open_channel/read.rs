@@ -1,5 +1,6 @@
 //! Reads: the address gives the place of a unit. A chunk is pinned from the lookup until its data is copied.
 
+use std::convert::Infallible;
 use std::rc::Rc;
 
 use nandscape_device_media::MediaError;
@@ -60,6 +61,8 @@ impl OpenChannel {
 }
 
 impl SensePage for OpenChannel {
+    type Round = Infallible;
+
     async fn sense_page<Caller, D: Destination>(
         &self,
         read: &PageRead,

@@ -6,8 +6,10 @@ use super::pages::{self, Kind, NO_LPN};
 use super::state::State;
 use super::streams::LOG;
 use crate::address::Lpn;
-use crate::component::{BlockMetadata, BlockState, CachedMapping, LineProvisioning, Mapping, Miss, StoredBlocks};
-use crate::parts::{Entry, FIXED, MapPart, numbers_of_bytes};
+use crate::component::{
+    BlockMetadata, BlockState, CachedMapping, Entry, LineProvisioning, Mapping, Miss, StoredBlocks,
+};
+use crate::parts::{FIXED, MapPart, numbers_of_bytes};
 
 impl State {
     /// Checks the tables against each other and against the flash.

@@ -14,10 +14,10 @@ use super::pages::Kind;
 use super::state::{Mover, State};
 use crate::component::{
     CachedMapping, Checkpoint, Checkpointing, Key, LineProvisioning, Log, LogHead, LogPosition, Process, Progress,
-    Stopped, StoredBlocks,
+    Stopped, StoredBlocks, page_from_raw, page_to_raw,
 };
 use crate::ftl::ReadOnly;
-use crate::parts::{KeyedEntries, numbers_of_bytes, numbers_to_bytes, page_from_raw, page_to_raw};
+use crate::parts::{KeyedEntries, numbers_of_bytes, numbers_to_bytes};
 
 /// The most fragments of tables that are written at the same time.
 const WRITES: usize = 16;

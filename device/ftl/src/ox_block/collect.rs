@@ -18,9 +18,8 @@ use super::state::{Mover, State};
 use super::streams::{COLD, HOT, LOG, META};
 use crate::address::Lpn;
 use crate::component::{
-    BlockMetadata, BlockState, CachedMapping, Channels, LineProvisioning, Mapping, Stopped, StoredBlocks,
+    BlockMetadata, BlockState, CachedMapping, Channels, Entry, LineProvisioning, Mapping, Stopped, StoredBlocks,
 };
-use crate::parts::Entry;
 use crate::policy::Candidate;
 
 /// Rates are in thousandths.

@@ -4,7 +4,7 @@ use nandscape_device_media::{Geometry, Priority};
 use nandscape_sim::Span;
 
 use super::lines::Layout;
-use crate::page::FirmwareTimes;
+use crate::firmware::FirmwareTimes;
 use crate::parts::{ChunkTable, FixedRecord};
 use crate::registry::Components;
 

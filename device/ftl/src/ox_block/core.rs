@@ -24,9 +24,8 @@ use super::program::ProgramJob;
 use super::recovery::Recovered;
 use super::state::{self, State};
 use super::{CheckpointConfig, OxBlockConfig, OxGcConfig};
-use crate::component::{LogHead, Stopped};
+use crate::component::{LogHead, Record, Stopped};
 use crate::ftl::{ReadOnly, Refusal};
-use crate::parts::Record;
 
 /// How far a start has come.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

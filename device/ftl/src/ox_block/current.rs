@@ -11,9 +11,8 @@ use super::core::Core;
 use super::mistakes::{self, Mistake};
 use super::state::{Mover, State};
 use crate::address::{Lpn, SlotId};
-use crate::component::{CachedMapping, FragmentMiss, Log, LogPosition, Stopped};
+use crate::component::{CachedMapping, Entry, FragmentMiss, Log, LogPosition, Record, Stopped};
 use crate::ftl::{Milestone, Settling};
-use crate::parts::{Entry, Record};
 
 impl State {
     /// A programmed slot becomes current. Adds writes and flushes that have waited for nothing else to `told`.

@@ -14,9 +14,8 @@ use super::core::{Core, Phase};
 use super::mistakes::{self, Mistake};
 use super::state::Mover;
 use crate::address::{Extent, Lpn, Piece, SlotId};
-use crate::component::{CachedMapping, ChainedLog, Log, Mapping, Stopped};
+use crate::component::{CachedMapping, ChainedLog, Entry, Log, Mapping, Stopped};
 use crate::ftl::{LEAST_STEP_TIME, MARKED, Milestone, SPOIL_STEP, SPOIL_STEP_TIME, Settling, UNMAPPED};
-use crate::parts::Entry;
 
 /// Sectors that are dealt with in one step.
 const STEP: u32 = 1 << 15;

@@ -19,9 +19,9 @@ use super::cache::WriteCache;
 use super::core::Core;
 use super::restart::Kept;
 use crate::address::{SlotId, UnitSize};
-use crate::component::{ChainedLog, NoteRecord};
+use crate::component::{ChainedLog, NoteRecord, Record};
 use crate::ftl::{ReadOnly, Stats, UNITS_COUNTED};
-use crate::parts::{JournalEntry, KeptRecords, Record, to_entries};
+use crate::parts::{JournalEntry, KeptRecords, to_entries};
 
 /// The write cache of a drive in a file.
 pub(super) struct KeptCache {

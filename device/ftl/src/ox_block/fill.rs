@@ -5,8 +5,7 @@ use nandscape_drive::breakdown::cause;
 
 use super::core::Core;
 use crate::address::{Lpn, SlotId};
-use crate::component::{BlockMetadata, Log, Stopped};
-use crate::parts::Entry;
+use crate::component::{BlockMetadata, Entry, Log, Stopped};
 
 impl Core {
     /// Reads the sectors that a slot lacks.

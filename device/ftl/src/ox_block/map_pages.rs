@@ -9,8 +9,8 @@ use super::pages::{self, Kind};
 use super::state::Mover;
 use super::streams::META;
 use crate::address::Lpn;
-use crate::component::{CachedMapping, ChainedLog, Eviction, FragmentMiss, Mapping, Miss, Stopped};
-use crate::parts::{Entry, numbers_of_bytes};
+use crate::component::{CachedMapping, ChainedLog, Entry, Eviction, FragmentMiss, Mapping, Miss, Stopped};
+use crate::parts::numbers_of_bytes;
 
 impl Core {
     /// Reads a fragment of the map into memory. One that cannot be read is lost, and with it all of its units.

@@ -18,10 +18,10 @@ use super::release::{self, Formatted};
 use super::state::{self, State};
 use super::streams::{COLD, META};
 use super::{OxBlock, OxBlockConfig};
-use crate::component::{BlockMetadata, BlockState, CachedMapping, LogHead, LogPosition, POINTERS, StoredBlocks};
+use crate::component::{BlockMetadata, BlockState, CachedMapping, Entry, LogHead, LogPosition, POINTERS, StoredBlocks};
 use crate::ftl::Stats;
-use crate::page::{Plant, PlantReport};
-use crate::parts::{Entry, numbers_to_bytes};
+use crate::parts::numbers_to_bytes;
+use crate::plant::{Plant, PlantReport};
 
 /// Write amplification is stable when two successive rounds differ by less than this share.
 const STILL: f64 = 0.01;

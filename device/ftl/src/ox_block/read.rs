@@ -1,5 +1,6 @@
 //! Reads: only the map is asked (OX fig. 5.1), and the [before-images](super::uncommitted) if there are any. A page's block is pinned from the lookup until its data was copied.
 
+use std::convert::Infallible;
 use std::rc::Rc;
 
 use nandscape_device_media::{MediaError, PageId, UnitId};
@@ -12,9 +13,8 @@ use super::core::{Core, Phase};
 use super::state::State;
 use super::uncommitted::Seen;
 use crate::address::{Extent, Piece};
-use crate::component::{BlockMetadata, CachedMapping, FragmentMiss, Mapping};
+use crate::component::{BlockMetadata, CachedMapping, Entry, FragmentMiss, Mapping};
 use crate::ftl::{Destination, ReadError, Reader, Unreadable};
-use crate::parts::Entry;
 use crate::reading::{self, CopyOut, PageRead, PageReads, Parts, SensePage};
 
 /// Reads to destinations of type `D`.
@@ -108,6 +108,8 @@ impl Core {
 }
 
 impl SensePage for Core {
+    type Round = Infallible;
+
     async fn sense_page<Caller, D: Destination>(
         &self,
         read: &PageRead,

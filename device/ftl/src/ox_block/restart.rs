@@ -5,9 +5,8 @@ use super::OxBlock;
 use super::cache::WriteCache;
 use super::core::{Core, Phase};
 use super::mistakes::{self, Mistake};
-use crate::component::ChainedLog;
+use crate::component::{ChainedLog, Record};
 use crate::ftl::{Refusal, Stats};
-use crate::parts::Record;
 
 /// The memory that survives a power cut.
 #[derive(Default)]

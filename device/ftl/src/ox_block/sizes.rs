@@ -4,7 +4,8 @@
 use nandscape_device_media::Geometry;
 
 use super::{OxGcConfig, checkpoint, streams};
-use crate::parts::{ChunkTable, Entry, records_per_page};
+use crate::component::Entry;
+use crate::parts::{ChunkTable, records_per_page};
 
 /// Sizes in bytes, unless they are counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -76,8 +77,8 @@ impl OxGcConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::{Fragments, NoneBad, StoredBlocks};
-    use crate::parts::{ChunkTable, FragmentTable};
+    use crate::component::{Fragments, StoredBlocks};
+    use crate::parts::{BadBlockTable, ChunkTable, FragmentTable};
     use nandscape_device_rig::TestFlash;
 
     #[test]
@@ -89,7 +90,10 @@ mod tests {
         let tiny = FragmentTable::new(small.fragments(), per_page);
         let lengths = [small.encode().len(), tiny.encode().len()].map(|bytes| bytes as u64);
         assert_eq!(lengths, [sizes.map_small, sizes.map_tiny]);
-        assert_eq!(u64::from(ChunkTable::new(&geometry, &NoneBad).pages()), sizes.chunk_fragments);
+        assert_eq!(
+            u64::from(ChunkTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false)).pages()),
+            sizes.chunk_fragments
+        );
     }
 
     #[test]

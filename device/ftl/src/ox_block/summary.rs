@@ -11,9 +11,9 @@ use super::recovery::Recovered;
 use super::state::State;
 use super::streams::{COLD, HOT, LOG, META};
 use crate::address::Lpn;
-use crate::component::{BlockMetadata, BlockState, CachedMapping, ChainedLog, Mapping, StoredBlocks};
+use crate::component::{BlockMetadata, BlockState, CachedMapping, ChainedLog, Entry, Mapping, StoredBlocks};
 use crate::ftl::TableSummary;
-use crate::parts::{Entry, FIXED, FixedPage, LogPage, numbers_of_bytes};
+use crate::parts::{FIXED, FixedPage, LogPage, numbers_of_bytes};
 
 /// The tables, the log and the checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -17,9 +17,8 @@ use super::OxBlock;
 use super::core::Core;
 use super::state::State;
 use crate::address::{Extent, Lpn, SlotId};
-use crate::component::{LogPosition, Mapping};
+use crate::component::{Entry, LogPosition, Mapping};
 use crate::ftl::Milestone;
-use crate::parts::Entry;
 
 /// Where units were before transactions that are current, and whose Commit is not durable.
 #[derive(Default)]

@@ -90,11 +90,12 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::credits::Credits;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Resource, Sim, Span, Wait};
+use nandscape_sim::{Resource, Sim, Wait};
 
 use crate::address::{Extent, Location, Lpn, UnitSize};
 use crate::collections::Collections;
 use crate::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
+use crate::firmware::FirmwareTimes;
 use crate::ftl::{
     Delay, Destination, Ftl, LatencyWindow, Located, Milestone, Occupancy, ReadOnly, Sanitization, Settling, Stats,
     TableSummary,
@@ -112,8 +113,7 @@ use state::State;
 use turns::Timer;
 use write::{FillJob, ProgramJob};
 
-pub use plant::{Plant, PlantReport};
-pub(crate) use rain::StripeRead;
+use rain::StripeRead;
 pub use rain::{RainConfig, StripePolicies, stripes_of};
 pub use reader::PageReader;
 pub use write::Reservation;
@@ -151,15 +151,6 @@ impl PageFtlConfig {
     fn streams(&self) -> Vec<StreamRule> {
         streams::rules(&self.wear, &self.placement)
     }
-}
-
-/// What firmware takes for work on tables. Reads and writes do not wait for it.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct FirmwareTimes {
-    /// For each mapping unit of a deallocation, mapped or not. One deallocation is served at a time.
-    pub deallocate_unit: Span,
-    /// For each block at a restart after a power cut, to find out how far it was written.
-    pub check_block: Span,
 }
 
 /// How garbage is collected.

@@ -10,11 +10,12 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Time, Wait};
 
 use super::schedule::Phase;
-use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, PageReader, Plant, Policies, WearConfig};
+use super::{GcConfig, PageFtl, PageFtlConfig, PageReader, Policies, WearConfig};
 use crate::address::Extent;
 use crate::collections::{BadWatermarks, CollectionStatus, Collections, Watermarks};
 use crate::ftl::{Ftl as _, Inside, Reader as _};
 use crate::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
+use crate::{FirmwareTimes, Plant};
 
 const PLANES: u32 = 4;
 const BLOCKS: u32 = 40;

@@ -8,9 +8,9 @@ use nandscape_device_media::{Broken, Counted, MediaError, PageId, Priority, Unit
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 
-use super::PageFtl;
 use super::state::State;
 use super::tables::MapMiss;
+use super::{PageFtl, StripeRead};
 use crate::address::{Extent, Location, Lpn, Piece, SlotId, UnitSize, metadata_of};
 use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::{Destination, ReadError, Unreadable};
@@ -22,7 +22,7 @@ pub(super) struct Lookup {
     /// Pieces that were looked up.
     done: usize,
     /// The pages that hold those that are on flash.
-    pub(super) pages: PageReads,
+    pub(super) pages: PageReads<StripeRead>,
 }
 
 impl State {
@@ -70,7 +70,7 @@ impl State {
     /// Copies from the buffer. If the slot lacks some of the sectors, they come from the copy that it will replace.
     fn look_up_buffered(
         &mut self,
-        pages: &mut PageReads,
+        pages: &mut PageReads<StripeRead>,
         id: SlotId,
         piece: &Piece,
         to: &impl Destination,
@@ -98,7 +98,7 @@ impl State {
     #[cold]
     fn look_up_absent(
         &mut self,
-        pages: &mut PageReads,
+        pages: &mut PageReads<StripeRead>,
         piece: &Piece,
         overlay: Option<(u64, Rc<[u8]>)>,
     ) -> Option<ReadError> {
@@ -116,7 +116,13 @@ impl State {
     }
 
     #[inline(always)]
-    fn push_page(&mut self, pages: &mut PageReads, unit: UnitId, piece: &Piece, overlay: Option<(u64, Rc<[u8]>)>) {
+    fn push_page(
+        &mut self,
+        pages: &mut PageReads<StripeRead>,
+        unit: UnitId,
+        piece: &Piece,
+        overlay: Option<(u64, Rc<[u8]>)>,
+    ) {
         let page = self.geometry.page_of(unit);
         let copy = self.keeps_data.then(|| CopyOut::new(unit, piece, overlay));
         if reading::add(pages, page, piece, self.unit, copy) {
@@ -181,7 +187,7 @@ impl PageFtl {
     #[inline]
     pub(super) fn sense<Caller>(
         &self,
-        read: &PageRead,
+        read: &PageRead<StripeRead>,
         is_urgent: bool,
         breakdown: &mut Breakdown,
     ) -> impl Future<Output = Result<(), MediaError>> {
@@ -196,7 +202,7 @@ impl PageFtl {
     #[inline]
     pub(super) fn page_sensed<D: Destination>(
         &self,
-        read: &PageRead,
+        read: &PageRead<StripeRead>,
         sensed: Result<(), MediaError>,
         to: &D,
     ) -> Result<u64, ReadError> {

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use nandscape_drive::Breakdown;
 
-use super::PageFtl;
 use super::read::Lookup;
+use super::{PageFtl, StripeRead};
 use crate::address::Extent;
 use crate::ftl::{Destination, ReadError, Reader};
 use crate::reading::{PageRead, Parts, SensePage};
@@ -54,9 +54,11 @@ impl<D: Destination> Reader<D> for PageReader<D> {
 }
 
 impl SensePage for PageFtl {
+    type Round = StripeRead;
+
     async fn sense_page<Caller, D: Destination>(
         &self,
-        read: &PageRead,
+        read: &PageRead<StripeRead>,
         to: &D,
         breakdown: &mut Breakdown,
     ) -> Result<u64, ReadError> {

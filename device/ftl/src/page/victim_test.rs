@@ -7,11 +7,12 @@ use nandscape_device_media::{BlockId, PlaneId, Priority};
 use nandscape_device_rig::TestFlash;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
-use super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
+use super::{GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use crate::component::{BlockMetadata, BlockState, Provisioning};
 use crate::policy::{
     AdmissionPolicy, All, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy,
 };
+use crate::{FirmwareTimes, Plant};
 
 const PAGES: u32 = 32;
 const UNITS_PER_PAGE: u32 = 2;

@@ -183,7 +183,7 @@ impl BlockMetadata for BlockTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::component::NoneBad;
+    use crate::parts::BadBlockTable;
     use nandscape_device_media::geometry::Counts;
     use proptest::prelude::*;
 
@@ -197,7 +197,8 @@ mod tests {
             page_size: 4_096,
             unit_size: 4_096,
         };
-        BlockTable::new(&Geometry::new(counts).unwrap(), &NoneBad)
+        let geometry = Geometry::new(counts).unwrap();
+        BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false))
     }
 
     // Deliberate mistakes.
@@ -238,7 +239,7 @@ mod tests {
                 page_size: 4_096 << upp_log2, unit_size: 4_096,
             };
             let geometry = Geometry::new(counts).unwrap();
-            let mut table = BlockTable::new(&geometry, &NoneBad);
+            let mut table = BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false));
             let mut model = std::collections::BTreeSet::new();
             for (unit, valid) in ops {
                 let unit = UnitId(unit % geometry.units());
@@ -263,7 +264,7 @@ mod tests {
                 prop_assert_eq!(table.valid_units(BlockId(block), UnitId(0)).collect::<Vec<_>>(), expected);
             }
             let counts = |table: &BlockTable| table.blocks.iter().map(|block| block.valid).collect::<Vec<_>>();
-            let mut loaded = BlockTable::new(&geometry, &NoneBad);
+            let mut loaded = BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false));
             for block in (0..geometry.blocks()).map(BlockId) {
                 // Bits behind the last unit mean nothing.
                 let mut bits = vec![0xff; geometry.units_per_block().div_ceil(64) as usize * 8];
@@ -276,7 +277,7 @@ mod tests {
             }
             prop_assert_eq!(&loaded.valid, &table.valid);
             prop_assert_eq!(counts(&loaded), counts(&table));
-            let mut again = BlockTable::new(&geometry, &NoneBad);
+            let mut again = BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false));
             let bytes: Vec<u8> = table.valid_words(0).iter().flat_map(|word| word.to_le_bytes()).collect();
             again.set_valid_words(0, &bytes);
             again.count_valid();

@@ -2,9 +2,8 @@
 
 use nandscape_device_media::PageId;
 
-use super::entry::{page_from_raw, page_to_raw};
 use super::keyed_entries::{numbers_of_bytes, numbers_to_bytes};
-use crate::component::Fragments;
+use crate::component::{Fragments, page_from_raw, page_to_raw};
 
 /// Locations as an array, which itself is written in fragments of `per_fragment` locations.
 pub struct FragmentTable {

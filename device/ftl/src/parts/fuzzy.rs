@@ -10,8 +10,9 @@
 use std::collections::BTreeMap;
 
 use super::keyed_entries::KeyedEntries;
-use super::record::{Record, Remap};
-use crate::component::{Checkpoint, Checkpointing, Key, Process, Progress, ReplayEnded, Replayed, Replaying, Stopped};
+use crate::component::{
+    Checkpoint, Checkpointing, Key, Process, Progress, Record, Remap, ReplayEnded, Replayed, Replaying, Stopped,
+};
 
 /// CHECKPOINT.
 ///

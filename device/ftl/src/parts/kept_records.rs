@@ -6,7 +6,7 @@
 
 use nandscape_device_media::durable::JOURNAL_ENTRY;
 
-use super::record::{RECORD, Record};
+use crate::component::{RECORD, Record};
 
 /// An entry of the journal.
 pub type JournalEntry = [u8; JOURNAL_ENTRY];
@@ -67,7 +67,7 @@ fn unpacked(first: &JournalEntry, second: &JournalEntry) -> [u8; RECORD] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::{Entry, Remap};
+    use crate::component::{Entry, Remap};
     use nandscape_device_media::{BlockId, UnitId};
 
     #[test]

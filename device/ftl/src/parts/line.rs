@@ -163,8 +163,8 @@ mod tests {
     use nandscape_device_rig::TestFlash;
 
     use super::*;
-    use crate::component::{NextBlock, NoneBad, StreamRule};
-    use crate::parts::{BlockTable, FreeOrder};
+    use crate::component::{NextBlock, StreamRule};
+    use crate::parts::{BadBlockTable, BlockTable, FreeOrder};
 
     /// Two channels of three planes: pages go to the channels in turn, and blocks are opened when all of a channel's are full.
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         const PAGES: u32 = 4;
         let flash = TestFlash { channels: 2, planes: 3, blocks: 5, pages: PAGES, ..TestFlash::default() };
         let geometry = flash.geometry();
-        let mut blocks = BlockTable::new(&geometry, &NoneBad);
+        let mut blocks = BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false));
         let rules = [StreamRule { leaves: 1, next: NextBlock::InOrder }];
         let mut lists = PlaneLists::new(&geometry, FreeOrder::Fifo, &rules, &blocks);
         let planes = geometry.planes();
@@ -211,7 +211,7 @@ mod tests {
         let flash = TestFlash { channels: 1, planes: 3, blocks: 5, pages: PAGES, ..TestFlash::default() };
         let geometry = flash.geometry();
         for pages_before in [0, 1, 2 * PAGES] {
-            let mut blocks = BlockTable::new(&geometry, &NoneBad);
+            let mut blocks = BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false));
             let rules = [StreamRule { leaves: 0, next: NextBlock::InOrder }];
             let mut lists = PlaneLists::new(&geometry, FreeOrder::Fifo, &rules, &blocks);
             let mut line = Line::new(&geometry, LineOrder::ChannelLines, Stream(0), geometry.planes() as usize);

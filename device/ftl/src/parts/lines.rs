@@ -110,14 +110,14 @@ mod tests {
     use nandscape_device_rig::TestFlash;
 
     use super::*;
-    use crate::component::{NextBlock, NoneBad};
-    use crate::parts::BlockTable;
+    use crate::component::NextBlock;
+    use crate::parts::{BadBlockTable, BlockTable};
 
     /// Its open block would count for the width of the line forever.
     #[test]
     fn a_stream_with_one_open_block_goes_on_when_the_plane_of_it_dies() {
         let geometry = TestFlash { channels: 1, planes: 2, blocks: 5, pages: 4, ..TestFlash::default() }.geometry();
-        let mut blocks = BlockTable::new(&geometry, &NoneBad);
+        let mut blocks = BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false));
         let streams = [StreamLine { rule: StreamRule { leaves: 0, next: NextBlock::InOrder }, width: 1 }];
         let mut lines = Lines::new(&geometry, LineOrder::ChannelsFirst, &streams, &blocks);
         let page = lines.get(&mut blocks, Stream(0), &|_| true).expect("all blocks are free");

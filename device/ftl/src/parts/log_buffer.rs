@@ -9,8 +9,7 @@ use std::collections::VecDeque;
 use nandscape_device_media::PageId;
 
 use super::log_page::{LogPage, records_per_page};
-use super::record::Record;
-use crate::component::{ChainedLog, Log, LogHead, LogPosition, LogStart, NoteRecord, Outgoing, POINTERS};
+use crate::component::{ChainedLog, Log, LogHead, LogPosition, LogStart, NoteRecord, Outgoing, POINTERS, Record};
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Chain {

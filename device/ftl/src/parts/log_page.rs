@@ -7,9 +7,7 @@
 
 use nandscape_device_media::PageId;
 
-use super::entry::{page_from_raw, page_to_raw};
-use super::record::{CHAIN_POINTER, RECORD, Record};
-use crate::component::POINTERS;
+use crate::component::{CHAIN_POINTER, POINTERS, RECORD, Record, page_from_raw, page_to_raw};
 
 /// A page of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]

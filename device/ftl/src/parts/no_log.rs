@@ -3,8 +3,7 @@
 
 use nandscape_device_media::PageId;
 
-use super::Record;
-use crate::component::{ChainedLog, Log, LogHead, LogPosition, NoteRecord, Outgoing, POINTERS};
+use crate::component::{ChainedLog, Log, LogHead, LogPosition, NoteRecord, Outgoing, POINTERS, Record};
 
 /// Counts records, and keeps none.
 #[derive(Default)]

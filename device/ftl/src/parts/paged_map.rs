@@ -8,10 +8,9 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use super::entry::Entry;
 use super::keyed_entries::{numbers_of_bytes, numbers_to_bytes};
 use crate::address::Lpn;
-use crate::component::{CachedMapping, Eviction, FragmentMiss, Fragments, Mapping};
+use crate::component::{CachedMapping, Entry, Eviction, FragmentMiss, Fragments, Mapping};
 
 struct Cached {
     entries: Box<[Entry]>,

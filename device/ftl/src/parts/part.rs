@@ -3,11 +3,11 @@
 
 use nandscape_device_media::{BlockId, PageId, PlaneId, UnitId};
 
-use super::{ChunkTable, Entry, Lines, LogBuffer, PagedMap, Record};
+use super::{ChunkTable, Lines, LogBuffer, PagedMap};
 use crate::address::Lpn;
 use crate::component::{
-    BlockInfo, BlockMetadata, BlockState, CachedMapping, ChainedLog, Eviction, FragmentMiss, Fragments,
-    LineProvisioning, Log, LogHead, LogPosition, Mapping, NoteRecord, Outgoing, StoredBlocks, Stream,
+    BlockInfo, BlockMetadata, BlockState, CachedMapping, ChainedLog, Entry, Eviction, FragmentMiss, Fragments,
+    LineProvisioning, Log, LogHead, LogPosition, Mapping, NoteRecord, Outgoing, Record, StoredBlocks, Stream,
 };
 
 /// The built-in component or another one.

@@ -1,5 +1,6 @@
 //! The pages of an extent, and the parts that are copied of them.
 
+use std::convert::Infallible;
 use std::rc::Rc;
 
 use nandscape_device_media::{PageId, UnitId};
@@ -7,14 +8,14 @@ use nandscape_drive::HostMem;
 use smallvec::SmallVec;
 
 use crate::address::{Piece, SECTOR, UnitSize};
-use crate::page::StripeRead;
 
 /// Pages to read from flash.
-pub(crate) type PageReads = SmallVec<[PageRead; 1]>;
+pub(crate) type PageReads<Round = Infallible> = SmallVec<[PageRead<Round>; 1]>;
 
-/// One page to read from flash, and where its units go.
+/// One page to read from flash, and where its units go. `Round` is how an FTL reconstructs a page from other pages; one
+/// that cannot has none.
 #[derive(Debug)]
-pub(crate) struct PageRead {
+pub(crate) struct PageRead<Round = Infallible> {
     pub(crate) page: PageId,
     /// The first sector that the host gets of it.
     pub(crate) sector: u64,
@@ -27,7 +28,7 @@ pub(crate) struct PageRead {
     /// The page is named in place of a unit that is in no page and is reconstructed from others.
     pub(crate) is_absent: bool,
     /// How the page is reconstructed from other pages, or the other purpose of its read.
-    pub(crate) round: Option<Rc<StripeRead>>,
+    pub(crate) round: Option<Rc<Round>>,
 }
 
 /// A part of a unit to copy to the host.
@@ -47,7 +48,13 @@ pub(crate) struct CopyOut {
 /// Adds a piece of an extent that is in a page. Units that were written together lie next to each other: one read of
 /// the page serves them. Returns whether it needs another page.
 #[inline(always)]
-pub(crate) fn add(pages: &mut PageReads, page: PageId, piece: &Piece, unit: UnitSize, copy: Option<CopyOut>) -> bool {
+pub(crate) fn add<Round>(
+    pages: &mut PageReads<Round>,
+    page: PageId,
+    piece: &Piece,
+    unit: UnitSize,
+    copy: Option<CopyOut>,
+) -> bool {
     let host_bytes = piece.bytes() as u32;
     match pages.last_mut() {
         Some(last) if last.page == page && !last.is_absent => {

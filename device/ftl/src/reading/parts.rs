@@ -16,6 +16,9 @@ use crate::ftl::{Destination, ReadError};
 
 /// Reads pages.
 pub(crate) trait SensePage: 'static {
+    /// How a page is reconstructed from other pages.
+    type Round: 'static;
+
     /// Reads a page, and copies the requested part. Returns the bytes to deliver.
     ///
     /// # Errors
@@ -24,7 +27,7 @@ pub(crate) trait SensePage: 'static {
     /// `Caller` is as in [`Media::read_for`](nandscape_device_media::Media::read_for).
     fn sense_page<Caller, D: Destination>(
         &self,
-        read: &PageRead,
+        read: &PageRead<Self::Round>,
         to: &D,
         breakdown: &mut Breakdown,
     ) -> impl Future<Output = Result<u64, ReadError>>;
@@ -37,8 +40,8 @@ pub(crate) struct Parts<S: SensePage, D: Destination> {
 }
 
 /// A part of a read that is served concurrently with the others: a page, or bytes that needed no flash.
-struct PartJob<S, D> {
-    page: Option<PageRead>,
+struct PartJob<S: SensePage, D> {
+    page: Option<PageRead<S::Round>>,
     ready: u64,
     read: Rc<Gather<S, D>>,
 }
@@ -68,7 +71,7 @@ impl<S: SensePage, D: Destination> Parts<S, D> {
     pub(crate) async fn read(
         &self,
         from: Rc<S>,
-        pages: PageReads,
+        pages: PageReads<S::Round>,
         extent: Extent,
         to: &D,
         breakdown: &mut Breakdown,

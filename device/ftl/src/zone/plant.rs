@@ -5,7 +5,7 @@ use nandscape_sim::Seed;
 
 use super::ZoneFtl;
 use super::body::Run;
-use crate::page::{Plant, PlantReport};
+use crate::plant::{Plant, PlantReport};
 
 impl ZoneFtl {
     /// Gives an unused drive full zones, in no time. `progress` is called with the share that is done.

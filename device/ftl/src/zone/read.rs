@@ -1,5 +1,6 @@
 //! Reads: the layout gives the place of a unit. Its block is pinned from the lookup until its data is copied.
 
+use std::convert::Infallible;
 use std::rc::Rc;
 
 use nandscape_device_media::MediaError;
@@ -64,6 +65,8 @@ impl ZoneFtl {
 }
 
 impl SensePage for ZoneFtl {
+    type Round = Infallible;
+
     async fn sense_page<Caller, D: Destination>(
         &self,
         read: &PageRead,

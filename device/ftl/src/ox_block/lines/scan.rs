@@ -12,12 +12,12 @@ use nandscape_device_media::{BlockId, MediaError, Misuse, Oob, PageId, PlaneId, 
 use super::{LineLayout, Stamp};
 use crate::address::Lpn;
 use crate::component::{
-    BadBlocks, BlockMetadata, BlockState, LineProvisioning, Mapping, Stopped, StoredBlocks, Stream,
+    BadBlocks, BlockMetadata, BlockState, Entry, LineProvisioning, Mapping, Stopped, StoredBlocks, Stream,
 };
 use crate::ox_block::core::Core;
 use crate::ox_block::state::State;
 use crate::ox_block::streams::{COLD, HOT};
-use crate::parts::{Entry, FIXED};
+use crate::parts::FIXED;
 
 /// The results of a recovery so far.
 #[derive(Default)]

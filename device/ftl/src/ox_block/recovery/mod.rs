@@ -33,10 +33,11 @@ use super::release::Formatted;
 use super::state::{self, State};
 use crate::Recoveries;
 use crate::component::{
-    BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Log, ReplayEnded, Stopped, StoredBlocks,
+    BadBlocks, BlockMetadata, BlockState, CachedMapping, ChainedLog, Log, Record, ReplayEnded, Stopped, StoredBlocks,
+    page_from_raw,
 };
 use crate::ftl::ReadOnly;
-use crate::parts::{FixedRecord, Record, numbers_of_bytes, page_from_raw};
+use crate::parts::{FixedRecord, numbers_of_bytes};
 
 /// What recovery has replayed.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

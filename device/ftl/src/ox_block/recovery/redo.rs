@@ -7,8 +7,10 @@ use super::super::mistakes::{self, Mistake};
 use super::super::pages::Kind;
 use super::super::state::State;
 use super::super::streams::{LOG, META, STREAMS};
-use crate::component::{BlockMetadata, BlockState, CachedMapping, Mapping, ReplayEnded, StoredBlocks, Stream};
-use crate::parts::{Entry, FIXED, Moved, Record, Remap};
+use crate::component::{
+    BlockMetadata, BlockState, CachedMapping, Entry, Mapping, Moved, Record, Remap, ReplayEnded, StoredBlocks, Stream,
+};
+use crate::parts::FIXED;
 
 impl State {
     /// Whether the drive has a page.

@@ -14,8 +14,8 @@ use super::super::pages::{self, Kind};
 use super::super::streams::{COLD, HOT};
 use super::Recovered;
 use crate::address::Lpn;
-use crate::component::{LogHead, Mapping, Process, ReplayEnded, Replayed, Replaying, Stopped, Stream};
-use crate::parts::{LogPage, Record, Remap};
+use crate::component::{LogHead, Mapping, Process, Record, Remap, ReplayEnded, Replayed, Replaying, Stopped, Stream};
+use crate::parts::LogPage;
 
 /// See the file.
 pub(super) struct Replay<'a> {

@@ -3,9 +3,11 @@
 use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId};
 
 use super::{PROGRAMS_PER_PLANE, State};
-use crate::component::{BlockMetadata, BlockState, ChainedLog, Channels, LineProvisioning, Log, StoredBlocks, Stream};
+use crate::component::{
+    BlockMetadata, BlockState, ChainedLog, Channels, LineProvisioning, Log, Record, StoredBlocks, Stream,
+};
 use crate::ox_block::streams::{HOT, LOG};
-use crate::parts::{ChannelTable, Record};
+use crate::parts::ChannelTable;
 
 impl State {
     /// The next page for the host's data, if there is one where the plane is not busy.

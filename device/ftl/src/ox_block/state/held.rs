@@ -4,8 +4,7 @@ use nandscape_device_media::BlockId;
 
 use super::State;
 use super::mistakes::{self, Mistake};
-use crate::component::{BlockMetadata, BlockState, ChainedLog, LineProvisioning, Log, LogHead, StoredBlocks};
-use crate::parts::Record;
+use crate::component::{BlockMetadata, BlockState, ChainedLog, LineProvisioning, Log, LogHead, Record, StoredBlocks};
 
 impl State {
     /// All current data of a block was moved: it is erased after the next checkpoint (Recycle Chunk).

@@ -16,24 +16,22 @@ use std::rc::Rc;
 
 use nandscape_device_media::{BlockId, Geometry, Media, PageId, UnitId};
 
-use super::OxBlockConfig;
 use super::cache::WriteCache;
 use super::fixed::FixedPlaces;
 use super::lines::{Layout, LineLayout};
 use super::mistakes::{self, Mistake};
 use super::pages::Kind;
 use super::room::Progress;
-use super::streams;
 use super::uncommitted::BeforeImages;
+use super::{OxBlockConfig, streams};
 use crate::address::{Lpn, UnitSize};
 use crate::component::{
-    BadBlocks, BlockMetadata, BlockState, CachedMapping, FragmentMiss, Fragments, GarbageCollection, Log, LogPosition,
-    LogStart, Mapping, StoredBlocks, WriteCaching,
+    BadBlocks, BlockMetadata, BlockState, CachedMapping, Entry, FragmentMiss, Fragments, GarbageCollection, Log,
+    LogPosition, LogStart, Mapping, Moved, Record, Remap, StoredBlocks, WriteCaching,
 };
 use crate::ftl::{Settling, Stats};
 use crate::parts::{
-    BlocksPart, ChannelTable, Entry, FIXED, LineUse, LogPart, MapPart, Moved, NoLog, Part, ProvisioningPart, Record,
-    Remap, StreamLine, Superblocks,
+    BlocksPart, ChannelTable, FIXED, LineUse, LogPart, MapPart, NoLog, Part, ProvisioningPart, StreamLine, Superblocks,
 };
 use crate::registry::{Components, Needs};
 

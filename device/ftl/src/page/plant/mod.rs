@@ -14,32 +14,14 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Rng, Seed};
 use smallvec::SmallVec;
 
-use super::PageFtl;
 use super::moves::{Cursor, Moves};
 use super::state::State;
-use super::streams;
 use super::write::NO_LPN;
+use super::{PageFtl, streams};
 use crate::address::{Location, Lpn};
 use crate::component::{BlockMetadata, Mapping};
 use crate::ftl::Stats;
-
-/// A state of use.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Plant {
-    /// Every unit written once, in order.
-    Full,
-    /// The steady state under uniform random overwrites of single units.
-    Steady,
-}
-
-/// The result of planting.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub struct PlantReport {
-    /// Units overwritten at random after the image was planted.
-    pub overwritten: u64,
-    /// Write amplification over the last of them.
-    pub waf: f64,
-}
+use crate::plant::{Plant, PlantReport};
 
 /// Write amplification is stable when two successive rounds differ by less than this share.
 const STILL: f64 = 0.01;

@@ -42,13 +42,13 @@ impl std::fmt::Debug for StripeRead {
 
 impl PageFtl {
     /// The unit that a page is read for.
-    fn unit_of(&self, read: &PageRead) -> Lpn {
+    fn unit_of(&self, read: &PageRead<StripeRead>) -> Lpn {
         Lpn(self.state.borrow().unit.unit_of(read.sector) as u32)
     }
 
     /// Decides which pages of a command are reconstructed from others.
     #[cold]
-    pub(in super::super) fn go_round(&self, pages: &mut PageReads) {
+    pub(in super::super) fn go_round(&self, pages: &mut PageReads<StripeRead>) {
         let lpns: smallvec::SmallVec<[Lpn; 8]> = pages.iter().map(|read| self.unit_of(read)).collect();
         let state = &mut *self.state.borrow_mut();
         for index in 0..pages.len() {
@@ -95,7 +95,7 @@ impl PageFtl {
     /// Reads a page, or finds it from the others of its stripe.
     pub(in super::super) async fn sense_stripe<Caller, D: Destination>(
         &self,
-        read: &PageRead,
+        read: &PageRead<StripeRead>,
         to: &D,
         breakdown: &mut Breakdown,
     ) -> Result<u64, ReadError> {
@@ -136,7 +136,7 @@ impl PageFtl {
     /// A page could not be read: it is reconstructed from the others, and written again.
     async fn read_instead<D: Destination>(
         &self,
-        read: &PageRead,
+        read: &PageRead<StripeRead>,
         error: MediaError,
         to: &D,
         breakdown: &mut Breakdown,
@@ -180,7 +180,7 @@ impl PageFtl {
     }
 
     /// Copies the reconstructed data to the host, and releases the stripe.
-    fn deliver_rebuilt<D: Destination>(&self, read: &PageRead, rebuild: &Rebuild, to: &D) -> u64 {
+    fn deliver_rebuilt<D: Destination>(&self, read: &PageRead<StripeRead>, rebuild: &Rebuild, to: &D) -> u64 {
         let data = self.rebuilt(rebuild);
         read.copies.iter().for_each(|copy| self.copy_unit(copy, data.as_deref(), to));
         let mut state = self.state.borrow_mut();
@@ -220,7 +220,14 @@ impl PageFtl {
 
     /// Whether reading the others is better than waiting. One parity avoids one collection: if another collection
     /// delays the others, the read waits.
-    fn is_worth_it(&self, state: &State, rebuild: &Rebuild, read: &PageRead, lpn: Lpn, shared: u32) -> bool {
+    fn is_worth_it(
+        &self,
+        state: &State,
+        rebuild: &Rebuild,
+        read: &PageRead<StripeRead>,
+        lpn: Lpn,
+        shared: u32,
+    ) -> bool {
         if read.is_absent || self.is_kept_away(state, lpn) {
             return true;
         }

@@ -8,7 +8,7 @@ use nandscape_device_rig::TestFlash;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
 
-use super::super::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, Plant, Policies, WearConfig};
+use super::super::{GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use super::{RainConfig, StripePolicies};
 use crate::address::{Extent, Location, Lpn};
 use crate::ftl::{Ftl, Inside, Reader};
@@ -16,6 +16,7 @@ use crate::policy::{
     All, GcScheme, GcTolerant, Greedy, InOrder, OwnerSource, Reconstruct, Rotating, StripeOrder, StripeWearPolicy,
     Striped, Thresholds,
 };
+use crate::{FirmwareTimes, Plant};
 
 const SECTORS: u32 = 8;
 

@@ -10,11 +10,10 @@ use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Sim, Wait};
 
 use super::model::Content;
-use crate::ftl::Inside;
-use crate::ftl::Milestone;
-use crate::page::{FirmwareTimes, GcConfig, PageFtl, PageFtlConfig, PageReader, Policies, WearConfig};
+use crate::ftl::{Inside, Milestone};
+use crate::page::{GcConfig, PageFtl, PageFtlConfig, PageReader, Policies, WearConfig};
 use crate::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
-use crate::{Extent, Ftl, Reader, Unreadable};
+use crate::{Extent, FirmwareTimes, Ftl, Reader, Unreadable};
 
 /// Sectors of a unit.
 pub(super) const UNIT_SECTORS: u32 = 8;

@@ -77,10 +77,10 @@ pub struct Moved {
 }
 
 /// Bytes of a record.
-pub(super) const RECORD: usize = 64;
+pub const RECORD: usize = 64;
 
 /// The number of the kind that is not a record: the first 64 bytes of a page of the log.
-pub(super) const CHAIN_POINTER: u8 = 2;
+pub const CHAIN_POINTER: u8 = 2;
 
 impl Record {
     /// The record in its bytes.
