@@ -70,27 +70,32 @@ impl UnitSize {
     ///
     /// # Panics
     /// When it is not.
+    #[inline]
     pub const fn of_bytes(bytes: u32) -> UnitSize {
         assert!(bytes.is_power_of_two() && bytes >= SECTOR);
         UnitSize { shift: (bytes / SECTOR).trailing_zeros() }
     }
 
     /// Sectors of a unit.
+    #[inline]
     pub const fn sectors(self) -> u32 {
         1 << self.shift
     }
 
     /// Bytes of a unit.
+    #[inline]
     pub const fn bytes(self) -> u32 {
         SECTOR << self.shift
     }
 
     /// One bit for each sector of a unit.
+    #[inline]
     pub const fn mask(self) -> u64 {
         mask(0, self.sectors())
     }
 
     /// The size in bytes with the metadata of its sectors, which follows the data.
+    #[inline]
     pub const fn bytes_with_metadata(self) -> u32 {
         self.bytes() + metadata_of(self.bytes() as usize) as u32
     }
@@ -132,16 +137,19 @@ pub struct Piece {
 
 impl Extent {
     /// Length in bytes.
+    #[inline]
     pub const fn bytes(self) -> u64 {
         self.sectors as u64 * SECTOR as u64
     }
 
     /// The sector after the last.
+    #[inline]
     pub const fn end(self) -> u64 {
         self.start + self.sectors as u64
     }
 
     /// Its parts, cut at multiples of `step` sectors of the host's address space.
+    #[inline]
     pub fn steps(self, step: u32) -> impl Iterator<Item = Extent> {
         let mut start = self.start;
         std::iter::from_fn(move || {
@@ -172,6 +180,7 @@ impl Extent {
     }
 
     /// The extent of all units that it touches.
+    #[inline]
     pub const fn whole_units(self, unit: UnitSize) -> Extent {
         let start = self.start - unit.within(self.start) as u64;
         let end = self.end().next_multiple_of(unit.sectors() as u64);
@@ -179,6 +188,7 @@ impl Extent {
     }
 
     /// Number of units it touches.
+    #[inline]
     pub fn units(self, unit: UnitSize) -> u32 {
         let last = self.start + u64::from(self.sectors) - 1;
         (unit.unit_of(last) - unit.unit_of(self.start)) as u32 + 1
@@ -187,27 +197,32 @@ impl Extent {
 
 impl Piece {
     /// The piece's first sector in the host's address space.
+    #[inline]
     pub const fn sector(self, unit: UnitSize) -> u64 {
         self.lpn.0 as u64 * unit.sectors() as u64 + self.skip as u64
     }
 
     /// One bit for each sector of the unit that the piece covers.
+    #[inline]
     pub const fn mask(self) -> u64 {
         mask(self.skip, self.sectors)
     }
 
     /// Length in bytes.
+    #[inline]
     pub const fn bytes(self) -> usize {
         self.sectors as usize * SECTOR as usize
     }
 
     /// Byte offset within the unit.
+    #[inline]
     pub const fn offset(self) -> usize {
         self.skip as usize * SECTOR as usize
     }
 }
 
 /// `count` ones from bit `first` on.
+#[inline]
 pub const fn mask(first: u32, count: u32) -> u64 {
     let ones = if count >= u64::BITS { u64::MAX } else { (1 << count) - 1 };
     ones << first

@@ -52,6 +52,7 @@ impl Flushes {
     }
 
     /// How many such slots there are.
+    #[inline]
     pub fn unstarted(&self) -> u32 {
         self.unstarted
     }
@@ -69,11 +70,13 @@ impl Flushes {
     }
 
     /// The program of a slot has failed: it will be started again.
+    #[inline]
     pub fn restarted(&mut self, arrival: u64) {
         self.unstarted += u32::from(self.covers(arrival));
     }
 
     /// A write that waits for a slot from now on.
+    #[inline]
     pub fn watcher(&self, settling: &Rc<Settling>) -> Watcher {
         Watcher { order: self.begun, settling: settling.clone() }
     }

@@ -314,6 +314,7 @@ pub struct Occupancy {
 
 impl Occupancy {
     /// Of a buffer whose slots are given out as credits.
+    #[inline]
     pub fn of(slots: u32, credits: &Credits) -> Occupancy {
         Occupancy { slots, free: u32::try_from(credits.free()).map_or(slots, |free| free.min(slots)) }
     }
@@ -540,6 +541,7 @@ pub struct Settled {
 impl Settling {
     /// Waits until `count` slots have reached the stage. `begun` gives for how long each cause has held up the host's
     /// data.
+    #[inline]
     pub fn new(sim: &Sim, count: u32, at: Milestone, begun: Totals) -> Rc<Settling> {
         Rc::new(Settling {
             sim: sim.clone(),
@@ -553,12 +555,14 @@ impl Settling {
     }
 
     /// The stage that the slots have to reach.
+    #[inline]
     pub fn milestone(&self) -> Milestone {
         self.at
     }
 
     /// One slot has reached the stage. Either a program operation brought it there, with its breakdown of time and, at
     /// its issue, the time for which each cause had held up the host's data; or the slot was deallocated.
+    #[inline]
     pub fn one_settled(&self, program: Option<(&Totals, &Breakdown)>) {
         if let Some((issued, breakdown)) = program {
             // A program that had been issued before was not waited for.
@@ -569,6 +573,7 @@ impl Settling {
         self.settle(1);
     }
 
+    #[inline]
     fn settle(&self, slots: u32) {
         self.left.set(self.left.get() - slots);
         if self.left.get() == 0
@@ -585,6 +590,7 @@ impl Settling {
     }
 
     /// Whether nothing is waited for any more.
+    #[inline]
     pub fn is_settled(&self) -> bool {
         self.left.get() == 0
     }

@@ -23,6 +23,7 @@ impl BadBlockTable {
 }
 
 impl BadBlocks for BadBlockTable {
+    #[inline]
     fn is_bad(&self, block: BlockId) -> bool {
         self.bad[block.0 as usize]
     }

@@ -33,6 +33,7 @@ impl BlockTable {
     }
 
     /// Which units hold current data, 64 in a word, from the `first` word on.
+    #[inline]
     pub fn valid_words(&self, first: usize) -> &[u64] {
         self.valid.get(first..).unwrap_or_default()
     }
@@ -98,6 +99,7 @@ impl BlockTable {
     }
 
     /// The units of a block from `from` on that hold current data, in order.
+    #[inline]
     pub fn valid_units(&self, block: BlockId, from: UnitId) -> impl Iterator<Item = UnitId> {
         let first = block.0 * self.geometry.units_per_block();
         let end = UnitId(first + self.geometry.units_per_block());
@@ -109,6 +111,7 @@ impl BlockTable {
         })
     }
 
+    #[inline]
     fn block_of(&self, unit: UnitId) -> BlockId {
         self.geometry.block_of(self.geometry.page_of(unit))
     }
@@ -139,6 +142,7 @@ impl BlockMetadata for BlockTable {
         *pins
     }
 
+    #[inline]
     fn pins(&self, block: BlockId) -> u32 {
         self.pins[block.0 as usize]
     }

@@ -45,6 +45,7 @@ struct Lists {
 }
 
 impl Lists {
+    #[inline]
     fn take_next(&mut self) -> Option<BlockId> {
         self.free.pop().map(|Reverse((_, block))| BlockId(block))
     }
@@ -85,6 +86,7 @@ impl PlaneLists {
     }
 
     /// The open block of a stream on a plane.
+    #[inline]
     pub fn open(&self, plane: PlaneId, stream: Stream) -> Option<BlockId> {
         self.planes[plane.0 as usize].open[stream.index()]
     }
@@ -116,6 +118,7 @@ impl PlaneLists {
     }
 
     /// The order of the free blocks.
+    #[inline]
     pub fn order(&self) -> FreeOrder {
         self.order
     }
@@ -131,6 +134,7 @@ impl PlaneLists {
     }
 
     /// How many free blocks of a plane there is memory for.
+    #[inline]
     pub fn room(&self, plane: PlaneId) -> usize {
         self.planes[plane.0 as usize].free.capacity()
     }
@@ -310,6 +314,7 @@ impl Provisioning for PlaneLists {
         free.len() as u32 * pages + left_now
     }
 
+    #[inline]
     fn sequence(&self) -> u64 {
         self.sequence
     }

@@ -92,6 +92,7 @@ impl CopyOut {
 
     /// Copies the data, given the unit's data on flash. A unit that was programmed without data, as by planting, has
     /// zeros.
+    #[inline]
     pub fn copy(&self, data: Option<&[u8]>, mem: &HostMem) {
         match data {
             Some(data) => mem.write(self.at, &data[self.offset..self.offset + self.len]),

@@ -14,17 +14,20 @@ impl PlaneSet {
     }
 
     /// Puts a plane in, or takes it out.
+    #[inline]
     pub fn set(&mut self, plane: PlaneId, is_in: bool) {
         let (word, bit) = (&mut self.0[plane.0 as usize / 64], 1 << (plane.0 % 64));
         *word = if is_in { *word | bit } else { *word & !bit };
     }
 
     /// Whether a plane is in it.
+    #[inline]
     pub fn contains(&self, plane: PlaneId) -> bool {
         self.0[plane.0 as usize / 64] & 1 << (plane.0 % 64) != 0
     }
 
     /// Whether one of the planes of `range` is in it.
+    #[inline]
     pub fn has_any(&self, range: Range<u32>) -> bool {
         let mut first = range.start;
         while first < range.end {

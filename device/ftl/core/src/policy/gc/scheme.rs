@@ -26,6 +26,7 @@ impl GcScheme {
     ];
 
     /// What of the flash a collection holds.
+    #[inline]
     pub fn holding(self) -> Holding {
         match self {
             GcScheme::Nothing => Holding::Nothing,
@@ -35,6 +36,7 @@ impl GcScheme {
     }
 
     /// Whether a collection of `plane` keeps the host out of `other`.
+    #[inline]
     pub fn reaches(self, geometry: &Geometry, plane: PlaneId, other: PlaneId) -> bool {
         match self {
             GcScheme::Nothing => false,

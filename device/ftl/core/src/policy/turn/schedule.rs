@@ -31,6 +31,7 @@ impl Schedule {
     }
 
     /// Whether a range has its turn.
+    #[inline]
     pub fn is_open(&self, range: u16, now: Time) -> bool {
         let (number, _) = self.window(now);
         let turn = (number + i128::from(range)).rem_euclid(i128::from(self.width));
