@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use nandscape_device_ftl::registry::{self, Set};
+use nandscape_device_ftl_ox::registry::{self, Set};
 use nandscape_device_ssd::{BUILTIN, key_docs};
 use nandscape_lab_report::format::{percent, size};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::anyhow;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use nandscape_device_ftl::Located;
-use nandscape_device_ftl::ox_block::{ShownLogPage, log_pages};
+use nandscape_device_ftl_core::Located;
+use nandscape_device_ftl_ox::ox_block::{ShownLogPage, log_pages};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! What `nandscape inspect` shows of an OX-Block besides: log, checkpoint, tables and where they are.
 
-use nandscape_device_ftl::OxBlock;
+use nandscape_device_ftl_ox::OxBlock;
 use serde_json::{Value, json};
 
 /// Lines for a person.

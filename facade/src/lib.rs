@@ -214,7 +214,7 @@ pub mod fox {
 
 /// Profiles, and drives made from them.
 pub mod ssd {
-    pub use nandscape_device_ftl::{Plant, PlantReport};
+    pub use nandscape_device_ftl_core::{Plant, PlantReport};
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_device_media::fault::{FaultPlan, Rule, RuleCount, RuleError};
     pub use nandscape_device_ssd::{BUILTIN, KeyDoc, Profile, ProfileError, Resolved, Sizing, Ssd, key_docs};
@@ -222,33 +222,37 @@ pub mod ssd {
 
 /// Components of an FTL, by name.
 pub mod ftl {
-    pub use nandscape_device_ftl::address::Lpn;
-    pub use nandscape_device_ftl::component::{
+    pub use nandscape_device_ftl_core::address::Lpn;
+    pub use nandscape_device_ftl_core::component::{
         BadBlocks, BlockInfo, BlockMetadata, BlockState, CacheFill, CachedMapping, CachedWrites, ChainedLog, Channels,
         Checkpoint, Checkpointing, EndedProgram, Eviction, FragmentMiss, Fragments, GarbageCollection, InLine, Key,
         LineProvisioning, Log, LogHead, LogPosition, LogStart, Mapping, Miss, NextBlock, NoteRecord, Outgoing,
         POINTERS, Process, Progress, Provisioning, RecycledUnit, Recycling, ReplayEnded, Replayed, Replaying, Room,
         Stopped, StoredBlocks, Stream, StreamRule, Submission, WriteCaching,
     };
-    pub use nandscape_device_ftl::policy::Candidate;
-    pub use nandscape_device_ftl::registry::{Choice, Needs, Set};
+    pub use nandscape_device_ftl_core::policy::Candidate;
+    pub use nandscape_device_ftl_ox::registry::{Choice, Needs, Set};
     pub use nandscape_device_media::{BlockId, Geometry, PageId, PlaneId, UnitId};
 
     /// The built-in components.
     pub mod parts {
-        pub use nandscape_device_ftl::parts::{
-            BadBlockList, BadBlockTable, BlockTable, BlocksPart, ByAddress, ByMerit, COLLECTOR_RESERVE, ChannelTable,
-            ChunkTable, Eager, Entry, FIXED, FixedPage, FixedRecord, FlatMap, FlushedFirst, FragmentTable, FreeOrder,
-            HalfFull, JournalEntry, KeptRecords, KeyedEntries, Line, LineOrder, LineUse, Lines, LogBuffer, LogPage,
-            LogPart, MapPart, Moved, NoLog, Oldest, PagedMap, Part, PlaneLists, ProvisioningPart, Reassembly, Record,
-            Remap, StreamLine, Superblocks, fuzzy_checkpoint, numbers_of_bytes, numbers_to_bytes, page_from_raw,
-            page_to_raw, records_per_page, replay_in_order, submit_in_order, to_entries,
+        pub use nandscape_device_ftl_core::component::{Entry, Moved, Record, Remap, page_from_raw, page_to_raw};
+        pub use nandscape_device_ftl_core::parts::{
+            BadBlockTable, BlockTable, COLLECTOR_RESERVE, FreeOrder, PlaneLists,
         };
+        pub use nandscape_device_ftl_ox::parts::{
+            BadBlockList, BlocksPart, ByAddress, ByMerit, ChannelTable, ChunkTable, Eager, FIXED, FixedPage,
+            FixedRecord, FlushedFirst, FragmentTable, HalfFull, JournalEntry, KeptRecords, KeyedEntries, Line,
+            LineOrder, LineUse, Lines, LogBuffer, LogPage, LogPart, MapPart, NoLog, Oldest, PagedMap, Part,
+            ProvisioningPart, Reassembly, StreamLine, Superblocks, fuzzy_checkpoint, numbers_of_bytes,
+            numbers_to_bytes, records_per_page, replay_in_order, submit_in_order, to_entries,
+        };
+        pub use nandscape_device_ftl_page::flat_map::FlatMap;
     }
 
     /// Components by name, and how a program registers its own.
     pub mod registry {
-        pub use nandscape_device_ftl::registry::{
+        pub use nandscape_device_ftl_ox::registry::{
             BUILT_IN, Choice, Component, Components, MakeBadBlocks, MakeBlocks, MakeCheckpoint, MakeFragments,
             MakeGarbageCollection, MakeLog, MakeMap, MakeProvisioning, MakeWriteCaching, Needs, Set, Taken, Unknown,
             components, register,
@@ -259,7 +263,7 @@ pub mod ftl {
 /// Policies of the page-mapping FTL: the traits, those that profiles name, and how a program brings its own
 /// ([`Resolved::with_policies`](ssd::Resolved::with_policies)).
 pub mod policy {
-    pub use nandscape_device_ftl::policy::{
+    pub use nandscape_device_ftl_core::policy::{
         AdmissionPolicy, All, AllocationPolicy, BufferFill, BufferPolicy, ByRange, Candidate, CostBenefit, FailFast,
         FlushCandidate, FlushPolicy, GcScheme, GcTolerant, Greedy, InOrder, InTurn, NearLimit, OnePerGroup,
         OwnerSource, PatrolOrder, PendingRead, PlaneSet, ReadPolicy, Reconstruct, RefreshPolicy, Rotating,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use nandscape_device_ftl::policy::{
+use nandscape_device_ftl_core::policy::{
     AdmissionPolicy, AllocationPolicy, BufferFill as Fill, BufferPolicy, Candidate as Block, PlaneSet, Stripe,
     VictimPolicy,
 };

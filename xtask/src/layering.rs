@@ -45,7 +45,9 @@ const LAYERS: &[Layer] = &[
     layer("device/disk", GROUND, &[]),
     layer("device/media", GROUND, &["device/rig"]),
     layer("device/rig", &["device/media", "drive", "sim", "wire"], &[]),
-    layer("device/ftl", &["device/media", "drive", "sim", "wire"], &["device/rig"]),
+    layer("device/ftl/core", &["device/media", "drive", "sim", "wire"], &["device/rig"]),
+    // No FTL depends on another.
+    layer("device/ftl", &["device/ftl/core", "device/media", "drive", "sim", "wire"], &["device/rig"]),
     layer("device/controller", &["device/ftl", "device/media", "drive", "sim", "wire"], &["device", "lab/workload"]),
     layer("device/ssd", &["device", "drive", "files", "sim", "wire"], &["lab/workload"]),
     layer("transport", &["drive", "files", "sim", "transport/reactor", "wire"], &["device", "transport"]),
@@ -169,7 +171,8 @@ mod tests {
     #[test]
     fn dependencies_downwards_are_allowed() {
         assert!(of("sim", &[]).is_empty());
-        assert!(of("device/ftl", &[("device/media", false), ("sim", false), ("wire/nvme", true)]).is_empty());
+        let of_ftl = [("device/ftl/core", false), ("device/media", false), ("sim", false), ("wire/nvme", true)];
+        assert!(of("device/ftl/page", &of_ftl).is_empty());
         assert!(of("lab/run", &[("apps/kv/run", false), ("device/ssd", false), ("layers/array", false)]).is_empty());
         assert!(of("apps/kv/run", &[("apps/kv/engine", false), ("lab/run", false)]).is_empty());
         assert!(of("layers/array", &[("host/block", false), ("drive", false)]).is_empty());
@@ -181,8 +184,10 @@ mod tests {
             ("sim", "wire/nvme"),
             ("wire/nvme", "sim"),
             ("drive", "device/media"),
-            ("device/media", "device/ftl"),
-            ("device/ftl", "device/controller"),
+            ("device/media", "device/ftl/core"),
+            ("device/ftl/core", "device/ftl/page"),
+            ("device/ftl/ox", "device/ftl/page"),
+            ("device/ftl/page", "device/controller"),
             ("device/controller", "device/ssd"),
             ("device/ssd", "host/driver"),
             ("host/driver", "device/media"),
@@ -225,8 +230,8 @@ mod tests {
         assert!(named("wire/nvme-tcp", "nandscape-wire-nvme-tcp").is_empty());
         assert!(named("xtask", "xtask").is_empty());
         assert_eq!(
-            named("device/ftl", "nandscape-ftl"),
-            ["device/ftl/Cargo.toml: is named nandscape-ftl; its path makes it nandscape-device-ftl"]
+            named("device/ftl/ox", "nandscape-ox"),
+            ["device/ftl/ox/Cargo.toml: is named nandscape-ox; its path makes it nandscape-device-ftl-ox"]
         );
         assert!(named("misc", "nandscape-misc")[0].starts_with("misc/Cargo.toml: is in no layer; there are files,"));
     }

@@ -27,6 +27,7 @@ Examples:
   cargo xtask test                       what continuous integration runs
   cargo xtask test --quick               without documentation, its examples, the Python package, and what is behind features
   cargo xtask test sim                   one crate, by its folder or its name; cargo xtask lint -p checks its form
+  cargo xtask test device/ftl            all crates in a folder
   cargo xtask test cli/live              one suite, by the name of its file or folder under tests
   cargo xtask test cli --filter bad      tests with `bad` in their name
   cargo xtask test python                the Python package: its types with mypy, its tests with pytest")]

@@ -1,6 +1,6 @@
 //! What can be set about a controller.
 
-use nandscape_device_ftl::windows::WindowRules;
+use nandscape_device_ftl_core::windows::WindowRules;
 use nandscape_device_media::Priority;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;

@@ -6,7 +6,7 @@
 use std::io;
 use std::rc::Rc;
 
-use nandscape_device_ftl::PageFtl;
+use nandscape_device_ftl_page::PageFtl;
 use nandscape_device_media::durable::DurableMemory;
 use nandscape_drive::{Controller, Names, Subsystem};
 use nandscape_sim::account::Totals;

@@ -7,18 +7,19 @@ use std::rc::Rc;
 use nandscape_device_controller::{
     CommandSet, Front, FrontConfig, Nvm, NvmSet, NvmSets, OpenChannel, Runs, Zns, front_of, front_of_page,
 };
-use nandscape_device_ftl::{LsmFtl, OpenChannel as Chunks, OxBlock, PageFtl, ZoneFtl};
+use nandscape_device_ftl_ox::OxBlock;
+use nandscape_device_ftl_page::PageFtl;
+use nandscape_device_ftl_zoned::{LsmFtl, OpenChannel as Chunks, ZoneFtl};
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{Group, Media, MediaConfig, SavedMedia, StoreKind, Supply};
 use nandscape_drive::Names;
 use nandscape_sim::{Seed, Sim};
 
-use crate::owners;
 use crate::part::{AnyFtl, Part};
-use crate::policies;
 use crate::resolve::{Resolved, ResolvedPart};
 use crate::store::part_seeds;
 use crate::values::{PartStore, Tables};
+use crate::{owners, policies};
 
 /// A drive with one FTL, whose flash holds what was saved.
 pub(crate) fn one_restored(

@@ -2,10 +2,9 @@
 
 use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{BufferMode, Duplex};
-use nandscape_device_ftl::policy::StripeOrder;
-use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
-use nandscape_device_ftl::registry::Set;
-use nandscape_device_ftl::{Isolation, RangesOwn};
+use nandscape_device_ftl_core::policy::{GcScheme, OwnerSource, StripeOrder};
+use nandscape_device_ftl_core::{Isolation, RangesOwn};
+use nandscape_device_ftl_ox::registry::Set;
 use nandscape_device_media::{Cell, Interleaving, PlaneMode, Priority, ProgramUnit, Registers};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};

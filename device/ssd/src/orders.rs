@@ -8,7 +8,7 @@
 //!
 //! Left out: `changes` of a profile, which are settings alone.
 
-use nandscape_device_ftl::{Collections, Watermarks};
+use nandscape_device_ftl_core::{Collections, Watermarks};
 use nandscape_sim::Span;
 
 use crate::profile::ProfileError;

@@ -2,11 +2,13 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::component::BlockInfo;
-use nandscape_device_ftl::{
-    Collections, Ftl, Located, LsmFtl, Occupancy, OpenChannel, OxBlock, PageFtl, PlacementReport, Plant, PlantReport,
-    ReadOnly, SavedFtl, Stats, TableSummary, ZoneFtl,
+use nandscape_device_ftl_core::component::BlockInfo;
+use nandscape_device_ftl_core::{
+    Collections, Ftl, Located, Occupancy, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats, TableSummary,
 };
+use nandscape_device_ftl_ox::OxBlock;
+use nandscape_device_ftl_page::PageFtl;
+use nandscape_device_ftl_zoned::{LsmFtl, OpenChannel, ZoneFtl};
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, PlaneId, UnitId};
 use nandscape_sim::Seed;
 

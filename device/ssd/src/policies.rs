@@ -5,13 +5,14 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use nandscape_device_ftl::policy::{
+use nandscape_device_ftl_core::RangesOwn;
+use nandscape_device_ftl_core::policy::{
     AdmissionPolicy, All, AllocationPolicy, BufferPolicy, ByRange, CostBenefit, FailFast, FlushPolicy, GcTolerant,
     Greedy, InOrder, OnePerGroup, ReadPolicy, Reconstruct, Rotating, StripeOrder, Striped, Suspects, Thresholds,
     VictimPolicy,
 };
-use nandscape_device_ftl::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
-use nandscape_device_ftl::{Policies, RangesOwn, StripePolicies};
+use nandscape_device_ftl_page::{Policies, StripePolicies};
+use nandscape_device_ftl_zoned::zone::mapping::{Dies, PlaneGroup, Superblock, ZoneMapping};
 use nandscape_device_media::Geometry;
 use nandscape_sim::{Seed, Span};
 

@@ -8,8 +8,8 @@
 
 use std::io;
 
-use nandscape_device_ftl::SavedFtl;
-use nandscape_device_ftl::ox_block::Layout;
+use nandscape_device_ftl_core::SavedFtl;
+use nandscape_device_ftl_ox::ox_block::Layout;
 use nandscape_device_media::{SavedMedia, StoreKind};
 use nandscape_sim::{Seed, Sim};
 

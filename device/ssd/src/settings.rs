@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::OxBlock;
-use nandscape_device_ftl::ox_block::Layout;
+use nandscape_device_ftl_ox::OxBlock;
+use nandscape_device_ftl_ox::ox_block::Layout;
 use nandscape_sim::{Sim, Time};
 
 use crate::profile::{Profile, ProfileError};

@@ -10,7 +10,7 @@
 //! drive that is smaller still has smaller blocks, which changes what garbage collection costs. What is given together
 //! with the capacity stays ([`Kept`]).
 
-use nandscape_device_ftl::ox_block::{list_pages, reserve_per_plane};
+use nandscape_device_ftl_ox::ox_block::{list_pages, reserve_per_plane};
 
 use crate::profile::Kept;
 

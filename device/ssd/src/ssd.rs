@@ -4,7 +4,8 @@ use std::io;
 use std::rc::Rc;
 
 use nandscape_device_controller::{Front, Precompletion};
-use nandscape_device_ftl::{Collections, Occupancy, OxBlock, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_ftl_core::{Collections, Occupancy, Plant, PlantReport, Stats, TableSummary};
+use nandscape_device_ftl_ox::OxBlock;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_media::{AgingCounts, FlashWork, Media, OpCounts, RemoteArray, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
@@ -127,7 +128,7 @@ impl Ssd {
     }
 
     /// Gives an unused drive that has not started the state of a used one, in no time; see
-    /// [`PageFtl::plant`](nandscape_device_ftl::PageFtl::plant) and [`OxBlock::plant`]. Each part gets that state by itself; the
+    /// [`PageFtl::plant`](nandscape_device_ftl_page::PageFtl::plant) and [`OxBlock::plant`]. Each part gets that state by itself; the
     /// write amplification that is told is that of all of them.
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         let count = self.parts.len();

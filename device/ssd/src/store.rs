@@ -2,8 +2,8 @@
 //! depend on must be the same, such as geometry and capacity; times and policies may differ.
 
 use nandscape_device_controller::BufferMode;
-use nandscape_device_ftl::PageFtl;
-use nandscape_device_ftl::ox_block::Layout;
+use nandscape_device_ftl_ox::ox_block::Layout;
+use nandscape_device_ftl_page::PageFtl;
 use nandscape_device_media::durable::StoreSpec;
 use nandscape_drive::Names;
 use nandscape_sim::Seed;

@@ -1,14 +1,14 @@
 //! The syntax of values in a profile, and the errors for invalid ones.
 
-use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
-use nandscape_device_ftl::{Isolation, RangesOwn};
+use nandscape_device_ftl_core::policy::{GcScheme, OwnerSource};
+use nandscape_device_ftl_core::{Isolation, RangesOwn};
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
 use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{BufferMode, Duplex};
-use nandscape_device_ftl::policy::StripeOrder;
+use nandscape_device_ftl_core::policy::StripeOrder;
 use nandscape_device_media::{Cell, Interleaving, PlaneMode, Priority, ProgramUnit, Registers, Rule};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio, UnitError};

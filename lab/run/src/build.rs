@@ -1,7 +1,7 @@
 //! Builds a drive from a resolved profile and brings it into a state. Simulations, live drives and replays build theirs here,
 //! so that the same inputs give the same drive.
 
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_sim::{Seed, Sim};

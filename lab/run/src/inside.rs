@@ -1,6 +1,6 @@
 //! The inside of a live SSD: its dies and channels by name, how busy they were, and how worn its blocks are.
 
-use nandscape_device_ftl::component::BlockState;
+use nandscape_device_ftl_core::component::BlockState;
 use nandscape_device_media::{BlockId, Media, PlaneId};
 use nandscape_device_ssd::{Part, Ssd};
 use nandscape_drive::breakdown::cause;

@@ -1,6 +1,6 @@
 //! The figures of each FTL of a drive that has several.
 
-use nandscape_device_ftl::Stats;
+use nandscape_device_ftl_core::Stats;
 use nandscape_device_media::OpCounts;
 use nandscape_device_ssd::Ssd;
 use serde::Serialize;

@@ -4,7 +4,7 @@
 //!
 //! [`enable_streams`] is what a host does before it writes by streams.
 
-use nandscape_device_ftl::{HandleReport, Interface, Isolation, PlacementReport};
+use nandscape_device_ftl_core::{HandleReport, Interface, Isolation, PlacementReport};
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_wire_nvme::{AdminOpcode, directive};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_device_ftl::{RainStats, Stats};
+use nandscape_device_ftl_core::{RainStats, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_device_ftl::{PlacementReport, Stats};
+use nandscape_device_ftl_core::{PlacementReport, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_device_media::timing::Registers;
 use nandscape_device_ssd::{Resolved, Ssd};

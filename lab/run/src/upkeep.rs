@@ -45,7 +45,7 @@ pub struct Recoveries {
 
 impl Upkeep {
     /// The figures that follow from a drive's counters. Its pages have `page_bytes` bytes.
-    pub(crate) fn of(counted: &nandscape_device_ftl::Upkeep, page_bytes: u64) -> Upkeep {
+    pub(crate) fn of(counted: &nandscape_device_ftl_core::Upkeep, page_bytes: u64) -> Upkeep {
         let recovered = &counted.recovered;
         Upkeep {
             pages: counted.pages.by_name().into_iter().collect(),

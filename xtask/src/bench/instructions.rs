@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn costs_count_for_the_stage_of_their_line_and_calls_not_at_all() {
         let file = "fl=(1) /tree/sim/src/wheel.rs\nfn=(1) pop\n10 5\nfi=(2) /rustc/1/library/core/src/option.rs\n+3 2\n\
-                    fe=(3) /tree/device/ftl/src/page/read.rs\n7 11\ncfi=(4) /tree/sim/src/resource.rs\ncfn=(2) ask\n\
+                    fe=(3) /tree/device/ftl/page/src/read.rs\n7 11\ncfi=(4) /tree/sim/src/resource.rs\ncfn=(2) ask\n\
                     calls=1 4\n* 100\nfl=(4)\nfn=(2)\n-2 9\n";
         let counts = by_stage(file);
         assert_eq!(counts["events, tasks, workers"], 7.0);

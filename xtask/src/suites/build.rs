@@ -68,6 +68,6 @@ mod tests {
 
     #[test]
     fn a_crate_is_named_by_its_folder() {
-        assert_eq!(["xtask", "facade", "device/ftl"].map(crate_name), ["xtask", "nandscape", "nandscape-device-ftl"]);
+        assert_eq!(["xtask", "facade", "device/ssd"].map(crate_name), ["xtask", "nandscape", "nandscape-device-ssd"]);
     }
 }

@@ -1,5 +1,5 @@
-//! Parts of the workspace by name: a crate by its name or folder, or a suite by the name of its file under `tests`, with or
-//! without its crate.
+//! Parts of the workspace by name: a crate by its name or folder, a folder of crates, or a suite by the name of its file
+//! under `tests`, with or without its crate.
 
 use anyhow::bail;
 use cargo_metadata::{Metadata, Package};
@@ -14,7 +14,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Looks a name up. `device/ftl`, `device-ftl` and `nandscape-device-ftl` name a crate, `live` a suite.
+    /// Looks a name up. `device/ssd`, `device-ssd` and `nandscape-device-ssd` name a crate, `device/ftl` all crates in the
+    /// folder, `live` a suite.
     ///
     /// # Errors
     /// When nothing has the name.
@@ -23,13 +24,19 @@ impl Part {
         if let Some(package) = packages.iter().find(|package| names(package, metadata, name)) {
             return Ok(vec![Part { package: package.name.to_string(), suite: None }]);
         }
+        let within = format!("{}-", name.trim_end_matches('/').replace('/', "-"));
+        let inside = packages.iter().filter(|package| folder(package, metadata).starts_with(&within));
+        let crates: Vec<Part> = inside.map(|package| Part { package: package.name.to_string(), suite: None }).collect();
+        if !crates.is_empty() {
+            return Ok(crates);
+        }
         // A suite with its crate before it is one suite; without it, those of all crates.
         let (within, suite) = name.rsplit_once('/').map_or((None, name), |(folder, suite)| (Some(folder), suite));
         let inside = packages.iter().filter(|package| within.is_none_or(|within| names(package, metadata, within)));
         let suites = inside.flat_map(|package| suites(package));
         let found: Vec<Part> = suites.filter(|part| part.suite.as_deref() == Some(suite)).collect();
         if found.is_empty() {
-            bail!("{name:?} is neither a crate nor a suite. {}", offered(&packages));
+            bail!("{name:?} is neither a crate, nor a folder of crates, nor a suite. {}", offered(&packages));
         }
         Ok(found)
     }
@@ -81,8 +88,8 @@ mod tests {
     #[test]
     fn a_crate_has_three_names_and_a_suite_one() {
         let metadata = metadata();
-        for name in ["device/ftl", "device-ftl", "nandscape-device-ftl", "device/ftl/"] {
-            let part = Part { package: "nandscape-device-ftl".to_owned(), suite: None };
+        for name in ["device/ssd", "device-ssd", "nandscape-device-ssd", "device/ssd/"] {
+            let part = Part { package: "nandscape-device-ssd".to_owned(), suite: None };
             assert_eq!(Part::find(name, &metadata).unwrap(), [part]);
         }
         assert_eq!(Part::find("facade", &metadata).unwrap()[0].package, "nandscape");
@@ -93,9 +100,20 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_names_the_crates_in_it() {
+        let mut found: Vec<String> =
+            Part::find("device/ftl", &metadata()).unwrap().into_iter().map(|part| part.package).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["core", "ox", "page", "zoned"].map(|name| format!("nandscape-device-ftl-{name}")));
+    }
+
+    #[test]
     fn what_has_no_such_name_is_an_error_that_lists_the_names() {
         let error = Part::find("nothing", &metadata()).unwrap_err().to_string();
-        assert!(error.starts_with("\"nothing\" is neither a crate nor a suite. Crates: "), "{error}");
+        assert!(
+            error.starts_with("\"nothing\" is neither a crate, nor a folder of crates, nor a suite. Crates: "),
+            "{error}"
+        );
         assert!(error.contains("nandscape-sim") && error.contains("live"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Garbage collection at a host's command: three vendor commands (Shin 5.3.2). They act on the drive, whichever controller receives them,
 //! and complete at once; what they begin goes on in the drive.
 
-use nandscape_device_ftl::{CollectionStatus, Collections, Watermarks};
+use nandscape_device_ftl_core::{CollectionStatus, Collections, Watermarks};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::{GC_RUNNING, GcStatus, MAGIC, READS_HELD_CLEAR, gc};
 use nandscape_wire_nvme::{Status, SubmissionEntry};

@@ -4,7 +4,7 @@
 //! There is one endurance group, with one configuration, which is enabled: Flexible Data Placement is a property of the
 //! profile, and a host cannot change it.
 
-use nandscape_device_ftl::{Isolation, PlacementReport};
+use nandscape_device_ftl_core::{Isolation, PlacementReport};
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::fdp::{self, Configuration, ConfigurationsHead, Event, Statistics};
 use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};

@@ -3,7 +3,7 @@
 //!
 //! The epoch is converted to the drive's time when it is set, by the clock that Timestamp has then in the controller.
 
-use nandscape_device_ftl::policy::Schedule;
+use nandscape_device_ftl_core::policy::Schedule;
 use nandscape_drive::HostMem;
 use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;

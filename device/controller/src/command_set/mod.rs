@@ -19,7 +19,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Collections, PlacementReport};
+use nandscape_device_ftl_core::{Collections, PlacementReport};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::io::Cdw12;

@@ -1,7 +1,7 @@
 //! Windows in which a drive does its own work: by a schedule, or in Predictable Latency Mode (Base 8.18).
 
-use nandscape_device_ftl::ftl::LatencyWindow;
-use nandscape_device_ftl::policy::Schedule;
+use nandscape_device_ftl_core::ftl::LatencyWindow;
+use nandscape_device_ftl_core::policy::Schedule;
 
 use crate::subsystem::LatencyFigures;
 

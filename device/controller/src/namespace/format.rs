@@ -3,7 +3,7 @@
 //!
 //! Left out: guards of 32 and 64 bits and storage tags, which no format has.
 
-use nandscape_device_ftl::address::{METADATA, SECTOR};
+use nandscape_device_ftl_core::address::{METADATA, SECTOR};
 use nandscape_wire_nvme::Status;
 
 /// Bytes of protection information with 16 bits of guard.

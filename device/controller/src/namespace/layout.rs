@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use nandscape_device_ftl::Extent;
+use nandscape_device_ftl_core::Extent;
 use smallvec::SmallVec;
 
 /// Sectors of an extent at most.

@@ -38,8 +38,8 @@ pub(crate) use write_protection::WriteProtection;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::Extent;
-use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_ftl_core::Extent;
+use nandscape_device_ftl_core::address::SECTOR;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 /// A namespace.

@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::LatencyWindow;
+use nandscape_device_ftl_core::ftl::LatencyWindow;
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::predictable_latency::{
     self, Config, EVENT_EXCEEDED, EVENT_EXCURSION, EVENT_READS, EVENT_TIME, EVENT_WRITES, Log,

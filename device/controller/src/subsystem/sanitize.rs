@@ -11,8 +11,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::Sanitization;
-use nandscape_device_ftl::ftl::Overwrite;
+use nandscape_device_ftl_core::Sanitization;
+use nandscape_device_ftl_core::ftl::Overwrite;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::manage::{self, Sanitize, SanitizeStatus};
 use zerocopy::FromZeros;

@@ -14,7 +14,7 @@ use action::Action;
 use case::Case;
 use common::{config, drive};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_sim::{Executor, Seed, Span};
 
 #[test]

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use nandscape_device_controller::{BufferMode, ControllerConfig};
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_device_media::StoreKind;
 use nandscape_sim::{Executor, Rng, Seed, Span};
 use nandscape_wire_nvme::io::DsmRange;

@@ -5,7 +5,7 @@ use crate::common::{
     BUS, DEALLOCATE_UNIT, FIRMWARE, LINK, LINK_LATENCY, PROGRAM, READ, config, host, read, timed, with, write,
 };
 use nandscape_device_controller::{BufferMode, ControllerConfig};
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;

@@ -5,7 +5,7 @@
 
 use crate::common::{PROGRAM, READ, config, faulty_drive, host, read, timed, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::{Ask, Damaged, Host};
 use nandscape_drive::{HostMem, QueueDrive, QueueId};

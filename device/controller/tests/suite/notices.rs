@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::common::{Drive, Pair, config, drive, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
-use nandscape_device_ftl::{Ftl, Occupancy};
+use nandscape_device_ftl_core::{Ftl, Occupancy};
 use nandscape_drive::conformance::Host;
 use nandscape_drive::testing::tenant::Tenant;
 use nandscape_drive::{Completion, HostMem, Notice, NoticeQueue, QueueId, Stage};
@@ -76,7 +76,7 @@ fn a_notice_comes_when_the_means_of_the_last_three_reads_say() {
         let (mut expected, mut reads) = (Vec::new(), 0);
         for _ in 0..400 {
             let (unit, blocks) = (rng.below(256), 1 + rng.below(8) as u32);
-            let place = drive.subsystem().ftl().flash_unit(nandscape_device_ftl::address::Lpn(unit as u32));
+            let place = drive.subsystem().ftl().flash_unit(nandscape_device_ftl_core::address::Lpn(unit as u32));
             let done = io.execute(asking(read(unit * 8, blocks)), HostMem::zeroed(4_096)).await.unwrap();
             assert!(done.status.is_success());
             let Some(place) = place else { continue };

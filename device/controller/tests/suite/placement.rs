@@ -4,8 +4,7 @@
 //! `NANDSCAPE_TEST_SEED` sets the first seed of the random commands; failures print theirs.
 
 use crate::common::{BLOCKS, Drive, host, placing_drive, read, write};
-use nandscape_device_ftl::page::Plant;
-use nandscape_device_ftl::{Ftl, Isolation, PlacementConfig, PlacementReport};
+use nandscape_device_ftl_core::{Ftl, Isolation, PlacementConfig, PlacementReport, Plant};
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Executor, Rng, Seed, Sim};

@@ -3,7 +3,7 @@
 
 use crate::common::{Pair, config, faulty_drive, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};

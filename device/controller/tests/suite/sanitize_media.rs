@@ -4,7 +4,7 @@
 
 use crate::common::{Drive, config, faulty_drive, host, read, with, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_device_media::{BlockId, Media, StoreKind};
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostMem, QueueId};

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use crate::common::{BLOCKS, Drive, Pair, config, faulty_drive};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_device_media::StoreKind;
 use nandscape_drive::{Controller, HostMem, QueueId};
 use nandscape_sim::rng::Rng;

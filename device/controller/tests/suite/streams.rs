@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{BLOCKS, Drive, host, placing_drive, read, write};
-use nandscape_device_ftl::{Ftl, Interface, Isolation, PlacementConfig};
+use nandscape_device_ftl_core::{Ftl, Interface, Isolation, PlacementConfig};
 use nandscape_drive::conformance::Host;
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};

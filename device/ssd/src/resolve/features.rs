@@ -1,7 +1,7 @@
 //! The options of `[timing.*]`, and checks that they fit the rest of the profile.
 
-use nandscape_device_ftl::PageFtlConfig;
-use nandscape_device_ftl::policy::GcScheme;
+use nandscape_device_ftl_core::policy::GcScheme;
+use nandscape_device_ftl_page::PageFtlConfig;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{
     Cell, Ecc, Features, Interleaving, PlaneMode, Priority, ProgramUnit, ReadRetry, Suspend, Timing,

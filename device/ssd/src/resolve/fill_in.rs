@@ -1,6 +1,7 @@
 //! Writes derived values and defaults into the keys.
 
-use nandscape_device_ftl::{GcConfig, Interface, Isolation, PageFtlConfig, RangesOwn, WearConfig};
+use nandscape_device_ftl_core::{Interface, Isolation, RangesOwn};
+use nandscape_device_ftl_page::{GcConfig, PageFtlConfig, WearConfig};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 

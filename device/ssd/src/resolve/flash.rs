@@ -1,16 +1,15 @@
 //! `[geometry]` and `[timing]`: the amount of flash and its times.
 
-use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_ftl_core::address::SECTOR;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{ProgramUnit, Timing};
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Ratio};
 
-use super::Result;
 use super::bounds::{need, not_too_long, not_too_slow, or, power_of_two, within, wrong};
 use super::features::features;
 use super::ftl::{DEFAULT_FREE_BLOCKS, placement, wear};
-use super::ox_block;
+use super::{Result, ox_block};
 use crate::keys::{ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile, ProfileError};
 use crate::sizing::{Demand, Sizing};

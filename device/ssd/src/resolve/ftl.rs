@@ -1,11 +1,10 @@
 //! `[ftl]` and `[buffer]`. Which policies are named there is in [`policies`](crate::policies).
 
 use nandscape_device_controller::BufferMode;
-use nandscape_device_ftl::address::MAX_SLOTS;
-use nandscape_device_ftl::policy::{GcScheme, OwnerSource};
-use nandscape_device_ftl::{
-    FirmwareTimes, GcConfig, Interface, Isolation, PageFtlConfig, PlacementConfig, RangesOwn, WearConfig,
-};
+use nandscape_device_ftl_core::address::MAX_SLOTS;
+use nandscape_device_ftl_core::policy::{GcScheme, OwnerSource};
+use nandscape_device_ftl_core::{FirmwareTimes, Interface, Isolation, PlacementConfig, RangesOwn};
+use nandscape_device_ftl_page::{GcConfig, PageFtlConfig, WearConfig};
 use nandscape_device_media::Priority;
 use nandscape_device_media::geometry::Counts;
 use nandscape_sim::Span;

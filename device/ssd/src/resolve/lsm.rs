@@ -1,7 +1,8 @@
 //! `[ftl.lsm]`.
 
-use nandscape_device_ftl::zone::ZoneConfig;
-use nandscape_device_ftl::{LsmConfig, PageFtlConfig};
+use nandscape_device_ftl_page::PageFtlConfig;
+use nandscape_device_ftl_zoned::LsmConfig;
+use nandscape_device_ftl_zoned::zone::ZoneConfig;
 use nandscape_device_media::{Geometry, Timing};
 use nandscape_sim::units::Bytes;
 

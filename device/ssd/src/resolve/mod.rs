@@ -34,12 +34,13 @@ mod windows;
 pub(crate) mod zone;
 
 use nandscape_device_controller::ControllerConfig;
-use nandscape_device_ftl::ox_block::Layout;
-use nandscape_device_ftl::windows::WindowRules;
-use nandscape_device_ftl::zone::ZoneConfig;
-use nandscape_device_ftl::{
-    FirmwareTimes, Interface, LsmConfig, OpenChannelConfig, OxBlockConfig, PageFtlConfig, Policies,
-};
+use nandscape_device_ftl_core::windows::WindowRules;
+use nandscape_device_ftl_core::{FirmwareTimes, Interface};
+use nandscape_device_ftl_ox::OxBlockConfig;
+use nandscape_device_ftl_ox::ox_block::Layout;
+use nandscape_device_ftl_page::{PageFtlConfig, Policies};
+use nandscape_device_ftl_zoned::zone::ZoneConfig;
+use nandscape_device_ftl_zoned::{LsmConfig, OpenChannelConfig};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Aging, Geometry, MediaConfig, Priority, Rule, StoreKind, Timing};

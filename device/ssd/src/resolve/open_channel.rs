@@ -1,8 +1,9 @@
 //! `[ftl.open_channel]`.
 
 use nandscape_device_controller::{BufferMode, ControllerConfig};
-use nandscape_device_ftl::open_channel::{Layout, Resets};
-use nandscape_device_ftl::{OpenChannelConfig, PageFtlConfig};
+use nandscape_device_ftl_page::PageFtlConfig;
+use nandscape_device_ftl_zoned::OpenChannelConfig;
+use nandscape_device_ftl_zoned::open_channel::{Layout, Resets};
 use nandscape_device_media::{Geometry, Timing};
 use nandscape_sim::units::Bytes;
 

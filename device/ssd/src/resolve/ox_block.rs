@@ -1,9 +1,10 @@
 //! `[ftl.ox_block]`.
 
 use nandscape_device_controller::BufferMode;
-use nandscape_device_ftl::ox_block::{CheckpointConfig, Layout, OxGcConfig};
-use nandscape_device_ftl::registry::{Components, Set};
-use nandscape_device_ftl::{OxBlockConfig, PageFtlConfig};
+use nandscape_device_ftl_ox::OxBlockConfig;
+use nandscape_device_ftl_ox::ox_block::{CheckpointConfig, Layout, OxGcConfig};
+use nandscape_device_ftl_ox::registry::{Components, Set};
+use nandscape_device_ftl_page::PageFtlConfig;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, ProgramUnit, Timing};
 use nandscape_sim::Span;

@@ -1,7 +1,7 @@
 //! `[ftl.rain]`: stripes with parity, and what they do not go with.
 
 use nandscape_device_controller::BufferMode;
-use nandscape_device_ftl::{PageFtlConfig, RainConfig};
+use nandscape_device_ftl_page::{PageFtlConfig, RainConfig};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{PlaneMode, ProgramUnit, Timing};
 use nandscape_sim::Span;

@@ -2,9 +2,9 @@
 //! Li 3.2.4).
 
 use nandscape_device_controller::ControllerConfig;
-use nandscape_device_ftl::PageFtlConfig;
-use nandscape_device_ftl::policy::GcScheme;
-use nandscape_device_ftl::windows::{Collections, NEARLY_FULL, WindowRules};
+use nandscape_device_ftl_core::policy::GcScheme;
+use nandscape_device_ftl_core::windows::{Collections, NEARLY_FULL, WindowRules};
+use nandscape_device_ftl_page::PageFtlConfig;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{PlaneMode, Timing};
 use nandscape_sim::Span;

@@ -1,8 +1,8 @@
 //! `[ftl.zone]`.
 
 use nandscape_device_controller::BufferMode;
-use nandscape_device_ftl::PageFtlConfig;
-use nandscape_device_ftl::zone::{Layout, ZoneConfig, Zrwa};
+use nandscape_device_ftl_page::PageFtlConfig;
+use nandscape_device_ftl_zoned::zone::{Layout, ZoneConfig, Zrwa};
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Geometry, Timing};
 use nandscape_sim::Span;

@@ -1,6 +1,6 @@
 //! Commands go to the FTL of their namespace, and every FTL passes the checks that every drive must.
 
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::conformance::{self, Deallocation, Host, Load, Subject};

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::durable::{MemoryFile, StoreFile};
 use nandscape_device_media::{BlockId, StoreKind};
 use nandscape_device_ssd::{Resolved, Ssd};

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::durable::{MemoryFile, StoreFile};
 use nandscape_sim::{Executor, Seed};
 

@@ -3,8 +3,8 @@
 
 use std::io;
 
-use nandscape_device_ftl::Plant;
-use nandscape_device_ftl::component::BlockState;
+use nandscape_device_ftl_core::Plant;
+use nandscape_device_ftl_core::component::BlockState;
 use nandscape_device_media::{BlockId, StoreKind};
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::Host;
@@ -297,7 +297,7 @@ fn reads_that_cannot_be_corrected_are_media_errors() {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let ssd = drive(&sim, "default", &["wear.cycles=9000", "wear.shelf=3years", "wear.retry_steps=1"]);
-    ssd.plant(nandscape_device_ftl::Plant::Full, Seed::new(1), &mut |_| ());
+    ssd.plant(nandscape_device_ftl_core::Plant::Full, Seed::new(1), &mut |_| ());
     let (admin, io) = (host(&sim, &ssd, QueueId::ADMIN), host(&sim, &ssd, QueueId(1)));
     let (failed, smart) = executor
         .block_on(async {

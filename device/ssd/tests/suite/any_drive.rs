@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Plant, Stats};
+use nandscape_device_ftl_core::{Plant, Stats};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{BUILTIN, Profile, Ssd};
 use nandscape_drive::conformance::{self, Ask, Damaged, Deallocation, Load, Subject};

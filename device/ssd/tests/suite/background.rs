@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::breakdown::cause;
@@ -55,7 +55,7 @@ fn reads_beside_writes(
     changes: &[&str],
     (units, cdw2): (u32, u32),
     each: impl Fn(&Completion, Span) + Clone + 'static,
-) -> nandscape_device_ftl::Stats {
+) -> nandscape_device_ftl_core::Stats {
     reads_beside(changes, (Span::from_us(80), 20_000), (units, cdw2), each)
 }
 
@@ -65,7 +65,7 @@ fn reads_beside(
     writes: (Span, u32),
     (units, cdw2): (u32, u32),
     each: impl Fn(&Completion, Span) + Clone + 'static,
-) -> nandscape_device_ftl::Stats {
+) -> nandscape_device_ftl_core::Stats {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let (ssd, drive) = drive(&sim, changes);

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_controller::{Forward, FrontConfig, Offers, front_of};
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Deallocation, Load, Subject};

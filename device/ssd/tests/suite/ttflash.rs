@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io::Write as _;
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Plant, Stats};
+use nandscape_device_ftl_core::{Plant, Stats};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::breakdown::cause;

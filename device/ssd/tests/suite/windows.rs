@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Plant, Stats};
+use nandscape_device_ftl_core::{Plant, Stats};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{HostMem, Issuer, QueueDrive, QueueId};

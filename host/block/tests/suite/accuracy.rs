@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::Priority;
 use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_host_block::predictor::Predictor;

@@ -15,7 +15,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::Stats;
+use nandscape_device_ftl_core::Stats;
 use nandscape_device_media::BlockId;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};

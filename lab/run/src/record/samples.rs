@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_device_ftl::Stats;
+use nandscape_device_ftl_core::Stats;
 use nandscape_device_media::{BlockId, Media};
 use nandscape_device_ssd::{Part, Ssd};
 use nandscape_drive::breakdown::cause;

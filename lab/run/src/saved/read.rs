@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use nandscape_device_ftl::SavedFtl;
+use nandscape_device_ftl_core::SavedFtl;
 use nandscape_device_media::SavedMedia;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_ssd::{Profile, Resolved, SavedDrive, SavedPart};

@@ -13,7 +13,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use nandscape_device_ftl::Stats;
+use nandscape_device_ftl_core::Stats;
 use nandscape_device_ssd::{Profile, Resolved, SavedDrive, Ssd};
 use nandscape_drive::Drive;
 use nandscape_lab_workload::{Direction, Hooks, Limit, PlacedBy, Runner, Served, Workload};

@@ -3,7 +3,7 @@
 //! Left out: time of the controller's processors. The drive here has none (`controller.processors`).
 
 use anyhow::Result;
-use nandscape_device_ftl::Stats;
+use nandscape_device_ftl_core::Stats;
 use nandscape_sim::Span;
 
 use crate::ox::rig::{CACHE, DATA, Drive, GEOMETRY, HOST, SCALE, SMALLER, TIMES, UNIT, WRITE_SIZE, every};

@@ -2,8 +2,8 @@
 //! the FTL computes them; and the pages of a buffer of OX-ELEOS, as its form has room for them.
 
 use anyhow::{Context as _, Result};
-use nandscape_device_ftl::OxBlockConfig;
-use nandscape_device_ftl::ox_block::Sizes;
+use nandscape_device_ftl_ox::OxBlockConfig;
+use nandscape_device_ftl_ox::ox_block::Sizes;
 use nandscape_device_media::Geometry;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_ssd::Profile;

@@ -6,7 +6,8 @@
 use std::rc::Rc;
 
 use anyhow::{Result, anyhow, ensure};
-use nandscape_device_ftl::{OxBlock, Stats};
+use nandscape_device_ftl_core::Stats;
+use nandscape_device_ftl_ox::OxBlock;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{QueueDrive, QueueId};

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use nandscape_device_ftl::Stats as DriveStats;
+use nandscape_device_ftl_core::Stats as DriveStats;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::Drive;

@@ -3,7 +3,7 @@
 //! Left out: whether windows of these lengths serve their purpose, which other claims are about.
 
 use anyhow::{Context as _, Result};
-use nandscape_device_ftl::windows::Collections;
+use nandscape_device_ftl_core::windows::Collections;
 use nandscape_device_ssd::Profile;
 
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use anyhow::{Result, anyhow, ensure};
-use nandscape_device_ftl::Plant;
+use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::{BlockId, PlaneId, StoreKind};
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{HostMem, Issuer, QueueDrive, QueueId};

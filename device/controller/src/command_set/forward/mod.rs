@@ -17,7 +17,7 @@ mod storage;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::address::SECTOR;
+use nandscape_device_ftl_core::address::SECTOR;
 use nandscape_device_media::Priority;
 use nandscape_drive::{Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::units::Rate;

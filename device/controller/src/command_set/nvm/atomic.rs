@@ -3,7 +3,7 @@
 //!
 //! Left out: blocks with metadata; more than one command transfers.
 
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::io::Cdw12;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use nandscape_device_ftl::Extent;
+use nandscape_device_ftl_core::Extent;
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::io::{Cdw12, DSM_ATTRIBUTES, DSM_DEALLOCATE, DsmRange};

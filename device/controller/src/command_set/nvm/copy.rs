@@ -3,7 +3,7 @@
 //!
 //! Left out: sources in other namespaces (descriptor formats 2h and 3h), which Identify does not offer.
 
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::io::{CopyCdw12, CopyRange, LongCopyRange};
 use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};

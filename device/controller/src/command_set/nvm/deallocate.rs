@@ -1,6 +1,6 @@
 //! Dataset Management, and Write Zeroes that deallocates (NVM 3.3.3, 3.3.8).
 
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_device_media::MediaError;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::Status;

@@ -1,6 +1,6 @@
 //! What the drive log says of flash and FTL.
 
-use nandscape_device_ftl::{Ftl, Stats, Upkeep};
+use nandscape_device_ftl_core::{Ftl, Stats, Upkeep};
 use nandscape_device_media::OpCounts;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::account::Totals;

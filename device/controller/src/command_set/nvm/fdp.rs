@@ -12,7 +12,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use nandscape_device_ftl::{Ftl, PlacementEvent, PlacementReport};
+use nandscape_device_ftl_core::{Ftl, PlacementEvent, PlacementReport};
 use nandscape_drive::Breakdown;
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::fdp::{self, Event, HandleStatus};

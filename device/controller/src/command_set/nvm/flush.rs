@@ -1,6 +1,6 @@
 //! Flush (Base 7.2).
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_wire_nvme::Status;

@@ -1,6 +1,6 @@
 //! What the SMART log and the logs of endurance groups say of an FTL and its flash (Base 5.1.12.1.3, 5.1.12.1.10).
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::log::{self, EnduranceGroup, Smart};

@@ -6,8 +6,8 @@
 //!
 //! Left out: how long the work takes, which the FTL says.
 
-use nandscape_device_ftl::ftl::Delay;
-use nandscape_device_ftl::{Extent, Ftl, Reader};
+use nandscape_device_ftl_core::ftl::Delay;
+use nandscape_device_ftl_core::{Extent, Ftl, Reader};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::vendor::{self, BUSY, FAST_FAIL, Hints, NOTICE, PREDICT_ONLY, PREEMPT};

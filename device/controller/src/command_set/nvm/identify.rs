@@ -1,6 +1,6 @@
 //! What Identify and the log of commands say of the NVM command set and its namespace (NVM 4.1.5, Base 5.1.12, 5.1.13).
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{self, CommandsAndEffects};

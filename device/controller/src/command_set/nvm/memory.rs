@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::credits::Credits;

@@ -47,9 +47,9 @@ mod write;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::LatencyWindow;
-use nandscape_device_ftl::policy::Schedule;
-use nandscape_device_ftl::{Collections, Extent, Ftl, Interface, PlacementReport, Reader, Sanitization};
+use nandscape_device_ftl_core::ftl::LatencyWindow;
+use nandscape_device_ftl_core::policy::Schedule;
+use nandscape_device_ftl_core::{Collections, Extent, Ftl, Interface, PlacementReport, Reader, Sanitization};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};

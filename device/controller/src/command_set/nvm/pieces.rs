@@ -1,7 +1,7 @@
 //! Commands over blocks that lie apart: in a namespace of several runs, a command that crosses the end of a run is served in
 //! pieces, one after the other, each as if it were a command of its own. The first that fails ends it.
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::opcode::Transfer;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Destination, Extent, Ftl, ReadError, Reader, Unreadable};
+use nandscape_device_ftl_core::{Destination, Extent, Ftl, ReadError, Reader, Unreadable};
 use nandscape_device_media::MediaError;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::Status;

@@ -1,6 +1,6 @@
 //! What lies behind the commands: the FTL with its counts, and the media's power.
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_wire_nvme::log::Smart;
 use nandscape_wire_nvme::vendor::DriveLog;
 

@@ -10,7 +10,7 @@
 
 use std::cell::RefCell;
 
-use nandscape_device_ftl::PlacementReport;
+use nandscape_device_ftl_core::PlacementReport;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::directive::Parameters;
 

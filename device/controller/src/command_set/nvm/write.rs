@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::ftl::{Milestone, Refusal, Settled, Settling};
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl_core::ftl::{Milestone, Refusal, Settled, Settling};
+use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;

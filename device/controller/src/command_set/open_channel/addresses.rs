@@ -1,7 +1,7 @@
 //! The addresses that a command names, checked, and what lies in a row among them.
 
-use nandscape_device_ftl::Extent;
-use nandscape_device_ftl::open_channel::{ChunkError, Layout};
+use nandscape_device_ftl_core::Extent;
+use nandscape_device_ftl_zoned::open_channel::{ChunkError, Layout};
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::{Parameter, Status};
 use zerocopy::IntoBytes;

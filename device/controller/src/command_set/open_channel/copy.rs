@@ -1,7 +1,7 @@
 //! Vector Chunk Copy (OC 4.6), and Copy to blocks in a row. The data stays in the controller. All sources are read before the first
 //! unit is written. A copy ends when it is on flash, so that its sources may be reset.
 
-use nandscape_device_ftl::ftl::Milestone;
+use nandscape_device_ftl_core::ftl::Milestone;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::{Parameter, Status};
 

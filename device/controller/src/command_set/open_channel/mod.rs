@@ -23,9 +23,10 @@ mod write;
 use std::ops::Range;
 use std::rc::Rc;
 
-use nandscape_device_ftl::address::SECTOR;
-use nandscape_device_ftl::open_channel::Layout;
-use nandscape_device_ftl::{Ftl, OpenChannel as Chunks};
+use nandscape_device_ftl_core::Ftl;
+use nandscape_device_ftl_core::address::SECTOR;
+use nandscape_device_ftl_zoned::OpenChannel as Chunks;
+use nandscape_device_ftl_zoned::open_channel::Layout;
 use nandscape_device_media::Media;
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
@@ -34,8 +35,7 @@ use nandscape_wire_nvme::identify::{
 };
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::log::{self, CommandsAndEffects};
-use nandscape_wire_nvme::open_channel as oc;
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, open_channel as oc};
 use zerocopy::IntoBytes;
 
 use super::nvm::Nvm;

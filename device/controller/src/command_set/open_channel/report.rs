@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nandscape_device_ftl::open_channel::{ChunkState, NOTICES_KEPT, Notice};
+use nandscape_device_ftl_zoned::open_channel::{ChunkState, NOTICES_KEPT, Notice};
 use nandscape_wire_nvme::open_channel::{
     AddressBits, CHUNK_CLOSED, CHUNK_FREE, CHUNK_OFFLINE, CHUNK_OPEN, CHUNK_SEQUENTIAL, ChunkDescriptor,
     ChunkNotification, Geometry, MASK_BLOCKS, MASK_CHUNK, MCCAP_COPY, MCCAP_EARLY_RESETS, MCCAP_MULTIPLE_RESETS,

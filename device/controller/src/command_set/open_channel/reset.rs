@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nandscape_device_ftl::open_channel::{ChunkError, Layout};
+use nandscape_device_ftl_zoned::open_channel::{ChunkError, Layout};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::{DSM_ATTRIBUTES, DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{Parameter, Status};

@@ -3,8 +3,8 @@
 //! A command takes its units of all chunks when it begins to be served, or none: then nothing is written. One that has no data
 //! after all leaves zeros there, since a chunk has no holes.
 
-use nandscape_device_ftl::ftl::Milestone;
-use nandscape_device_ftl::open_channel::Ticket;
+use nandscape_device_ftl_core::ftl::Milestone;
+use nandscape_device_ftl_zoned::open_channel::Ticket;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::io::Cdw12;

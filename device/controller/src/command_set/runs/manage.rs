@@ -1,6 +1,6 @@
 //! Open, commit and report of runs.
 
-use nandscape_device_ftl::lsm::{Edit, RunInfo, RunState};
+use nandscape_device_ftl_zoned::lsm::{Edit, RunInfo, RunState};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::runs::{self, Descriptor, Head, MOST_EDITS, action};
 use nandscape_wire_nvme::{Parameter, Status};

@@ -17,9 +17,10 @@ mod write;
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::address::SECTOR;
-use nandscape_device_ftl::lsm::RunError;
-use nandscape_device_ftl::{Ftl, LsmFtl};
+use nandscape_device_ftl_core::Ftl;
+use nandscape_device_ftl_core::address::SECTOR;
+use nandscape_device_ftl_zoned::LsmFtl;
+use nandscape_device_ftl_zoned::lsm::RunError;
 use nandscape_device_media::Media;
 use nandscape_drive::Breakdown;
 use nandscape_sim::Sim;

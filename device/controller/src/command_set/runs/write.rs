@@ -1,7 +1,7 @@
 //! Write: data at the end of a run, all of it or nothing.
 
-use nandscape_device_ftl::lsm::{Append, RunError};
-use nandscape_device_ftl::zone::Reservation;
+use nandscape_device_ftl_zoned::lsm::{Append, RunError};
+use nandscape_device_ftl_zoned::zone::Reservation;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::Status;

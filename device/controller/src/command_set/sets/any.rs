@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::{OxBlock, PageFtl};
+use nandscape_device_ftl_ox::OxBlock;
+use nandscape_device_ftl_page::PageFtl;
 use nandscape_device_media::Media;
 use nandscape_sim::Sim;
 

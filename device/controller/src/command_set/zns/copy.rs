@@ -3,7 +3,7 @@
 //! A command copies no more than a Write may write, so that it takes its blocks of the zone at once, after the sources were read. One whose
 //! sources cannot be read, or that another write overtakes, has written nothing.
 
-use nandscape_device_ftl::Extent;
+use nandscape_device_ftl_core::Extent;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{Parameter, Status};
 

@@ -20,9 +20,10 @@ mod write;
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::address::SECTOR;
-use nandscape_device_ftl::zone::table::ZoneError;
-use nandscape_device_ftl::{Ftl, ZoneFtl};
+use nandscape_device_ftl_core::Ftl;
+use nandscape_device_ftl_core::address::SECTOR;
+use nandscape_device_ftl_zoned::ZoneFtl;
+use nandscape_device_ftl_zoned::zone::table::ZoneError;
 use nandscape_device_media::Media;
 use nandscape_drive::Breakdown;
 use nandscape_sim::Sim;

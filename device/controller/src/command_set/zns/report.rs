@@ -1,6 +1,6 @@
 //! Zone Management Receive: Report Zones, and Extended Report Zones where zones have descriptor extensions (ZNS 3.4.2).
 
-use nandscape_device_ftl::zone::table::{Zone, ZoneState};
+use nandscape_device_ftl_zoned::zone::table::{Zone, ZoneState};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::zns::{

@@ -1,7 +1,7 @@
 //! Zone Management Send (ZNS 3.4.3).
 
-use nandscape_device_ftl::zone::ZoneWork;
-use nandscape_device_ftl::zone::table::ZoneAction;
+use nandscape_device_ftl_zoned::zone::ZoneWork;
+use nandscape_device_ftl_zoned::zone::table::ZoneAction;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_wire_nvme::Status;

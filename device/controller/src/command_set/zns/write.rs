@@ -3,7 +3,7 @@
 //! A command takes its blocks of the zone when firmware has handled it, in the order in which commands are fetched. One that
 //! fails later leaves zeros there.
 
-use nandscape_device_ftl::zone::{Reservation, Ticket};
+use nandscape_device_ftl_zoned::zone::{Reservation, Ticket};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Span;

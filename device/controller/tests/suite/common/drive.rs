@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use nandscape_device_controller::Front;
-use nandscape_device_ftl::PageFtl;
+use nandscape_device_ftl_page::PageFtl;
 use nandscape_drive::{
     BlockSizes, CompletionMemory, Controller, DriveInfo, HostIdentity, HostMemory, Names, QueueId, SubmissionMemory,
     Subsystem, TransportModel,

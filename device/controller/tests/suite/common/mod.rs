@@ -8,10 +8,9 @@ use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, FrontConfig, LinkConfig, Nvm, front_of_page};
-use nandscape_device_ftl::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
-use nandscape_device_ftl::{
-    FirmwareTimes, Ftl, GcConfig, PageFtl, PageFtlConfig, PlacementConfig, Policies, WearConfig,
-};
+use nandscape_device_ftl_core::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
+use nandscape_device_ftl_core::{FirmwareTimes, Ftl, PlacementConfig};
+use nandscape_device_ftl_page::{GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::{Priority, Registers, StoreKind};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::conformance::Host;

@@ -3,7 +3,7 @@
 //! All pages are looked up at one instant: a batch sees all of a flush or nothing. The thesis leaves that to the store above (OX 7.3.1,
 //! 8.2); here no reader sees half of a transaction.
 
-use nandscape_device_ftl::{Extent, Ftl, Held, ReadError, Reader, Unreadable};
+use nandscape_device_ftl_core::{Extent, Ftl, Held, ReadError, Reader, Unreadable};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::lss::{LIST, MOST_BATCHED, PAGE};

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::lss::{Entry, Head, METADATA, PAGE};

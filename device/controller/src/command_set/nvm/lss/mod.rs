@@ -15,7 +15,7 @@ mod flush;
 mod gathered;
 mod pieces;
 
-use nandscape_device_ftl::Extent;
+use nandscape_device_ftl_core::Extent;
 use nandscape_wire_nvme::lss::PAGE;
 use nandscape_wire_nvme::{Parameter, Status};
 

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
-use nandscape_device_ftl::address::{METADATA, SECTOR};
+use nandscape_device_ftl_core::address::{METADATA, SECTOR};
 use nandscape_drive::HostMem;
 use nandscape_drive::mem::Buffer;
 use nandscape_wire_nvme::{Parameter, Status};

@@ -1,7 +1,7 @@
 //! Copy on a namespace with metadata (NVM 3.3.2): protection information is checked and inserted as by a read of each source
 //! and a write of all of them.
 
-use nandscape_device_ftl::Ftl;
+use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::{CopyCdw12, Prinfo};
 use nandscape_wire_nvme::{Parameter, Status};

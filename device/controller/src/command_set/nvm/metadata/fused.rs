@@ -1,6 +1,6 @@
 //! A fused Compare and Write on a namespace with metadata. Protection information is treated as by each command alone.
 
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::{IoOpcode, Status};

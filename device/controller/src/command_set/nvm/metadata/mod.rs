@@ -22,9 +22,9 @@ mod zeros;
 
 use std::rc::Rc;
 
-use nandscape_device_ftl::address::metadata_of;
-use nandscape_device_ftl::ftl::{Milestone, Settling};
-use nandscape_device_ftl::{Destination, Extent, Ftl, Reader};
+use nandscape_device_ftl_core::address::metadata_of;
+use nandscape_device_ftl_core::ftl::{Milestone, Settling};
+use nandscape_device_ftl_core::{Destination, Extent, Ftl, Reader};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::io::Cdw12;
 use nandscape_wire_nvme::{IoOpcode, Status};

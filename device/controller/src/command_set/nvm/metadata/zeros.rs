@@ -6,9 +6,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_device_ftl::address::metadata_of;
-use nandscape_device_ftl::ftl::{Milestone, Settling};
-use nandscape_device_ftl::{Extent, Ftl};
+use nandscape_device_ftl_core::address::metadata_of;
+use nandscape_device_ftl_core::ftl::{Milestone, Settling};
+use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::io::Cdw12;

@@ -1,7 +1,7 @@
 //! Batched read of pages that are chains of pieces. All of them are looked up at one instant and read at once.
 
-use nandscape_device_ftl::pieces::{Area, Piece, PieceError, Place as Lies};
-use nandscape_device_ftl::{Ftl, ReadError, Reader};
+use nandscape_device_ftl_core::{Ftl, ReadError, Reader};
+use nandscape_device_ftl_ox::pieces::{Area, Piece, PieceError, Place as Lies};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::lss::{LIST, MOST_BATCHED, PAGE};
@@ -96,7 +96,7 @@ impl<F: Ftl> Nvm<F> {
         let (lpids, bytes) = namespace.piece_batch(command.entry, command.mem)?;
         let limits = self.piece_limits(namespace).ok_or(Status::INVALID_NAMESPACE.final_())?;
         if lpids.iter().any(|lpid| *lpid >= limits.lpids) {
-            return Err(failed(namespace, PieceError::Misfit(nandscape_device_ftl::pieces::Misfit::Beyond)));
+            return Err(failed(namespace, PieceError::Misfit(nandscape_device_ftl_ox::pieces::Misfit::Beyond)));
         }
         command.link.receive(LIST as u64, breakdown).await;
         for _ in 0..TRIES {

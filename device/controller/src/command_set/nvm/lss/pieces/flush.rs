@@ -4,8 +4,8 @@
 //!
 //! Left out: the processor time of parsing beyond that of a command.
 
-use nandscape_device_ftl::Ftl;
-use nandscape_device_ftl::pieces::{Change, Limits, PieceError, Turn};
+use nandscape_device_ftl_core::Ftl;
+use nandscape_device_ftl_ox::pieces::{Change, Limits, PieceError, Turn};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_sim::Cause;

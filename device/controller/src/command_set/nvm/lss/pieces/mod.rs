@@ -1,5 +1,5 @@
 //! Namespaces whose pages are chains of pieces (OX 7.2.1, second and third form). The layout is that of
-//! [`pieces`](nandscape_wire_nvme::pieces), and a [`PieceStore`](nandscape_device_ftl::pieces::PieceStore) over the FTL keeps them.
+//! [`pieces`](nandscape_wire_nvme::pieces), and a [`PieceStore`](nandscape_device_ftl_ox::pieces::PieceStore) over the FTL keeps them.
 //!
 //! | file | what |
 //! |---|---|
@@ -14,8 +14,8 @@ mod batch;
 mod flush;
 mod stores;
 
-use nandscape_device_ftl::Ftl;
-use nandscape_device_ftl::pieces::{Misfit, PieceError};
+use nandscape_device_ftl_core::Ftl;
+use nandscape_device_ftl_ox::pieces::{Misfit, PieceError};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::vendor::{BATCHED_READ, LSS_FLUSH};
 use nandscape_wire_nvme::{IoOpcode, Parameter, Status};

@@ -4,8 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_ftl::Ftl;
-use nandscape_device_ftl::pieces::{Area, Counts, Limits, PieceStore};
+use nandscape_device_ftl_core::Ftl;
+use nandscape_device_ftl_ox::pieces::{Area, Counts, Limits, PieceStore};
 use nandscape_wire_nvme::pieces::{MOST_PAGE_BYTES, MOST_PIECES, Report};
 
 use super::super::super::Nvm;
@@ -13,8 +13,8 @@ use crate::namespace::Namespace;
 
 // The component and the wire agree.
 const _: () = assert!(
-    MOST_PIECES == nandscape_device_ftl::pieces::MOST_PIECES
-        && MOST_PAGE_BYTES == nandscape_device_ftl::pieces::MOST_PAGE_BYTES as usize
+    MOST_PIECES == nandscape_device_ftl_ox::pieces::MOST_PIECES
+        && MOST_PAGE_BYTES == nandscape_device_ftl_ox::pieces::MOST_PAGE_BYTES as usize
 );
 
 /// A store, and what it and those before it have done.
@@ -72,7 +72,7 @@ impl<F: Ftl> Nvm<F> {
         Some(Report {
             pieces: (MOST_PIECES as u16).into(),
             page_bytes: (MOST_PAGE_BYTES as u32).into(),
-            entry_bytes: nandscape_device_ftl::pieces::ENTRY_BYTES.into(),
+            entry_bytes: nandscape_device_ftl_ox::pieces::ENTRY_BYTES.into(),
             buffer_bytes: limits.buffer.into(),
             lpids: limits.lpids.into(),
             capacity: limits.capacity.into(),

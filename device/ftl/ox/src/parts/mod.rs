@@ -1,0 +1,41 @@
+//! Implementations of the components of OX-Block.
+
+mod bad_block_list;
+mod by_address;
+mod channel_table;
+mod chunk_table;
+mod filling;
+mod fixed_record;
+mod fragment_table;
+mod fuzzy;
+mod kept_records;
+mod keyed_entries;
+mod line;
+mod lines;
+mod log_buffer;
+mod log_page;
+mod no_log;
+mod paged_map;
+mod part;
+mod superblocks;
+mod targets;
+
+pub use bad_block_list::BadBlockList;
+pub use by_address::ByAddress;
+pub use channel_table::ChannelTable;
+pub use chunk_table::{ChunkTable, FIXED};
+pub use filling::{Eager, HalfFull, submit_in_order};
+pub use fixed_record::{FixedPage, FixedRecord, Reassembly};
+pub use fragment_table::FragmentTable;
+pub use fuzzy::{FlushedFirst, fuzzy_checkpoint, replay_in_order};
+pub use kept_records::{JournalEntry, KeptRecords, to_entries};
+pub use keyed_entries::{KeyedEntries, numbers_of_bytes, numbers_to_bytes};
+pub use line::{Line, LineOrder};
+pub use lines::{Lines, StreamLine};
+pub use log_buffer::LogBuffer;
+pub use log_page::{LogPage, records_per_page};
+pub use no_log::NoLog;
+pub use paged_map::PagedMap;
+pub use part::{BlocksPart, LogPart, MapPart, Part, ProvisioningPart};
+pub use superblocks::{LineUse, Superblocks};
+pub use targets::{ByMerit, Oldest};
