@@ -1,4 +1,4 @@
-//! `nandscape engine`: readers and writers on the storage engine over several drives, in simulated time.
+//! `nandscape paper engine`: readers and writers on the storage engine over several drives, in simulated time.
 
 use std::path::PathBuf;
 
@@ -31,13 +31,13 @@ use crate::table::table;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape engine
+  nandscape paper engine
         all policies on four drives
-  nandscape engine --policy raid0,gc_control --threads 2 --uplink 1500MB
+  nandscape paper engine --policy raid0,gc_control --threads 2 --uplink 1500MB
         a host of four cores with two threads each, whose drives share an uplink
-  nandscape engine --policy mixed,gc_control --readers 32 --reads 1000000
-  nandscape engine --policy gc_control --drives 2 --json
-  nandscape engine --policy gc_control --reads 5000 --chrome-trace turns.json
+  nandscape paper engine --policy mixed,gc_control --readers 32 --reads 1000000
+  nandscape paper engine --policy gc_control --drives 2 --json
+  nandscape paper engine --policy gc_control --reads 5000 --chrome-trace turns.json
         a timeline of the turns of the drives
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]

@@ -1,4 +1,4 @@
-//! `nandscape fox`: uFLIP-OC and other patterns on the parallel units of an open-channel drive.
+//! `nandscape paper fox`: uFLIP-OC and other patterns on the parallel units of an open-channel drive.
 
 mod choices;
 mod measure;
@@ -41,16 +41,16 @@ What to run:
                write, on different PUs
 
 Examples:
-  nandscape fox oc-0 --drive dfc-mlc
-  nandscape fox oc-2 --drive cnex-westlake --blocks 4 --json
-  nandscape fox oc-1 --drive dfc-mlc --set wear.rber=tlc-72-layers \\
+  nandscape paper fox oc-0 --drive dfc-mlc
+  nandscape paper fox oc-2 --drive cnex-westlake --blocks 4 --json
+  nandscape paper fox oc-1 --drive dfc-mlc --set wear.rber=tlc-72-layers \\
       --set wear.erase_growth=50% --cycles 5000 --every 500 --pages 16
-  nandscape fox isolation --drive dfc-mlc --channels 8 --threads 8 \\
+  nandscape paper fox isolation --drive dfc-mlc --channels 8 --threads 8 \\
       --mix WRWR --blocks 2 --out results/
   nandscape serve --drive cnex-westlake --nvme-tcp 127.0.0.1:4420
-  nandscape fox oc-2 --to nvme-tcp://127.0.0.1:4420/NQN --blocks 1
+  nandscape paper fox oc-2 --to nvme-tcp://127.0.0.1:4420/NQN --blocks 1
         a live drive, which loses the data of the blocks that are used
-  nandscape fox round-robin --drive dfc-mlc --set geometry.channels=2 \\
+  nandscape paper fox round-robin --drive dfc-mlc --set geometry.channels=2 \\
       --channels 2 --pus 4 --threads 2
 
 All blocks that are used are erased first: what they hold is lost. Runs in simulated time give the same figures on any machine.

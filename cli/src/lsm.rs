@@ -1,4 +1,4 @@
-//! `nandscape lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in simulated time or on a live drive.
+//! `nandscape paper lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in simulated time or on a live drive.
 
 use std::io::IsTerminal as _;
 
@@ -29,18 +29,18 @@ use crate::table::table;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape lsm --benchmark overwrite
+  nandscape paper lsm --benchmark overwrite
         both forms, in simulated time, on a drive that is full to two thirds
-  nandscape lsm --benchmark overwrite --keys 200000
+  nandscape paper lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
-  nandscape lsm --benchmark readwhilewriting --clients 4 --form lsm --json
-  nandscape lsm --experiment 150000,220000,280000,310000 --seeds 3
+  nandscape paper lsm --benchmark readwhilewriting --clients 4 --form lsm --json
+  nandscape paper lsm --experiment 150000,220000,280000,310000 --seeds 3
         write amplification of both forms, by how full the drive is
-  nandscape lsm --form lsm --set ftl.zone.mapping=superblock
+  nandscape paper lsm --form lsm --set ftl.zone.mapping=superblock
         runs that share zones over all dies, in place of a die for each
   nandscape serve --drive lsm --set capacity=1GiB --store ram \\
       --nvme-tcp 127.0.0.1:4420
-  nandscape lsm --to nvme-tcp://127.0.0.1:4420/NQN --form lsm
+  nandscape paper lsm --to nvme-tcp://127.0.0.1:4420/NQN --form lsm
         at the wall clock; NQN is what the server prints
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]

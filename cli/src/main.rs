@@ -37,6 +37,7 @@ mod mitt;
 mod numbers;
 mod output;
 mod pages;
+mod paper;
 mod precompletion_words;
 mod progress;
 mod replay;
@@ -105,19 +106,11 @@ enum Command {
     Guest(Box<guest::GuestArgs>),
     /// A replicated key-value store on drives, whose clients evade noisy neighbours
     Kv(Box<kv::KvArgs>),
-    /// Fail fast where a page cache, a shingled disk, a shared core or a runtime is busy
-    Mitt(Box<mitt::MittArgs>),
-    /// YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive
-    Ycsb(Box<ycsb::YcsbArgs>),
-    /// Loads of db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs
-    Lsm(Box<lsm::LsmArgs>),
-    /// Readers and writers on a storage engine over several drives: the tail of reads under each policy
-    Engine(Box<engine::EngineArgs>),
-    /// Serve memcached's protocols over that engine, in real time
+    /// Serve memcached's protocols over a storage engine on several drives, in real time
     #[cfg(target_os = "linux")]
     Memcached(Box<memcached::MemcachedArgs>),
-    /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units
-    Fox(Box<fox::FoxArgs>),
+    /// Run what a source paper built, as it measured it
+    Paper(paper::PaperArgs),
     /// Describe traces of block devices, and convert them
     Trace(trace::TraceArgs),
     /// Compare reports of runs
@@ -140,7 +133,7 @@ enum Command {
 
 fn main() -> ExitCode {
     shell::answer();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(paper::in_full(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
     };
@@ -163,13 +156,9 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Fsck(args) => fsck::run(&args),
         Command::Kv(args) => kv::run(&args),
-        Command::Mitt(args) => mitt::run(&args),
-        Command::Ycsb(args) => ycsb::run(&args),
-        Command::Lsm(args) => lsm::run(&args),
-        Command::Engine(args) => engine::run(&args),
         #[cfg(target_os = "linux")]
         Command::Memcached(args) => memcached::run(&args),
-        Command::Fox(args) => fox::run(&args),
+        Command::Paper(args) => paper::run(&args.command),
         Command::Trace(args) => trace::run(&args),
         Command::Drives(args) => drives::run(&args),
         Command::Hosts(args) => hosts::run(&args),

@@ -341,7 +341,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     let profile = if args.no_delay { profile.without_delay() } else { profile };
     if profile.lsm().is_some() {
         return Err(Failure::Input(anyhow::anyhow!(
-            "drive {}: ftl.kind = \"lsm\" has runs, which a store opens before it writes; `nandscape lsm` has loads for it, and a drive with \
+            "drive {}: ftl.kind = \"lsm\" has runs, which a store opens before it writes; `nandscape paper lsm` has loads for it, and a drive with \
              ftl.kind = \"page\" takes any workload",
             profile.name
         )));

@@ -1,4 +1,4 @@
-//! `nandscape ycsb`: YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive.
+//! `nandscape paper ycsb`: YCSB on a log-structured store with a Bw-tree, conventional and offloaded to the drive.
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_llama_engine::{ChainConfig, Config, Costs, Error, LogConfig, OpenError};
@@ -26,14 +26,14 @@ use crate::table::table;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape ycsb --workload a
+  nandscape paper ycsb --workload a
         both forms in simulated time, on a drive of 256 MiB
-  nandscape ycsb --workload e --form offloaded --cache 8MiB --json
-  nandscape ycsb --workload a --form chains --pieces 1
+  nandscape paper ycsb --workload e --form offloaded --cache 8MiB --json
+  nandscape paper ycsb --workload a --form chains --pieces 1
         offloaded, with pages of any length and no deltas
   nandscape serve --drive default --set ftl.kind=ox_block \\
       --store ram --nvme-tcp 127.0.0.1:4420
-  nandscape ycsb --to nvme-tcp://127.0.0.1:4420/NQN --form offloaded
+  nandscape paper ycsb --to nvme-tcp://127.0.0.1:4420/NQN --form offloaded
         at the wall clock; NQN is what the server prints
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]

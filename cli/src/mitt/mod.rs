@@ -1,4 +1,4 @@
-//! `nandscape mitt`: failing fast where something other than a drive is busy.
+//! `nandscape paper mitt`: failing fast where something other than a drive is busy.
 
 mod table;
 
@@ -33,10 +33,10 @@ Subjects, and what the tenant does:
            stop all threads
 
 Examples:
-  nandscape mitt cache
-  nandscape mitt cache --set cache.load_rejected=false
-  nandscape mitt vm --set vm.scheduler=credit
-  nandscape mitt smr --policy base,hedged,tied,mitt --deadline 20ms --json
+  nandscape paper mitt cache
+  nandscape paper mitt cache --set cache.load_rejected=false
+  nandscape paper mitt vm --set vm.scheduler=credit
+  nandscape paper mitt smr --policy base,hedged,tied,mitt --deadline 20ms --json
 
 Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.
 --keys lists what --set takes for a subject; docs/techniques/fail-fast-elsewhere.md

@@ -1,4 +1,4 @@
-//! `nandscape engine` and `nandscape memcached`: figures of each policy, and what is refused.
+//! `nandscape paper engine` and `nandscape memcached`: figures of each policy, and what is refused.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `nandscape fox`.
+//! `nandscape paper fox`.
 
 use serde_json::Value;
 

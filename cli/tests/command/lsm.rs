@@ -1,4 +1,4 @@
-//! `nandscape lsm`: figures of both forms, and what is refused.
+//! `nandscape paper lsm`: figures of both forms, and what is refused.
 
 use serde_json::Value;
 
@@ -109,6 +109,6 @@ fn a_drive_with_runs_takes_no_workload_of_blocks() {
     let small =
         ["--set", "geometry.channels=2", "--set", "buffer.mode=capacitor", "--rw", "randwrite", "--io-count", "10"];
     let words = [&["sim"], &drive[..], &small].concat();
-    refuse(&words, &["ftl.kind = \"lsm\" has runs", "`nandscape lsm` has loads for it"]);
+    refuse(&words, &["ftl.kind = \"lsm\" has runs", "`nandscape paper lsm` has loads for it"]);
     refuse(&[&words[..], &["--array", "raid1:2"]].concat(), &["drives of default have runs"]);
 }

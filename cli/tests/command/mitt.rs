@@ -1,4 +1,4 @@
-//! `nandscape mitt`: tables and JSON of small experiments, keys, and what is refused.
+//! `nandscape paper mitt`: tables and JSON of small experiments, keys, and what is refused.
 
 use serde_json::Value;
 

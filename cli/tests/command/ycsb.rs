@@ -1,4 +1,4 @@
-//! `nandscape ycsb` in simulated time: figures of both forms, and what is refused.
+//! `nandscape paper ycsb` in simulated time: figures of both forms, and what is refused.
 
 use serde_json::Value;
 

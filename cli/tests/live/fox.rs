@@ -1,4 +1,4 @@
-//! `nandscape fox --to`: uFLIP-OC on a live open-channel drive, over NVMe/TCP and vfio-user.
+//! `nandscape paper fox --to`: uFLIP-OC on a live open-channel drive, over NVMe/TCP and vfio-user.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! `nandscape lsm --to`: an LSM-tree that lies on a live drive, over NVMe/TCP and vfio-user. What a drive holds is not overwritten unasked, and a
+//! `nandscape paper lsm --to`: an LSM-tree that lies on a live drive, over NVMe/TCP and vfio-user. What a drive holds is not overwritten unasked, and a
 //! drive has one client with a store at a time.
 
 use std::process::Command;

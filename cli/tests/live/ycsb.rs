@@ -1,4 +1,4 @@
-//! `nandscape ycsb --to`: YCSB on a tree that lies on a live drive, over NVMe/TCP and vfio-user.
+//! `nandscape paper ycsb --to`: YCSB on a tree that lies on a live drive, over NVMe/TCP and vfio-user.
 
 use std::process::{Command, Stdio};
 

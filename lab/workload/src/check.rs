@@ -101,7 +101,7 @@ impl Workload {
     /// # Errors
     /// Always, with what is valid.
     pub fn check_on_chunks() -> Result<(), String> {
-        Err("the drive is an open-channel one, whose chunks are for hosts that know them: `nandscape fox`, which \
+        Err("the drive is an open-channel one, whose chunks are for hosts that know them: `nandscape paper fox`, which \
              measures it; over `nandscape serve` with --vfio-user or --nvme-tcp; a program with the library nandscape-host-open_channel"
             .to_owned())
     }
